@@ -1,0 +1,57 @@
+# Each target sets up what it needs, so that any of them works on a fresh clone.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.ONESHELL:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+PYTHON ?= python3
+CLUSTER ?= clusters/base-pod.yaml
+VENV := .venv
+BIN := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
+# jsii asks for no more than a Node runtime; the one in the virtual environment is newer than it knows.
+export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
+
+.PHONY: help setup rehearse test lint format catalog schema bench clean
+help: ## Show what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.installed node_modules/.installed ## Install everything into .venv and node_modules
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "cdk-training-cluster needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Run: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Setting up $(VENV) (once, about a minute)"
+	@[[ -x $(BIN)/python ]] || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling 2>&1 | { grep -v '^WARNING: Location' || true; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]' 2>&1 | { grep -v '^WARNING: Location' || true; }
+	@touch $@
+
+node_modules/.installed: package.json package-lock.json $(VENV)/.installed
+	@npm ci --loglevel=error 2>&1 | { grep -v '^npm warn' || true; }
+	@touch $@
+
+rehearse: setup ## Deploy CLUSTER to a local AWS, show what came up, and destroy it with the data kept
+	@python -m rehearsal --cluster $(CLUSTER)
+
+test: setup ## Run the tests
+	@pytest -q -n 2 --dist worksteal
+
+lint: setup ## Check format, style, types and shell scripts
+	@ruff format --check .
+	@ruff check .
+	@mypy
+	@git ls-files -z --cached --others --exclude-standard '*.sh' .ci/run | xargs -0 -r shellcheck
+
+format: setup ## Format the code
+	@ruff format .
+	@ruff check --fix .
+
+catalog: setup ## Regenerate the instance-type catalog from moto's copy of DescribeInstanceTypes
+	@python scripts/generate_catalog.py
+
+schema: setup ## Regenerate the JSON Schema of a cluster file
+	@training-cluster schema > clusters/cluster.schema.json
+
+clean: ## Remove what the other targets made
+	@rm -rf $(VENV) node_modules build dist cdk.out .mypy_cache .pytest_cache .ruff_cache
