@@ -1,0 +1,38 @@
+"""AWS CDK constructs for GPU and Trainium training clusters.
+
+`TrainingCluster` composes everything; the parts stand alone too. Names that are not listed here are not public.
+"""
+
+from cdk_training_cluster.capacity import Capacity
+from cdk_training_cluster.instance_types import (
+    Accelerator,
+    AcceleratorKind,
+    InstanceTypeInfo,
+    NetworkCard,
+    instance_type_info,
+)
+from cdk_training_cluster.network import ClusterNetwork, EfaSecurityGroup, InterfaceLayout, NetworkInterface
+from cdk_training_cluster.nodes import NodeFleet, NodeGroup, Placement
+from cdk_training_cluster.power import ClusterPower
+from cdk_training_cluster.storage import Dataset, TrainingFileSystem
+from cdk_training_cluster.training_cluster import TrainingCluster
+
+__all__ = [
+    "Accelerator",
+    "AcceleratorKind",
+    "Capacity",
+    "ClusterNetwork",
+    "ClusterPower",
+    "Dataset",
+    "EfaSecurityGroup",
+    "InstanceTypeInfo",
+    "InterfaceLayout",
+    "NetworkCard",
+    "NetworkInterface",
+    "NodeFleet",
+    "NodeGroup",
+    "Placement",
+    "TrainingCluster",
+    "TrainingFileSystem",
+    "instance_type_info",
+]

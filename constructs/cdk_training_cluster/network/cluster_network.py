@@ -1,0 +1,250 @@
+"""The network of a training cluster: one Availability Zone, because EFA does not leave it."""
+
+import ipaddress
+import re
+from typing import Self
+
+import jsii
+from aws_cdk import CfnResource, RemovalPolicy, Token
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
+from cdk_training_cluster.network.security_group import EfaSecurityGroup
+from cdk_training_cluster.retention import keep, keep_unless_replaced
+
+# A zone's name is its region's name and a letter; a Local Zone's has a place and a number before the letter.
+# https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-availability-zones.html
+_ZONE_NAME = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+(-[a-z]+-\d+)?[a-z]")
+
+_SMALLEST_PREFIX, _LARGEST_PREFIX = 16, 24
+
+_ONE_ZONE = (
+    "A training cluster lives in the one zone that its user names: EFA traffic and a file system's clients do "
+    "not leave it, and reserved accelerators are in one zone."
+)
+
+
+@jsii.implements(ec2.IConnectable)
+class ClusterNetwork(Construct):
+    """Make the network of a training cluster in one Availability Zone.
+
+    A VPC with a public subnet that holds the NAT gateway and a private one for the nodes, an S3 gateway endpoint
+    (so that data sets and scripts do not pay NAT prices), flow logs to CloudWatch Logs, and the nodes' EFA
+    security group. `ClusterNetwork.from_subnet` uses an existing VPC and subnet instead.
+
+    Resources: `AWS::EC2::VPC`, `InternetGateway`, two `Subnet`s with their route tables, `NatGateway`, `EIP`,
+    `VPCEndpoint`, `FlowLog`, `AWS::Logs::LogGroup`, `AWS::IAM::Role`, and what `EfaSecurityGroup` makes.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html (EFA traffic stays in one zone and VPC)
+    """
+
+    vpc: ec2.IVpc
+    node_subnet: ec2.ISubnet
+    availability_zone: str
+    security_group: EfaSecurityGroup
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        availability_zone: str | None = None,
+        cidr: str = "10.0.0.0/16",
+        vpc: ec2.IVpc | None = None,
+        subnet: ec2.ISubnet | None = None,
+    ) -> None:
+        """Make the network, or take an existing one (see `from_subnet`).
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            availability_zone: The zone's name, such as `us-east-1b`. It is written once, here: everything else
+                takes it from the subnet. Required unless `subnet` is given.
+            cidr: The VPC's IPv4 range, a /16 to a /24. Half of it is for the nodes. Default: - `10.0.0.0/16`.
+            vpc: An existing VPC; give `subnet` too. Default: - a VPC is made.
+            subnet: An existing subnet of that VPC, with a way out to the AWS APIs. Default: - subnets are made.
+
+        Raises:
+            ValueError: There is no zone, it is not a zone's name, the subnet lies in another zone, or the range
+                is not one that a VPC can have.
+        """
+        super().__init__(scope, id)
+        self._kept: list[CfnResource] = []
+        self._kept_unless_replaced: list[CfnResource] = []
+        if subnet is not None and vpc is not None:
+            self.availability_zone = _zone_of(subnet, availability_zone)
+            self.vpc, self.node_subnet = vpc, subnet
+        elif subnet is not None or vpc is not None:
+            raise ValueError("vpc and subnet go together: give both to use an existing network, or neither")
+        else:
+            self.availability_zone = _checked_zone(availability_zone)
+            self._build(_ip_range(cidr))
+        self.security_group = EfaSecurityGroup(self, "SecurityGroup", vpc=self.vpc)
+        group, *rules = self.security_group.resources
+        self._kept.append(group)
+        self._kept_unless_replaced += rules
+        self._connections = self.security_group.connections
+
+    @classmethod
+    def from_subnet(
+        cls,
+        scope: Construct,
+        id: str,
+        *,
+        vpc: ec2.IVpc,
+        subnet: ec2.ISubnet,
+        availability_zone: str | None = None,
+    ) -> Self:
+        """Use an existing VPC and subnet; only the EFA security group is made.
+
+        The subnet needs a way out to the AWS APIs (a NAT gateway or VPC endpoints). Nodes with more than one
+        interface get no public address, even where the subnet maps one on launch.
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            vpc: The VPC.
+            subnet: The subnet the nodes and the file system go to.
+            availability_zone: The zone the subnet is expected in. Default: - the subnet's own.
+
+        Raises:
+            ValueError: The subnet lies in another zone than `availability_zone`.
+
+        Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-instance-addressing.html
+        """
+        return cls(scope, id, vpc=vpc, subnet=subnet, availability_zone=availability_zone)
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """What the nodes let in and out: the security group's."""
+        return self._connections
+
+    def retain(self) -> None:
+        """Keep the network when its stack is deleted, because something that keeps data lives in it.
+
+        All that is free of charge stays whole (VPC, subnets, routes, endpoint, security groups and their rules);
+        what bills by the hour goes: the NAT gateway with its address and route, and the flow log.
+        """
+        for resource in self._kept:
+            keep(resource)
+        for resource in self._kept_unless_replaced:
+            keep_unless_replaced(resource)
+
+    def _build(self, network: ipaddress.IPv4Network) -> None:
+        """Make the VPC with L2 subnets: `ec2.Vpc` would ask AWS for the account's zones when the stack names its region."""
+        lower, nodes_range = network.subnets(prefixlen_diff=1)
+        public_range = next(lower.subnets(new_prefix=max(24, network.prefixlen + 3)))
+        vpc = ec2.CfnVPC(
+            self, "Vpc", cidr_block=str(network), enable_dns_hostnames=True, enable_dns_support=True
+        )
+        gateway = ec2.CfnInternetGateway(self, "InternetGateway")
+        attachment = ec2.CfnVPCGatewayAttachment(
+            self, "InternetGatewayAttachment", vpc_id=vpc.ref, internet_gateway_id=gateway.ref
+        )
+        public = ec2.PublicSubnet(
+            self,
+            "PublicSubnet",
+            availability_zone=self.availability_zone,
+            cidr_block=str(public_range),
+            map_public_ip_on_launch=False,
+            vpc_id=vpc.ref,
+        )
+        public.add_default_internet_route(gateway.ref, attachment)
+        nodes = ec2.PrivateSubnet(
+            self,
+            "NodeSubnet",
+            availability_zone=self.availability_zone,
+            cidr_block=str(nodes_range),
+            vpc_id=vpc.ref,
+        )
+        nat_gateway = public.add_nat_gateway()
+        nodes.add_default_nat_route(nat_gateway.ref)
+        # The route to the internet must be there before the NAT gateway is, and must outlive it.
+        nat_gateway.node.add_dependency(public.internet_connectivity_established)
+        self.vpc = ec2.Vpc.from_vpc_attributes(
+            self,
+            "Network",
+            vpc_id=vpc.ref,
+            vpc_cidr_block=str(network),
+            availability_zones=[self.availability_zone],
+            public_subnet_ids=[public.subnet_id],
+            public_subnet_route_table_ids=[public.route_table.route_table_id],
+            private_subnet_ids=[nodes.subnet_id],
+            private_subnet_route_table_ids=[nodes.route_table.route_table_id],
+        )
+        self.node_subnet = nodes
+        endpoint = ec2.GatewayVpcEndpoint(
+            self, "S3Endpoint", vpc=self.vpc, service=ec2.GatewayVpcEndpointAwsService.S3
+        )
+        self._log_flows()
+        for subnet in (public, nodes):
+            resource = default_child(subnet)
+            ignore_lint(resource, "W3010")  # see _ONE_ZONE
+            acknowledge(resource, "CloudFormation-Validate::W3010", _ONE_ZONE)
+            self._kept.append(resource)
+        self._kept += [vpc, gateway, default_child(endpoint)]
+        self._kept_unless_replaced.append(attachment)
+        nat_route = nodes.node.find_child("DefaultRoute").node.path
+        self._kept_unless_replaced += [
+            child
+            for subnet in (public, nodes)
+            for child in subnet.node.find_all()
+            if isinstance(child, ec2.CfnRouteTable | ec2.CfnRoute | ec2.CfnSubnetRouteTableAssociation)
+            and child.node.path != nat_route
+        ]
+
+    def _log_flows(self) -> None:
+        group = logs.LogGroup(
+            self, "FlowLogs", retention=logs.RetentionDays.THREE_MONTHS, removal_policy=RemovalPolicy.RETAIN
+        )
+        ec2.FlowLog(
+            self,
+            "FlowLog",
+            resource_type=ec2.FlowLogResourceType.from_vpc(self.vpc),
+            destination=ec2.FlowLogDestination.to_cloud_watch_logs(group),
+        )
+
+
+def _checked_zone(zone: str | None) -> str:
+    if zone is None:
+        raise ValueError(
+            "availability_zone is required: name the zone that the nodes and the file system live in, such as "
+            "availability_zone='us-east-1b'"
+        )
+    if not Token.is_unresolved(zone) and not _ZONE_NAME.fullmatch(zone):
+        raise ValueError(f"availability_zone must be the name of a zone, such as 'us-east-1b', got {zone!r}")
+    return zone
+
+
+def _zone_of(subnet: ec2.ISubnet, expected: str | None) -> str:
+    try:
+        actual = subnet.availability_zone
+    except RuntimeError as error:  # CDK's way of saying that the import did not give the zone
+        if expected is None:
+            raise ValueError(
+                "availability_zone is required for a subnet that was imported without its zone: give it here or "
+                "to ec2.Subnet.from_subnet_attributes"
+            ) from error
+        return _checked_zone(expected)
+    if expected is None or Token.is_unresolved(expected) or Token.is_unresolved(actual):
+        return actual if expected is None else expected
+    if actual != expected:
+        raise ValueError(
+            f"the subnet must lie in availability_zone {expected!r}, got one in {actual!r}: EFA traffic and the "
+            "file system's clients do not leave a zone; name the subnet's zone or another subnet"
+        )
+    return actual
+
+
+def _ip_range(cidr: str) -> ipaddress.IPv4Network:
+    # EC2 refuses more than a /16: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
+    wanted = f"cidr must be an IPv4 range from /{_SMALLEST_PREFIX} to /{_LARGEST_PREFIX}, such as '10.0.0.0/16'"
+    try:
+        network = ipaddress.IPv4Network(cidr)
+    except ValueError as error:
+        raise ValueError(f"{wanted}, got {cidr!r}") from error
+    if not _SMALLEST_PREFIX <= network.prefixlen <= _LARGEST_PREFIX:
+        raise ValueError(f"{wanted}, got {cidr!r}")
+    return network

@@ -1,0 +1,8 @@
+"""The nodes: their settings, their launch template and Auto Scaling group, and how they are set up."""
+
+from cdk_training_cluster.nodes.bootstrap import Mount, NodeBootstrap
+from cdk_training_cluster.nodes.node_fleet import NodeFleet
+from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
+from cdk_training_cluster.nodes.node_metrics import node_metric
+
+__all__ = ["Mount", "NodeBootstrap", "NodeFleet", "NodeGroup", "Placement", "node_metric"]

@@ -1,0 +1,93 @@
+"""The CloudWatch agent's configuration for a node, made from the names in `cdk_training_cluster.metrics`."""
+
+from enum import Enum
+from typing import Any
+
+from cdk_training_cluster.metrics import NODE_METRICS
+
+STATSD_PORT = 8125
+"""Where the agent of a Neuron node listens, on the node itself only."""
+
+_GPU_MEASUREMENTS = ("utilization_gpu", "memory_used")
+
+
+class AcceleratorVendor(Enum):
+    """Whose accelerators a node has; it decides how their use is read."""
+
+    NVIDIA = "nvidia"
+    NEURON = "neuron"
+    OTHER = "other"
+
+
+def agent_configuration(vendor: AcceleratorVendor, *, cluster: str, node_group: str) -> dict[str, Any] | None:
+    """Return the agent's configuration, or None for a node with nothing to read.
+
+    How the series come about: the agent reads each device as a metric with dimensions of its own (`index`,
+    `name`, … of a GPU; `core` of a Neuron node) and adds `InstanceId` through the `append_dimensions` beside
+    `metrics_collected`, which takes EC2's own facts only. Cluster and node group are added inside the plug-in
+    (GPUs) or arrive with each value (Neuron). `aggregation_dimensions`, also beside `metrics_collected`, then
+    publishes every value once for each set of dimensions, and `drop_original_metrics` keeps back the series of
+    the single device. `InstanceId` comes from the metadata service: the agent needs no permission to read tags.
+
+    Args:
+        vendor: Whose accelerators the node has.
+        cluster: The cluster's name.
+        node_group: The node group's name.
+
+    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-Configuration-File-Details.html
+    """
+    collected = _collected(vendor, cluster, node_group)
+    if not collected:
+        return None
+    return {
+        "agent": {"metrics_collection_interval": NODE_METRICS.interval_seconds},
+        "metrics": {
+            "namespace": NODE_METRICS.namespace,
+            "append_dimensions": {NODE_METRICS.instance_id_dimension: "${aws:InstanceId}"},
+            "aggregation_dimensions": [list(dimensions) for dimensions in NODE_METRICS.series],
+            "metrics_collected": collected,
+        },
+    }
+
+
+def neuron_monitor_configuration() -> dict[str, Any]:
+    """Return neuron-monitor's configuration: reports that come whether or not a process uses the NeuronCores.
+
+    Two reports an interval, because a value that comes just after the agent has looked counts for the next
+    interval. `memory_info` is asked for since neuron-monitor reports when a metric is due, and a node on which
+    nothing runs has no other.
+    """
+    return {
+        "period": f"{NODE_METRICS.interval_seconds // 2}s",
+        "neuron_runtimes": [{"tag_filter": ".*", "metrics": [{"type": "neuroncore_counters"}]}],
+        "system_metrics": [{"type": "memory_info"}],
+    }
+
+
+def _collected(vendor: AcceleratorVendor, cluster: str, node_group: str) -> dict[str, Any]:
+    if vendor is AcceleratorVendor.NVIDIA:
+        # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
+        return {
+            "nvidia_gpu": {
+                "measurement": list(_GPU_MEASUREMENTS),
+                "metrics_collection_interval": NODE_METRICS.interval_seconds,
+                "append_dimensions": {
+                    NODE_METRICS.cluster_dimension: cluster,
+                    NODE_METRICS.node_group_dimension: node_group,
+                },
+                "drop_original_metrics": list(_GPU_MEASUREMENTS),
+            }
+        }
+    if vendor is AcceleratorVendor.NEURON:
+        # The agent has no plug-in for Neuron: neuron_statsd.py sends it what neuron-monitor reports. A gauge that
+        # is not sent again is forgotten, so that a reader that dies shows as missing data.
+        # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-custom-metrics-statsd.html
+        return {
+            "statsd": {
+                "service_address": f"127.0.0.1:{STATSD_PORT}",
+                "metrics_collection_interval": NODE_METRICS.interval_seconds,
+                "metrics_aggregation_interval": NODE_METRICS.interval_seconds,
+                "drop_original_metrics": [NODE_METRICS.neuron_core_utilization],
+            }
+        }
+    return {}

@@ -1,0 +1,74 @@
+"""The scripts of a node as one S3 asset, the same bytes wherever they were checked out or installed."""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct
+
+from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.nodes.bootstrap.agent import (
+    STATSD_PORT,
+    AcceleratorVendor,
+    agent_configuration,
+    neuron_monitor_configuration,
+)
+from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+
+SCRIPTS = Path(__file__).parent / "scripts"
+"""Where the scripts lie that are the same on every node."""
+
+CLUSTER_PLACEHOLDER = "@CLUSTER@"
+NODE_GROUP_PLACEHOLDER = "@NODE_GROUP@"
+
+# An allow-list: what an editor, a test or the interpreter leaves beside them must not change the asset's hash.
+_SUFFIXES = {".sh", ".py"}
+
+
+def write_scripts(directory: Path, vendor: AcceleratorVendor) -> None:
+    """Write what a node's asset holds into a directory.
+
+    Nothing in it depends on the cluster, so that clusters and node groups share it. The scripts put the names in
+    for the placeholders.
+
+    Args:
+        directory: An empty directory.
+        vendor: Whose accelerators the node has.
+    """
+    for source in sorted(SCRIPTS.iterdir()):
+        if source.suffix in _SUFFIXES:
+            shutil.copyfile(source, directory / source.name)
+    configuration = agent_configuration(
+        vendor, cluster=CLUSTER_PLACEHOLDER, node_group=NODE_GROUP_PLACEHOLDER
+    )
+    if configuration is not None:
+        _write_json(directory / "agent.json", configuration)
+    if vendor is AcceleratorVendor.NEURON:
+        _write_json(directory / "neuron-monitor.json", neuron_monitor_configuration())
+        names = {
+            "NEURON_METRIC": NODE_METRICS.neuron_core_utilization,
+            "NEURON_STATSD_PORT": str(STATSD_PORT),
+            "CLUSTER_DIMENSION": NODE_METRICS.cluster_dimension,
+            "NODE_GROUP_DIMENSION": NODE_METRICS.node_group_dimension,
+        }
+        (directory / "neuron.settings").write_text(shell_assignments(names), encoding="utf-8")
+
+
+def scripts_asset(scope: Construct, id: str, vendor: AcceleratorVendor) -> s3_assets.Asset:
+    """Make the asset of a node's scripts.
+
+    Args:
+        scope: The parent construct.
+        id: The construct's id.
+        vendor: Whose accelerators the node has.
+    """
+    # CDK copies the directory into the cloud assembly at once, so that nothing of it is needed afterwards.
+    with tempfile.TemporaryDirectory() as name:
+        write_scripts(Path(name), vendor)
+        return s3_assets.Asset(scope, id, path=name)
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")

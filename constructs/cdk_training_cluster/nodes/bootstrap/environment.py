@@ -1,0 +1,112 @@
+"""The environment variables of a node: the default, what is refused, and what deserves a warning."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aws_cdk import Annotations, Token
+from constructs import IConstruct
+
+HARMFUL_ENVIRONMENT = "cdk-training-cluster:harmfulEnvironment"
+"""The id of the warning about a variable that breaks or slows a job."""
+
+NEEDLESS_ENVIRONMENT = "cdk-training-cluster:needlessEnvironment"
+"""The id of the warning about a variable that does nothing any more."""
+
+# NCCL's bootstrap must not take a container bridge, a virtual pair or the loopback for the way to the other nodes.
+# https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-socket-ifname
+DEFAULT_ENVIRONMENT: Mapping[str, str] = {"NCCL_SOCKET_IFNAME": "^docker,lo,veth"}
+"""What every node gets unless the user sets it otherwise."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_CHEATSHEET = (
+    "https://github.com/aws-samples/awsome-distributed-training/blob/main/1.architectures/efa-cheatsheet.md"
+)
+_NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Advice:
+    warning: str
+    reason: str
+    source: str
+    value: str | None = None
+    """The only value that the advice is about, in lower case. Default: - any."""
+
+
+_ADVICE: Mapping[str, _Advice] = {
+    "RDMAV_FORK_SAFE": _Advice(
+        warning=HARMFUL_ENVIRONMENT, reason="it breaks fork() on current kernels", source=_CHEATSHEET
+    ),
+    "FI_EFA_FORK_SAFE": _Advice(
+        warning=HARMFUL_ENVIRONMENT,
+        reason="it is obsolete: kernels since 5.15 keep registered memory across fork() by themselves",
+        source=_CHEATSHEET,
+    ),
+    "FI_EFA_ENABLE_SHM_TRANSFER": _Advice(
+        warning=HARMFUL_ENVIRONMENT,
+        reason="it is obsolete: shared memory is on by default, and NCCL has its own",
+        source=_CHEATSHEET,
+    ),
+    "NCCL_PROTO": _Advice(
+        warning=HARMFUL_ENVIRONMENT,
+        value="simple",
+        reason="it was for aws-ofi-nccl up to 1.5 and takes the faster protocols away from small messages",
+        source=_CHEATSHEET,
+    ),
+    "NCCL_BUFFSIZE": _Advice(
+        warning=HARMFUL_ENVIRONMENT,
+        reason="another size than NCCL's own costs bandwidth or GPU memory",
+        source=f"{_CHEATSHEET} and {_NCCL}#nccl-buffsize",
+    ),
+    "FI_PROVIDER": _Advice(
+        warning=NEEDLESS_ENVIRONMENT,
+        value="efa",
+        reason="aws-ofi-nccl since 1.6 finds EFA by itself",
+        source=_CHEATSHEET,
+    ),
+    "FI_EFA_USE_DEVICE_RDMA": _Advice(
+        warning=NEEDLESS_ENVIRONMENT,
+        reason="libfabric since 1.18 uses RDMA wherever the device has it",
+        source=_CHEATSHEET,
+    ),
+}
+
+
+def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return a node's variables, the user's before the defaults, sorted by name.
+
+    Args:
+        environment: The user's variables.
+
+    Raises:
+        ValueError: A name is not a variable's name, or a value has more than one line.
+    """
+    problems = []
+    for name, value in environment.items():
+        if not _NAME.fullmatch(name):
+            problems.append(
+                f"environment names must be letters, digits and underscores and not start with a digit, got {name!r}"
+            )
+        elif not Token.is_unresolved(value) and any(character in value for character in "\n\r\0"):
+            problems.append(f"environment value of {name} must be a single line of text, got {value!r}")
+    if problems:
+        raise ValueError("\n".join(problems))
+    return dict(sorted({**DEFAULT_ENVIRONMENT, **environment}.items()))
+
+
+def warn_about_environment(scope: IConstruct, environment: Mapping[str, str]) -> None:
+    """Warn about variables that current libfabric and aws-ofi-nccl are better without.
+
+    Args:
+        scope: The construct the warnings are shown for.
+        environment: The user's variables.
+    """
+    for name, value in sorted(environment.items()):
+        advice = _ADVICE.get(name)
+        if advice is not None and advice.value in {None, value.lower()}:
+            Annotations.of(scope).add_warning_v2(
+                advice.warning,
+                f"environment sets {name}={value}: {advice.reason}. Leave it out; see {advice.source}.",
+            )

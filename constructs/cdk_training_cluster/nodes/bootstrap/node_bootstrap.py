@@ -1,0 +1,210 @@
+"""What a node does when it first starts."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aws_cdk import Aws, Token
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct
+
+from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
+from cdk_training_cluster.nodes.bootstrap.asset import scripts_asset
+from cdk_training_cluster.nodes.bootstrap.environment import node_environment, warn_about_environment
+from cdk_training_cluster.nodes.bootstrap.user_data import render_user_data
+
+# What is safe unquoted in a metric's dimension, a StatsD tag and a systemd unit alike.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+# The characters that need no escape in /etc/fstab and in the name of a systemd mount unit.
+_MOUNT_POINT = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9._-]*)+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mount:
+    """Say which FSx for Lustre file system a node mounts, and where.
+
+    Attributes:
+        dns_name: The file system's DNS name.
+        mount_name: The file system's mount name.
+        mount_point: The directory on the node. Default: - `/fsx`.
+
+    Raises:
+        ValueError: The mount point is not a plain absolute path below `/`.
+    """
+
+    dns_name: str
+    mount_name: str
+    mount_point: str = "/fsx"
+
+    def __post_init__(self) -> None:
+        """Check the mount point."""
+        if not Token.is_unresolved(self.mount_point) and not _MOUNT_POINT.fullmatch(self.mount_point):
+            raise ValueError(
+                "mount_point must be an absolute path below / of letters, digits, '.', '_' and '-', such as "
+                f"'/fsx', got {self.mount_point!r}"
+            )
+
+
+class NodeBootstrap(Construct):
+    """Make the scripts that set a node up, and the user data that fetches and runs them.
+
+    In this order: the user's scripts before, limits, kernel hold, local NVMe, EFA check, Lustre client and mount,
+    environment, CloudWatch agent, Neuron reader, the user's scripts after. The first step that fails ends it: the
+    node stays up, and its console output, `/var/lib/cdk-training-cluster/bootstrap.json`, the log
+    `/var/log/cdk-training-cluster.log` and the metric `NODE_METRICS.bootstrap_failed` say so. Running it again
+    changes nothing that is right already.
+
+    Resources: S3 assets, and two statements in the role's policy: reading these assets, and writing metrics to
+    the library's namespace.
+
+    Attributes:
+        user_data: For the launch template. Nothing can be added to it: it ends by handing over to the scripts.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: str,
+        node_group: str,
+        role: iam.IGrantable,
+        instance_type: InstanceTypeInfo,
+        efa: bool = False,
+        mount: Mount | None = None,
+        environment: Mapping[str, str] | None = None,
+        scripts_before: Sequence[str] = (),
+        scripts_after: Sequence[str] = (),
+    ) -> None:
+        """Make the scripts and the user data.
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            cluster_name: The value of the metrics' dimension `Cluster`.
+            node_group: The value of the metrics' dimension `NodeGroup`.
+            role: The instance role; it is given what the scripts need.
+            instance_type: The facts about the nodes' type; its accelerators decide what is measured.
+            efa: Whether the nodes have Elastic Fabric Adapters: then a node whose image has no driver for them
+                fails, where it would train over TCP and say nothing. Default: - no.
+            mount: The file system to mount. Default: - none.
+            environment: Variables of every login shell and service. Default: - `DEFAULT_ENVIRONMENT` only.
+            scripts_before: Files to run as root before anything else, in this order. Default: - none.
+            scripts_after: Files to run as root after everything else, in this order. Default: - none.
+
+        Raises:
+            ValueError: A name, a variable or a script is not usable; every reason, a line each.
+        """
+        super().__init__(scope, id)
+        _check(cluster_name, node_group, scripts_before, scripts_after)
+        given = dict(environment or {})
+        variables = node_environment(given)
+        warn_about_environment(self, given)
+        scripts = scripts_asset(self, "Scripts", _vendor(instance_type))
+        before = self._script_assets("ScriptBefore", scripts_before)
+        after = self._script_assets("ScriptAfter", scripts_after)
+        self._assets = [scripts, *before, *after]
+        self.user_data: ec2.UserData = ec2.UserData.custom(
+            render_user_data(
+                {
+                    "CLUSTER": cluster_name,
+                    "NODE_GROUP": node_group,
+                    "REGION": Aws.REGION,
+                    "URL_SUFFIX": Aws.URL_SUFFIX,
+                    "SCRIPTS": scripts.s3_object_url,
+                    "EFA": "yes" if efa else "",
+                    "MOUNT_SOURCE": f"{mount.dns_name}@tcp:/{mount.mount_name}" if mount else "",
+                    "MOUNT_POINT": mount.mount_point if mount else "",
+                    "METRIC_NAMESPACE": NODE_METRICS.namespace,
+                    "FAILURE_METRIC": failure_metric(cluster_name, node_group),
+                    "ENVIRONMENT": [f"{name}={value}" for name, value in variables.items()],
+                    "SCRIPTS_BEFORE": _sources(before, scripts_before),
+                    "SCRIPTS_AFTER": _sources(after, scripts_after),
+                }
+            )
+        )
+        for statement in self.policy_statements():
+            role.grant_principal.add_to_principal_policy(statement)
+
+    def policy_statements(self) -> list[iam.PolicyStatement]:
+        """Return what the scripts and the agent need of AWS, and nothing more."""
+        return [
+            iam.PolicyStatement(
+                actions=["s3:GetObject"],
+                resources=list(
+                    dict.fromkeys(asset.bucket.arn_for_objects(asset.s3_object_key) for asset in self._assets)
+                ),
+            ),
+            # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
+            iam.PolicyStatement(
+                actions=["cloudwatch:PutMetricData"],
+                resources=["*"],
+                conditions={"StringEquals": {"cloudwatch:namespace": NODE_METRICS.namespace}},
+            ),
+        ]
+
+    def _script_assets(self, prefix: str, paths: Sequence[str]) -> list[s3_assets.Asset]:
+        return [
+            s3_assets.Asset(self, f"{prefix}{number}", path=path)
+            for number, path in enumerate(paths, start=1)
+        ]
+
+
+def failure_metric(cluster_name: str, node_group: str) -> str:
+    """Return the data of the metric that a node writes when it fails, for `aws cloudwatch put-metric-data`.
+
+    Args:
+        cluster_name: The cluster's name.
+        node_group: The node group's name.
+    """
+    values = {NODE_METRICS.cluster_dimension: cluster_name, NODE_METRICS.node_group_dimension: node_group}
+    return json.dumps(
+        [
+            {
+                "MetricName": NODE_METRICS.bootstrap_failed,
+                "Dimensions": [{"Name": name, "Value": values[name]} for name in dimensions],
+                "Value": 1,
+            }
+            for dimensions in NODE_METRICS.shared_series
+        ],
+        separators=(",", ":"),
+    )
+
+
+def _vendor(info: InstanceTypeInfo) -> AcceleratorVendor:
+    if info.has_neuron_devices:
+        return AcceleratorVendor.NEURON
+    return AcceleratorVendor.NVIDIA if info.has_nvidia_gpus else AcceleratorVendor.OTHER
+
+
+def _sources(assets: Sequence[s3_assets.Asset], paths: Sequence[str]) -> list[str]:
+    return [f"{asset.s3_object_url} {Path(path).name}" for asset, path in zip(assets, paths, strict=True)]
+
+
+def _check(
+    cluster_name: str, node_group: str, scripts_before: Sequence[str], scripts_after: Sequence[str]
+) -> None:
+    problems = []
+    for setting, name in (("cluster_name", cluster_name), ("node_group", node_group)):
+        if not Token.is_unresolved(name) and not _NAME.fullmatch(name):
+            problems.append(
+                f"{setting} must be letters, digits, '.', '_' and '-' and start with a letter or digit, got {name!r}"
+            )
+    for setting, paths in (("scripts_before", scripts_before), ("scripts_after", scripts_after)):
+        if isinstance(paths, str):
+            problems.append(f"{setting} must be a list of files, got {paths!r}")
+            continue
+        problems += [
+            f"{setting} must name files that exist, got {path!r}"
+            for path in paths
+            if not Path(path).is_file()
+        ]
+    if problems:
+        raise ValueError("\n".join(problems))

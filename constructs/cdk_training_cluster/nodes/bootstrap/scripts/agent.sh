@@ -1,0 +1,40 @@
+#!/bin/bash
+# Starts the CloudWatch agent with this node's configuration, in place of any other the image came with.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/install-CloudWatch-Agent-commandline-fleet.html
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+source ./lib.sh
+
+install_agent() {
+  local manager architecture package=$STATE_DIR/amazon-cloudwatch-agent.deb
+  manager=$(package_manager)
+  if [[ $manager == dnf ]]; then
+    install amazon-cloudwatch-agent
+    return
+  fi
+  architecture=$(dpkg --print-architecture)
+  download "https://amazoncloudwatch-agent-$REGION.s3.$REGION.$URL_SUFFIX/ubuntu/$architecture/latest/amazon-cloudwatch-agent.deb" "$package"
+  install "$package"
+  rm -f "$package"
+}
+
+if ! command -v amazon-cloudwatch-agent-ctl >/dev/null; then install_agent; fi
+
+python3 -IS - agent.json "@CLUSTER@=$CLUSTER" "@NODE_GROUP@=$NODE_GROUP" <<'PYTHON' | write_file "$HOME_DIR/agent.json"
+import json, sys
+
+names = dict(argument.split("=", 1) for argument in sys.argv[2:])
+
+
+def fill(node):
+    if isinstance(node, dict):
+        return {key: fill(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [fill(item) for item in node]
+    return names.get(node, node) if isinstance(node, str) else node
+
+
+with open(sys.argv[1]) as template:
+    print(json.dumps(fill(json.load(template)), indent=2))
+PYTHON
+amazon-cloudwatch-agent-ctl -a fetch-config -m ec2 -s -c "file:$HOME_DIR/agent.json"

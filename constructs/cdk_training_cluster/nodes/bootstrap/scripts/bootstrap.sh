@@ -1,0 +1,67 @@
+#!/bin/bash
+# Sets a node up, step by step. The first step that fails ends it, is reported, and is named.
+#   bootstrap.sh         everything: the first start, or again by hand
+#   bootstrap.sh --boot  what does not outlive a stop and start: local NVMe
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+source ./lib.sh
+
+step=settings
+reported=
+trap 'if [[ -z $reported ]]; then report_failure "$step" "bootstrap.sh ended early"; fi' EXIT
+
+# A message of one line: the last lines that the step wrote.
+message_from() {
+  tail -c "+$(($1 + 1))" "$LOG" | grep -v '^[[:space:]]*$' | tail -n 3 | paste -sd ' ' | cut -c 1-500 || true
+}
+
+# run STEP COMMAND...
+run() {
+  step=$1
+  local log_size
+  log "step $step" >>"$LOG"
+  log_size=$(stat -c %s "$LOG")
+  # Into a file and not through a pipe: what a user's script leaves running would keep a pipe open for ever.
+  if "${@:2}" >>"$LOG" 2>&1 </dev/null; then return 0; fi
+  reported=yes
+  report_failure "$step" "$(message_from "$log_size")" 2>&1 | tee -a "$LOG" >&2
+  exit 1
+}
+
+# run_user_scripts before|after SOURCE...
+run_user_scripts() {
+  local when=$1 number=0 source
+  shift
+  for source in "$@"; do
+    number=$((number + 1))
+    run "$when: ${source#* }" bash user_script.sh "${source%% *}" "$when-$number-${source#* }"
+  done
+}
+
+mkdir -p "${LOG%/*}" "$STATE_DIR"
+touch "$LOG"
+if [[ ${1:-} == --boot ]]; then
+  run nvme bash nvme.sh
+  reported=yes
+  exit 0
+fi
+
+report_state running "" ""
+run_user_scripts before "${SCRIPTS_BEFORE[@]}"
+run limits bash limits.sh
+run kernel bash kernel.sh
+run nvme bash nvme.sh
+if [[ -n $EFA ]]; then run efa bash efa.sh; fi
+if [[ -n $MOUNT_SOURCE ]]; then
+  run lustre bash lustre.sh
+  run mount bash mount.sh
+fi
+run environment bash environment.sh
+if [[ -f agent.json ]]; then run agent bash agent.sh; fi
+if [[ -f neuron-monitor.json ]]; then run neuron bash neuron.sh; fi
+run_user_scripts after "${SCRIPTS_AFTER[@]}"
+step=report
+report_state ready "" ""
+to_console "ready"
+reported=yes

@@ -1,0 +1,114 @@
+# shellcheck shell=bash
+# What every step has at hand. ROOT is empty on a node; tests set it to a directory of their own.
+
+# shellcheck disable=SC2034 # the files that source this one use these
+
+ROOT=${ROOT:-}
+HOME_DIR=$ROOT/opt/cdk-training-cluster
+SCRIPTS_DIR=$HOME_DIR/scripts
+STATE_DIR=$ROOT/var/lib/cdk-training-cluster
+LOG=$ROOT/var/log/cdk-training-cluster.log
+# cloud-init sets no HOME, which many a user's script relies on.
+export HOME=${HOME:-/root} PATH=$PATH:/snap/bin DEBIAN_FRONTEND=noninteractive
+
+# shellcheck source=/dev/null
+source "$HOME_DIR/settings"
+
+set -E
+trap 'printf "%s, line %s: %s: exit status %s\n" "${0##*/}" "$LINENO" "$BASH_COMMAND" "$?" >&2' ERR
+
+log() {
+  printf '%s %s\n' "$(date -u +%FT%TZ)" "$*"
+}
+
+die() {
+  printf '%s\n' "$*" >&2
+  exit 1
+}
+
+# retry ATTEMPTS COMMAND...: waits longer each time.
+retry() {
+  local attempts=$1 attempt
+  shift
+  for ((attempt = 1; ; attempt++)); do
+    if "$@"; then return 0; fi
+    if ((attempt >= attempts)); then return 1; fi
+    log "$1 failed (attempt $attempt of $attempts)"
+    sleep $((attempt * 5))
+  done
+}
+
+# write_file PATH: writes standard input there, whole or not at all.
+write_file() {
+  mkdir -p "${1%/*}"
+  cat >"$1.new"
+  mv "$1.new" "$1"
+}
+
+# set_fstab MOUNT_POINT LINE: makes LINE the one line of /etc/fstab for that mount point.
+set_fstab() {
+  local fstab=$ROOT/etc/fstab
+  if grep -qxF -- "$2" "$fstab" 2>/dev/null; then return 0; fi
+  {
+    if [[ -f $fstab ]]; then awk -v mount_point="$1" '/^[[:space:]]*#/ || $2 != mount_point' "$fstab"; fi
+    printf '%s\n' "$2"
+  } | write_file "$fstab"
+}
+
+# os_release NAME: a field of /etc/os-release.
+os_release() {
+  # shellcheck source=/dev/null
+  (source "$ROOT/etc/os-release" && printf '%s' "${!1:-}")
+}
+
+# package_manager: dnf (Amazon Linux, Fedora, RHEL) or apt (Ubuntu, Debian).
+package_manager() {
+  case " $(os_release ID) $(os_release ID_LIKE) " in
+    *" amzn "* | *" fedora "* | *" rhel "*) echo dnf ;;
+    *" ubuntu "* | *" debian "*) echo apt ;;
+    *) die "this operating system is not known: the image must be Amazon Linux, Fedora, RHEL, Ubuntu or Debian" ;;
+  esac
+}
+
+# install PACKAGE...: apt waits for the updates that an image starts at boot; dnf waits by itself.
+install() {
+  local manager
+  manager=$(package_manager)
+  log "installing $*"
+  retry 3 "${manager}_install" "$@"
+}
+
+dnf_install() {
+  dnf install -y "$@"
+}
+
+apt_install() {
+  apt-get -o DPkg::Lock::Timeout=300 update -q && apt-get -o DPkg::Lock::Timeout=300 install -qy "$@"
+}
+
+# download URL PATH
+download() {
+  curl --fail --silent --show-error --location --retry 5 --output "$2" "$1"
+}
+
+# report_state STATE STEP MESSAGE: what an operator reads on the node.
+report_state() {
+  python3 -IS - "$1" "$2" "$3" <<'PYTHON' | write_file "$STATE_DIR/bootstrap.json"
+import json, sys
+print(json.dumps(dict(zip(("state", "step", "message"), sys.argv[1:]))))
+PYTHON
+}
+
+# to_console TEXT: what EC2's get-console-output shows.
+to_console() {
+  printf 'cdk-training-cluster: %s\n' "$1" >>"$ROOT/dev/console"
+}
+
+# report_failure STEP MESSAGE: on the node, on its console, and in CloudWatch. None of them hides the failure itself.
+report_failure() {
+  log "step $1 failed: $2"
+  report_state failed "$1" "$2" || log "the state could not be written"
+  to_console "bootstrap failed at $1: $2" || log "the console could not be written"
+  aws cloudwatch put-metric-data --region "$REGION" --namespace "$METRIC_NAMESPACE" \
+    --metric-data "$FAILURE_METRIC" || log "the failure could not be counted in CloudWatch"
+}

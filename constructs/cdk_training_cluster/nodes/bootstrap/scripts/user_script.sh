@@ -1,0 +1,14 @@
+#!/bin/bash
+# Runs one of the user's scripts: user_script.sh S3_URL FILE_NAME
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+source ./lib.sh
+
+script=$HOME_DIR/user-scripts/$2
+mkdir -p "${script%/*}"
+retry 5 aws s3 cp --only-show-errors --region "$REGION" "$1" "$script"
+chmod 0755 "$script"
+for variable in "${ENVIRONMENT[@]}"; do export "${variable?}"; done
+export TRAINING_CLUSTER=$CLUSTER TRAINING_NODE_GROUP=$NODE_GROUP TRAINING_FILE_SYSTEM=$MOUNT_POINT
+cd "$ROOT/"
+exec "$script"

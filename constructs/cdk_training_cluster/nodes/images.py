@@ -1,0 +1,57 @@
+"""Which machine image fits a type's architecture and accelerators."""
+
+from dataclasses import dataclass
+
+from cdk_training_cluster.instance_types import InstanceTypeInfo
+
+# AWS Deep Learning Base AMIs: driver, EFA installer and FSx client in one, no framework.
+# https://docs.aws.amazon.com/dlami/latest/devguide/find-dlami-id.html
+_NVIDIA_PARAMETER = (
+    "/aws/service/deeplearning/ami/{architecture}/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
+)
+# The open kernel modules in those images need a GPU of the Turing generation or newer, and a whole one: parts of
+# GPUs take the GRID driver.
+# https://docs.aws.amazon.com/dlami/latest/devguide/aws-deep-learning-ami-gpubaseoss-al2023-2026-05-20.html
+_GPUS_WITHOUT_OPEN_DRIVER = frozenset({"V100"})
+
+# Driver, EFA and tools for Inferentia2 and every Trainium; Ubuntu, since PyTorch for Neuron has outgrown Amazon
+# Linux 2023's C library. https://awsdocs-neuron.readthedocs-hosted.com/en/latest/deploy/environments/dlami.html
+_NEURON_PARAMETER = "/aws/service/neuron/dlami/base/ubuntu-24.04/latest/image_id"
+# Inferentia1 was left behind by Neuron's images at 2.26.1.
+_OLDEST_NEURON_CORE = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicImage:
+    """An image that AWS publishes through an SSM parameter.
+
+    Attributes:
+        parameter_name: The public SSM parameter that holds the newest image's id.
+        root_device_name: The device name of its root volume; another name would add a volume, not size the root.
+    """
+
+    parameter_name: str
+    root_device_name: str
+
+
+def public_image(info: InstanceTypeInfo) -> PublicImage | None:
+    """Return AWS's image for a type, or None where AWS has none: then the user's own is needed.
+
+    Args:
+        info: The facts about the type; architecture and accelerators decide.
+    """
+    if info.has_neuron_devices:
+        return _neuron_image(info)
+    open_driver = all(gpu.name not in _GPUS_WITHOUT_OPEN_DRIVER and gpu.fraction == 1 for gpu in info.accelerators)
+    if info.has_nvidia_gpus and open_driver:
+        return PublicImage(
+            parameter_name=_NVIDIA_PARAMETER.format(architecture=info.architectures[-1]),
+            root_device_name="/dev/xvda",
+        )
+    return None
+
+
+def _neuron_image(info: InstanceTypeInfo) -> PublicImage | None:
+    if any((device.core_version or 0) < _OLDEST_NEURON_CORE for device in info.accelerators):
+        return None
+    return PublicImage(parameter_name=_NEURON_PARAMETER, root_device_name="/dev/sda1")

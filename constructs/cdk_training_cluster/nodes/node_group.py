@@ -1,0 +1,92 @@
+"""The settings of a group of equal nodes."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from aws_cdk import Token
+from aws_cdk import aws_ec2 as ec2
+
+from cdk_training_cluster.capacity import Capacity
+from cdk_training_cluster.network import InterfaceLayout
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
+
+
+class Placement(Enum):
+    """Where EC2 puts the nodes of a group, relative to each other.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/placement-strategies.html
+    """
+
+    CLUSTER = "cluster"
+    """Close together, in a placement group of their own: what a gang of nodes that talk over EFA needs."""
+
+    NONE = "none"
+    """Wherever there is room: right for nodes that work alone, such as a development box."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeGroup:
+    """Say what a group of equal nodes is made of. `TrainingCluster` makes a `NodeFleet` of it.
+
+    Attributes:
+        name: The group's name: letters, digits and hyphens. It becomes a tag, and a part of the template's ids:
+            a new name makes new nodes.
+        instance_types: The EC2 types; with `Capacity.on_demand()` exactly one.
+        count: How many nodes run when the cluster is on.
+        capacity: How they are bought. Default: - `Capacity.on_demand()`.
+        placement: Where EC2 puts them relative to each other. Default: - `Placement.CLUSTER`.
+        efa: Whether they get Elastic Fabric Adapters. Default: - if the type has them.
+        interface_layout: How many interfaces have an IP address. Default: - one a node
+            (`InterfaceLayout.IP_OPTIMISED`).
+        machine_image: The image. Default: - AWS's newest Deep Learning Base AMI for the type's architecture and
+            accelerators, with a warning: it moves drivers under a running fleet at a later deployment.
+        root_device_name: The root volume's device name in `machine_image`. Default: - `/dev/xvda` with an image
+            of your own.
+        root_volume_gib: The size of the encrypted gp3 root volume, in GiB. Default: - 200.
+        environment: Environment variables of every login and job on the nodes. Default: - none but the library's.
+        scripts_before: Files to run as root before a node is set up, in this order. Default: - none.
+        scripts_after: Files to run as root when it is set up, in this order. Default: - none.
+
+    Raises:
+        ValueError: A setting that is wrong by itself; what depends on the types is checked by `NodeFleet`.
+    """
+
+    name: str
+    instance_types: Sequence[str]
+    count: int
+    capacity: Capacity = field(default_factory=Capacity.on_demand)
+    placement: Placement = Placement.CLUSTER
+    efa: bool | None = None
+    interface_layout: InterfaceLayout = InterfaceLayout.IP_OPTIMISED
+    machine_image: ec2.IMachineImage | None = None
+    root_device_name: str | None = None
+    root_volume_gib: int = 200
+    environment: Mapping[str, str] = field(default_factory=dict)
+    scripts_before: Sequence[str] = ()
+    scripts_after: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Check the settings that need no other."""
+        problems = []
+        if not _NAME.fullmatch(self.name):
+            problems.append(
+                f"name must start with a letter and hold up to 63 letters, digits and hyphens, got {self.name!r}"
+            )
+        if isinstance(self.instance_types, str) or not self.instance_types:
+            problems.append(
+                f"instance_types must be a list of EC2 types, such as ['p5.48xlarge'], got {self.instance_types!r}"
+            )
+        if not Token.is_unresolved(self.count) and self.count < 1:
+            problems.append(
+                f"count of node group {self.name!r} must be at least 1, got {self.count}: to have no nodes for a "
+                "while, stop the group; to have none at all, remove it"
+            )
+        if not Token.is_unresolved(self.root_volume_gib) and self.root_volume_gib < 1:
+            problems.append(f"root_volume_gib must be at least 1, got {self.root_volume_gib}")
+        if self.root_device_name is not None and self.machine_image is None:
+            problems.append("root_device_name goes with machine_image: leave it out, or give your own image")
+        if problems:
+            raise ValueError("\n".join(problems))

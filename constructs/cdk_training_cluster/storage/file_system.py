@@ -1,0 +1,231 @@
+"""The file system that the nodes share, fed from S3."""
+
+from collections.abc import Sequence
+
+import jsii
+from aws_cdk import CfnResource, Token
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_fsx as fsx
+from constructs import Construct
+
+from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.network import ClusterNetwork
+from cdk_training_cluster.retention import keep, keep_unless_replaced
+from cdk_training_cluster.storage.dataset import Dataset, overlaps
+
+# Both are create-only: re-wording the group's description would replace the group and, with it, the file system.
+_GROUP_DESCRIPTION = "FSx for Lustre: the file system and its clients"
+_DEPLOYMENT_TYPE = "PERSISTENT_2"
+
+# S3 links need 2.12 or 2.15. https://docs.aws.amazon.com/fsx/latest/LustreGuide/lustre-version-release-notes.html
+_LUSTRE_VERSION = "2.15"
+
+# https://docs.aws.amazon.com/fsx/latest/LustreGuide/limit-access-security-groups.html
+_LUSTRE_PORTS = ((988, 988), (1018, 1023))
+
+# https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html#FSx-CreateFileSystem-request-StorageCapacity
+_SMALLEST_GIB, _STEP_GIB = 1200, 2400
+# https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
+_THROUGHPUTS = (125, 250, 500, 1000)
+
+_IMPORTED_EVENTS = ["NEW", "CHANGED", "DELETED"]
+
+
+@jsii.implements(ec2.IConnectable)
+class TrainingFileSystem(Construct):
+    """Make an FSx for Lustre file system (PERSISTENT_2, SSD, LZ4) that outlives its stack.
+
+    It is kept when the stack is deleted and when a change would replace it, and so is what it lives in: its
+    security group and the network. Data sets are linked to directories of it; see `Dataset`.
+
+    Resources: `AWS::FSx::FileSystem`, `AWS::FSx::DataRepositoryAssociation` for each data set,
+    `AWS::EC2::SecurityGroup` and the rules between it and the nodes' group.
+
+    Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-fsx-lustre.html
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        network: ClusterNetwork,
+        storage_capacity_gib: int = 1200,
+        throughput_mbps_per_tib: int = 250,
+        datasets: Sequence[Dataset] = (),
+        mount_point: str = "/fsx",
+    ) -> None:
+        """Make the file system.
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            network: Where it lives. Its subnet can never change: FSx would need a new, empty file system.
+            storage_capacity_gib: Its size in GiB: 1200 or a multiple of 2400. It can grow later.
+                Default: - 1200.
+            throughput_mbps_per_tib: Throughput in MB/s for each TiB of storage: 125, 250, 500 or 1000. Some
+                regions offer 125 and 250 only. Default: - 250.
+            datasets: What to link. Default: - nothing; see also `add_dataset`.
+            mount_point: Where the nodes mount it. Default: - `/fsx`.
+
+        Raises:
+            ValueError: A setting that FSx refuses; data sets that overlap.
+        """
+        super().__init__(scope, id)
+        problems = _problems(storage_capacity_gib, throughput_mbps_per_tib, mount_point)
+        if problems:
+            raise ValueError("\n".join(problems))
+        self.network = network
+        self.mount_point = mount_point
+        group = self._make_security_group()
+        file_system = fsx.CfnFileSystem(
+            self,
+            "Resource",
+            file_system_type="LUSTRE",
+            file_system_type_version=_LUSTRE_VERSION,
+            storage_type="SSD",
+            storage_capacity=storage_capacity_gib,
+            subnet_ids=[network.node_subnet.subnet_id],
+            security_group_ids=[group.attr_group_id],
+            lustre_configuration=fsx.CfnFileSystem.LustreConfigurationProperty(
+                deployment_type=_DEPLOYMENT_TYPE,
+                per_unit_storage_throughput=throughput_mbps_per_tib,
+                data_compression_type="LZ4",
+                # A file system with S3 links takes no backups, and one without may be given links later.
+                automatic_backup_retention_days=0,
+            ),
+        )
+        keep(file_system)
+        network.retain()
+        self.file_system_id = file_system.ref
+        self.dns_name = file_system.attr_dns_name
+        self.mount_name = file_system.attr_lustre_mount_name
+        self._links = Construct(self, "Datasets")
+        self._datasets: list[Dataset] = []
+        for dataset in datasets:
+            self.add_dataset(dataset)
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """What the file system lets in and out; rules may be added, the group never swapped."""
+        return self._connections
+
+    @property
+    def datasets(self) -> tuple[Dataset, ...]:
+        """What is linked, in the order it was added."""
+        return tuple(self._datasets)
+
+    def add_dataset(self, dataset: Dataset) -> None:
+        """Link a data set: its names at once, and as the bucket changes; its contents when they are first read.
+
+        FSx makes the links of a file system one at a time, so each adds some minutes to a first deployment. A link
+        cannot be changed, only taken away in one deployment and made anew in the next; the bucket loses nothing.
+
+        Args:
+            dataset: What to link and where to show it.
+
+        Raises:
+            ValueError: It overlaps with one that is linked already, or there are eight.
+        """
+        problems = overlaps([*self._datasets, dataset])
+        if problems:
+            raise ValueError("\n".join(problems))
+        self._datasets.append(dataset)
+        link = fsx.CfnDataRepositoryAssociation(
+            self._links,
+            _link_id(dataset.directory, len(self._datasets)),
+            file_system_id=self.file_system_id,
+            file_system_path=dataset.directory,
+            data_repository_path=dataset.data_repository_path,
+            batch_import_meta_data_on_create=True,
+            s3=fsx.CfnDataRepositoryAssociation.S3Property(
+                auto_import_policy=fsx.CfnDataRepositoryAssociation.AutoImportPolicyProperty(
+                    events=_IMPORTED_EVENTS
+                )
+            ),
+        )
+        if dataset.bucket.policy is not None:
+            # FSx opens the bucket at once: what its policy demands must be there by then.
+            link.node.add_dependency(dataset.bucket.policy)
+
+    def _make_security_group(self) -> ec2.CfnSecurityGroup:
+        """Make the file system's own group; rules may be added to it later, but it is never swapped for another."""
+        nodes = self.network.security_group.security_group_id
+        group = ec2.CfnSecurityGroup(
+            self,
+            "SecurityGroup",
+            group_description=_GROUP_DESCRIPTION,
+            vpc_id=self.network.vpc.vpc_id,
+            security_group_ingress=[
+                ec2.CfnSecurityGroup.IngressProperty(
+                    ip_protocol="tcp", from_port=first, to_port=last, source_security_group_id=nodes,
+                    description="Lustre from the nodes",
+                )
+                for first, last in _LUSTRE_PORTS
+            ],
+            security_group_egress=[
+                ec2.CfnSecurityGroup.EgressProperty(
+                    ip_protocol="tcp", from_port=first, to_port=last, destination_security_group_id=nodes,
+                    description="Lustre to the nodes",
+                )
+                for first, last in _LUSTRE_PORTS
+            ],
+        )
+        keep(group)
+        acknowledge(group, "AwsSolutions-EC23", "Only the nodes' group and the file system's own are let in.")
+        for first, last in _LUSTRE_PORTS:
+            rules: list[CfnResource] = [
+                ec2.CfnSecurityGroupIngress(
+                    self, f"SelfIngress{first}", group_id=group.attr_group_id,
+                    source_security_group_id=group.attr_group_id,
+                    ip_protocol="tcp", from_port=first, to_port=last,
+                    description="Lustre between the file system's servers",
+                ),
+                ec2.CfnSecurityGroupEgress(
+                    self, f"SelfEgress{first}", group_id=group.attr_group_id,
+                    destination_security_group_id=group.attr_group_id,
+                    ip_protocol="tcp", from_port=first, to_port=last,
+                    description="Lustre between the file system's servers",
+                ),
+                ec2.CfnSecurityGroupIngress(
+                    self, f"NodeIngress{first}", group_id=nodes,
+                    source_security_group_id=group.attr_group_id,
+                    ip_protocol="tcp", from_port=first, to_port=last,
+                    description="Lustre from the file system",
+                ),
+            ]
+            for rule in rules:
+                keep_unless_replaced(rule)
+        self._connections = ec2.Connections(
+            security_groups=[
+                ec2.SecurityGroup.from_security_group_id(
+                    self, "Group", group.attr_group_id, allow_all_outbound=False
+                )
+            ]
+        )
+        return group
+
+
+def _link_id(directory: str, position: int) -> str:
+    # Named for its directory, so that taking one data set away does not touch the others.
+    return str(position) if Token.is_unresolved(directory) else directory.strip("/").replace("/", ".") or "root"
+
+
+def _problems(storage_capacity_gib: int, throughput_mbps_per_tib: int, mount_point: str) -> list[str]:
+    found = []
+    if not Token.is_unresolved(storage_capacity_gib) and not (
+        storage_capacity_gib == _SMALLEST_GIB or (storage_capacity_gib > 0 and storage_capacity_gib % _STEP_GIB == 0)
+    ):
+        found.append(
+            f"storage_capacity_gib must be {_SMALLEST_GIB} or a multiple of {_STEP_GIB} for {_DEPLOYMENT_TYPE}, "
+            f"got {storage_capacity_gib}"
+        )
+    if not Token.is_unresolved(throughput_mbps_per_tib) and throughput_mbps_per_tib not in _THROUGHPUTS:
+        allowed = ", ".join(map(str, _THROUGHPUTS[:-1]))
+        found.append(
+            f"throughput_mbps_per_tib must be {allowed} or {_THROUGHPUTS[-1]} for {_DEPLOYMENT_TYPE}, "
+            f"got {throughput_mbps_per_tib}"
+        )
+    if not Token.is_unresolved(mount_point) and (not mount_point.startswith("/") or mount_point.rstrip("/") == ""):
+        found.append(f"mount_point must be an absolute path below /, such as '/fsx', got {mount_point!r}")
+    return found

@@ -1,0 +1,263 @@
+"""The construct that composes a training cluster; everything it does is done by the parts."""
+
+from collections.abc import Sequence
+
+import jsii
+from aws_cdk import Aws, Duration, Names, Tags
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.network import ClusterNetwork
+from cdk_training_cluster.nodes import Mount, NodeFleet, NodeGroup, node_metric
+from cdk_training_cluster.nodes.rules import node_group_problems
+from cdk_training_cluster.power import ClusterPower
+from cdk_training_cluster.storage import Dataset, TrainingFileSystem
+from cdk_training_cluster.tags import CLUSTER_TAG
+
+
+@jsii.implements(ec2.IConnectable, iam.IGrantable)
+class TrainingCluster(Construct):
+    """Make a training cluster: network, node groups, file system with data sets, and the power function.
+
+    Nodes start within minutes after the deployment: the power function brings every group to its count, says in
+    plain words what EC2 cannot give, and leaves alone what an operator has changed.
+
+    Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem` and `ClusterPower` make, one instance role
+    and profile, and an SNS topic for alerts.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        node_groups: Sequence[NodeGroup],
+        availability_zone: str | None = None,
+        network: ClusterNetwork | None = None,
+        datasets: Sequence[Dataset] = (),
+        file_system: TrainingFileSystem | None = None,
+        cluster_name: str | None = None,
+        alert_topic: sns.ITopic | None = None,
+        instance_type_facts: Sequence[InstanceTypeInfo] = (),
+    ) -> None:
+        """Make the cluster.
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            node_groups: What the cluster is made of; at least one.
+            availability_zone: The zone to make a network in, such as `us-east-1b`. Either this or `network`.
+            network: An existing network, or one from another stack. Either this or `availability_zone`.
+            datasets: What to link to the file system. Default: - nothing.
+            file_system: The file system that the nodes mount. Default: - one of 1200 GiB is made if there are
+                data sets, else none.
+            cluster_name: The value of the tag `cdk-training-cluster:cluster` and of the metrics' dimension
+                `Cluster`; unique in account and region. Default: - made of the construct's path.
+            alert_topic: Where alarms and the power function report; it must let CloudWatch publish.
+                Default: - a topic is made; subscribe to `alert_topic`.
+            instance_type_facts: Facts about instance types that the catalog does not have. Default: - none.
+
+        Raises:
+            ValueError: There is no network or there are two, no node group or two of one name, or a part refuses
+                its settings; every reason, a line each.
+        """
+        super().__init__(scope, id)
+        _check(node_groups, availability_zone, network, file_system, instance_type_facts)
+        self.cluster_name = cluster_name or Names.unique_resource_name(self, max_length=64, separator="-")
+        self.network = network or ClusterNetwork(self, "Network", availability_zone=availability_zone)
+        if file_system is None and datasets:
+            file_system = TrainingFileSystem(self, "FileSystem", network=self.network, datasets=datasets)
+        elif file_system is not None:
+            for dataset in datasets:
+                file_system.add_dataset(dataset)
+        self.file_system = file_system
+        self._connections = self.network.connections
+        self.role = self._make_role()
+        profile = iam.InstanceProfile(self, "InstanceProfile", role=self.role)
+        self._node_groups = {
+            group.name: NodeFleet(
+                self,
+                group.name,
+                cluster_name=self.cluster_name,
+                network=self.network,
+                node_group=group,
+                role=self.role,
+                instance_profile=profile,
+                mount=file_system
+                and Mount(
+                    dns_name=file_system.dns_name,
+                    mount_name=file_system.mount_name,
+                    mount_point=file_system.mount_point,
+                ),
+                instance_type_facts=instance_type_facts,
+            )
+            for group in node_groups
+        }
+        self.alert_topic: sns.ITopic = alert_topic or self._make_alert_topic()
+        self.power = ClusterPower(
+            self,
+            "Power",
+            cluster_name=self.cluster_name,
+            counts={group.name: group.count for group in node_groups},
+            alert_topic=self.alert_topic,
+        )
+        for fleet in self.node_groups:
+            # The first tick comes when CloudFormation is done with the groups.
+            self.power.schedule.node.add_dependency(fleet.auto_scaling_group)
+        self.bootstrap_alarm = self._watch_bootstrap()
+        Tags.of(self).add(CLUSTER_TAG, self.cluster_name)
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """What all the nodes let in and out."""
+        return self._connections
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """The instance role, for `bucket.grant_read(cluster)` and the like."""
+        return self.role.grant_principal
+
+    @property
+    def node_groups(self) -> tuple[NodeFleet, ...]:
+        """The nodes of every group, in the order they were given."""
+        return tuple(self._node_groups.values())
+
+    def node_group(self, name: str) -> NodeFleet:
+        """Return the nodes of one group.
+
+        Args:
+            name: The group's name.
+
+        Raises:
+            ValueError: There is no group of that name.
+        """
+        if name not in self._node_groups:
+            raise ValueError(f"there is no node group {name!r}: the cluster has {', '.join(self._node_groups)}")
+        return self._node_groups[name]
+
+    def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Let somebody stop, start and ask about the node groups through the power function.
+
+        Args:
+            grantee: A role, user or function.
+        """
+        return self.power.grant_power(grantee)
+
+    def metric_gpu_utilization(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Return how busy the accelerators of the cluster are, in percent.
+
+        GPUs, or NeuronCores where every node group has those; in a cluster of both, ask the `NodeFleet`s.
+
+        Args:
+            statistic: `Average` is over devices and time, `Maximum` the busiest device. Default: - `Average`.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        neuron = all(fleet.instance_type.has_neuron_devices for fleet in self.node_groups)
+        return node_metric(
+            NODE_METRICS.neuron_core_utilization if neuron else NODE_METRICS.gpu_utilization,
+            self.cluster_name,
+            statistic=statistic,
+            period=period,
+        )
+
+    def metric_missing_nodes(self) -> cloudwatch.Metric:
+        """Return how many of the nodes that should run do not."""
+        return self.power.metric_missing_nodes()
+
+    def _make_role(self) -> iam.Role:
+        role = iam.Role(
+            self,
+            "NodeRole",
+            assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+            description="The nodes of a training cluster",
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name("AmazonSSMManagedInstanceCore")],
+        )
+        acknowledge(
+            role,
+            "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/AmazonSSMManagedInstanceCore]",
+            "What the SSM agent needs is AWS's to define: this is the policy that Session Manager documents.",
+        )
+        acknowledge(
+            role,
+            "AwsSolutions-IAM5[Resource::*]",
+            "PutMetricData knows no resources; the statement is limited to one namespace instead.",
+        )
+        return role
+
+    def _make_alert_topic(self) -> sns.Topic:
+        topic = sns.Topic(self, "Alerts", enforce_ssl=True)
+        # A topic policy of its own takes away the default one, under which alarms of the account may publish.
+        # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="AlarmsOfThisAccount",
+                actions=["sns:Publish"],
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                resources=[topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
+            )
+        )
+        return topic
+
+    def _watch_bootstrap(self) -> cloudwatch.Alarm:
+        failures = node_metric(NODE_METRICS.bootstrap_failed, self.cluster_name, statistic="Sum")
+        alarm = failures.create_alarm(
+            self,
+            "BootstrapFailed",
+            alarm_description=f"A node of {self.cluster_name} could not be set up: its console output and "
+            "/var/lib/cdk-training-cluster/bootstrap.json on it say which step failed.",
+            threshold=1,
+            evaluation_periods=1,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            # Nodes speak up only when they fail.
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
+        alarm.add_alarm_action(actions.SnsAction(self.alert_topic))
+        return alarm
+
+
+def _check(
+    node_groups: Sequence[NodeGroup],
+    availability_zone: str | None,
+    network: ClusterNetwork | None,
+    file_system: TrainingFileSystem | None,
+    facts: Sequence[InstanceTypeInfo],
+) -> None:
+    problems = []
+    if network is None and availability_zone is None:
+        problems.append(
+            "availability_zone or network is required: name the zone to make a network in, such as "
+            "availability_zone='us-east-1b', or give a ClusterNetwork"
+        )
+    if network is not None and availability_zone is not None:
+        problems.append("availability_zone and network exclude each other: the zone is the network's; leave it out")
+    if file_system is not None and network is None:
+        problems.append("network is required beside file_system: nodes reach a file system in its own network; give file_system.network")
+    if file_system is not None and network is not None and file_system.network is not network:
+        problems.append(
+            f"file_system must be in the cluster's network, got one in {file_system.network.node.path}: the rules "
+            "that let nodes reach it are made with its network; make both with the same ClusterNetwork"
+        )
+    if not node_groups:
+        problems.append("node_groups must hold at least one NodeGroup, got none")
+    names = [group.name for group in node_groups]
+    problems += [
+        f"node_groups must have different names, got {name!r} {names.count(name)} times: rename all but one"
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
+    for group in node_groups:
+        problems += node_group_problems(group, facts)
+    if problems:
+        raise ValueError("\n".join(problems))

@@ -1,0 +1,85 @@
+"""The stack that comes and goes: launch templates, groups, and the functions that watch them."""
+
+from aws_cdk import CfnOutput, Environment, Stack, Tags
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from cdk_training_cluster import Capacity, InterfaceLayout, NodeGroup, Placement, TrainingCluster
+from constructs import Construct
+
+from cdk_training_cluster_stacks.cluster_file import ClusterFile, NodeGroupSettings
+from cdk_training_cluster_stacks.foundation import FoundationStack
+
+_LATEST = "latest"
+
+
+class ClusterStack(Stack):
+    """Make the nodes of a cluster file in the network of its foundation.
+
+    The references to the foundation are exports and imports: CloudFormation refuses to replace or delete what
+    this stack uses.
+    """
+
+    training_cluster: TrainingCluster
+
+    def __init__(self, scope: Construct, id: str, *, cluster: ClusterFile, foundation: FoundationStack) -> None:
+        """Make the stack.
+
+        Args:
+            scope: The app.
+            id: The construct's id.
+            cluster: What the file says.
+            foundation: The stack with the network and the file system.
+
+        Raises:
+            ValueError: A part refuses its settings.
+        """
+        super().__init__(
+            scope,
+            id,
+            stack_name=cluster.cluster_stack_name,
+            description=f"The nodes of the training cluster {cluster.name}",
+            env=Environment(account=cluster.account, region=cluster.region),
+        )
+        # Exports and imports, whatever a later CDK makes of references by default.
+        self.node.set_context("@aws-cdk/core:defaultCrossStackReferences", "strong")
+        self.training_cluster = TrainingCluster(
+            self,
+            "TrainingCluster",
+            cluster_name=cluster.name,
+            network=foundation.network,
+            file_system=foundation.file_system,
+            node_groups=[_node_group(settings, cluster.region) for settings in cluster.node_groups],
+            instance_type_facts=[facts.to_info() for facts in cluster.instance_type_facts],
+        )
+        topic = self.training_cluster.alert_topic
+        if isinstance(topic, sns.Topic):
+            for address in cluster.alerts.emails:
+                topic.add_subscription(subscriptions.EmailSubscription(address))
+        CfnOutput(self, "AlertTopicArn", value=topic.topic_arn)
+        CfnOutput(self, "PowerFunctionName", value=self.training_cluster.power.function.function_name)
+        for key, value in cluster.tags.items():
+            Tags.of(self).add(key, value)
+
+
+def _node_group(settings: NodeGroupSettings, region: str) -> NodeGroup:
+    return NodeGroup(
+        name=settings.name,
+        instance_types=settings.instance_types,
+        count=settings.count,
+        capacity=_CAPACITIES[settings.capacity],
+        placement=Placement(settings.placement),
+        efa=settings.efa,
+        interface_layout=InterfaceLayout[settings.interface_layout.upper()],
+        machine_image=(
+            None if settings.image == _LATEST else ec2.MachineImage.generic_linux({region: settings.image})
+        ),
+        root_device_name=settings.root_device_name,
+        root_volume_gib=settings.root_volume_gib,
+        environment=settings.environment,
+        scripts_before=settings.scripts_before,
+        scripts_after=settings.scripts_after,
+    )
+
+
+_CAPACITIES = {"on_demand": Capacity.on_demand()}

@@ -1,0 +1,26 @@
+"""The cluster file: a training cluster in one YAML file, its errors in plain words, and its JSON Schema."""
+
+from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
+from cdk_training_cluster_stacks.cluster_file.model import (
+    AlertSettings,
+    ClusterFile,
+    DatasetSettings,
+    FileSystemSettings,
+    NetworkSettings,
+    NodeGroupSettings,
+)
+from cdk_training_cluster_stacks.cluster_file.reading import read_cluster_file
+from cdk_training_cluster_stacks.cluster_file.schema import json_schema, schema_text
+
+__all__ = [
+    "AlertSettings",
+    "ClusterFile",
+    "DatasetSettings",
+    "FileSystemSettings",
+    "InstanceTypeFacts",
+    "NetworkSettings",
+    "NodeGroupSettings",
+    "json_schema",
+    "read_cluster_file",
+    "schema_text",
+]

@@ -1,0 +1,137 @@
+"""Says in words what pydantic found: the value that was given, what is allowed, and how to mend it."""
+
+import json
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from cdk_training_cluster_stacks.cluster_file.model import ClusterFile
+from cdk_training_cluster_stacks.problems import Location
+
+_LONGEST_SHOWN = 60
+
+
+def explain(error: ValidationError) -> Iterator[tuple[Location, str]]:
+    """Say what is wrong, each with its place.
+
+    Args:
+        error: What pydantic says about the values of a whole cluster file.
+    """
+    details = error.errors(include_url=False)
+    meant = {
+        (*_location(each)[:-1], _near(_location(each)))
+        for each in details
+        if each["type"] == "extra_forbidden"
+    }
+    for each in details:
+        where = _location(each)
+        if each["type"] == "missing" and where in meant:
+            continue  # it is there, under a name that is nearly right: that is the one mistake
+        if each["type"] == "too_short" and each["input"]:
+            continue  # pydantic counts only the entries that are right
+        yield where, _sentence(each, where)
+
+
+def shown(value: object) -> str:
+    """Show a value as it stands in a file or, where that would be long, say what it is."""
+    if isinstance(value, dict | list) and value:
+        return "a list" if isinstance(value, list) else "settings"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST_SHOWN else f'{text[:_LONGEST_SHOWN]}…"'
+
+
+def _sentence(details: ErrorDetails, where: Location) -> str:
+    given, kind, context = details["input"], details["type"], details.get("ctx", {})
+    if kind == "missing":
+        return f"is missing; add it{_example(where)}"
+    if kind == "extra_forbidden":
+        return f"unknown key; {_instead(where)}"
+    if kind in _OUR_OWN_WORDS:
+        return str(context["error"]) if kind == "value_error" else details["msg"]
+    said = details["msg"]
+    if kind in _MUST:
+        said = f"must {_MUST[kind].format(**context, example=_example(where))}".replace("'", "")
+    got = str(len(given)) if kind == "too_long" else shown(given)
+    return f"{said}, got {got}{_mend(kind, given, context)}"
+
+
+_MUST = {
+    "int_type": "be a whole number",
+    "float_type": "be a number",
+    "bool_type": "be true or false",
+    "string_type": "be text",
+    "tuple_type": "be a list{example}",
+    "model_type": "be settings (key: value){example}",
+    "dict_type": "be settings (key: value){example}",
+    "greater_than": "be above {gt}",
+    "greater_than_equal": "be at least {ge}",
+    "less_than_equal": "be at most {le}",
+    "too_short": "hold at least {min_length}{example}",
+    "too_long": "hold at most {max_length}",
+    "literal_error": "be {expected}",
+}
+"""What each kind of mistake that pydantic knows is in our words."""
+
+_OUR_OWN_WORDS = {"value_error", "too_long_text"}
+"""What is already told in whole sentences: what constructs raise, and texts that are too long."""
+
+
+def _mend(kind: str, given: object, context: dict[str, Any]) -> str:
+    if kind == "int_type" and isinstance(given, str) and given.strip("+-").isdecimal():
+        return "; take the quotes away"
+    if kind == "string_type" and isinstance(given, bool | int | float):
+        return f'; put it in quotes: "{shown(given)}"'
+    if kind == "literal_error":
+        choices = re.findall(r"'([^']+)'", context["expected"])
+        near = get_close_matches(str(given), choices, n=1)
+        return f"; did you mean {near[0]}?" if near else ""
+    return ""
+
+
+def _location(details: ErrorDetails) -> Location:
+    # pydantic marks a mistake in a dictionary's key, as against its value, by one more step.
+    return tuple(part for part in details["loc"] if part != "[key]")
+
+
+def _instead(where: Location) -> str:
+    near = _near(where)
+    return f"did you mean {near}?" if near else f"known here: {', '.join(_fields(where[:-1]))}"
+
+
+def _near(where: Location) -> str:
+    return next(iter(get_close_matches(str(where[-1]), _fields(where[:-1]), n=1)), "")
+
+
+def _example(where: Location) -> str:
+    """Show how a setting is written, from the examples in the model."""
+    *parent, name = where
+    setting = _fields(tuple(parent)).get(str(name))
+    examples = [
+        yaml.safe_dump({name: example}, default_flow_style=True, sort_keys=False, width=10_000).strip()[1:-1]
+        for example in (setting.examples if setting is not None else None) or ()
+    ]
+    return f", such as {' or '.join(examples)}" if examples else ""
+
+
+def _fields(where: Location) -> dict[str, FieldInfo]:
+    """Return the settings that a part of the file may have."""
+    model: type[BaseModel] = ClusterFile
+    for part in where:
+        if isinstance(part, str):
+            inner = _model_in(model.model_fields[part].annotation)
+            if inner is None:
+                return {}
+            model = inner
+    return model.model_fields
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any type that may stand in a model
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for inner in get_args(annotation) if (found := _model_in(inner)) is not None), None)

@@ -1,0 +1,215 @@
+"""The kinds of text a cluster file is made of: each one a pattern for editors and a sentence for people."""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StrictBool
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+REGION = r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]+"
+"""The name of a region: us-east-1, us-gov-west-1, ap-southeast-7, eusc-de-east-1."""
+
+INSTANCE_TYPE_PATTERN = r"[a-z][a-z0-9-]*\.[a-z0-9-]+"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """Marks a string that has a form: the pattern goes into the JSON Schema, the sentence into the error.
+
+    Args:
+        pattern: Regular expression that the whole value has to match.
+        must: What the value must be, as the end of a sentence that starts with "must ".
+        longest: Most characters that AWS takes.
+        because: Where the limit on the length comes from.
+    """
+
+    pattern: str
+    must: str
+    longest: int | None = None
+    because: str = ""
+
+    def __get_pydantic_core_schema__(self, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        length = {} if self.longest is None else {"maxLength": self.longest}
+        return {**handler(schema), "pattern": f"^{self.pattern}$", **length}
+
+    def check(self, value: str) -> str:
+        """Return the value if it has the form, and say what the form is if not."""
+        if re.fullmatch(self.pattern, value) is None:
+            raise PydanticCustomError("form", "must {must}", {"must": self.must})
+        if self.longest is not None and len(value) > self.longest:
+            raise PydanticCustomError(
+                "too_long_text",
+                "must have at most {longest} characters{because}; this has {length}",
+                {
+                    "longest": self.longest,
+                    "because": f" ({self.because})" if self.because else "",
+                    "length": len(value),
+                },
+            )
+        return value
+
+
+def _aws_id(prefix: str, of: str) -> Text:
+    return Text(
+        pattern=rf"{prefix}-[0-9a-f]{{8}}(?:[0-9a-f]{{9}})?",
+        must=f"be the id of {of}, such as {prefix}-0a1b2c3d4e5f67890",
+    )
+
+
+ClusterName = Annotated[
+    str,
+    Text(
+        pattern=r"[a-z][a-z0-9-]*",
+        must="be lower-case letters, digits and hyphens, with a letter first",
+        longest=128 - len("-foundation"),
+        because="the stack <name>-foundation has to fit CloudFormation's 128",
+    ),
+]
+NodeGroupName = Annotated[
+    str,
+    Text(
+        pattern=r"[a-z][a-z0-9-]*",
+        must="be lower-case letters, digits and hyphens, with a letter first",
+        longest=63,
+    ),
+]
+# A zone's name is its region's name and a letter; a Local Zone's has a place and a number before the letter.
+# https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-availability-zones.html
+AvailabilityZone = Annotated[
+    str,
+    Text(
+        pattern=rf"{REGION}(?:-[a-z]+-[0-9]+)?[a-z]",
+        must="be the name of an Availability Zone, such as us-east-1b",
+    ),
+]
+AccountId = Annotated[
+    str, Text(pattern=r"[0-9]{12}", must='be the 12 digits of an AWS account, in quotes: "111122223333"')
+]
+VpcId = Annotated[str, _aws_id("vpc", "a VPC")]
+SubnetId = Annotated[str, _aws_id("subnet", "a subnet")]
+Image = Annotated[
+    str,
+    Text(
+        pattern=r"(?:latest|ami-[0-9a-f]{8}(?:[0-9a-f]{9})?)",
+        must="be latest or the id of an image, such as ami-0a1b2c3d4e5f67890",
+    ),
+]
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+BucketName = Annotated[
+    str,
+    Text(
+        pattern=r"[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]",
+        must="be the name of a bucket: 3 to 63 lower-case letters, digits, hyphens and dots, "
+        "without s3:// and without a path",
+    ),
+]
+Prefix = Annotated[
+    str,
+    Text(
+        pattern=r"(?!/|s3:).*",
+        must="be the start of keys, without the bucket and without a / in front, such as tokens/",
+    ),
+]
+# https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateDataRepositoryAssociation.html
+FileSystemPath = Annotated[
+    str,
+    Text(
+        pattern=r"/(?:(?!\.{1,2}(?:/|$))[^/\s]+/?)*",
+        must="be a path that starts with one /, such as /data",
+        longest=4096,
+    ),
+]
+MountPoint = Annotated[
+    str,
+    Text(
+        pattern=r"(?:/[A-Za-z0-9][A-Za-z0-9._-]*)+",
+        must="be a directory's full path of letters, digits, dots, hyphens and underscores, such as /fsx",
+    ),
+]
+InstanceTypeName = Annotated[
+    str,
+    Text(
+        pattern=INSTANCE_TYPE_PATTERN,
+        must="be the name of an instance type, such as p5.48xlarge",
+    ),
+]
+DeviceName = Annotated[
+    str, Text(pattern=r"/dev/[a-z][a-z0-9]*", must="be a device's name, such as /dev/xvda or /dev/sda1")
+]
+VariableName = Annotated[
+    str,
+    Text(
+        pattern=r"[A-Za-z_][A-Za-z0-9_]*",
+        must="be the name of an environment variable: letters, digits and underscores, no digit first",
+    ),
+]
+VariableValue = Annotated[str, Text(pattern=r"[^\x00-\x1f\x7f]*", must="be one line")]
+ScriptName = Annotated[
+    str,
+    Text(
+        pattern=r"(?!/).*[^/]",
+        must="be the path of a script, relative to this file, such as scripts/login.sh",
+    ),
+]
+Email = Annotated[
+    str,
+    Text(
+        pattern=r"[^@\s<>,;]+@(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]{2,}",
+        must="be an e-mail address, such as ml-platform@example.com",
+        longest=254,
+    ),
+]
+# https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html
+TagKey = Annotated[
+    str,
+    Text(
+        pattern=r"(?!aws:|AWS:|cdk-training-cluster:)[\w .:/=+@-]+",
+        must="be letters, digits, spaces and . : / = + @ _ -, and start with neither aws: nor "
+        "cdk-training-cluster:",
+        longest=128,
+        because="AWS's limit for a tag's key",
+    ),
+]
+TagValue = Annotated[
+    str,
+    Text(
+        pattern=r"[\w .:/=+@-]*",
+        must="be letters, digits, spaces and . : / = + @ _ -",
+        longest=256,
+        because="AWS's limit for a tag's value",
+    ),
+]
+
+# A number in quotes is text and `yes` is a word: in a file that buys GPUs nothing is guessed.
+Flag = StrictBool
+Count = Annotated[int, Field(strict=True, ge=1)]
+Whole = Annotated[int, Field(strict=True, ge=0)]
+
+
+# https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html#FSx-CreateFileSystem-request-StorageCapacity
+_SMALLEST_GIB, _STEP_GIB = 1200, 2400
+
+
+def _storage_capacity(value: int) -> int:
+    if value != _SMALLEST_GIB and (value <= 0 or value % _STEP_GIB):
+        raise PydanticCustomError("form", f"must be {_SMALLEST_GIB} or a multiple of {_STEP_GIB}")
+    return value
+
+
+StorageCapacity = Annotated[
+    int,
+    Field(
+        strict=True,
+        json_schema_extra={
+            "anyOf": [{"const": _SMALLEST_GIB}, {"minimum": _STEP_GIB, "multipleOf": _STEP_GIB}]
+        },
+    ),
+    AfterValidator(_storage_capacity),
+]

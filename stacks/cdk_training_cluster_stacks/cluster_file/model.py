@@ -1,0 +1,189 @@
+"""The shape of a cluster file: every setting, its default and what it means.
+
+The words are AWS's. What depends on more than one setting is in `rules`; what AWS itself would refuse is
+checked once more by the constructs that the stacks are made of.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+
+from cdk_training_cluster_stacks.cluster_file import fields
+from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag
+from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
+
+MOST_DATASETS = 8
+"""Data repository associations of one file system: https://docs.aws.amazon.com/fsx/latest/LustreGuide/limits.html"""
+
+MOST_INSTANCE_TYPES = 40
+"""Overrides in one Auto Scaling group:
+https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-mixed-instances-groups.html"""
+
+
+def _beside_the_file(name: str, info: ValidationInfo) -> str:
+    directory: Path | None = (info.context or {}).get("directory")
+    return name if directory is None else str(directory / name)
+
+
+Script = Annotated[fields.ScriptName, AfterValidator(_beside_the_file)]
+
+
+class Settings(BaseModel):
+    """What every part of a cluster file has in common: no unknown keys, and nothing changes later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class NetworkSettings(Settings):
+    """An existing VPC and subnet for the cluster to live in, in place of ones made for it."""
+
+    vpc_id: fields.VpcId = Field(examples=["vpc-0a1b2c3d4e5f67890"])
+    """The VPC that the subnet belongs to."""
+
+    subnet_id: fields.SubnetId = Field(examples=["subnet-0a1b2c3d4e5f67890"])
+    """The one subnet for nodes and file system. It needs a way out: a NAT gateway, or endpoints."""
+
+    availability_zone: fields.AvailabilityZone | None = Field(default=None, examples=["us-east-1b"])
+    """The zone the subnet is in. May be left out; if it is given it has to be the cluster's."""
+
+
+class FileSystemSettings(Settings):
+    """An FSx for Lustre file system (PERSISTENT_2, SSD), mounted on every node and kept when stacks go."""
+
+    storage_capacity_gib: fields.StorageCapacity = 1200
+    """Size in GiB: 1200 or a multiple of 2400. It can grow later."""
+
+    throughput_mbps_per_tib: Literal[125, 250, 500, 1000] = 250
+    """Throughput in MB/s for each TiB of storage. Some regions offer 125 and 250 only."""
+
+    mount_point: fields.MountPoint = "/fsx"
+    """Where the nodes mount it."""
+
+
+class DatasetSettings(Settings):
+    """A part of an S3 bucket, shown as a directory; each file is loaded when it is first read."""
+
+    file_system_path: fields.FileSystemPath = Field(examples=["/data"])
+    """The directory, seen from the top of the file system: /data is /fsx/data on a node."""
+
+    prefix: fields.Prefix = Field(default="", examples=["tokens/"])
+    """The part of the bucket, ending with /. Left out: the whole bucket."""
+
+    bucket: fields.BucketName | None = Field(default=None, examples=["my-datasets"])
+    """An existing bucket in the cluster's region. Left out: the foundation makes one bucket, which all the
+    datasets that name none share, and keeps it when the stack is deleted."""
+
+
+class NodeGroupSettings(Settings):
+    """Nodes of one kind: the same types, bought in the same way, started and stopped together."""
+
+    name: fields.NodeGroupName = Field(examples=["workers"])
+    """The group's name, unique in this file."""
+
+    instance_types: Annotated[
+        tuple[fields.InstanceTypeName, ...], Field(min_length=1, max_length=MOST_INSTANCE_TYPES)
+    ] = Field(examples=[["p5.48xlarge"]])
+    """The instance types, best first. One is usual: a training job wants nodes that are equal."""
+
+    count: Count = Field(examples=[8])
+    """How many nodes run while the cluster is on."""
+
+    image: fields.Image = Field(examples=["latest", "ami-0a1b2c3d4e5f67890"])
+    """An image's id, which pins it, or `latest` for AWS's newest Deep Learning image that fits the type:
+    the next deployment may then move drivers, and says so in a warning."""
+
+    capacity: Literal["on_demand"] = "on_demand"
+    """How the nodes are bought."""
+
+    placement: Literal["cluster", "none"] = "cluster"
+    """`cluster` puts the nodes close together, for the lowest latency; `none` suits a single node."""
+
+    efa: Flag | None = None
+    """Whether nodes get Elastic Fabric Adapters. Left out: they do if the type has any."""
+
+    interface_layout: Literal["ip_optimised", "bandwidth_optimised"] = "ip_optimised"
+    """How network interfaces are laid out: one IP address a node, or ordinary (ENA) interfaces on more of the
+    network cards, for more bandwidth outside EFA."""
+
+    root_volume_gib: Annotated[int, Field(strict=True, ge=8, le=65536)] = 200
+    """Size of the encrypted gp3 root volume in GiB."""
+
+    root_device_name: fields.DeviceName | None = None
+    """The root device of an image of your own. Left out: what AWS's Deep Learning image for the type uses."""
+
+    environment: dict[fields.VariableName, fields.VariableValue] = Field(
+        default={}, examples=[{"NCCL_DEBUG": "WARN"}]
+    )
+    """Environment variables for everything that runs on the nodes."""
+
+    scripts_before: tuple[Script, ...] = Field(default=(), examples=[["scripts/certificates.sh"]])
+    """Scripts to run as root before a node is set up, in this order. Paths are relative to this file."""
+
+    scripts_after: tuple[Script, ...] = Field(default=(), examples=[["scripts/start-agent.sh"]])
+    """Scripts to run as root when the file system is mounted and all else is set up, in this order."""
+
+
+class AlertSettings(Settings):
+    """Who hears of missing capacity, failing functions and unhealthy nodes."""
+
+    emails: tuple[fields.Email, ...] = Field(default=(), examples=[["ml-platform@example.com"]])
+    """Addresses that get alarms; AWS asks each one to confirm first."""
+
+
+class ClusterFile(Settings):
+    """A training cluster in one file: where it is, what it is made of, and who hears of trouble."""
+
+    name: fields.ClusterName = Field(examples=["base-pod"])
+    """The cluster's name, in the names of its two stacks and in the tag on all it is made of."""
+
+    availability_zone: fields.AvailabilityZone = Field(examples=["us-east-1b"])
+    """The one Availability Zone for everything: EFA does not leave it. The region follows."""
+
+    account: fields.AccountId | None = Field(default=None, examples=["111122223333"])
+    """The AWS account, in quotes. Left out: the one that the deploying credentials belong to."""
+
+    network: NetworkSettings | None = None
+    """An existing VPC and subnet. Left out: a VPC with a public and a private subnet is made."""
+
+    file_system: FileSystemSettings | None = None
+    """The shared file system. Left out: none is made."""
+
+    datasets: Annotated[tuple[DatasetSettings, ...], Field(max_length=MOST_DATASETS)] = ()
+    """Parts of S3 buckets that appear in the file system."""
+
+    node_groups: Annotated[tuple[NodeGroupSettings, ...], Field(min_length=1)] = Field(
+        examples=[[{"name": "workers", "instance_types": ["p5.48xlarge"], "count": 8, "image": "latest"}]]
+    )
+    """The nodes."""
+
+    instance_type_facts: tuple[InstanceTypeFacts, ...] = ()
+    """Facts about instance types that are newer than this library's catalog."""
+
+    alerts: AlertSettings = AlertSettings()
+    """Who hears of trouble."""
+
+    tags: dict[fields.TagKey, fields.TagValue] = Field(default={}, examples=[{"team": "ml-platform"}])
+    """Tags for all that the stacks make, where a change of tags replaces nothing."""
+
+    termination_protection: Flag = True
+    """Whether CloudFormation refuses to delete the foundation stack."""
+
+    @property
+    def region(self) -> str:
+        """The region that the Availability Zone is in."""
+        found = re.match(fields.REGION, self.availability_zone)
+        if found is None:  # the pattern of the zone starts with the region's
+            raise AssertionError(self.availability_zone)
+        return found[0]
+
+    @property
+    def foundation_stack_name(self) -> str:
+        """The name of the stack that keeps: network, file system and buckets."""
+        return f"{self.name}-foundation"
+
+    @property
+    def cluster_stack_name(self) -> str:
+        """The name of the stack that comes and goes: nodes and what watches them."""
+        return f"{self.name}-cluster"

@@ -1,0 +1,90 @@
+"""Turns a file into a `ClusterFile`, or into every problem it has."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from cdk_training_cluster_stacks.cluster_file.explaining import explain, shown
+from cdk_training_cluster_stacks.cluster_file.model import ClusterFile
+from cdk_training_cluster_stacks.cluster_file.rules import complaints
+from cdk_training_cluster_stacks.cluster_file.source import Source, parse
+from cdk_training_cluster_stacks.problems import ClusterFileError, Problem
+
+
+def read_cluster_file(path: str | Path, *, relative_to: Path | None = None) -> ClusterFile:
+    """Read a cluster file.
+
+    Args:
+        path: The file. Errors name it as it is given here.
+        relative_to: The directory that a relative path starts from. Default: - the current directory.
+
+    Raises:
+        ClusterFileError: The file cannot be read, or anything is wrong in it: everything that is, at once.
+    """
+    file = (relative_to or Path()) / path
+    source = _parse(str(path), file)
+    if not isinstance(source.value, Mapping):
+        message = (
+            "is empty; a cluster file begins with its name, such as name: base-pod"
+            if source.value is None
+            else f"must be settings, such as name: base-pod, got {shown(source.value)}"
+        )
+        raise ClusterFileError(str(path), [Problem(message=message)])
+    cluster = None
+    found = [
+        Problem(message=message, where=where, line=line) for where, line, message in source.written_twice
+    ]
+    wrong = [(where, "has no value; write one, or leave the key out") for where in source.empty]
+    try:
+        cluster = ClusterFile.model_validate(source.value, context={"directory": file.parent})
+    except ValidationError as error:
+        wrong += [(where, message) for where, message in explain(error) if where not in source.empty]
+    # Where a value has the wrong form, what it would contradict is of no use to anybody.
+    misshapen = {where for where, _ in wrong}
+    wrong += [
+        (where, message) for where, message in complaints(source.value, file.parent) if where not in misshapen
+    ]
+    found += [Problem(message=message, where=where, line=source.line(where)) for where, message in wrong]
+    if found or cluster is None:
+        raise ClusterFileError(str(path), sorted(found, key=lambda problem: problem.line or 0))
+    return cluster
+
+
+def _parse(name: str, file: Path) -> Source:
+    try:
+        return parse(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        message, line = f"there is no such file{_others(name, file.parent, file.name)}", None
+    except IsADirectoryError:
+        message, line = f"is a directory; name a file{_others(name + '/', file)}", None
+    except UnicodeDecodeError:
+        message, line = "is not text in UTF-8", None
+    except OSError as error:
+        message, line = f"cannot be read: {error.strerror}", None
+    except yaml.MarkedYAMLError as error:
+        message, line = _not_yaml(error)
+    except yaml.YAMLError as error:  # a character that YAML does not allow
+        message, line = f"is not YAML: {str(error).splitlines()[0]}", None
+    raise ClusterFileError(name, [Problem(message=message, line=line)])
+
+
+def _others(name: str, directory: Path, meant: str | None = None) -> str:
+    """Name the cluster files in a directory, or the one that is most like the one that was meant."""
+    files = sorted(path.name for path in directory.glob("*.y*ml")) if directory.is_dir() else []
+    near = get_close_matches(meant, files, n=1) if meant else []
+    start = name[: name.rfind("/") + 1]
+    if near:
+        return f"; did you mean {start}{near[0]}?"
+    return f"; there are {', '.join(start + file for file in files)}" if files else ""
+
+
+def _not_yaml(error: yaml.MarkedYAMLError) -> tuple[str, int | None]:
+    mark = error.problem_mark or error.context_mark
+    column = f" in column {mark.column + 1}" if mark else ""
+    problem = error.problem or "it cannot be understood"
+    if r"'\t'" in problem or (mark and mark.buffer and mark.buffer[mark.pointer : mark.pointer + 1] == "\t"):
+        problem = "a tab; indent with spaces"
+    return f"is not YAML{column}: {problem}", mark.line + 1 if mark else None

@@ -1,0 +1,263 @@
+"""What one setting of a cluster file demands of another.
+
+Each rule is a function of the whole file as it was read. It looks only at what has the right form and stays
+silent about the rest, whose form is complained about elsewhere: so one mistake never hides another. What AWS
+refuses is checked again, for everybody, by the constructs; here it is said with its place in the file.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from pydantic import ValidationError
+
+from cdk_training_cluster.capacity import Capacity
+from cdk_training_cluster.instance_types import InstanceTypeInfo, all_instance_types, instance_type_info
+from cdk_training_cluster.nodes.images import public_image
+from cdk_training_cluster_stacks.cluster_file import fields
+from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
+from cdk_training_cluster_stacks.cluster_file.source import Value
+from cdk_training_cluster_stacks.problems import Location
+
+Complaint: TypeAlias = tuple[Location, str]
+Part: TypeAlias = Mapping[str, Value]
+
+_CAPACITIES = {"on_demand": Capacity.on_demand()}
+
+
+def complaints(file: Part, directory: Path) -> Iterator[Complaint]:
+    """Say what contradicts something else in a file, each with its place.
+
+    Args:
+        file: The file's values, of whatever form.
+        directory: Where the file lies; scripts are relative to it.
+    """
+    for rule in (
+        the_subnet_is_in_the_zone_of_the_cluster,
+        datasets_need_a_file_system,
+        datasets_do_not_overlap,
+        names_are_unique,
+        types_are_known,
+        types_can_be_bought,
+        efa_needs_a_type_that_has_it,
+        placement_needs_a_type_that_allows_it,
+        images_exist_for_the_type,
+        a_root_device_needs_an_image,
+        partial(scripts_exist, directory=directory),
+    ):
+        yield from rule(file)
+
+
+def the_subnet_is_in_the_zone_of_the_cluster(file: Part) -> Iterator[Complaint]:
+    """EFA traffic and a file system's clients do not leave a zone."""
+    network = file.get("network")
+    cluster = _text(file, "availability_zone")
+    subnet = _text(network, "availability_zone") if isinstance(network, Mapping) else None
+    if cluster and subnet and cluster != subnet:
+        yield (
+            ("network", "availability_zone"),
+            f"the subnet is in {subnet} and the cluster in {cluster}; name a subnet in {cluster}, or set the "
+            f"cluster's availability_zone to {subnet}",
+        )
+
+
+def datasets_need_a_file_system(file: Part) -> Iterator[Complaint]:
+    """A dataset is a directory of the file system."""
+    if file.get("datasets") and not get_close_matches("file_system", file):  # a misspelt one is there
+        yield (
+            ("datasets",),
+            "must have a file system to appear in; add one, such as "
+            "file_system: {storage_capacity_gib: 1200}",
+        )
+
+
+def datasets_do_not_overlap(file: Part) -> Iterator[Complaint]:
+    """Neither directories nor prefixes of one bucket may nest.
+
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html
+    """
+    seen: list[tuple[int, str | None, tuple[str | None, str] | None]] = []
+    for at, dataset in _parts(file, "datasets"):
+        directory = _text(dataset, "file_system_path")
+        link = None
+        if isinstance(prefix := dataset.get("prefix", ""), str) and not prefix.startswith("/"):
+            link = (_text(dataset, "bucket"), prefix)
+        for first, other, other_link in seen:
+            if directory and other and _nest(directory, other):
+                yield (
+                    ("datasets", at, "file_system_path"),
+                    f"{directory} and {other} (datasets[{first}]) lie in each other; "
+                    "choose directories side by side",
+                )
+            if link and other_link and link[0] == other_link[0] and _nest(f"/{link[1]}", f"/{other_link[1]}"):
+                yield (
+                    ("datasets", at, "prefix") if "prefix" in dataset else ("datasets", at),
+                    f'"{link[1]}" and "{other_link[1]}" (datasets[{first}]) lie in each other in one bucket; '
+                    "link the outer one alone, or use prefixes side by side",
+                )
+        seen.append((at, directory, link))
+
+
+def names_are_unique(file: Part) -> Iterator[Complaint]:
+    """A name stands for one group, and for the facts of one type."""
+    for key in ("node_groups", "instance_type_facts"):
+        seen: dict[str, int] = {}
+        for at, part in _parts(file, key):
+            name = _text(part, "name")
+            if name in seen:
+                yield (
+                    (key, at, "name"),
+                    f'"{name}" is already the name of {key}[{seen[name]}]; give each its own name',
+                )
+            elif name:
+                seen[name] = at
+
+
+def types_are_known(file: Part) -> Iterator[Complaint]:
+    """A type is in the catalog, or its facts are in the file."""
+    told = {_text(facts, "name") for _, facts in _parts(file, "instance_type_facts")}
+    catalog = {info.name for info in all_instance_types()}
+    for at, group in _parts(file, "node_groups"):
+        for place, name in enumerate(_type_names(group)):
+            if name is not None and name not in catalog | told:
+                near = get_close_matches(name, sorted(catalog), n=3)
+                hint = f"did you mean {' or '.join(near)}?" if near else "it lists accelerated and EFA types."
+                yield (
+                    ("node_groups", at, "instance_types", place),
+                    f'the catalog has no type "{name}"; {hint} '
+                    "Facts about a newer type go under instance_type_facts",
+                )
+
+
+def types_can_be_bought(file: Part) -> Iterator[Complaint]:
+    """What each way to buy says of the types."""
+    for at, group, types in _groups(file):
+        capacity = group.get("capacity", "on_demand")
+        if (
+            isinstance(capacity, str)
+            and capacity in _CAPACITIES
+            and len(types) == len(_type_names(group)) > 0
+        ):
+            for problem in _CAPACITIES[capacity].problems(types):
+                yield ("node_groups", at, "instance_types"), problem.removeprefix("instance_types ")
+
+
+def efa_needs_a_type_that_has_it(file: Part) -> Iterator[Complaint]:
+    """EFA is a property of the type: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html."""
+    for at, group, types in _groups(file):
+        for info in types:
+            if group.get("efa") is True and not info.supports_efa:
+                yield (
+                    ("node_groups", at, "efa"),
+                    f"{info.name} has no Elastic Fabric Adapter; leave efa out, or take a type that has one",
+                )
+
+
+def placement_needs_a_type_that_allows_it(file: Part) -> Iterator[Complaint]:
+    """Not every type goes into a cluster placement group.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/placement-strategies.html
+    """
+    for at, group, types in _groups(file):
+        for info in types:
+            if (
+                group.get("placement", "cluster") == "cluster"
+                and info.placement_strategies
+                and "cluster" not in info.placement_strategies
+            ):
+                yield (
+                    ("node_groups", at, "placement"),
+                    f"{info.name} cannot be in a cluster placement group; write placement: none",
+                )
+
+
+def images_exist_for_the_type(file: Part) -> Iterator[Complaint]:
+    """AWS has Deep Learning images for NVIDIA and Neuron only.
+
+    https://docs.aws.amazon.com/dlami/latest/devguide/overview-base.html
+    """
+    for at, group, types in _groups(file):
+        for info in types:
+            if group.get("image") == "latest" and public_image(info) is None:
+                yield (
+                    ("node_groups", at, "image"),
+                    f"AWS has no Deep Learning image for {info.name}; write the id of an image of your own, "
+                    "such as ami-0a1b2c3d4e5f67890",
+                )
+
+
+def a_root_device_needs_an_image(file: Part) -> Iterator[Complaint]:
+    """The root device of AWS's images is known; another name would add a volume."""
+    for at, group in _parts(file, "node_groups"):
+        if "root_device_name" in group and group.get("image") == "latest":
+            yield (
+                ("node_groups", at, "root_device_name"),
+                "goes with an image of your own; leave it out with image: latest",
+            )
+
+
+def scripts_exist(file: Part, directory: Path) -> Iterator[Complaint]:
+    """What shall run on a node has to be there to be uploaded."""
+    for at, group in _parts(file, "node_groups"):
+        for key in ("scripts_before", "scripts_after"):
+            scripts = group.get(key)
+            for place, script in enumerate(scripts if isinstance(scripts, list) else []):
+                if isinstance(script, str) and script and not (directory / script).is_file():
+                    yield ("node_groups", at, key, place), f'there is no file "{script}" beside this one'
+
+
+def _parts(file: Part, key: str) -> Iterator[tuple[int, Part]]:
+    """Go through the entries of a list that are mappings, each with its position."""
+    entries = file.get(key)
+    for at, entry in enumerate(entries if isinstance(entries, list) else []):
+        if isinstance(entry, Mapping):
+            yield at, entry
+
+
+def _text(part: Part, key: str) -> str | None:
+    value = part.get(key)
+    return value if isinstance(value, str) and value else None
+
+
+def _type_names(group: Part) -> list[str | None]:
+    """Return a group's types in their places, None where there is no name of one."""
+    names = group.get("instance_types")
+    form = fields.INSTANCE_TYPE_PATTERN
+    return [
+        name if isinstance(name, str) and re.fullmatch(form, name) else None
+        for name in (names if isinstance(names, list) else [])
+    ]
+
+
+def _groups(file: Part) -> Iterator[tuple[int, Part, list[InstanceTypeInfo]]]:
+    """Go through the node groups with the facts of those of their types that are known."""
+    extra = _extra_facts(file)
+    for at, group in _parts(file, "node_groups"):
+        yield at, group, [info for name in _type_names(group) if name and (info := _known(name, extra))]
+
+
+def _known(name: str, extra: list[InstanceTypeInfo]) -> InstanceTypeInfo | None:
+    try:
+        return instance_type_info(name, extra)
+    except ValueError:  # `types_are_known` says so
+        return None
+
+
+def _extra_facts(file: Part) -> list[InstanceTypeInfo]:
+    """Return those of the file's own facts that have the right form."""
+    found = []
+    for _, facts in _parts(file, "instance_type_facts"):
+        try:
+            found.append(InstanceTypeFacts.model_validate(facts).to_info())
+        except ValidationError:  # reading the whole file says so
+            continue
+    return found
+
+
+def _nest(first: str, second: str) -> bool:
+    """Say whether one of two paths lies in the other; both start with /, with or without one at the end."""
+    outer, inner = sorted((first.rstrip("/") + "/", second.rstrip("/") + "/"), key=len)
+    return inner.startswith(outer)

@@ -1,0 +1,123 @@
+"""Reads YAML into plain values and remembers on which line each of them stands."""
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+import yaml
+
+from cdk_training_cluster_stacks.problems import Location
+
+Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
+
+_NULL, _MERGE = "tag:yaml.org,2002:null", "tag:yaml.org,2002:merge"
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads YAML 1.2's core types, as editors do: `no` and `on` are text, `010` is not eight."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's own name
+
+
+for _tag, _pattern, _first in (
+    (_NULL, r"~|null|Null|NULL|", [*"~nN", ""]),
+    ("tag:yaml.org,2002:bool", r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
+    ("tag:yaml.org,2002:int", r"[-+]?(?:0|[1-9][0-9]*)", [*"-+0123456789"]),
+    ("tag:yaml.org,2002:float", r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", [*"-+.0123456789"]),
+    (_MERGE, "<<", ["<"]),
+):
+    _Loader.add_implicit_resolver(_tag, re.compile(f"^(?:{_pattern})$"), _first)
+
+
+@dataclass
+class Source:
+    """What a file says, where it says it, and what is already wrong with how it says it.
+
+    Attributes:
+        value: The whole file as plain values.
+        lines: The line of each setting, counted from 1.
+        written_twice: Keys that are there more than once in one place, with the later line and what to say.
+        empty: Settings without a value.
+    """
+
+    value: Value = None
+    lines: dict[Location, int] = field(default_factory=dict)
+    written_twice: list[tuple[Location, int, str]] = field(default_factory=list)
+    empty: list[Location] = field(default_factory=list)
+
+    def line(self, where: Location) -> int | None:
+        """Return the line of a setting or, if the file does not have it, of what it would be part of."""
+        while where and where not in self.lines:
+            where = where[:-1]
+        return self.lines.get(where)
+
+
+def parse(text: str) -> Source:
+    """Read a YAML document.
+
+    Raises:
+        yaml.YAMLError: It is not one.
+    """
+    loader = _Loader(text)
+    try:
+        document = loader.get_single_node()
+        source = Source()
+        if document is not None:
+            source.value = _Reader(loader, source).value(document, (), ())
+        return source
+    finally:
+        loader.dispose()
+
+
+@dataclass
+class _Reader:
+    loader: _Loader
+    source: Source
+    merged: set[int] = field(default_factory=set)
+
+    def value(self, node: yaml.Node, where: Location, inside: tuple[yaml.Node, ...]) -> Value:
+        # The line of an alias is that of its key; of a merged key, that of the key it came from.
+        self.source.lines.setdefault(where, node.start_mark.line + 1)
+        if node in inside:
+            raise yaml.constructor.ConstructorError(
+                None, None, "an anchor that contains itself", inside[-1].start_mark
+            )
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, where, (*inside, node))
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*where, at), (*inside, node)) for at, item in enumerate(node.value)]
+        if node.tag == _NULL and where:
+            self.source.empty.append(where)
+        return cast(Value, self.loader.construct_object(node))
+
+    def _mapping(
+        self, node: yaml.MappingNode, where: Location, inside: tuple[yaml.Node, ...]
+    ) -> dict[str, Value]:
+        if id(node) not in self.merged:  # an anchor is met once for each alias
+            self.merged.add(id(node))
+            self._refuse_keys_written_twice(node, where)
+            self.loader.flatten_mapping(node)
+        found: dict[str, Value] = {}
+        for key, item in node.value:
+            name = _name(key)
+            self.source.lines[*where, name] = key.start_mark.line + 1
+            found[name] = self.value(item, (*where, name), inside)
+        return found
+
+    def _refuse_keys_written_twice(self, node: yaml.MappingNode, where: Location) -> None:
+        first: dict[Hashable, int] = {}
+        for key, _ in node.value:
+            line = key.start_mark.line + 1
+            name = _name(key)
+            if name in first and key.tag != _MERGE:
+                message = f"is written twice, first in line {first[name]}; leave one of them"
+                self.source.written_twice.append(((*where, name), line, message))
+            first.setdefault(name, line)
+
+
+def _name(key: yaml.Node) -> str:
+    """Return a key as it is written: `no` and `8` are names too."""
+    if not isinstance(key, yaml.ScalarNode):
+        raise yaml.constructor.ConstructorError(None, None, "a key that is not text", key.start_mark)
+    return cast(str, key.value)

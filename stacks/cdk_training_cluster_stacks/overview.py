@@ -1,0 +1,97 @@
+"""Shows in a few lines what a cluster file would make."""
+
+from collections.abc import Iterator
+from tempfile import TemporaryDirectory
+
+from aws_cdk import App
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from cdk_training_cluster import NodeFleet
+from cdk_training_cluster_stacks.cluster import ClusterStack
+from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_stacks.foundation import FoundationStack
+
+_WARNING = "aws:cdk:warning"
+
+
+def show(cluster: ClusterFile) -> None:
+    """Build the stacks of a cluster file in memory and show them on standard output.
+
+    Args:
+        cluster: What the file says.
+
+    Raises:
+        ValueError: A construct refuses its settings.
+    """
+    with TemporaryDirectory() as directory:
+        app = App(outdir=directory)
+        foundation = FoundationStack(app, cluster.foundation_stack_name, cluster=cluster)
+        stack = ClusterStack(app, cluster.cluster_stack_name, cluster=cluster, foundation=foundation)
+        warnings = sorted(set(_warnings(app)))
+        fleets = stack.training_cluster.node_groups
+    console = Console(highlight=False)
+    console.print(f"[bold]{cluster.name}[/bold] in {cluster.availability_zone}")
+    console.print(_node_groups(fleets))
+    for line in _storage(cluster):
+        console.print(escape(line))
+    for warning in warnings:
+        console.print(f"[yellow]warning:[/yellow] {escape(warning)}", soft_wrap=True)
+
+
+def _node_groups(fleets: tuple[NodeFleet, ...]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("Node group", "Nodes", "Type", "Accelerators", "EFA", "Placement"):
+        table.add_column(heading, justify="right" if heading == "Nodes" else "left", overflow="fold")
+    for fleet in fleets:
+        table.add_row(
+            fleet.node_group.name,
+            str(fleet.node_group.count),
+            fleet.instance_type.name,
+            _accelerators(fleet),
+            _efa(fleet),
+            fleet.node_group.placement.value,
+        )
+    return table
+
+
+def _accelerators(fleet: NodeFleet) -> str:
+    return (
+        "; ".join(
+            f"{each.count} x {each.name}, {each.memory_mib / 1024:.0f} GiB"
+            for each in fleet.instance_type.accelerators
+        )
+        or "none"
+    )
+
+
+def _efa(fleet: NodeFleet) -> str:
+    if not fleet.efa_interfaces:
+        return "none"
+    cards = {each.card for each in fleet.network_interfaces if each.interface_type != "interface"}
+    gbps = sum(card.baseline_gbps for card in fleet.instance_type.network_cards if card.index in cards)
+    return f"{fleet.efa_interfaces} x {gbps / fleet.efa_interfaces:,.0f} Gbps"
+
+
+def _storage(cluster: ClusterFile) -> Iterator[str]:
+    files = cluster.file_system
+    if files is None:
+        yield "No file system"
+        return
+    yield (
+        f"FSx for Lustre of {files.storage_capacity_gib:,} GiB at {files.throughput_mbps_per_tib} MB/s/TiB, "
+        f"mounted at {files.mount_point}"
+    )
+    for dataset in cluster.datasets:
+        bucket = dataset.bucket or "(made by the foundation)"
+        directory = files.mount_point + dataset.file_system_path.rstrip("/")
+        yield f"  s3://{bucket}/{dataset.prefix} appears at {directory}"
+
+
+def _warnings(app: App) -> Iterator[str]:
+    for construct in app.node.find_all():
+        for entry in construct.node.metadata:
+            if entry.type == _WARNING:
+                yield str(entry.data)

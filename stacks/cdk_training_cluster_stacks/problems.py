@@ -1,0 +1,87 @@
+"""How a mistake reaches its maker: one sentence a mistake on standard error, and no traceback."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Location: TypeAlias = tuple[str | int, ...]
+"""Where something is in a file: keys and, in lists, positions from 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One mistake in a cluster file.
+
+    Attributes:
+        message: What is wrong, what was given, what is allowed, and how to mend it if that is not plain.
+        where: The setting, such as `("node_groups", 1, "count")`; empty for the file as a whole.
+        line: The line in the file, counted from 1, where it is known.
+    """
+
+    message: str
+    where: Location = ()
+    line: int | None = None
+
+    @property
+    def path(self) -> str:
+        """The setting as people write it: `node_groups[1].count`."""
+        parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.where]
+        return "".join(parts).removeprefix(".")
+
+
+class ClusterFileError(Exception):
+    """A cluster file cannot be used; it carries every problem, in the order of the file.
+
+    Attributes:
+        file: The file as its user named it.
+        problems: All that is wrong with it.
+    """
+
+    def __init__(self, file: str, problems: Sequence[Problem]) -> None:
+        self.file = file
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self._sentence(problem) for problem in self.problems))
+
+    def _sentence(self, problem: Problem) -> str:
+        place = self.file if problem.line is None else f"{self.file}:{problem.line}"
+        return ": ".join(part for part in (place, problem.path, problem.message) if part)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """End the program with one sentence for each mistake of its user, and exit status 1.
+
+    Mistakes are those in the cluster file, those that constructs refuse (`ValueError`) and those that CDK
+    finds in what was built. Anything else is a defect and keeps its traceback, as everything does with
+    `cdk --debug`.
+    """
+    try:
+        yield
+    except (ClusterFileError, ValueError) as error:
+        _end(error, str(error).splitlines())
+    except RuntimeError as error:
+        if not _is_from_cdk(error):
+            raise
+        _end(error, _sentences_of_cdk(str(error)))
+
+
+def _end(error: Exception, sentences: Sequence[str]) -> None:
+    if os.environ.get("CDK_DEBUG"):  # what `cdk --debug` sets
+        raise error
+    sys.stderr.writelines(f"error: {sentence}\n" for sentence in sentences)
+    raise SystemExit(1)
+
+
+def _is_from_cdk(error: RuntimeError) -> bool:
+    # By name: this module is read before, and without, aws_cdk and the Node process that comes with it.
+    return type(error.__cause__).__name__ == "JavaScriptError"
+
+
+def _sentences_of_cdk(text: str) -> list[str]:
+    """Take out what CDK says for programmers: the class of the error, and the heading above a list."""
+    lines = [line.strip() for line in re.sub(r"^\w*Error\w*: ", "", text).splitlines() if line.strip()]
+    return [line for line in lines if not line.endswith("failed with the following errors:")] or [text]

@@ -1,0 +1,7 @@
+"""Settings that must be there before the first synth starts a Node process."""
+
+import os
+
+# The validation costs seconds in every process; the tests of the examples turn it on in processes of their own.
+os.environ["CDK_VALIDATION"] = "false"
+os.environ["JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION"] = "1"

@@ -1,0 +1,177 @@
+"""The cluster's network: one zone, written once, and what stays of it when data lives in it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from aws_cdk import App, CfnParameter, Environment, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk.assertions import Match, Template
+from cdk_training_cluster import ClusterNetwork
+from synthesis import ZONE, new_stack, only, resources
+
+
+def _imported(stack: Stack, zone: str | None = ZONE) -> tuple[ec2.IVpc, ec2.ISubnet]:
+    vpc = ec2.Vpc.from_vpc_attributes(
+        stack, "Vpc", vpc_id="vpc-0a1b2c3d4e5f67890", availability_zones=[zone or ZONE]
+    )
+    subnet = ec2.Subnet.from_subnet_attributes(
+        stack, "Subnet", subnet_id="subnet-0a1b2c3d4e5f67890", availability_zone=zone
+    )
+    return vpc, subnet
+
+
+def test_nodes_live_in_a_private_subnet_of_the_one_zone() -> None:
+    stack = new_stack()
+    network = ClusterNetwork(stack, "Network", availability_zone=ZONE)
+    subnets = resources(stack, "AWS::EC2::Subnet")
+    assert {subnet["Properties"]["AvailabilityZone"] for subnet in subnets.values()} == {ZONE}
+    assert {subnet["Properties"]["CidrBlock"] for subnet in subnets.values()} == {"10.0.0.0/24", "10.0.128.0/17"}
+    node_subnet = stack.resolve(network.node_subnet.subnet_id)["Ref"]
+    assert subnets[node_subnet]["Properties"]["CidrBlock"] == "10.0.128.0/17"
+    assert not any(subnet["Properties"].get("MapPublicIpOnLaunch") for subnet in subnets.values())
+
+
+def test_nodes_reach_the_internet_through_the_nat_gateway_and_s3_through_its_endpoint() -> None:
+    stack = new_stack()
+    network = ClusterNetwork(stack, "Network", availability_zone=ZONE)
+    table = stack.resolve(network.node_subnet.route_table.route_table_id)
+    route = only(stack, "AWS::EC2::Route", {"RouteTableId": table})["Properties"]
+    assert set(route["NatGatewayId"]) == {"Ref"}
+    assert route["DestinationCidrBlock"] == "0.0.0.0/0"
+    endpoint = only(stack, "AWS::EC2::VPCEndpoint")["Properties"]
+    assert table in endpoint["RouteTableIds"]
+    assert endpoint["VpcEndpointType"] == "Gateway"
+
+
+def test_flow_logs_go_to_a_log_group_that_stays() -> None:
+    stack = new_stack()
+    ClusterNetwork(stack, "Network", availability_zone=ZONE)
+    assert only(stack, "AWS::EC2::FlowLog")["Properties"]["TrafficType"] == "ALL"
+    assert only(stack, "AWS::Logs::LogGroup")["DeletionPolicy"] == "Retain"
+
+
+@pytest.mark.parametrize("account", [None, "111122223333"])
+def test_synthesis_asks_aws_nothing_whatever_the_stack_names(account: str | None) -> None:
+    app = App()
+    stack = Stack(app, "Test", env=Environment(account=account, region="us-east-1"))
+    ClusterNetwork(stack, "Network", availability_zone=ZONE)
+    manifest = json.loads(Path(app.synth().directory, "manifest.json").read_text())
+    assert "missing" not in manifest
+
+
+@pytest.mark.parametrize("zone", ["us-east-1b", "us-gov-west-1a", "ap-southeast-7c", "us-east-1-bos-1a"])
+def test_a_zones_name_is_taken(zone: str) -> None:
+    assert ClusterNetwork(new_stack(), "Network", availability_zone=zone).availability_zone == zone
+
+
+@pytest.mark.parametrize(
+    ("zone", "message"),
+    [
+        (
+            None,
+            "availability_zone is required: name the zone that the nodes and the file system live in, such as "
+            "availability_zone='us-east-1b'",
+        ),
+        ("us-east-1", "availability_zone must be the name of a zone, such as 'us-east-1b', got 'us-east-1'"),
+        ("use1-az4", "availability_zone must be the name of a zone, such as 'us-east-1b', got 'use1-az4'"),
+        ("", "availability_zone must be the name of a zone, such as 'us-east-1b', got ''"),
+    ],
+)
+def test_anything_else_is_refused(zone: str | None, message: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        ClusterNetwork(new_stack(), "Network", availability_zone=zone)
+    assert str(refused.value) == message
+
+
+def test_a_zone_that_is_not_known_yet_is_not_checked() -> None:
+    stack = new_stack()
+    ClusterNetwork(stack, "Network", availability_zone=CfnParameter(stack, "Zone").value_as_string)
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.0/16", "172.31.0.0/20", "192.168.4.0/24"])
+def test_a_range_is_halved_for_the_nodes(cidr: str) -> None:
+    stack = new_stack()
+    ClusterNetwork(stack, "Network", availability_zone=ZONE, cidr=cidr)
+    assert only(stack, "AWS::EC2::VPC")["Properties"]["CidrBlock"] == cidr
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.0/15", "10.0.0.0/25", "10.0.0.1/16", "ten", ""])
+def test_a_range_that_holds_no_cluster_is_refused(cidr: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        ClusterNetwork(new_stack(), "Network", availability_zone=ZONE, cidr=cidr)
+    assert str(refused.value) == (
+        f"cidr must be an IPv4 range from /16 to /24, such as '10.0.0.0/16', got {cidr!r}"
+    )
+
+
+def test_an_existing_subnet_gets_a_security_group_and_nothing_else() -> None:
+    stack = new_stack()
+    vpc, subnet = _imported(stack)
+    network = ClusterNetwork.from_subnet(stack, "Network", vpc=vpc, subnet=subnet)
+    assert (network.availability_zone, network.node_subnet, network.vpc) == (ZONE, subnet, vpc)
+    kinds = {resource["Type"] for resource in Template.from_stack(stack).to_json()["Resources"].values()}
+    assert kinds == {
+        "AWS::EC2::SecurityGroup",
+        "AWS::EC2::SecurityGroupEgress",
+        "AWS::EC2::SecurityGroupIngress",
+    }
+
+
+def test_a_subnet_in_another_zone_is_refused() -> None:
+    stack = new_stack()
+    vpc, subnet = _imported(stack, "us-east-1c")
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        ClusterNetwork.from_subnet(stack, "Network", vpc=vpc, subnet=subnet, availability_zone="us-east-1b")
+    assert str(refused.value) == (
+        "the subnet must lie in availability_zone 'us-east-1b', got one in 'us-east-1c': EFA traffic and the file "
+        "system's clients do not leave a zone; name the subnet's zone or another subnet"
+    )
+
+
+def test_a_subnet_imported_without_its_zone_needs_it_said() -> None:
+    stack = new_stack()
+    vpc, subnet = _imported(stack, None)
+    with pytest.raises(ValueError, match="^availability_zone is required for a subnet that was imported"):
+        ClusterNetwork.from_subnet(stack, "Refused", vpc=vpc, subnet=subnet)
+    said = ClusterNetwork.from_subnet(stack, "Network", vpc=vpc, subnet=subnet, availability_zone=ZONE)
+    assert said.availability_zone == ZONE
+
+
+@pytest.mark.parametrize("given", ["vpc", "subnet"])
+def test_a_vpc_and_a_subnet_go_together(given: str) -> None:
+    stack = new_stack()
+    vpc, subnet = _imported(stack)
+    with pytest.raises(ValueError, match="^vpc and subnet go together"):
+        ClusterNetwork(
+            stack, "Network", vpc=vpc if given == "vpc" else None, subnet=subnet if given == "subnet" else None
+        )
+
+
+def test_what_data_lives_in_stays_and_what_bills_by_the_hour_goes() -> None:
+    stack = new_stack()
+    ClusterNetwork(stack, "Network", availability_zone=ZONE).retain()
+    policies: dict[str, set[str | None]] = {}
+    for resource in Template.from_stack(stack).to_json()["Resources"].values():
+        policies.setdefault(resource["Type"], set()).add(resource.get("DeletionPolicy"))
+    assert policies == {
+        "AWS::EC2::VPC": {"Retain"},
+        "AWS::EC2::InternetGateway": {"Retain"},
+        "AWS::EC2::VPCGatewayAttachment": {"Retain"},
+        "AWS::EC2::Subnet": {"Retain"},
+        "AWS::EC2::RouteTable": {"Retain"},
+        "AWS::EC2::SubnetRouteTableAssociation": {"Retain"},
+        "AWS::EC2::VPCEndpoint": {"Retain"},
+        "AWS::EC2::SecurityGroup": {"Retain"},
+        "AWS::EC2::SecurityGroupIngress": {"Retain"},
+        "AWS::EC2::SecurityGroupEgress": {"Retain"},
+        "AWS::EC2::Route": {"Retain", None},
+        "AWS::EC2::NatGateway": {None},
+        "AWS::EC2::EIP": {None},
+        "AWS::EC2::FlowLog": {None},
+        "AWS::IAM::Role": {None},
+        "AWS::IAM::Policy": {None},
+        "AWS::Logs::LogGroup": {"Retain"},
+    }
+    gone = only(stack, "AWS::EC2::Route", {"NatGatewayId": Match.any_value()})
+    assert "DeletionPolicy" not in gone

@@ -1,0 +1,119 @@
+"""The settings of a node group, and what EC2 refuses of them: exact texts."""
+
+from typing import Any
+
+import pytest
+from aws_cdk import CfnParameter
+from aws_cdk import aws_ec2 as ec2
+from cdk_training_cluster import InterfaceLayout, NodeGroup, Placement
+from cdk_training_cluster.nodes.rules import node_group_problems
+from synthesis import new_stack
+
+_OWN = ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d4e5f67890"})
+
+
+def _group(**settings: Any) -> NodeGroup:
+    return NodeGroup(**{"name": "workers", "instance_types": ["p5.48xlarge"], "count": 8, **settings})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"count": 0},
+            "count of node group 'workers' must be at least 1, got 0: to have no nodes for a while, stop the group; "
+            "to have none at all, remove it",
+        ),
+        (
+            {"count": -1},
+            "count of node group 'workers' must be at least 1, got -1: to have no nodes for a while, stop the "
+            "group; to have none at all, remove it",
+        ),
+        (
+            {"name": "my workers"},
+            "name must start with a letter and hold up to 63 letters, digits and hyphens, got 'my workers'",
+        ),
+        ({"name": ""}, "name must start with a letter and hold up to 63 letters, digits and hyphens, got ''"),
+        (
+            {"instance_types": "p5.48xlarge"},
+            "instance_types must be a list of EC2 types, such as ['p5.48xlarge'], got 'p5.48xlarge'",
+        ),
+        ({"instance_types": []}, "instance_types must be a list of EC2 types, such as ['p5.48xlarge'], got []"),
+        ({"root_volume_gib": 0}, "root_volume_gib must be at least 1, got 0"),
+        (
+            {"root_device_name": "/dev/sda1"},
+            "root_device_name goes with machine_image: leave it out, or give your own image",
+        ),
+    ],
+)
+def test_a_setting_that_is_wrong_by_itself_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        _group(**settings)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize("settings", [{"count": 1}, {"name": "a"}, {"name": "A-1"}, {"root_volume_gib": 1}])
+def test_the_boundaries_are_taken(settings: dict[str, Any]) -> None:
+    assert node_group_problems(_group(**settings)) == []
+
+
+def test_a_count_that_is_not_known_yet_is_not_checked() -> None:
+    _group(count=CfnParameter(new_stack(), "Count", type="Number").value_as_number)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (
+            {"instance_types": ["g5.xlarge"], "efa": True},
+            "node group 'workers': instance type g5.xlarge has no EFA",
+        ),
+        (
+            {"instance_types": ["c7gn.16xlarge"]},
+            "node group 'workers': AWS publishes no Deep Learning image for c7gn.16xlarge: give your own "
+            "machine_image for arm64",
+        ),
+        (
+            {"instance_types": ["inf1.24xlarge"]},
+            "node group 'workers': AWS publishes no Deep Learning image for inf1.24xlarge: give your own "
+            "machine_image for x86_64",
+        ),
+        (
+            {"instance_types": ["g4ad.xlarge"], "placement": Placement.NONE},
+            "node group 'workers': AWS publishes no Deep Learning image for g4ad.xlarge: give your own "
+            "machine_image for x86_64",
+        ),
+        (
+            {"instance_types": ["p5.48xlarge", "p5en.48xlarge"]},
+            "node group 'workers': instance_types must name exactly one type for Capacity.on_demand(), got "
+            "p5.48xlarge, p5en.48xlarge: make a node group for each type",
+        ),
+    ],
+)
+def test_what_ec2_would_refuse_is_said_before(settings: dict[str, Any], problem: str) -> None:
+    found = node_group_problems(_group(**settings))
+    assert len(found) == 1
+    assert found[0].startswith(problem)
+
+
+def test_an_unknown_type_is_told_with_what_it_may_have_meant() -> None:
+    (problem,) = node_group_problems(_group(instance_types=["p5.48xlage"]))
+    assert problem.startswith("node group 'workers': unknown instance type 'p5.48xlage'")
+    assert "p5.48xlarge" in problem
+
+
+def test_a_type_that_is_not_known_yet_is_refused_since_the_interfaces_follow_from_it() -> None:
+    stack = new_stack()
+    name = CfnParameter(stack, "Type").value_as_string
+    (problem,) = node_group_problems(_group(instance_types=[name]))
+    assert "must be known when the template is made" in problem
+
+
+@pytest.mark.parametrize("name", ["c7gn.16xlarge", "inf1.24xlarge", "dl1.24xlarge", "p3dn.24xlarge"])
+def test_an_image_of_the_user_s_own_fits_any_type(name: str) -> None:
+    assert node_group_problems(_group(instance_types=[name], machine_image=_OWN)) == []
+
+
+@pytest.mark.parametrize("layout", list(InterfaceLayout))
+def test_both_layouts_are_taken(layout: InterfaceLayout) -> None:
+    assert node_group_problems(_group(interface_layout=layout)) == []

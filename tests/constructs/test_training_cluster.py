@@ -1,0 +1,234 @@
+"""The whole cluster: what it composes, what it refuses, and who may do what."""
+
+from typing import Any
+
+import pytest
+from aws_cdk import App, Environment, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
+from aws_cdk.assertions import Match
+from cdk_training_cluster import (
+    ClusterNetwork,
+    Dataset,
+    NodeGroup,
+    TrainingCluster,
+    TrainingFileSystem,
+)
+from synthesis import ZONE, new_stack, only, resources
+
+_WORKERS = NodeGroup(name="workers", instance_types=["p4de.24xlarge"], count=8)
+_CPU = NodeGroup(name="login", instance_types=["g5.xlarge"], count=1)
+
+
+def _cluster(stack: Stack, **settings: Any) -> TrainingCluster:
+    return TrainingCluster(
+        stack, "Cluster", **{"availability_zone": ZONE, "node_groups": [_WORKERS], "cluster_name": "pod", **settings}
+    )
+
+
+def _refusal(**settings: Any) -> list[str]:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        _cluster(new_stack(), **settings)
+    return str(refused.value).splitlines()
+
+
+def test_a_zone_or_a_network_is_required() -> None:
+    assert _refusal(availability_zone=None) == [
+        "availability_zone or network is required: name the zone to make a network in, such as "
+        "availability_zone='us-east-1b', or give a ClusterNetwork"
+    ]
+
+
+def test_both_are_too_many() -> None:
+    stack = new_stack()
+    with pytest.raises(ValueError, match="^availability_zone and network exclude each other"):
+        _cluster(stack, network=ClusterNetwork(stack, "Network", availability_zone=ZONE))
+
+
+def test_two_groups_with_one_name_are_refused() -> None:
+    assert _refusal(node_groups=[_WORKERS, _CPU, _WORKERS]) == [
+        "node_groups must have different names, got 'workers' 2 times: rename all but one"
+    ]
+
+
+def test_no_group_is_refused() -> None:
+    assert _refusal(node_groups=[]) == ["node_groups must hold at least one NodeGroup, got none"]
+
+
+def test_every_mistake_is_told_at_once() -> None:
+    wrong = NodeGroup(name="wrong", instance_types=["g5.xlarge"], count=1, efa=True)
+    unknown = NodeGroup(name="unknown", instance_types=["p55.48xlarge"], count=1)
+    problems = _refusal(availability_zone=None, node_groups=[wrong, unknown])
+    assert [problem.split(":")[0] for problem in problems] == [
+        "availability_zone or network is required",
+        "node group 'wrong'",
+        "node group 'unknown'",
+    ]
+
+
+def test_a_file_system_of_another_network_is_refused() -> None:
+    stack = new_stack()
+    here = ClusterNetwork(stack, "Here", availability_zone=ZONE)
+    there = ClusterNetwork(stack, "There", availability_zone="us-east-1c")
+    file_system = TrainingFileSystem(stack, "FileSystem", network=there)
+    with pytest.raises(ValueError, match="^file_system must be in the cluster's network, got one in Test/There"):
+        _cluster(stack, availability_zone=None, network=here, file_system=file_system)
+    with pytest.raises(ValueError, match="^network is required beside file_system"):
+        _cluster(new_stack(), file_system=file_system)
+
+
+def test_data_sets_bring_a_file_system_and_nodes_mount_it() -> None:
+    stack = new_stack()
+    corpus = s3.Bucket.from_bucket_name(stack, "Corpus", "corpus")
+    cluster = _cluster(stack, datasets=[Dataset(bucket=corpus, file_system_path="/data")])
+    assert cluster.file_system is not None
+    (file_system,) = resources(stack, "AWS::FSx::FileSystem")
+    user_data = str(only(stack, "AWS::EC2::LaunchTemplate")["Properties"]["LaunchTemplateData"]["UserData"])
+    assert f"'{file_system}', 'DNSName'" in user_data
+    assert f"'{file_system}', 'LustreMountName'" in user_data
+
+
+def test_without_data_sets_there_is_no_file_system() -> None:
+    stack = new_stack()
+    assert _cluster(stack).file_system is None
+    assert resources(stack, "AWS::FSx::FileSystem") == {}
+
+
+def test_a_node_group_is_found_by_its_name() -> None:
+    cluster = _cluster(new_stack(), node_groups=[_WORKERS, _CPU])
+    assert cluster.node_group("login").node_group is _CPU
+    assert [fleet.node_group.name for fleet in cluster.node_groups] == ["workers", "login"]
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        cluster.node_group("head")
+    assert str(refused.value) == "there is no node group 'head': the cluster has workers, login"
+
+
+def test_the_role_has_session_manager_its_scripts_and_its_metrics_and_nothing_else() -> None:
+    stack = new_stack()
+    cluster = _cluster(stack, node_groups=[_WORKERS, _CPU])
+    role = stack.resolve(cluster.role.role_name)
+    policies = resources(stack, "AWS::IAM::Policy", {"Roles": Match.array_with([role])})
+    statements = [
+        statement
+        for policy in policies.values()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    ]
+    assert {str(statement["Action"]) for statement in statements} == {"s3:GetObject", "cloudwatch:PutMetricData"}
+    assert all(
+        statement["Condition"] == {"StringEquals": {"cloudwatch:namespace": "CdkTrainingCluster"}}
+        for statement in statements
+        if statement["Resource"] == "*"
+    )
+    managed = resources(stack, "AWS::IAM::Role")[role["Ref"]]["Properties"]["ManagedPolicyArns"]
+    assert [str(arn).rsplit("/", 1)[-1] for arn in managed] == ["AmazonSSMManagedInstanceCore']]}"]
+
+
+def test_a_bucket_can_be_granted_to_the_nodes() -> None:
+    stack = new_stack()
+    bucket = s3.Bucket(stack, "Results")
+    cluster = _cluster(stack)
+    bucket.grant_write(cluster)
+    role = stack.resolve(cluster.role.role_name)
+    assert "s3:PutObject" in str(resources(stack, "AWS::IAM::Policy", {"Roles": [role]}))
+
+
+def test_peers_are_let_in_through_connections() -> None:
+    stack = new_stack()
+    cluster = _cluster(stack)
+    cluster.connections.allow_from(ec2.Peer.ipv4("10.0.0.0/24"), ec2.Port.tcp(22))
+    only(stack, "AWS::EC2::SecurityGroupIngress", {"CidrIp": "10.0.0.0/24", "FromPort": 22})
+
+
+def test_cluster_fleet_network_and_file_system_can_stand_where_cdk_takes_a_peer() -> None:
+    stack = new_stack()
+    corpus = s3.Bucket.from_bucket_name(stack, "Corpus", "corpus")
+    cluster = _cluster(stack, datasets=[Dataset(bucket=corpus, file_system_path="/data")])
+    outside = ec2.SecurityGroup(stack, "Outside", vpc=cluster.network.vpc)
+    peers = [cluster, cluster.node_group("workers"), cluster.network, cluster.file_system]
+    for port, peer in enumerate(peers, start=9000):
+        outside.connections.allow_from(peer, ec2.Port.tcp(port))
+    ports = {
+        rule["Properties"]["FromPort"]
+        for rule in resources(stack, "AWS::EC2::SecurityGroupIngress").values()
+        if rule["Properties"].get("FromPort", 0) >= 9000
+    }
+    assert ports == {9000, 9001, 9002, 9003}
+
+
+def test_power_can_be_granted() -> None:
+    stack = new_stack()
+    cluster = _cluster(stack)
+    role = iam.Role(stack, "Operators", assumed_by=iam.AccountRootPrincipal())
+    cluster.grant_power(role)
+    (policy,) = resources(stack, "AWS::IAM::Policy", {"Roles": [stack.resolve(role.role_name)]}).values()
+    assert policy["Properties"]["PolicyDocument"]["Statement"][0]["Action"] == "lambda:InvokeFunction"
+
+
+def test_alarms_of_the_account_may_publish_to_the_topic() -> None:
+    stack = new_stack()
+    _cluster(stack)
+    (topic,) = resources(stack, "AWS::SNS::Topic")
+    statements = only(stack, "AWS::SNS::TopicPolicy")["Properties"]["PolicyDocument"]["Statement"]
+    allowed = [statement for statement in statements if statement["Effect"] == "Allow"]
+    assert allowed == [
+        {
+            "Action": "sns:Publish",
+            "Condition": {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}},
+            "Effect": "Allow",
+            "Principal": {"Service": "cloudwatch.amazonaws.com"},
+            "Resource": {"Ref": topic},
+            "Sid": "AlarmsOfThisAccount",
+        }
+    ]
+    alarms = resources(stack, "AWS::CloudWatch::Alarm")
+    assert alarms
+    assert all(alarm["Properties"]["AlarmActions"] == [{"Ref": topic}] for alarm in alarms.values())
+
+
+def test_a_topic_of_one_s_own_is_used() -> None:
+    stack = new_stack()
+    topic = sns.Topic.from_topic_arn(stack, "Topic", "arn:aws:sns:us-east-1:111122223333:alerts")
+    assert _cluster(stack, alert_topic=topic).alert_topic is topic
+    assert resources(stack, "AWS::SNS::Topic") == {}
+
+
+def test_a_node_that_could_not_be_set_up_rings_an_alarm() -> None:
+    stack = new_stack()
+    _cluster(stack)
+    only(
+        stack,
+        "AWS::CloudWatch::Alarm",
+        {
+            "MetricName": "BootstrapFailed",
+            "Namespace": "CdkTrainingCluster",
+            "Dimensions": [{"Name": "Cluster", "Value": "pod"}],
+            "Statistic": "Sum",
+            "Threshold": 1,
+            "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+            "TreatMissingData": "notBreaching",
+        },
+    )
+
+
+def test_the_name_is_made_of_the_path_unless_it_is_given() -> None:
+    cluster = TrainingCluster(new_stack(), "Llama", availability_zone=ZONE, node_groups=[_WORKERS])
+    assert cluster.cluster_name.startswith("Test-Llama")
+
+
+def test_nodes_may_stand_in_another_stack_than_what_is_kept() -> None:
+    app = App()
+    environment = Environment(region="us-east-1")
+    kept = Stack(app, "Kept", env=environment)
+    network = ClusterNetwork(kept, "Network", availability_zone=ZONE)
+    file_system = TrainingFileSystem(kept, "FileSystem", network=network)
+    stack = Stack(app, "Nodes", env=environment)
+    cluster = TrainingCluster(
+        stack, "Cluster", network=network, file_system=file_system, node_groups=[_WORKERS]
+    )
+    assert cluster.file_system is file_system
+    template = app.synth().get_stack_by_name("Nodes").template
+    kinds = {resource["Type"].split("::")[1] for resource in template["Resources"].values()}
+    assert "FSx" not in kinds
+    assert "Fn::ImportValue" in str(template)
