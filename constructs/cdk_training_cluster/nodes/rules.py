@@ -39,8 +39,7 @@ def node_group_problems(group: NodeGroup, facts: Sequence[InstanceTypeInfo] = ()
 def _placement(group: NodeGroup, info: InstanceTypeInfo) -> list[str]:
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/placement-strategies.html#placement-groups-cluster
     wanted = group.placement.value
-    known = info.placement_strategies
-    if group.placement is Placement.NONE or not known or wanted in known:
+    if group.placement is Placement.NONE or info.allows_placement(wanted):
         return []
     return [
         f"{info.name} cannot be launched into a cluster placement group: set placement to Placement.NONE, or "

@@ -1,0 +1,120 @@
+"""Every example: the same bytes each time, clean for the linters, and as it was when it was last looked at."""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from examples import EXAMPLES, PROJECT, run_app, templates, without_asset_hashes
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.json import JSONSnapshotExtension
+
+_WARNING_IDS = re.compile(r"Acknowledge with 'Annotation::(.+)'")
+
+# cdk-nag is run by a script of its own: it is no part of the app that people copy.
+_WITH_NAG = """
+import runpy, sys
+from aws_cdk import App, Validations
+from cdk_nag import AwsSolutionsChecks
+made = App.synth
+def synth(self, *args, **kwargs):
+    Validations.of(self).add_plugins(AwsSolutionsChecks(self))
+    return made(self, *args, **kwargs)
+App.synth = synth
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
+
+@pytest.fixture(params=EXAMPLES)
+def example(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def _synthesized(example: str, output: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    ended = run_app(example, output, **variables)
+    assert ended.returncode == 0, ended.stderr
+    return ended
+
+
+def _digest(output: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(output)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(output.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_there_are_examples() -> None:
+    assert EXAMPLES == ["clusters/base-pod.yaml", "clusters/dev-box.yaml"]
+
+
+def test_the_same_file_gives_the_same_bytes_whatever_the_hash_seed(example: str, tmp_path: Path) -> None:
+    digests = []
+    for seed in ("0", "1", "4242"):
+        _synthesized(example, tmp_path / seed, PYTHONHASHSEED=seed)
+        digests.append(_digest(tmp_path / seed))
+    assert digests[0]
+    assert digests[0] == digests[1] == digests[2]
+
+
+def test_synthesis_needs_nothing_of_aws(example: str, tmp_path: Path) -> None:
+    _synthesized(
+        example, tmp_path, AWS_ACCESS_KEY_ID="", AWS_PROFILE="no-such-profile", AWS_ENDPOINT_URL="http://localhost:1"
+    )
+    assert "missing" not in json.loads((tmp_path / "manifest.json").read_text())
+
+
+def test_the_resources_are_as_they_were(example: str, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    _synthesized(example, tmp_path)
+    for stack, template in templates(tmp_path).items():
+        assert without_asset_hashes(template) == snapshot(name=stack, extension_class=JSONSnapshotExtension)
+
+
+def test_cfn_lint_finds_nothing_that_is_not_ignored_with_a_reason(example: str, tmp_path: Path) -> None:
+    _synthesized(example, tmp_path)
+    files = sorted(map(str, tmp_path.glob("*.template.json")))
+    assert len(files) == 2
+    linted = subprocess.run(
+        [Path(sys.executable).with_name("cfn-lint"), "--include-checks", "I", "--", *files],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (linted.stdout, linted.returncode) == ("", 0)
+
+
+def test_standard_error_holds_nothing_but_our_own_warnings_with_cdk_s_validation_on(
+    example: str, tmp_path: Path
+) -> None:
+    ended = _synthesized(example, tmp_path, CDK_VALIDATION="true")
+    entries = [entry for entry in re.split(r"\n\s*\n", ended.stderr.strip()) if entry]
+    ids = [found for entry in entries for found in _WARNING_IDS.findall(entry)]
+    assert ids == ["cdk-training-cluster:latestImage"]
+    assert len(entries) == len(ids), ended.stderr
+    assert ended.stdout == ""
+
+
+def test_cdk_nag_finds_nothing_that_is_not_acknowledged(example: str, tmp_path: Path) -> None:
+    script = tmp_path / "nagged.py"
+    script.write_text(_WITH_NAG)
+    ended = _nagged(example, script, tmp_path / "out")
+    assert ended.returncode == 0, ended.stderr
+    assert "AwsSolutions" not in ended.stderr
+
+
+def test_cdk_nag_would_be_heard(tmp_path: Path) -> None:
+    script = tmp_path / "nagged.py"
+    open_group = "from aws_cdk import Stack, aws_s3 as s3\ns3.Bucket(Stack(self, 'Open'), 'Bucket')\n"
+    script.write_text(_WITH_NAG.replace("    Validations.of(self)", f"    {open_group.replace(chr(10), chr(10) + '    ')}Validations.of(self)"))
+    ended = _nagged(EXAMPLES[1], script, tmp_path / "out")
+    assert ended.returncode != 0
+    assert "AwsSolutions-S1" in ended.stderr
+
+
+def _nagged(example: str, script: Path, output: Path) -> subprocess.CompletedProcess[str]:
+    wrapper = script.with_name("app.py")
+    wrapper.write_text(f"import sys\nsys.argv = ['app', {str(PROJECT / 'app.py')!r}]\nexec(open({str(script)!r}).read())\n")
+    return run_app(PROJECT / example, output, app=wrapper, CDK_VALIDATION="true")

@@ -1,0 +1,60 @@
+"""The example cluster files, and what the app makes of them in a process of its own."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).parents[2]
+EXAMPLES = sorted(path.relative_to(PROJECT).as_posix() for path in PROJECT.glob("clusters/*.yaml"))
+
+_ASSET = re.compile(r"[0-9a-f]{64}")
+
+
+def run_app(
+    example: str | Path, output: Path, *, python: str = sys.executable, app: Path = PROJECT / "app.py", **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the app on a cluster file, as the CDK CLI does.
+
+    Args:
+        example: The cluster file.
+        output: Where the cloud assembly is written to.
+        python: The interpreter. Default: - this one.
+        app: The app's file. Default: - the project's.
+        variables: Environment variables to set. Default: - CDK's validation is off.
+    """
+    context = json.loads((PROJECT / "cdk.json").read_text())["context"] | {"cluster": str(example)}
+    environment = {
+        **os.environ,
+        "CDK_CONTEXT_JSON": json.dumps(context),
+        "CDK_OUTDIR": str(output),
+        "CDK_VALIDATION": "false",
+        **variables,
+    }
+    return subprocess.run(
+        [python, str(app)], env=environment, cwd=app.parent, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def templates(output: Path) -> dict[str, Any]:
+    """Return the templates of a cloud assembly by stack.
+
+    Args:
+        output: The cloud assembly.
+    """
+    return {
+        path.name.removesuffix(".template.json"): json.loads(path.read_text())
+        for path in sorted(output.glob("*.template.json"))
+    }
+
+
+def without_asset_hashes(value: Any) -> Any:
+    """Return a template with the hashes of assets taken out, so that it tells of resources only.
+
+    Args:
+        value: The template.
+    """
+    return json.loads(_ASSET.sub("<asset>", json.dumps(value)))

@@ -1,0 +1,216 @@
+"""An Auto Scaling service in memory: it answers, refuses, launches and records every call."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import botocore.session
+from botocore.exceptions import ClientError
+from botocore.validate import ParamValidator
+
+from policy_evaluator import Call
+
+ACCOUNT = "111122223333"
+REGION = "us-east-1"
+NO_CAPACITY = (
+    "Could not launch On-Demand Instances. InsufficientInstanceCapacity - We currently do not have "
+    "sufficient "
+    "p4de.24xlarge capacity in the Availability Zone you requested (us-east-1b). Launching EC2 instance "
+    "failed."
+)
+
+_MODEL = botocore.session.get_session().get_service_model("autoscaling")
+_PAGE = 2
+
+
+@dataclass
+class FakeGroup:
+    """One Auto Scaling group.
+
+    Attributes:
+        capacity: How many nodes EC2 has for it; more fail with `failure`.
+    """
+
+    name: str
+    tags: dict[str, str]
+    desired: int = 0
+    minimum: int = 0
+    maximum: int = 8
+    in_service: int = 0
+    launching: int = 0
+    capacity: int = 1000
+    failure: str = NO_CAPACITY
+    deleting: bool = False
+    suspended: str | None = None
+    activities: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def arn(self) -> str:
+        """The ARN, with an id as the service makes it."""
+        return (
+            f"arn:aws:autoscaling:{REGION}:{ACCOUNT}:autoScalingGroup:"
+            f"11111111-2222-3333-4444-555555555555:autoScalingGroupName/{self.name}"
+        )
+
+    def settle(self, now: datetime) -> None:
+        """Do what Auto Scaling does in a minute: terminate, launch, and fail to launch."""
+        if self.in_service > self.desired:
+            self._record(now, "Terminating EC2 instance: i-0", "Successful", "")
+            self.in_service = self.desired
+        if self.suspended is not None:
+            return
+        wanted = self.desired - self.in_service
+        launched = min(wanted, max(0, self.capacity - self.in_service))
+        if launched > 0:
+            self._record(now, "Launching a new EC2 instance: i-1", "Successful", "")
+            self.in_service += launched
+        if wanted > launched:
+            self._record(now, "Launching a new EC2 instance.", "Failed", self.failure)
+
+    def _record(self, now: datetime, description: str, status: str, message: str) -> None:
+        activity = {
+            "Description": description,
+            "StatusCode": status,
+            "StartTime": now,
+            "StatusMessage": message,
+        }
+        self.activities.insert(0, activity)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the group as DescribeAutoScalingGroups does."""
+        raw: dict[str, Any] = {
+            "AutoScalingGroupName": self.name,
+            "AutoScalingGroupARN": self.arn,
+            "MinSize": self.minimum,
+            "MaxSize": self.maximum,
+            "DesiredCapacity": self.desired,
+            "AvailabilityZones": ["us-east-1b"],
+            "Instances": [
+                {"InstanceId": f"i-{number}", "InstanceType": "p4de.24xlarge", "LifecycleState": state}
+                for number, state in enumerate(["InService"] * self.in_service + ["Pending"] * self.launching)
+            ],
+            "SuspendedProcesses": [],
+            "Tags": [
+                {"ResourceId": self.name, "Key": key, "Value": value, "PropagateAtLaunch": False}
+                for key, value in sorted(self.tags.items())
+            ],
+        }
+        if self.suspended is not None:
+            raw["SuspendedProcesses"] = [{"ProcessName": "Launch", "SuspensionReason": self.suspended}]
+        if self.deleting:
+            raw["Status"] = "Delete in progress"
+        return raw
+
+
+class FakeAutoScaling:
+    """The client of a service in memory. Parameters are checked against botocore's model of the real "
+    "service."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, FakeGroup] = {}
+        self.calls: list[Call] = []
+        self._faults: list[tuple[str, str | None, ClientError]] = []
+
+    def add(self, name: str, *, cluster: str, node_group: str, **settings: Any) -> FakeGroup:
+        """Make a group that carries a cluster's tags."""
+        tags = {"cdk-training-cluster:cluster": cluster, "cdk-training-cluster:node-group": node_group}
+        self.groups[name] = FakeGroup(name=name, tags=tags | settings.pop("tags", {}), **settings)
+        return self.groups[name]
+
+    def fail_next(self, operation: str, code: str, *, group: str | None = None, message: str = "no") -> None:
+        """Answer the next call of an operation, or the next one for a group, with an error."""
+        error = ClientError({"Error": {"Code": code, "Message": message}}, operation)
+        self._faults.append((operation, group, error))
+
+    @property
+    def writes(self) -> list[str]:
+        """The operations that changed something, in order."""
+        return [call.action.split(":")[1] for call in self.calls if "Describe" not in call.action]
+
+    def get_paginator(self, operation: str) -> "FakeAutoScaling":
+        """Return the paginator of DescribeAutoScalingGroups."""
+        assert operation == "describe_auto_scaling_groups"
+        return self
+
+    def paginate(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        """Answer DescribeAutoScalingGroups, page by page."""
+        assert parameters.pop("PaginationConfig", {}).get("PageSize", 0) <= 100
+        self._call("DescribeAutoScalingGroups", parameters)
+        names = parameters.get("AutoScalingGroupNames") or list(self.groups)
+        found = [
+            self.groups[name].describe()
+            for name in names
+            if name in self.groups and _matches(self.groups[name], parameters.get("Filters", []))
+        ]
+        for start in range(0, max(1, len(found)), _PAGE):
+            yield {"AutoScalingGroups": found[start : start + _PAGE]}
+
+    def describe_scaling_activities(self, **parameters: Any) -> dict[str, Any]:
+        """Answer DescribeScalingActivities."""
+        self._call("DescribeScalingActivities", parameters)
+        group = self._group(parameters["AutoScalingGroupName"])
+        return {"Activities": group.activities[: parameters["MaxRecords"]]}
+
+    def set_desired_capacity(self, **parameters: Any) -> dict[str, Any]:
+        """Answer SetDesiredCapacity."""
+        group = self._group(parameters["AutoScalingGroupName"])
+        self._call("SetDesiredCapacity", parameters, group)
+        size = parameters["DesiredCapacity"]
+        if size > group.maximum:
+            raise _validation(f"New SetDesiredCapacity value {size} is above max value {group.maximum}")
+        if size < group.minimum:
+            raise _validation(f"New SetDesiredCapacity value {size} is below min value {group.minimum}")
+        group.desired = size
+        return {}
+
+    def create_or_update_tags(self, **parameters: Any) -> dict[str, Any]:
+        """Answer CreateOrUpdateTags."""
+        tags = parameters["Tags"]
+        group = self._group(tags[0]["ResourceId"])
+        self._call("CreateOrUpdateTags", parameters, group, [tag["Key"] for tag in tags])
+        assert len(tags) <= 25
+        for tag in tags:
+            assert tag["ResourceId"] == group.name
+            assert tag["PropagateAtLaunch"] is False
+            assert len(tag["Value"]) <= 256
+            group.tags[tag["Key"]] = tag["Value"]
+        return {}
+
+    def _group(self, name: str) -> FakeGroup:
+        if name not in self.groups:
+            raise _validation(f"AutoScalingGroup name not found - {name}")
+        return self.groups[name]
+
+    def _call(
+        self,
+        operation: str,
+        parameters: dict[str, Any],
+        group: FakeGroup | None = None,
+        tag_keys: list[str] | None = None,
+    ) -> None:
+        shape = _MODEL.operation_model(operation).input_shape
+        assert shape is not None
+        report = ParamValidator().validate(parameters, shape)
+        assert not report.has_errors(), report.generate_report()
+        context: dict[str, str | list[str]] = {}
+        if group is not None:
+            context |= {f"aws:ResourceTag/{key}": value for key, value in group.tags.items()}
+        if tag_keys is not None:
+            context["aws:TagKeys"] = tag_keys
+        name = group.name if group else parameters.get("AutoScalingGroupName")
+        self.calls.append(
+            Call(action=f"autoscaling:{operation}", resource=group.arn if group else "*", context=context)
+        )
+        for fault in self._faults:
+            if fault[0] == operation and fault[1] in (None, name):
+                self._faults.remove(fault)
+                raise fault[2]
+
+
+def _matches(group: FakeGroup, filters: list[dict[str, Any]]) -> bool:
+    return all(group.tags.get(one["Name"].removeprefix("tag:")) in one["Values"] for one in filters)
+
+
+def _validation(message: str) -> ClientError:
+    return ClientError({"Error": {"Code": "ValidationError", "Message": message}}, "SetDesiredCapacity")

@@ -1,0 +1,255 @@
+"""A node in a directory: the real scripts run there, with stand-ins for what would change a machine."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
+from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
+from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
+from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+
+AMAZON_LINUX = 'ID="amzn"\nID_LIKE="fedora"\nVERSION_ID="2023"\n'
+UBUNTU = "ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n"
+INSTANCE_STORE = "Amazon EC2 NVMe Instance Storage"
+EBS = "Amazon Elastic Block Store"
+
+# What a script may use of the machine that runs the tests: nothing that changes it outside the directory.
+_TOOLS = (
+    *("awk", "basename", "bash", "cat", "chmod", "cp", "cut", "date", "dirname", "env", "grep", "mkdir"),
+    *("mktemp", "mv", "paste", "rm", "sed", "sh", "stat", "tail", "tee", "touch"),
+)
+
+# A stand-in writes down how it was called, fails if it is told to, and does what follows.
+_STAND_IN = """#!/bin/bash
+{ printf '%s' "${0##*/}"; printf ' %s' "$@"; echo; } >>"$SANDBOX/calls"
+if [[ -e $SANDBOX/fail/${0##*/} && "$*" =~ $(<"$SANDBOX/fail/${0##*/}") ]]; then
+  echo "${0##*/} is broken" >&2
+  exit 7
+fi
+"""
+
+_INSTALL = """
+for package in "$@"; do
+  content=$SANDBOX/packages/${package##*/}
+  if [[ -d $content ]]; then cp "$content"/* "$SANDBOX/bin/"; fi
+done
+"""
+_BEHAVIOUR = {
+    "amazon-cloudwatch-agent-ctl": "",
+    "apt-get": _INSTALL,
+    "apt-mark": "",
+    "aws": """if [[ $1 == s3 ]]; then cp "$SANDBOX/s3/$(basename "${@: -2:1}")" "${@: -1}"; fi""",
+    "blkid": """[[ -e $SANDBOX/labels/${@: -1} ]]""",
+    "curl": """while [[ $1 != --output ]]; do shift; done; echo "from ${*: -1}" >"$2" """,
+    "dnf": _INSTALL,
+    "dpkg": "echo amd64",
+    "dpkg-query": """
+printf '%s\\n' 'ii  linux-aws' 'ii  linux-image-6.8.0-1040-aws' 'un  linux-image-generic'
+exit 1
+""",
+    "findmnt": """[[ -e $SANDBOX/mounted ]]""",
+    "gpg": "cat",
+    "lsblk": """cat "$SANDBOX/lsblk" """,
+    "mdadm": "",
+    "mkfs.xfs": """touch "$SANDBOX/labels/$3" """,
+    "modprobe": "",
+    "mount": """touch "$SANDBOX/mounted" """,
+    "mount.lustre": "",
+    "sleep": "",
+    "snap": """cp "$SANDBOX/packages/aws-cli"/* "$SANDBOX/bin/" """,
+    "systemctl": """
+case $1 in
+  is-enabled) [[ -e $SANDBOX/units/${@: -1} ]] ;;
+  start) if [[ -s $SANDBOX/units/$2 ]]; then source "$SANDBOX/units/$2"; fi ;;
+esac
+""",
+    "systemd-escape": """
+name=$(sed 's|^/||; s|-|\\\\x2d|g; s|/|-|g' <<<"${@: -1}")
+echo "$name.${2#--suffix=}"
+""",
+    "uname": "echo 6.8.0-1040-aws",
+}
+# What an image may lack, and the package that brings it.
+_PACKAGES = {
+    "lustre-client": "mount.lustre",
+    "lustre-client-modules-6.8.0-1040-aws": "mount.lustre",
+    "amazon-cloudwatch-agent": "amazon-cloudwatch-agent-ctl",
+    "amazon-cloudwatch-agent.deb": "amazon-cloudwatch-agent-ctl",
+    "aws-cli": "aws",
+    "mdadm": "mdadm",
+    "xfsprogs": "mkfs.xfs",
+}
+
+
+class NodeSandbox:
+    """One node: its root directory, its stand-ins, and what was asked of them."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        os_release: str = AMAZON_LINUX,
+        vendor: AcceleratorVendor = AcceleratorVendor.NVIDIA,
+        disks: Sequence[str] = (),
+        **settings: str | Sequence[str],
+    ) -> None:
+        """Lay the node out as an image would.
+
+        Args:
+            directory: An empty directory.
+            os_release: The content of `/etc/os-release`.
+            vendor: Whose accelerators it has.
+            disks: The lines of `lsblk`; see `disk`.
+            settings: Settings that differ from an NVIDIA node with EFA and a file system.
+        """
+        self.root = directory / "root"
+        self.sandbox = directory / "sandbox"
+        self.home = self.root / "opt/cdk-training-cluster"
+        self.vendor = vendor
+        for path in ("bin", "tools", "fail", "labels", "packages", "s3", "units"):
+            (self.sandbox / path).mkdir(parents=True)
+        for path in ("dev", "etc/dnf", "sys/class/infiniband/rdmap0s6", "opt/aws/neuron/bin"):
+            (self.root / path).mkdir(parents=True)
+        self.write("etc/os-release", os_release)
+        self.write("etc/fstab", "UUID=1234 / xfs defaults,noatime 1 1\n")
+        self.write("etc/dnf/dnf.conf", "[main]\ngpgcheck=True\ninstallonly_limit=3\n")
+        self.write("dev/console", "")
+        self.write("opt/aws/neuron/bin/neuron-monitor", "")
+        (self.root / "opt/aws/neuron/bin/neuron-monitor").chmod(0o755)
+        (self.sandbox / "calls").touch()
+        (self.sandbox / "lsblk").write_text("".join(f"{line}\n" for line in disks))
+        self._make_commands()
+        self.settings: dict[str, str | Sequence[str]] = {
+            "CLUSTER": "llama",
+            "NODE_GROUP": "workers",
+            "REGION": "us-east-1",
+            "URL_SUFFIX": "amazonaws.com",
+            "SCRIPTS": "s3://assets/scripts.zip",
+            "EFA": "yes",
+            "MOUNT_SOURCE": "fs-0a1b.fsx.us-east-1.amazonaws.com@tcp:/abcdev",
+            "MOUNT_POINT": "/fsx",
+            "METRIC_NAMESPACE": NODE_METRICS.namespace,
+            "FAILURE_METRIC": failure_metric("llama", "workers"),
+            "ENVIRONMENT": ["NCCL_SOCKET_IFNAME=^docker,lo,veth"],
+            "SCRIPTS_BEFORE": [],
+            "SCRIPTS_AFTER": [],
+            **settings,
+        }
+
+    def install_scripts(self) -> None:
+        """Put scripts and settings where the user data puts them."""
+        (self.home / "scripts").mkdir(parents=True)
+        write_scripts(self.home / "scripts", self.vendor)
+        (self.home / "settings").write_text(shell_assignments(self.settings))
+
+    def publish_scripts(self) -> None:
+        """Put the scripts into S3 as the CDK CLI does."""
+        staging = self.sandbox / "staging"
+        staging.mkdir()
+        write_scripts(staging, self.vendor)
+        shutil.make_archive(str(self.sandbox / "s3/scripts"), "zip", staging)
+
+    def bootstrap(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the node's bootstrap."""
+        return self.run(str(self.home / "scripts/bootstrap.sh"), *arguments)
+
+    def step(self, script: str) -> subprocess.CompletedProcess[str]:
+        """Run one step alone."""
+        return self.run("-c", f"cd {self.home}/scripts && exec bash {script}")
+
+    def run(self, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a bash script on the node, with nothing but the stand-ins and harmless tools on its path."""
+        return subprocess.run(
+            ["bash", script, *arguments],
+            env={
+                "PATH": f"{self.sandbox}/bin:{self.sandbox}/tools",
+                "ROOT": str(self.root),
+                "SANDBOX": str(self.sandbox),
+            },
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def fail(self, command: str, arguments: str = "") -> None:
+        """Let a stand-in fail: always, or where its arguments match an expression."""
+        (self.sandbox / "fail" / command).write_text(arguments)
+
+    def lacks(self, command: str) -> None:
+        """Take a command away from the image."""
+        (self.sandbox / "bin" / command).unlink()
+
+    def unit(self, name: str, start: str = "") -> None:
+        """Give the image an enabled systemd unit; `start` is what starting it does."""
+        (self.sandbox / "units" / name).write_text(start)
+
+    def user_script(self, name: str, content: str) -> str:
+        """Put a user's script into S3 and return the setting that names it."""
+        (self.sandbox / "s3" / f"hash-{len(name)}.sh").write_text(content)
+        return f"s3://assets/hash-{len(name)}.sh {name}"
+
+    def write(self, path: str, content: str) -> None:
+        """Write a file of the node."""
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(content)
+
+    def read(self, path: str) -> str:
+        """Read a file of the node."""
+        return (self.root / path).read_text()
+
+    @property
+    def calls(self) -> list[str]:
+        """What the stand-ins were asked, in order."""
+        return (self.sandbox / "calls").read_text().splitlines()
+
+    @property
+    def state(self) -> Mapping[str, str]:
+        """What the node says of itself."""
+        state: dict[str, str] = json.loads(self.read("var/lib/cdk-training-cluster/bootstrap.json"))
+        return state
+
+    @property
+    def steps(self) -> list[str]:
+        """The steps that were begun, in order."""
+        lines = self.read("var/log/cdk-training-cluster.log").splitlines()
+        return [line.split(" step ", 1)[1] for line in lines if " step " in line and " failed" not in line]
+
+    def files(self) -> dict[str, tuple[int, bytes]]:
+        """Every file's mode and content, but for those that tell what happened and when."""
+        telling = {"cdk-training-cluster.log", "console"}
+        return {
+            str(path.relative_to(self.root)): (path.stat().st_mode, path.read_bytes())
+            for path in sorted(self.root.rglob("*"))
+            if path.is_file() and path.name not in telling
+        }
+
+    def _make_commands(self) -> None:
+        tools = self.sandbox / "tools"
+        for tool in _TOOLS:
+            found = shutil.which(tool, path=os.defpath)
+            assert found is not None, f"the tests need {tool}"
+            (tools / tool).symlink_to(found)
+        (tools / "python3").symlink_to(Path(sys.executable).resolve())
+        for command in _BEHAVIOUR:
+            self._make_command(self.sandbox / "bin", command)
+        for package, command in _PACKAGES.items():
+            (self.sandbox / "packages" / package).mkdir()
+            self._make_command(self.sandbox / "packages" / package, command)
+
+    @staticmethod
+    def _make_command(directory: Path, command: str) -> None:
+        (directory / command).write_text(f"{_STAND_IN}{_BEHAVIOUR[command]}\n")
+        (directory / command).chmod(0o755)
+
+
+def disk(name: str, model: str, *, file_system: str = "", partitions: str = "") -> str:
+    """Return a line of `lsblk --pairs`."""
+    return f'NAME="/dev/{name}" MODEL="{model}" FSTYPE="{file_system}" PTTYPE="{partitions}"'

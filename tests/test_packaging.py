@@ -1,0 +1,83 @@
+"""The wheel: built from the sdist without the network, installed elsewhere, and the same templates from it."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+from examples import EXAMPLES, PROJECT, run_app, templates
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(directory)]
+    offline = {**os.environ, "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+    subprocess.run([*build, "-t", "sdist"], cwd=PROJECT, check=True, capture_output=True, env=offline)
+    (sdist,) = directory.glob("*.tar.gz")
+    unpacked = directory / "unpacked"
+    unpacked.mkdir()
+    subprocess.run(["tar", "xzf", str(sdist), "-C", str(unpacked)], check=True)
+    (source,) = unpacked.iterdir()
+    subprocess.run([*build, "-t", "wheel"], cwd=source, check=True, capture_output=True, env=offline)
+    (built,) = directory.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def elsewhere(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment that has the wheel, and everything else from this one but the checkout."""
+    directory = tmp_path_factory.mktemp("elsewhere") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], check=True)
+    (packages,) = directory.glob("lib/python*/site-packages")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    # As a plain entry of sys.path: the .pth files in it, the checkout's among them, are not read.
+    (packages / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return directory
+
+
+def test_the_wheel_holds_the_library_the_stacks_and_the_functions_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names} == {
+        "cdk_training_cluster",
+        "cdk_training_cluster_stacks",
+        wheel.name.split("-py3")[0] + ".dist-info",
+    }
+    assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
+    assert {
+        "cdk_training_cluster/py.typed",
+        "cdk_training_cluster/instance_types/catalog.json",
+        "cdk_training_cluster/nodes/bootstrap/scripts/bootstrap.sh",
+        "cdk_training_cluster/_lambdas/cluster_power/handler.py",
+        "cdk_training_cluster/_lambdas/cluster_common/__init__.py",
+    } <= set(names)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_wheel_and_checkout_give_the_same_templates(example: str, elsewhere: Path, tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_bytes((PROJECT / "app.py").read_bytes())
+    python = str(elsewhere / "bin" / "python")
+    found = subprocess.run(
+        [python, "-c", "import cdk_training_cluster; print(cdk_training_cluster.__file__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.startswith(str(elsewhere))
+    from_wheel = run_app(PROJECT / example, tmp_path / "wheel", python=python, app=app)
+    assert from_wheel.returncode == 0, from_wheel.stderr
+    assert run_app(example, tmp_path / "checkout").returncode == 0
+    assert templates(tmp_path / "wheel")
+    assert templates(tmp_path / "wheel") == templates(tmp_path / "checkout")
+
+
+@pytest.mark.parametrize("root", ["constructs", "stacks", "lambdas", "tests"])
+def test_source_roots_are_no_packages(root: str) -> None:
+    assert not (PROJECT / root / "__init__.py").exists()
+    if root == "tests":
+        assert list((PROJECT / root).rglob("__init__.py")) == []

@@ -1,0 +1,92 @@
+"""The README's examples run as they are written."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App, Environment, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from cdk_training_cluster import (
+    Capacity,
+    ClusterNetwork,
+    Dataset,
+    InterfaceLayout,
+    NodeGroup,
+    Placement,
+    TrainingCluster,
+    TrainingFileSystem,
+)
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from examples import PROJECT
+
+_README = (PROJECT / "README.md").read_text()
+
+
+def _blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", _README, re.DOTALL | re.MULTILINE)
+
+
+def _surroundings() -> dict[str, Any]:
+    """What the shorter examples take for granted."""
+    stack = Stack(App(), "Readme", env=Environment(region="us-east-1"))
+    vpc = ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id="vpc-0a1b2c3d", availability_zones=["us-east-1b"])
+    return {
+        "stack": stack,
+        "vpc": vpc,
+        "subnet": ec2.Subnet.from_subnet_attributes(
+            stack, "Subnet", subnet_id="subnet-0a1b2c3d", availability_zone="us-east-1b"
+        ),
+        "network": ClusterNetwork(stack, "ReadmeNetwork", availability_zone="us-east-1b"),
+        "corpus": s3.Bucket.from_bucket_name(stack, "Corpus", "my-training-corpus"),
+        "operators": iam.Role(stack, "Operators", assumed_by=iam.AccountRootPrincipal()),
+        "cluster": TrainingCluster(
+            stack,
+            "Cluster",
+            availability_zone="us-east-1b",
+            node_groups=[NodeGroup(name="workers", instance_types=["p5.48xlarge"], count=8)],
+        ),
+        "ec2": ec2,
+        **{
+            name.__name__: name
+            for name in (
+                Capacity,
+                ClusterNetwork,
+                Dataset,
+                InterfaceLayout,
+                NodeGroup,
+                Placement,
+                TrainingFileSystem,
+            )
+        },
+    }
+
+
+@pytest.mark.parametrize("block", _blocks("python"))
+def test_a_python_example_runs(block: str) -> None:
+    exec(compile(block, "README.md", "exec"), _surroundings())  # noqa: S102  # the README is ours
+
+
+def test_the_first_example_is_short() -> None:
+    first = _blocks("python")[0]
+    assert "TrainingCluster(" in first
+    assert len([line for line in first.splitlines() if line.strip()]) <= 15
+
+
+@pytest.mark.parametrize("block", _blocks("yaml"))
+def test_a_cluster_file_is_right(block: str, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(block)
+    assert read_cluster_file(file).name
+
+
+@pytest.mark.parametrize("command", re.findall(r"make ([a-z]+)", _README))
+def test_a_make_target_that_is_named_exists(command: str) -> None:
+    assert re.search(rf"^{command}:", (PROJECT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#:]+)\)", _README))))
+def test_a_link_leads_somewhere(target: str) -> None:
+    assert (PROJECT / target).exists()
