@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The CDK app: the two stacks of one cluster file, named with `cdk deploy --all -c cluster=<file>`."""
 
 from pathlib import Path
@@ -12,7 +11,7 @@ from cdk_training_cluster_stacks.problems import plain_errors
 
 app = cdk.App()
 with plain_errors():
-    file = app.node.try_get_context("cluster") or "clusters/base-pod.yaml"
+    file = str(app.node.try_get_context("cluster") or "clusters/base-pod.yaml")
     cluster = read_cluster_file(file, relative_to=Path(__file__).parent)
 
     foundation = FoundationStack(app, cluster.foundation_stack_name, cluster=cluster)

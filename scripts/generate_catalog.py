@@ -47,9 +47,7 @@ def from_account(regions: Iterable[str]) -> Source:
     import boto3  # noqa: PLC0415 - only a live account needs it
 
     wanted = sorted(regions) or sorted(
-        region["RegionName"]
-        for region in boto3.client("ec2").describe_regions()["Regions"]
-        if "RegionName" in region
+        region["RegionName"] for region in boto3.client("ec2").describe_regions()["Regions"] if "RegionName" in region
     )
     answers: dict[str, list[Description]] = {}
     for region in wanted:
@@ -88,9 +86,7 @@ def wanted_in_catalog(description: Description) -> bool:
     Args:
         description: The type, as DescribeInstanceTypes describes it.
     """
-    return bool(description["NetworkInfo"].get("EfaSupported")) or any(
-        key in description for key in _ACCELERATED
-    )
+    return bool(description["NetworkInfo"].get("EfaSupported")) or any(key in description for key in _ACCELERATED)
 
 
 def record(description: Description, *, regional: bool = True) -> dict[str, Any]:
@@ -151,9 +147,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the file is not current")
     parser.add_argument("--live", action="store_true", help="ask a live AWS account instead of moto's copy")
-    parser.add_argument(
-        "--region", action="append", default=[], help="with --live: a region to ask (repeatable)"
-    )
+    parser.add_argument("--region", action="append", default=[], help="with --live: a region to ask (repeatable)")
     parser.add_argument("--output", type=Path, default=CATALOG, help="the file to write or check")
     options = parser.parse_args(arguments)
     if options.region and not options.live:
@@ -185,9 +179,7 @@ def _difference(before: str, after: str) -> str:
 def _accelerators(description: Description) -> list[dict[str, Any]]:
     # Inferentia is told twice, as an inference accelerator and as a Neuron device: the second says more.
     inference = (
-        []
-        if "NeuronInfo" in description
-        else _listed(description, "InferenceAcceleratorInfo", "Accelerators")
+        [] if "NeuronInfo" in description else _listed(description, "InferenceAcceleratorInfo", "Accelerators")
     )
     return [
         *map(_gpu, _listed(description, "GpuInfo", "Gpus")),
@@ -245,8 +237,7 @@ def _card_groups(cards: Iterable[Description]) -> list[dict[str, Any]]:
         for card in sorted(cards, key=lambda card: int(card["NetworkCardIndex"]))
     ]
     return [
-        {"cards": [index for index, _ in group], **same}
-        for same, group in groupby(kept, key=lambda pair: pair[1])
+        {"cards": [index for index, _ in group], **same} for same, group in groupby(kept, key=lambda pair: pair[1])
     ]
 
 

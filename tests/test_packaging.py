@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 from examples import EXAMPLES, PROJECT, run_app, templates
 
 
@@ -33,8 +34,18 @@ def elsewhere(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("elsewhere") / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], check=True)
     (packages,) = directory.glob("lib/python*/site-packages")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(packages)
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        "--target",
+        str(packages),
+    ]
+    subprocess.run([*install, str(wheel)], check=True)
     # As a plain entry of sys.path: the .pth files in it, the checkout's among them, are not read.
     (packages / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return directory

@@ -9,6 +9,7 @@ from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
+
 from cdk_training_cluster import (
     Capacity,
     ClusterNetwork,
@@ -82,7 +83,7 @@ def test_a_cluster_file_is_right(block: str, tmp_path: Path) -> None:
     assert read_cluster_file(file).name
 
 
-@pytest.mark.parametrize("command", re.findall(r"make ([a-z]+)", _README))
+@pytest.mark.parametrize("command", re.findall(r"(?:`|\$ )make ([a-z]+)", _README))
 def test_a_make_target_that_is_named_exists(command: str) -> None:
     assert re.search(rf"^{command}:", (PROJECT / "Makefile").read_text(), re.MULTILINE)
 

@@ -92,12 +92,7 @@ class TrainingCluster(Construct):
                 node_group=group,
                 role=self.role,
                 instance_profile=profile,
-                mount=file_system
-                and Mount(
-                    dns_name=file_system.dns_name,
-                    mount_name=file_system.mount_name,
-                    mount_point=file_system.mount_point,
-                ),
+                mount=_mount(file_system),
                 instance_type_facts=instance_type_facts,
             )
             for group in node_groups
@@ -227,6 +222,14 @@ class TrainingCluster(Construct):
         return alarm
 
 
+def _mount(file_system: TrainingFileSystem | None) -> Mount | None:
+    if file_system is None:
+        return None
+    return Mount(
+        dns_name=file_system.dns_name, mount_name=file_system.mount_name, mount_point=file_system.mount_point
+    )
+
+
 def _check(
     node_groups: Sequence[NodeGroup],
     availability_zone: str | None,
@@ -243,7 +246,10 @@ def _check(
     if network is not None and availability_zone is not None:
         problems.append("availability_zone and network exclude each other: the zone is the network's; leave it out")
     if file_system is not None and network is None:
-        problems.append("network is required beside file_system: nodes reach a file system in its own network; give file_system.network")
+        problems.append(
+            "network is required beside file_system: nodes reach a file system in its own network; give "
+            "file_system.network"
+        )
     if file_system is not None and network is not None and file_system.network is not network:
         problems.append(
             f"file_system must be in the cluster's network, got one in {file_system.network.node.path}: the rules "

@@ -4,9 +4,9 @@ from aws_cdk import CfnOutput, Environment, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
-from cdk_training_cluster import Capacity, InterfaceLayout, NodeGroup, Placement, TrainingCluster
 from constructs import Construct
 
+from cdk_training_cluster import Capacity, InterfaceLayout, NodeGroup, Placement, TrainingCluster
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, NodeGroupSettings
 from cdk_training_cluster_stacks.foundation import FoundationStack
 

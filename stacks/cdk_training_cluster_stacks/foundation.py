@@ -1,13 +1,13 @@
 """The stack that keeps: network, security groups and their rules, file system and bucket."""
 
-from aws_cdk import CfnOutput, Environment, RemovalPolicy, Stack, Tags
+from aws_cdk import Annotations, CfnOutput, Environment, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
 from cdk_training_cluster import ClusterNetwork, Dataset, TrainingFileSystem
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.tags import CLUSTER_TAG
-from constructs import Construct
-
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 
 
@@ -71,6 +71,11 @@ class FoundationStack(Stack):
         existing = cluster.network
         if existing is None:
             return ClusterNetwork(self, "Network", availability_zone=cluster.availability_zone)
+        # Nothing here changes the routes of a network that is somebody else's.
+        Annotations.of(self).acknowledge_warning("@aws-cdk/aws-ec2:noSubnetRouteTableId")
+        subnet = ec2.Subnet.from_subnet_attributes(
+            self, "ExistingSubnet", subnet_id=existing.subnet_id, availability_zone=cluster.availability_zone
+        )
         return ClusterNetwork.from_subnet(
             self,
             "Network",
@@ -82,21 +87,14 @@ class FoundationStack(Stack):
                 availability_zones=[cluster.availability_zone],
                 private_subnet_ids=[existing.subnet_id],
             ),
-            subnet=ec2.Subnet.from_subnet_attributes(
-                self,
-                "ExistingSubnet",
-                subnet_id=existing.subnet_id,
-                availability_zone=cluster.availability_zone,
-            ),
+            subnet=subnet,
         )
 
     def _bucket(self, name: str | None) -> s3.IBucket:
         if name is not None:
             child = self.node.try_find_child(f"Bucket-{name}")
             return (
-                s3.Bucket.from_bucket_name(self, f"Bucket-{name}", name)
-                if child is None
-                else child  # type: ignore[return-value]  # made in the line above for an earlier data set
+                s3.Bucket.from_bucket_name(self, f"Bucket-{name}", name) if child is None else child  # type: ignore[return-value]  # made in the line above for an earlier data set
             )
         if self.dataset_bucket is None:
             self.dataset_bucket = self._make_bucket()

@@ -42,7 +42,7 @@ def show(cluster: ClusterFile) -> None:
 
 
 def _node_groups(fleets: tuple[NodeFleet, ...]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for heading in ("Node group", "Nodes", "Type", "Accelerators", "EFA", "Placement"):
         table.add_column(heading, justify="right" if heading == "Nodes" else "left", overflow="fold")
     for fleet in fleets:
@@ -70,9 +70,10 @@ def _accelerators(fleet: NodeFleet) -> str:
 def _efa(fleet: NodeFleet) -> str:
     if not fleet.efa_interfaces:
         return "none"
-    cards = {each.card for each in fleet.network_interfaces if each.interface_type != "interface"}
-    gbps = sum(card.baseline_gbps for card in fleet.instance_type.network_cards if card.index in cards)
-    return f"{fleet.efa_interfaces} x {gbps / fleet.efa_interfaces:,.0f} Gbps"
+    info = fleet.instance_type
+    # AWS's figure for the type: what its cards say is their share for IP traffic, which may be less or more.
+    gbps = info.network_gbps or sum(each.baseline_gbps for each in info.network_cards if each.supports_efa)
+    return f"{fleet.efa_interfaces}, {gbps:,.0f} Gbps"
 
 
 def _storage(cluster: ClusterFile) -> Iterator[str]:

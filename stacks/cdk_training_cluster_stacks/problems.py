@@ -1,5 +1,6 @@
 """How a mistake reaches its maker: one sentence a mistake on standard error, and no traceback."""
 
+import json
 import os
 import re
 import sys
@@ -29,8 +30,13 @@ class Problem:
     @property
     def path(self) -> str:
         """The setting as people write it: `node_groups[1].count`."""
-        parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.where]
-        return "".join(parts).removeprefix(".")
+        return "".join(map(_step, self.where)).removeprefix(".")
+
+
+def _step(part: str | int) -> str:
+    if isinstance(part, str) and re.fullmatch(r"[^\s\[\]\"]+", part):
+        return f".{part}"
+    return f"[{json.dumps(part, ensure_ascii=False)}]"
 
 
 class ClusterFileError(Exception):
@@ -82,6 +88,6 @@ def _is_from_cdk(error: RuntimeError) -> bool:
 
 
 def _sentences_of_cdk(text: str) -> list[str]:
-    """Take out what CDK says for programmers: the class of the error, and the heading above a list."""
-    lines = [line.strip() for line in re.sub(r"^\w*Error\w*: ", "", text).splitlines() if line.strip()]
+    """Take out what CDK says for programmers: the error's name, and the heading above a list."""
+    lines = [line.strip() for line in re.sub(r"^[A-Z]\w+: ", "", text).splitlines() if line.strip()]
     return [line for line in lines if not line.endswith("failed with the following errors:")] or [text]

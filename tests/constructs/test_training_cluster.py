@@ -9,6 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match
+
 from cdk_training_cluster import (
     ClusterNetwork,
     Dataset,
@@ -24,7 +25,9 @@ _CPU = NodeGroup(name="login", instance_types=["g5.xlarge"], count=1)
 
 def _cluster(stack: Stack, **settings: Any) -> TrainingCluster:
     return TrainingCluster(
-        stack, "Cluster", **{"availability_zone": ZONE, "node_groups": [_WORKERS], "cluster_name": "pod", **settings}
+        stack,
+        "Cluster",
+        **{"availability_zone": ZONE, "node_groups": [_WORKERS], "cluster_name": "pod", **settings},
     )
 
 
@@ -43,7 +46,7 @@ def test_a_zone_or_a_network_is_required() -> None:
 
 def test_both_are_too_many() -> None:
     stack = new_stack()
-    with pytest.raises(ValueError, match="^availability_zone and network exclude each other"):
+    with pytest.raises(ValueError, match=r"^availability_zone and network exclude each other"):
         _cluster(stack, network=ClusterNetwork(stack, "Network", availability_zone=ZONE))
 
 
@@ -73,9 +76,9 @@ def test_a_file_system_of_another_network_is_refused() -> None:
     here = ClusterNetwork(stack, "Here", availability_zone=ZONE)
     there = ClusterNetwork(stack, "There", availability_zone="us-east-1c")
     file_system = TrainingFileSystem(stack, "FileSystem", network=there)
-    with pytest.raises(ValueError, match="^file_system must be in the cluster's network, got one in Test/There"):
+    with pytest.raises(ValueError, match=r"^file_system must be in the cluster's network, got one in Test/There"):
         _cluster(stack, availability_zone=None, network=here, file_system=file_system)
-    with pytest.raises(ValueError, match="^network is required beside file_system"):
+    with pytest.raises(ValueError, match=r"^network is required beside file_system"):
         _cluster(new_stack(), file_system=file_system)
 
 
@@ -111,11 +114,12 @@ def test_the_role_has_session_manager_its_scripts_and_its_metrics_and_nothing_el
     role = stack.resolve(cluster.role.role_name)
     policies = resources(stack, "AWS::IAM::Policy", {"Roles": Match.array_with([role])})
     statements = [
-        statement
-        for policy in policies.values()
-        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        statement for policy in policies.values() for statement in policy["Properties"]["PolicyDocument"]["Statement"]
     ]
-    assert {str(statement["Action"]) for statement in statements} == {"s3:GetObject", "cloudwatch:PutMetricData"}
+    assert {str(statement["Action"]) for statement in statements} == {
+        "s3:GetObject",
+        "cloudwatch:PutMetricData",
+    }
     assert all(
         statement["Condition"] == {"StringEquals": {"cloudwatch:namespace": "CdkTrainingCluster"}}
         for statement in statements
@@ -146,7 +150,8 @@ def test_cluster_fleet_network_and_file_system_can_stand_where_cdk_takes_a_peer(
     corpus = s3.Bucket.from_bucket_name(stack, "Corpus", "corpus")
     cluster = _cluster(stack, datasets=[Dataset(bucket=corpus, file_system_path="/data")])
     outside = ec2.SecurityGroup(stack, "Outside", vpc=cluster.network.vpc)
-    peers = [cluster, cluster.node_group("workers"), cluster.network, cluster.file_system]
+    assert cluster.file_system is not None
+    peers: list[ec2.IConnectable] = [cluster, cluster.node_group("workers"), cluster.network, cluster.file_system]
     for port, peer in enumerate(peers, start=9000):
         outside.connections.allow_from(peer, ec2.Port.tcp(port))
     ports = {
@@ -224,9 +229,7 @@ def test_nodes_may_stand_in_another_stack_than_what_is_kept() -> None:
     network = ClusterNetwork(kept, "Network", availability_zone=ZONE)
     file_system = TrainingFileSystem(kept, "FileSystem", network=network)
     stack = Stack(app, "Nodes", env=environment)
-    cluster = TrainingCluster(
-        stack, "Cluster", network=network, file_system=file_system, node_groups=[_WORKERS]
-    )
+    cluster = TrainingCluster(stack, "Cluster", network=network, file_system=file_system, node_groups=[_WORKERS])
     assert cluster.file_system is file_system
     template = app.synth().get_stack_by_name("Nodes").template
     kinds = {resource["Type"].split("::")[1] for resource in template["Resources"].values()}

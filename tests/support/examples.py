@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,21 @@ _ASSET = re.compile(r"[0-9a-f]{64}")
 
 
 def run_app(
-    example: str | Path, output: Path, *, python: str = sys.executable, app: Path = PROJECT / "app.py", **variables: str
+    example: str | Path,
+    output: Path,
+    *,
+    variables: Mapping[str, str] | None = None,
+    python: str = sys.executable,
+    app: Path = PROJECT / "app.py",
 ) -> subprocess.CompletedProcess[str]:
     """Run the app on a cluster file, as the CDK CLI does.
 
     Args:
         example: The cluster file.
         output: Where the cloud assembly is written to.
+        variables: Environment variables to set. Default: - CDK's validation is off.
         python: The interpreter. Default: - this one.
         app: The app's file. Default: - the project's.
-        variables: Environment variables to set. Default: - CDK's validation is off.
     """
     context = json.loads((PROJECT / "cdk.json").read_text())["context"] | {"cluster": str(example)}
     environment = {
@@ -32,10 +38,16 @@ def run_app(
         "CDK_CONTEXT_JSON": json.dumps(context),
         "CDK_OUTDIR": str(output),
         "CDK_VALIDATION": "false",
-        **variables,
+        **(variables or {}),
     }
     return subprocess.run(
-        [python, str(app)], env=environment, cwd=app.parent, capture_output=True, text=True, timeout=120, check=False
+        [python, str(app)],
+        env=environment,
+        cwd=app.parent,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 

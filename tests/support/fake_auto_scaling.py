@@ -1,6 +1,6 @@
 """An Auto Scaling service in memory: it answers, refuses, launches and records every call."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -110,6 +110,7 @@ class FakeAutoScaling:
     def __init__(self) -> None:
         self.groups: dict[str, FakeGroup] = {}
         self.calls: list[Call] = []
+        self.before_next_read_by_name: Callable[[], object] | None = None
         self._faults: list[tuple[str, str | None, ClientError]] = []
 
     def add(self, name: str, *, cluster: str, node_group: str, **settings: Any) -> FakeGroup:
@@ -137,10 +138,14 @@ class FakeAutoScaling:
         """Answer DescribeAutoScalingGroups, page by page."""
         assert parameters.pop("PaginationConfig", {}).get("PageSize", 0) <= 100
         self._call("DescribeAutoScalingGroups", parameters)
-        names = parameters.get("AutoScalingGroupNames") or list(self.groups)
+        names = parameters.get("AutoScalingGroupNames")
+        interruption = self.before_next_read_by_name
+        if names and interruption:
+            self.before_next_read_by_name = None
+            interruption()
         found = [
             self.groups[name].describe()
-            for name in names
+            for name in names or list(self.groups)
             if name in self.groups and _matches(self.groups[name], parameters.get("Filters", []))
         ]
         for start in range(0, max(1, len(found)), _PAGE):

@@ -146,6 +146,11 @@ class NodeSandbox:
         """Put scripts and settings where the user data puts them."""
         (self.home / "scripts").mkdir(parents=True)
         write_scripts(self.home / "scripts", self.vendor)
+        self.change_settings()
+
+    def change_settings(self, **settings: str | Sequence[str]) -> None:
+        """Write the settings down, with some of them changed."""
+        self.settings.update(settings)
         (self.home / "settings").write_text(shell_assignments(self.settings))
 
     def publish_scripts(self) -> None:

@@ -45,9 +45,7 @@ def unused(statements: Sequence[Mapping[str, Any]], calls: Sequence[Call]) -> li
     ]
 
 
-def role_statements(
-    template: Mapping[str, Any], role: str, values: Mapping[str, str]
-) -> list[dict[str, Any]]:
+def role_statements(template: Mapping[str, Any], role: str, values: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the statements of all policies of a role in a template, with references put in.
 
     Args:
@@ -99,9 +97,7 @@ def _applies(statement: Mapping[str, Any], call: Call) -> bool:
     )
 
 
-def _conditions_hold(
-    conditions: Mapping[str, Mapping[str, Any]], context: Mapping[str, str | list[str]]
-) -> bool:
+def _conditions_hold(conditions: Mapping[str, Mapping[str, Any]], context: Mapping[str, str | list[str]]) -> bool:
     return all(
         _condition_holds(operator, _list(expected), context.get(key))
         for operator, keys in conditions.items()

@@ -58,9 +58,7 @@ def merge_hand_kept(catalog: Mapping[str, Any], hand_kept: Mapping[str, Any]) ->
     """
     generated, types, additions = catalog["types"], hand_kept["types"], hand_kept["additions"]
     if doubled := sorted(set(generated) & set(types)):
-        raise ValueError(
-            f"hand_kept.json: the catalog has {', '.join(doubled)} by now: delete the hand-kept entry"
-        )
+        raise ValueError(f"hand_kept.json: the catalog has {', '.join(doubled)} by now: delete the hand-kept entry")
     if orphans := sorted(set(additions) - set(generated)):
         raise ValueError(
             f"hand_kept.json: additions to {', '.join(orphans)}, which the catalog does not have: delete them"
@@ -90,9 +88,7 @@ def _records() -> dict[str, dict[str, Any]]:
 
 
 def _read(name: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(
-        resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-    )
+    document: dict[str, Any] = json.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
     return document
 
 

@@ -53,9 +53,7 @@ class Accelerator:
                 f"{self.memory_mib}"
             )
         if not 0 < self.fraction <= _MAXIMUM_FRACTION:
-            raise ValueError(
-                f"Accelerator {self.name}: fraction must be above 0 and at most 1, got {self.fraction}"
-            )
+            raise ValueError(f"Accelerator {self.name}: fraction must be above 0 and at most 1, got {self.fraction}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +82,7 @@ class NetworkCard:
         """
         if self.maximum_interfaces is not None and self.maximum_interfaces < 1:
             raise ValueError(
-                f"NetworkCard {self.index}: maximum_interfaces must be at least 1, got "
-                f"{self.maximum_interfaces}"
+                f"NetworkCard {self.index}: maximum_interfaces must be at least 1, got {self.maximum_interfaces}"
             )
 
     @property
@@ -163,9 +160,7 @@ class InstanceTypeInfo:
         """
         cards = {card.index: card for card in self.network_cards}
         if len(cards) != len(self.network_cards):
-            raise ValueError(
-                f"{self.name}: network_cards must have an index of its own each, got {self._indexes()}"
-            )
+            raise ValueError(f"{self.name}: network_cards must have an index of its own each, got {self._indexes()}")
         if 0 not in cards or "interface" not in cards[0].interface_types:
             raise ValueError(
                 f"{self.name}: network_cards must have a card 0 that takes the primary 'interface', got "

@@ -133,12 +133,10 @@ class ClusterNetwork(Construct):
             keep_unless_replaced(resource)
 
     def _build(self, network: ipaddress.IPv4Network) -> None:
-        """Make the VPC with L2 subnets: `ec2.Vpc` would ask AWS for the account's zones when the stack names its region."""
+        # Of L2 subnets: `ec2.Vpc` would ask AWS for the account's zones where the stack names its region.
         lower, nodes_range = network.subnets(prefixlen_diff=1)
         public_range = next(lower.subnets(new_prefix=max(24, network.prefixlen + 3)))
-        vpc = ec2.CfnVPC(
-            self, "Vpc", cidr_block=str(network), enable_dns_hostnames=True, enable_dns_support=True
-        )
+        vpc = ec2.CfnVPC(self, "Vpc", cidr_block=str(network), enable_dns_hostnames=True, enable_dns_support=True)
         gateway = ec2.CfnInternetGateway(self, "InternetGateway")
         attachment = ec2.CfnVPCGatewayAttachment(
             self, "InternetGatewayAttachment", vpc_id=vpc.ref, internet_gateway_id=gateway.ref

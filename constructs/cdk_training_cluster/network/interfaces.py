@@ -98,11 +98,7 @@ def _ena_cards(info: InstanceTypeInfo, carrying: set[int]) -> list[int]:
     """
     if info.ena_cards is not None:
         return list(info.ena_cards)
-    return [
-        card.index
-        for card in info.network_cards
-        if card.index != 0 and _takes_ena(card, card.index in carrying)
-    ]
+    return [card.index for card in info.network_cards if card.index != 0 and _takes_ena(card, card.index in carrying)]
 
 
 def _takes_ena(card: NetworkCard, carries_efa: bool) -> bool:

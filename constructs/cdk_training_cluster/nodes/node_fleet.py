@@ -23,7 +23,7 @@ from cdk_training_cluster.tags import NODE_GROUP_TAG
 
 _ABOVE_DEFAULT = 150
 
-_OWN_IMAGE_ROOT_DEVICE = "/dev/xvda"
+_USUAL_ROOT_DEVICE = "/dev/xvda"
 
 # Containers reach the metadata service through one hop more than the node itself.
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-options.html
@@ -184,10 +184,11 @@ class NodeFleet(Construct):
         return template
 
     def _image(self) -> tuple[ec2.IMachineImage, str]:
-        own = self.node_group.machine_image
+        own, public = self.node_group.machine_image, public_image(self.instance_type)
         if own is not None:
-            return own, self.node_group.root_device_name or _OWN_IMAGE_ROOT_DEVICE
-        public = public_image(self.instance_type)
+            # Most images of people's own are AWS's with something added, or one of AWS's by its id.
+            usual = _USUAL_ROOT_DEVICE if public is None else public.root_device_name
+            return own, self.node_group.root_device_name or usual
         if not isinstance(public, PublicImage):
             raise TypeError(f"no image for {self.instance_type.name}")  # node_group_problems has said so before
         Annotations.of(self).add_warning_v2(
@@ -221,9 +222,7 @@ class NodeFleet(Construct):
         # Without it, any deployment that touches the group would set its sizes anew and wake a stopped cluster.
         # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-updatepolicy.html
         group.cfn_options.update_policy = CfnUpdatePolicy(
-            auto_scaling_scheduled_action=CfnAutoScalingScheduledAction(
-                ignore_unmodified_group_size_properties=True
-            )
+            auto_scaling_scheduled_action=CfnAutoScalingScheduledAction(ignore_unmodified_group_size_properties=True)
         )
         acknowledge(
             group,
@@ -232,5 +231,3 @@ class NodeFleet(Construct):
             "once, instead of a message for every launch.",
         )
         return group
-
-

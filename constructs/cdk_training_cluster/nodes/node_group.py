@@ -43,8 +43,8 @@ class NodeGroup:
             (`InterfaceLayout.IP_OPTIMISED`).
         machine_image: The image. Default: - AWS's newest Deep Learning Base AMI for the type's architecture and
             accelerators, with a warning: it moves drivers under a running fleet at a later deployment.
-        root_device_name: The root volume's device name in `machine_image`. Default: - `/dev/xvda` with an image
-            of your own.
+        root_device_name: The root volume's device name in `machine_image`; a wrong one adds a volume and leaves
+            the root as it is. Default: - that of AWS's image for the type, or `/dev/xvda` where AWS has none.
         root_volume_gib: The size of the encrypted gp3 root volume, in GiB. Default: - 200.
         environment: Environment variables of every login and job on the nodes. Default: - none but the library's.
         scripts_before: Files to run as root before a node is set up, in this order. Default: - none.

@@ -50,7 +50,9 @@ def _placement(group: NodeGroup, info: InstanceTypeInfo) -> list[str]:
 def _interfaces(group: NodeGroup, info: InstanceTypeInfo) -> list[str]:
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html#efa-instance-types
     try:
-        network_interfaces(info, efa=info.supports_efa if group.efa is None else group.efa, layout=group.interface_layout)
+        network_interfaces(
+            info, efa=info.supports_efa if group.efa is None else group.efa, layout=group.interface_layout
+        )
     except ValueError as error:
         return [str(error)]
     return []

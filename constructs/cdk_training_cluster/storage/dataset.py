@@ -39,7 +39,9 @@ class Dataset:
         if not Token.is_unresolved(path) and (not path.startswith("/") or "//" in path):
             raise ValueError(f"file_system_path must start with one /, such as '/data', got {path!r}")
         if not Token.is_unresolved(self.prefix) and self.prefix.startswith(("/", "s3:")):
-            raise ValueError(f"prefix must be a key prefix without a leading /, such as 'tokens/', got {self.prefix!r}")
+            raise ValueError(
+                f"prefix must be a key prefix without a leading /, such as 'tokens/', got {self.prefix!r}"
+            )
 
     @property
     def directory(self) -> str:
@@ -75,7 +77,8 @@ def overlaps(datasets: Sequence[Dataset]) -> list[str]:
             if _nests(first.data_repository_path.rstrip("/"), second.data_repository_path.rstrip("/")):
                 found.append(
                     f"the datasets at {first.directory} and {second.directory} overlap: their prefixes "
-                    f"{first.prefix!r} and {second.prefix!r} lie in each other in one bucket; link the outer one alone"
+                    f"{first.prefix!r} and {second.prefix!r} lie in each other in one bucket; link the outer one "
+                    "alone"
                 )
     return found
 

@@ -10,6 +10,7 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.network import ClusterNetwork
+from cdk_training_cluster.nodes import Mount
 from cdk_training_cluster.retention import keep, keep_unless_replaced
 from cdk_training_cluster.storage.dataset import Dataset, overlaps
 
@@ -139,9 +140,7 @@ class TrainingFileSystem(Construct):
             data_repository_path=dataset.data_repository_path,
             batch_import_meta_data_on_create=True,
             s3=fsx.CfnDataRepositoryAssociation.S3Property(
-                auto_import_policy=fsx.CfnDataRepositoryAssociation.AutoImportPolicyProperty(
-                    events=_IMPORTED_EVENTS
-                )
+                auto_import_policy=fsx.CfnDataRepositoryAssociation.AutoImportPolicyProperty(events=_IMPORTED_EVENTS)
             ),
         )
         if dataset.bucket.policy is not None:
@@ -158,14 +157,20 @@ class TrainingFileSystem(Construct):
             vpc_id=self.network.vpc.vpc_id,
             security_group_ingress=[
                 ec2.CfnSecurityGroup.IngressProperty(
-                    ip_protocol="tcp", from_port=first, to_port=last, source_security_group_id=nodes,
+                    ip_protocol="tcp",
+                    from_port=first,
+                    to_port=last,
+                    source_security_group_id=nodes,
                     description="Lustre from the nodes",
                 )
                 for first, last in _LUSTRE_PORTS
             ],
             security_group_egress=[
                 ec2.CfnSecurityGroup.EgressProperty(
-                    ip_protocol="tcp", from_port=first, to_port=last, destination_security_group_id=nodes,
+                    ip_protocol="tcp",
+                    from_port=first,
+                    to_port=last,
+                    destination_security_group_id=nodes,
                     description="Lustre to the nodes",
                 )
                 for first, last in _LUSTRE_PORTS
@@ -176,21 +181,33 @@ class TrainingFileSystem(Construct):
         for first, last in _LUSTRE_PORTS:
             rules: list[CfnResource] = [
                 ec2.CfnSecurityGroupIngress(
-                    self, f"SelfIngress{first}", group_id=group.attr_group_id,
+                    self,
+                    f"SelfIngress{first}",
+                    group_id=group.attr_group_id,
                     source_security_group_id=group.attr_group_id,
-                    ip_protocol="tcp", from_port=first, to_port=last,
+                    ip_protocol="tcp",
+                    from_port=first,
+                    to_port=last,
                     description="Lustre between the file system's servers",
                 ),
                 ec2.CfnSecurityGroupEgress(
-                    self, f"SelfEgress{first}", group_id=group.attr_group_id,
+                    self,
+                    f"SelfEgress{first}",
+                    group_id=group.attr_group_id,
                     destination_security_group_id=group.attr_group_id,
-                    ip_protocol="tcp", from_port=first, to_port=last,
+                    ip_protocol="tcp",
+                    from_port=first,
+                    to_port=last,
                     description="Lustre between the file system's servers",
                 ),
                 ec2.CfnSecurityGroupIngress(
-                    self, f"NodeIngress{first}", group_id=nodes,
+                    self,
+                    f"NodeIngress{first}",
+                    group_id=nodes,
                     source_security_group_id=group.attr_group_id,
-                    ip_protocol="tcp", from_port=first, to_port=last,
+                    ip_protocol="tcp",
+                    from_port=first,
+                    to_port=last,
                     description="Lustre from the file system",
                 ),
             ]
@@ -198,9 +215,7 @@ class TrainingFileSystem(Construct):
                 keep_unless_replaced(rule)
         self._connections = ec2.Connections(
             security_groups=[
-                ec2.SecurityGroup.from_security_group_id(
-                    self, "Group", group.attr_group_id, allow_all_outbound=False
-                )
+                ec2.SecurityGroup.from_security_group_id(self, "Group", group.attr_group_id, allow_all_outbound=False)
             ]
         )
         return group
@@ -226,6 +241,8 @@ def _problems(storage_capacity_gib: int, throughput_mbps_per_tib: int, mount_poi
             f"throughput_mbps_per_tib must be {allowed} or {_THROUGHPUTS[-1]} for {_DEPLOYMENT_TYPE}, "
             f"got {throughput_mbps_per_tib}"
         )
-    if not Token.is_unresolved(mount_point) and (not mount_point.startswith("/") or mount_point.rstrip("/") == ""):
-        found.append(f"mount_point must be an absolute path below /, such as '/fsx', got {mount_point!r}")
+    try:
+        Mount(dns_name="", mount_name="", mount_point=mount_point)
+    except ValueError as error:
+        found.append(str(error))
     return found

@@ -24,11 +24,7 @@ def explain(error: ValidationError) -> Iterator[tuple[Location, str]]:
         error: What pydantic says about the values of a whole cluster file.
     """
     details = error.errors(include_url=False)
-    meant = {
-        (*_location(each)[:-1], _near(_location(each)))
-        for each in details
-        if each["type"] == "extra_forbidden"
-    }
+    meant = {(*_location(each)[:-1], _near(_location(each))) for each in details if each["type"] == "extra_forbidden"}
     for each in details:
         where = _location(each)
         if each["type"] == "missing" and where in meant:

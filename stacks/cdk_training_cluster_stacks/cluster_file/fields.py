@@ -11,8 +11,6 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 REGION = r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]+"
 """The name of a region: us-east-1, us-gov-west-1, ap-southeast-7, eusc-de-east-1."""
 
-INSTANCE_TYPE_PATTERN = r"[a-z][a-z0-9-]*\.[a-z0-9-]+"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
@@ -33,9 +31,7 @@ class Text:
     def __get_pydantic_core_schema__(self, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         length = {} if self.longest is None else {"maxLength": self.longest}
         return {**handler(schema), "pattern": f"^{self.pattern}$", **length}
 
@@ -113,7 +109,7 @@ BucketName = Annotated[
 Prefix = Annotated[
     str,
     Text(
-        pattern=r"(?!/|s3:).*",
+        pattern=r"(?!/|s3:)[^\x00-\x1f\x7f]*",
         must="be the start of keys, without the bucket and without a / in front, such as tokens/",
     ),
 ]
@@ -136,7 +132,7 @@ MountPoint = Annotated[
 InstanceTypeName = Annotated[
     str,
     Text(
-        pattern=INSTANCE_TYPE_PATTERN,
+        pattern=r"[a-z][a-z0-9-]*\.[a-z0-9-]+",
         must="be the name of an instance type, such as p5.48xlarge",
     ),
 ]
@@ -154,7 +150,7 @@ VariableValue = Annotated[str, Text(pattern=r"[^\x00-\x1f\x7f]*", must="be one l
 ScriptName = Annotated[
     str,
     Text(
-        pattern=r"(?!/).*[^/]",
+        pattern=r"(?!/)[^\x00-\x1f\x7f]*[^/\x00-\x1f\x7f]",
         must="be the path of a script, relative to this file, such as scripts/login.sh",
     ),
 ]
@@ -171,8 +167,7 @@ TagKey = Annotated[
     str,
     Text(
         pattern=r"(?!aws:|AWS:|cdk-training-cluster:)[\w .:/=+@-]+",
-        must="be letters, digits, spaces and . : / = + @ _ -, and start with neither aws: nor "
-        "cdk-training-cluster:",
+        must="be letters, digits, spaces and . : / = + @ _ -, and start with neither aws: nor cdk-training-cluster:",
         longest=128,
         because="AWS's limit for a tag's key",
     ),
@@ -207,9 +202,7 @@ StorageCapacity = Annotated[
     int,
     Field(
         strict=True,
-        json_schema_extra={
-            "anyOf": [{"const": _SMALLEST_GIB}, {"minimum": _STEP_GIB, "multipleOf": _STEP_GIB}]
-        },
+        json_schema_extra={"anyOf": [{"const": _SMALLEST_GIB}, {"minimum": _STEP_GIB, "multipleOf": _STEP_GIB}]},
     ),
     AfterValidator(_storage_capacity),
 ]

@@ -135,8 +135,7 @@ class InstanceTypeFacts(Facts):
         """
         parts = {
             "accelerators": tuple(
-                Accelerator(**{**dict(each), "kind": AcceleratorKind(each.kind)})
-                for each in self.accelerators
+                Accelerator(**{**dict(each), "kind": AcceleratorKind(each.kind)}) for each in self.accelerators
             ),
             "network_cards": tuple(NetworkCard(**dict(card)) for card in self.network_cards),
         }

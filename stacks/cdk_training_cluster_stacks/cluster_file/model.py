@@ -69,7 +69,7 @@ class DatasetSettings(Settings):
     """The directory, seen from the top of the file system: /data is /fsx/data on a node."""
 
     prefix: fields.Prefix = Field(default="", examples=["tokens/"])
-    """The part of the bucket, ending with /. Left out: the whole bucket."""
+    """How the keys start, such as tokens/. Left out: the whole bucket."""
 
     bucket: fields.BucketName | None = Field(default=None, examples=["my-datasets"])
     """An existing bucket in the cluster's region. Left out: the foundation makes one bucket, which all the
@@ -111,7 +111,8 @@ class NodeGroupSettings(Settings):
     """Size of the encrypted gp3 root volume in GiB."""
 
     root_device_name: fields.DeviceName | None = None
-    """The root device of an image of your own. Left out: what AWS's Deep Learning image for the type uses."""
+    """The root device of an image of your own. Left out: what AWS's Deep Learning image for the type has,
+    /dev/xvda with NVIDIA GPUs and /dev/sda1 with Neuron devices."""
 
     environment: dict[fields.VariableName, fields.VariableValue] = Field(
         default={}, examples=[{"NCCL_DEBUG": "WARN"}]

@@ -34,9 +34,7 @@ def read_cluster_file(path: str | Path, *, relative_to: Path | None = None) -> C
         )
         raise ClusterFileError(str(path), [Problem(message=message)])
     cluster = None
-    found = [
-        Problem(message=message, where=where, line=line) for where, line, message in source.written_twice
-    ]
+    found = [Problem(message=message, where=where, line=line) for where, line, message in source.written_twice]
     wrong = [(where, "has no value; write one, or leave the key out") for where in source.empty]
     try:
         cluster = ClusterFile.model_validate(source.value, context={"directory": file.parent})
@@ -44,9 +42,7 @@ def read_cluster_file(path: str | Path, *, relative_to: Path | None = None) -> C
         wrong += [(where, message) for where, message in explain(error) if where not in source.empty]
     # Where a value has the wrong form, what it would contradict is of no use to anybody.
     misshapen = {where for where, _ in wrong}
-    wrong += [
-        (where, message) for where, message in complaints(source.value, file.parent) if where not in misshapen
-    ]
+    wrong += [(where, message) for where, message in complaints(source.value, file.parent) if where not in misshapen]
     found += [Problem(message=message, where=where, line=source.line(where)) for where, message in wrong]
     if found or cluster is None:
         raise ClusterFileError(str(path), sorted(found, key=lambda problem: problem.line or 0))

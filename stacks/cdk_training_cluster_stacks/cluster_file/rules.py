@@ -5,14 +5,12 @@ silent about the rest, whose form is complained about elsewhere: so one mistake 
 refuses is checked again, for everybody, by the constructs; here it is said with its place in the file.
 """
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from cdk_training_cluster.capacity import Capacity
 from cdk_training_cluster.instance_types import InstanceTypeInfo, all_instance_types, instance_type_info
@@ -25,6 +23,14 @@ from cdk_training_cluster_stacks.problems import Location
 Complaint: TypeAlias = tuple[Location, str]
 Part: TypeAlias = Mapping[str, Value]
 
+_ZONE: TypeAdapter[str] = TypeAdapter(fields.AvailabilityZone)
+_DIRECTORY: TypeAdapter[str] = TypeAdapter(fields.FileSystemPath)
+_PREFIX: TypeAdapter[str] = TypeAdapter(fields.Prefix)
+_BUCKET: TypeAdapter[str] = TypeAdapter(fields.BucketName)
+_NAME: TypeAdapter[str] = TypeAdapter(fields.NodeGroupName)
+_TYPE: TypeAdapter[str] = TypeAdapter(fields.InstanceTypeName)
+_SCRIPT: TypeAdapter[str] = TypeAdapter(fields.ScriptName)
+
 _CAPACITIES = {"on_demand": Capacity.on_demand()}
 
 
@@ -35,27 +41,16 @@ def complaints(file: Part, directory: Path) -> Iterator[Complaint]:
         file: The file's values, of whatever form.
         directory: Where the file lies; scripts are relative to it.
     """
-    for rule in (
-        the_subnet_is_in_the_zone_of_the_cluster,
-        datasets_need_a_file_system,
-        datasets_do_not_overlap,
-        names_are_unique,
-        types_are_known,
-        types_can_be_bought,
-        efa_needs_a_type_that_has_it,
-        placement_needs_a_type_that_allows_it,
-        images_exist_for_the_type,
-        a_root_device_needs_an_image,
-        partial(scripts_exist, directory=directory),
-    ):
+    for rule in RULES:
         yield from rule(file)
+    yield from scripts_exist(file, directory)
 
 
 def the_subnet_is_in_the_zone_of_the_cluster(file: Part) -> Iterator[Complaint]:
     """EFA traffic and a file system's clients do not leave a zone."""
     network = file.get("network")
-    cluster = _text(file, "availability_zone")
-    subnet = _text(network, "availability_zone") if isinstance(network, Mapping) else None
+    cluster = _formed(file, "availability_zone", _ZONE)
+    subnet = _formed(network, "availability_zone", _ZONE) if isinstance(network, Mapping) else None
     if cluster and subnet and cluster != subnet:
         yield (
             ("network", "availability_zone"),
@@ -69,8 +64,7 @@ def datasets_need_a_file_system(file: Part) -> Iterator[Complaint]:
     if file.get("datasets") and not get_close_matches("file_system", file):  # a misspelt one is there
         yield (
             ("datasets",),
-            "must have a file system to appear in; add one, such as "
-            "file_system: {storage_capacity_gib: 1200}",
+            "must have a file system to appear in; add one, such as file_system: {storage_capacity_gib: 1200}",
         )
 
 
@@ -81,16 +75,17 @@ def datasets_do_not_overlap(file: Part) -> Iterator[Complaint]:
     """
     seen: list[tuple[int, str | None, tuple[str | None, str] | None]] = []
     for at, dataset in _parts(file, "datasets"):
-        directory = _text(dataset, "file_system_path")
+        directory = _formed(dataset, "file_system_path", _DIRECTORY)
+        prefix = _formed({"prefix": "", **dataset}, "prefix", _PREFIX)
+        bucket = _formed(dataset, "bucket", _BUCKET)
         link = None
-        if isinstance(prefix := dataset.get("prefix", ""), str) and not prefix.startswith("/"):
-            link = (_text(dataset, "bucket"), prefix)
+        if prefix is not None and (bucket or "bucket" not in dataset):
+            link = (bucket, prefix)
         for first, other, other_link in seen:
             if directory and other and _nest(directory, other):
                 yield (
                     ("datasets", at, "file_system_path"),
-                    f"{directory} and {other} (datasets[{first}]) lie in each other; "
-                    "choose directories side by side",
+                    f"{directory} and {other} (datasets[{first}]) lie in each other; choose directories side by side",
                 )
             if link and other_link and link[0] == other_link[0] and _nest(f"/{link[1]}", f"/{other_link[1]}"):
                 yield (
@@ -106,7 +101,7 @@ def names_are_unique(file: Part) -> Iterator[Complaint]:
     for key in ("node_groups", "instance_type_facts"):
         seen: dict[str, int] = {}
         for at, part in _parts(file, key):
-            name = _text(part, "name")
+            name = _formed(part, "name", _NAME if key == "node_groups" else _TYPE)
             if name in seen:
                 yield (
                     (key, at, "name"),
@@ -118,7 +113,7 @@ def names_are_unique(file: Part) -> Iterator[Complaint]:
 
 def types_are_known(file: Part) -> Iterator[Complaint]:
     """A type is in the catalog, or its facts are in the file."""
-    told = {_text(facts, "name") for _, facts in _parts(file, "instance_type_facts")}
+    told = {_formed(facts, "name", _TYPE) for _, facts in _parts(file, "instance_type_facts")}
     catalog = {info.name for info in all_instance_types()}
     for at, group in _parts(file, "node_groups"):
         for place, name in enumerate(_type_names(group)):
@@ -127,8 +122,7 @@ def types_are_known(file: Part) -> Iterator[Complaint]:
                 hint = f"did you mean {' or '.join(near)}?" if near else "it lists accelerated and EFA types."
                 yield (
                     ("node_groups", at, "instance_types", place),
-                    f'the catalog has no type "{name}"; {hint} '
-                    "Facts about a newer type go under instance_type_facts",
+                    f'the catalog has no type "{name}"; {hint} Facts about a newer type go under instance_type_facts',
                 )
 
 
@@ -136,11 +130,7 @@ def types_can_be_bought(file: Part) -> Iterator[Complaint]:
     """What each way to buy says of the types."""
     for at, group, types in _groups(file):
         capacity = group.get("capacity", "on_demand")
-        if (
-            isinstance(capacity, str)
-            and capacity in _CAPACITIES
-            and len(types) == len(_type_names(group)) > 0
-        ):
+        if isinstance(capacity, str) and capacity in _CAPACITIES and len(types) == len(_type_names(group)) > 0:
             for problem in _CAPACITIES[capacity].problems(types):
                 yield ("node_groups", at, "instance_types"), problem.removeprefix("instance_types ")
 
@@ -205,8 +195,24 @@ def scripts_exist(file: Part, directory: Path) -> Iterator[Complaint]:
         for key in ("scripts_before", "scripts_after"):
             scripts = group.get(key)
             for place, script in enumerate(scripts if isinstance(scripts, list) else []):
-                if isinstance(script, str) and script and not (directory / script).is_file():
-                    yield ("node_groups", at, key, place), f'there is no file "{script}" beside this one'
+                name = _formed({"name": script}, "name", _SCRIPT)
+                if name is not None and not (directory / name).is_file():
+                    yield ("node_groups", at, key, place), f'there is no file "{name}" beside this one'
+
+
+RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
+    the_subnet_is_in_the_zone_of_the_cluster,
+    datasets_need_a_file_system,
+    datasets_do_not_overlap,
+    names_are_unique,
+    types_are_known,
+    types_can_be_bought,
+    efa_needs_a_type_that_has_it,
+    placement_needs_a_type_that_allows_it,
+    images_exist_for_the_type,
+    a_root_device_needs_an_image,
+)
+"""All that needs nothing but the file's own text."""
 
 
 def _parts(file: Part, key: str) -> Iterator[tuple[int, Part]]:
@@ -217,19 +223,18 @@ def _parts(file: Part, key: str) -> Iterator[tuple[int, Part]]:
             yield at, entry
 
 
-def _text(part: Part, key: str) -> str | None:
-    value = part.get(key)
-    return value if isinstance(value, str) and value else None
+def _formed(part: Part, key: str, form: TypeAdapter[str]) -> str | None:
+    """Return a setting if it has the right form; if not, the form is complained about elsewhere."""
+    try:
+        return form.validate_python(part.get(key))
+    except ValidationError:
+        return None
 
 
 def _type_names(group: Part) -> list[str | None]:
     """Return a group's types in their places, None where there is no name of one."""
     names = group.get("instance_types")
-    form = fields.INSTANCE_TYPE_PATTERN
-    return [
-        name if isinstance(name, str) and re.fullmatch(form, name) else None
-        for name in (names if isinstance(names, list) else [])
-    ]
+    return [_formed({"name": name}, "name", _TYPE) for name in (names if isinstance(names, list) else [])]
 
 
 def _groups(file: Part) -> Iterator[tuple[int, Part, list[InstanceTypeInfo]]]:

@@ -91,9 +91,7 @@ class _Reader:
             self.source.empty.append(where)
         return cast(Value, self.loader.construct_object(node))
 
-    def _mapping(
-        self, node: yaml.MappingNode, where: Location, inside: tuple[yaml.Node, ...]
-    ) -> dict[str, Value]:
+    def _mapping(self, node: yaml.MappingNode, where: Location, inside: tuple[yaml.Node, ...]) -> dict[str, Value]:
         if id(node) not in self.merged:  # an anchor is met once for each alias
             self.merged.add(id(node))
             self._refuse_keys_written_twice(node, where)

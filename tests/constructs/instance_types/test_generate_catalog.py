@@ -93,13 +93,9 @@ def test_an_account_is_asked_through_boto3(monkeypatch: pytest.MonkeyPatch) -> N
     assert set(answer) <= set(committed)
 
 
-def test_check_says_what_differs_and_writes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_says_what_differs_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stale = tmp_path / "catalog.json"
-    descriptions = [
-        description for description in _DESCRIPTIONS if description["InstanceType"] != "p5.48xlarge"
-    ]
+    descriptions = [description for description in _DESCRIPTIONS if description["InstanceType"] != "p5.48xlarge"]
     descriptions += [_described("m5.large") | {"InstanceType": "p1.large", "GpuInfo": {}}]
     stale.write_text(generate_catalog.render(_SOURCE, descriptions), encoding="utf-8")
     before = stale.read_bytes()

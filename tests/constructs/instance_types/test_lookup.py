@@ -65,9 +65,7 @@ def test_facts_for_a_newer_type_can_be_passed_in() -> None:
 
 
 def test_facts_that_are_passed_in_come_before_the_catalogs() -> None:
-    corrected = replace(
-        instance_type_info("p6e-gb200.36xlarge"), efa_placements=((1, 3, 5, 7, 9, 11, 13, 15),)
-    )
+    corrected = replace(instance_type_info("p6e-gb200.36xlarge"), efa_placements=((1, 3, 5, 7, 9, 11, 13, 15),))
 
     assert instance_type_info("p6e-gb200.36xlarge", [corrected]).efa_cards == (1, 3, 5, 7, 9, 11, 13, 15)
     assert instance_type_info("p6e-gb200.36xlarge").efa_cards == (1, 5, 9, 13)
@@ -91,13 +89,11 @@ def test_names_that_are_passed_in_are_among_the_matches() -> None:
         ),
         (
             {"maximum_efa_interfaces": 2},
-            "p9.48xlarge: maximum_efa_interfaces must be 0 to 1, as many as network_cards take 'efa-only', "
-            "got 2",
+            "p9.48xlarge: maximum_efa_interfaces must be 0 to 1, as many as network_cards take 'efa-only', got 2",
         ),
         (
             {"maximum_efa_interfaces": -1},
-            "p9.48xlarge: maximum_efa_interfaces must be 0 to 1, as many as network_cards take 'efa-only', "
-            "got -1",
+            "p9.48xlarge: maximum_efa_interfaces must be 0 to 1, as many as network_cards take 'efa-only', got -1",
         ),
         (
             {"efa_placements": ((0,),)},

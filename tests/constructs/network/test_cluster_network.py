@@ -7,14 +7,13 @@ import pytest
 from aws_cdk import App, CfnParameter, Environment, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Match, Template
+
 from cdk_training_cluster import ClusterNetwork
 from synthesis import ZONE, new_stack, only, resources
 
 
 def _imported(stack: Stack, zone: str | None = ZONE) -> tuple[ec2.IVpc, ec2.ISubnet]:
-    vpc = ec2.Vpc.from_vpc_attributes(
-        stack, "Vpc", vpc_id="vpc-0a1b2c3d4e5f67890", availability_zones=[zone or ZONE]
-    )
+    vpc = ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id="vpc-0a1b2c3d4e5f67890", availability_zones=[zone or ZONE])
     subnet = ec2.Subnet.from_subnet_attributes(
         stack, "Subnet", subnet_id="subnet-0a1b2c3d4e5f67890", availability_zone=zone
     )
@@ -26,7 +25,10 @@ def test_nodes_live_in_a_private_subnet_of_the_one_zone() -> None:
     network = ClusterNetwork(stack, "Network", availability_zone=ZONE)
     subnets = resources(stack, "AWS::EC2::Subnet")
     assert {subnet["Properties"]["AvailabilityZone"] for subnet in subnets.values()} == {ZONE}
-    assert {subnet["Properties"]["CidrBlock"] for subnet in subnets.values()} == {"10.0.0.0/24", "10.0.128.0/17"}
+    assert {subnet["Properties"]["CidrBlock"] for subnet in subnets.values()} == {
+        "10.0.0.0/24",
+        "10.0.128.0/17",
+    }
     node_subnet = stack.resolve(network.node_subnet.subnet_id)["Ref"]
     assert subnets[node_subnet]["Properties"]["CidrBlock"] == "10.0.128.0/17"
     assert not any(subnet["Properties"].get("MapPublicIpOnLaunch") for subnet in subnets.values())
@@ -100,9 +102,7 @@ def test_a_range_is_halved_for_the_nodes(cidr: str) -> None:
 def test_a_range_that_holds_no_cluster_is_refused(cidr: str) -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
         ClusterNetwork(new_stack(), "Network", availability_zone=ZONE, cidr=cidr)
-    assert str(refused.value) == (
-        f"cidr must be an IPv4 range from /16 to /24, such as '10.0.0.0/16', got {cidr!r}"
-    )
+    assert str(refused.value) == (f"cidr must be an IPv4 range from /16 to /24, such as '10.0.0.0/16', got {cidr!r}")
 
 
 def test_an_existing_subnet_gets_a_security_group_and_nothing_else() -> None:
@@ -132,7 +132,7 @@ def test_a_subnet_in_another_zone_is_refused() -> None:
 def test_a_subnet_imported_without_its_zone_needs_it_said() -> None:
     stack = new_stack()
     vpc, subnet = _imported(stack, None)
-    with pytest.raises(ValueError, match="^availability_zone is required for a subnet that was imported"):
+    with pytest.raises(ValueError, match=r"^availability_zone is required for a subnet that was imported"):
         ClusterNetwork.from_subnet(stack, "Refused", vpc=vpc, subnet=subnet)
     said = ClusterNetwork.from_subnet(stack, "Network", vpc=vpc, subnet=subnet, availability_zone=ZONE)
     assert said.availability_zone == ZONE
@@ -142,9 +142,12 @@ def test_a_subnet_imported_without_its_zone_needs_it_said() -> None:
 def test_a_vpc_and_a_subnet_go_together(given: str) -> None:
     stack = new_stack()
     vpc, subnet = _imported(stack)
-    with pytest.raises(ValueError, match="^vpc and subnet go together"):
+    with pytest.raises(ValueError, match=r"^vpc and subnet go together"):
         ClusterNetwork(
-            stack, "Network", vpc=vpc if given == "vpc" else None, subnet=subnet if given == "subnet" else None
+            stack,
+            "Network",
+            vpc=vpc if given == "vpc" else None,
+            subnet=subnet if given == "subnet" else None,
         )
 
 

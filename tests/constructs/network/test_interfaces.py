@@ -55,9 +55,7 @@ def test_every_layout_has_as_many_efas_as_the_type_takes_one_a_card(layout: Inte
 
 def test_ip_optimised_has_one_ip_address_a_node() -> None:
     for info in _WITH_EFA:
-        addressed = [
-            interface for interface in network_interfaces(info) if interface.interface_type != "efa-only"
-        ]
+        addressed = [interface for interface in network_interfaces(info) if interface.interface_type != "efa-only"]
         assert [(interface.card, interface.device) for interface in addressed] == [(0, 0)], info.name
 
 

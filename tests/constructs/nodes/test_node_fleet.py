@@ -1,16 +1,21 @@
 """The nodes in the template: interfaces, placement, sizes, image and tags."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from aws_cdk import Stack, Tags
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk.assertions import Template
+
 from cdk_training_cluster import InstanceTypeInfo, NodeGroup, Placement, TrainingCluster, instance_type_info
 from cdk_training_cluster.metrics import NODE_METRICS
 from synthesis import ZONE, new_stack, only, resources, warnings
 
 
-def _cluster(stack: Stack | None = None, facts: tuple[InstanceTypeInfo, ...] = (), **settings: Any) -> TrainingCluster:
+def _cluster(
+    stack: Stack | None = None, facts: tuple[InstanceTypeInfo, ...] = (), **settings: Any
+) -> TrainingCluster:
     group = NodeGroup(**{"name": "workers", "instance_types": ["p4de.24xlarge"], "count": 8, **settings})
     return TrainingCluster(
         stack or new_stack(),
@@ -34,9 +39,7 @@ def test_the_group_starts_empty_and_may_grow_to_its_count() -> None:
 
 def test_a_deployment_leaves_the_sizes_as_it_finds_them() -> None:
     group = only(Stack.of(_cluster()), "AWS::AutoScaling::AutoScalingGroup")
-    assert group["UpdatePolicy"] == {
-        "AutoScalingScheduledAction": {"IgnoreUnmodifiedGroupSizeProperties": True}
-    }
+    assert group["UpdatePolicy"] == {"AutoScalingScheduledAction": {"IgnoreUnmodifiedGroupSizeProperties": True}}
 
 
 def test_the_placement_group_is_named_on_the_group_and_not_in_the_template() -> None:
@@ -127,11 +130,11 @@ def test_the_metadata_service_wants_a_token_and_the_root_volume_is_encrypted() -
     ],
 )
 def test_the_image_fits_architecture_and_accelerator(name: str, parameter: str, root: str) -> None:
-    from aws_cdk.assertions import Template
-
     cluster = _cluster(instance_types=[name], placement=Placement.NONE)
     stack = Stack.of(cluster)
-    images = Template.from_stack(stack).find_parameters("*", {"Type": "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>"})
+    images = Template.from_stack(stack).find_parameters(
+        "*", {"Type": "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>"}
+    )
     assert [image["Default"] for image in images.values()] == [parameter]
     data = _launch_data(cluster)
     assert data["ImageId"] == {"Ref": next(iter(images))}
@@ -175,8 +178,6 @@ def test_the_group_carries_them_too() -> None:
 
 
 def test_facts_of_a_type_newer_than_the_catalog_are_taken() -> None:
-    from dataclasses import replace
-
     facts = replace(instance_type_info("p5.48xlarge"), name="p9.48xlarge")
     cluster = _cluster(facts=(facts,), instance_types=["p9.48xlarge"])
     assert _launch_data(cluster)["InstanceType"] == "p9.48xlarge"
@@ -185,7 +186,10 @@ def test_facts_of_a_type_newer_than_the_catalog_are_taken() -> None:
 
 @pytest.mark.parametrize(
     ("name", "metric"),
-    [("p4de.24xlarge", NODE_METRICS.gpu_utilization), ("trn1.32xlarge", NODE_METRICS.neuron_core_utilization)],
+    [
+        ("p4de.24xlarge", NODE_METRICS.gpu_utilization),
+        ("trn1.32xlarge", NODE_METRICS.neuron_core_utilization),
+    ],
 )
 def test_utilization_is_read_where_the_nodes_report_it(name: str, metric: str) -> None:
     cluster = _cluster(instance_types=[name])

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from aws_cdk import CfnParameter
 from aws_cdk import aws_ec2 as ec2
+
 from cdk_training_cluster import InterfaceLayout, NodeGroup, Placement
 from cdk_training_cluster.nodes.rules import node_group_problems
 from synthesis import new_stack
@@ -38,7 +39,10 @@ def _group(**settings: Any) -> NodeGroup:
             {"instance_types": "p5.48xlarge"},
             "instance_types must be a list of EC2 types, such as ['p5.48xlarge'], got 'p5.48xlarge'",
         ),
-        ({"instance_types": []}, "instance_types must be a list of EC2 types, such as ['p5.48xlarge'], got []"),
+        (
+            {"instance_types": []},
+            "instance_types must be a list of EC2 types, such as ['p5.48xlarge'], got []",
+        ),
         ({"root_volume_gib": 0}, "root_volume_gib must be at least 1, got 0"),
         (
             {"root_device_name": "/dev/sda1"},

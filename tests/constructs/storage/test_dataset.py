@@ -3,6 +3,7 @@
 import pytest
 from aws_cdk import CfnParameter
 from aws_cdk import aws_s3 as s3
+
 from cdk_training_cluster import Dataset
 from cdk_training_cluster.storage.dataset import overlaps
 from synthesis import new_stack
@@ -10,9 +11,7 @@ from synthesis import new_stack
 
 def _dataset(path: str, prefix: str = "", bucket: str = "corpus") -> Dataset:
     stack = new_stack()
-    return Dataset(
-        bucket=s3.Bucket.from_bucket_name(stack, "Bucket", bucket), file_system_path=path, prefix=prefix
-    )
+    return Dataset(bucket=s3.Bucket.from_bucket_name(stack, "Bucket", bucket), file_system_path=path, prefix=prefix)
 
 
 @pytest.mark.parametrize("path", ["data", "//data", "/data//raw", ""])
@@ -36,7 +35,8 @@ def test_tokens_are_not_checked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "address"), [("", "s3://corpus/"), ("tokens", "s3://corpus/tokens/"), ("a/b/", "s3://corpus/a/b/")]
+    ("prefix", "address"),
+    [("", "s3://corpus/"), ("tokens", "s3://corpus/tokens/"), ("a/b/", "s3://corpus/a/b/")],
 )
 def test_the_address_is_written_as_fsx_takes_it(prefix: str, address: str) -> None:
     assert _dataset("/data", prefix).data_repository_path == address

@@ -4,6 +4,7 @@ import pytest
 from aws_cdk import CfnParameter, Stack
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
+
 from cdk_training_cluster import ClusterNetwork, Dataset, TrainingFileSystem
 from synthesis import ZONE, new_stack, only, resources
 
@@ -16,7 +17,10 @@ def _file_system(stack: Stack, **settings: object) -> TrainingFileSystem:
 def test_it_is_persistent_compressed_and_linkable() -> None:
     stack = new_stack()
     _file_system(stack)
-    assert only(stack, "AWS::FSx::FileSystem")["Properties"] | {"SubnetIds": None, "SecurityGroupIds": None} == {
+    assert only(stack, "AWS::FSx::FileSystem")["Properties"] | {
+        "SubnetIds": None,
+        "SecurityGroupIds": None,
+    } == {
         "FileSystemType": "LUSTRE",
         "FileSystemTypeVersion": "2.15",
         "StorageType": "SSD",
@@ -39,7 +43,9 @@ def test_it_lies_in_the_nodes_subnet() -> None:
     assert only(stack, "AWS::FSx::FileSystem")["Properties"]["SubnetIds"] == [subnet]
 
 
-@pytest.mark.parametrize("kind", ["AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::EC2::VPC", "AWS::EC2::Subnet"])
+@pytest.mark.parametrize(
+    "kind", ["AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::EC2::VPC", "AWS::EC2::Subnet"]
+)
 def test_it_and_what_it_lives_in_stay_on_delete_and_on_replace(kind: str) -> None:
     stack = new_stack()
     _file_system(stack)
@@ -64,7 +70,11 @@ def test_nodes_and_servers_reach_each_other_on_lustre_s_ports_and_nothing_else_d
         for rule in group["SecurityGroupEgress"]
     ] == [(nodes, *port) for port in ports]
     rules = {
-        (str(rule["Properties"]["GroupId"]), str(rule["Properties"]["SourceSecurityGroupId"]), rule["Properties"]["FromPort"])
+        (
+            str(rule["Properties"]["GroupId"]),
+            str(rule["Properties"]["SourceSecurityGroupId"]),
+            rule["Properties"]["FromPort"],
+        )
         for rule in resources(stack, "AWS::EC2::SecurityGroupIngress").values()
         if "FromPort" in rule["Properties"]
     }
@@ -72,7 +82,11 @@ def test_nodes_and_servers_reach_each_other_on_lustre_s_ports_and_nothing_else_d
         (str(nodes), str(own), first) for first, _ in ports
     }
     leaving = {
-        (str(rule["Properties"]["GroupId"]), str(rule["Properties"]["DestinationSecurityGroupId"]), rule["Properties"]["FromPort"])
+        (
+            str(rule["Properties"]["GroupId"]),
+            str(rule["Properties"]["DestinationSecurityGroupId"]),
+            rule["Properties"]["FromPort"],
+        )
         for rule in resources(stack, "AWS::EC2::SecurityGroupEgress").values()
         if "FromPort" in rule["Properties"]
     }
@@ -126,7 +140,7 @@ def test_an_overlap_is_refused_whenever_it_is_added() -> None:
     stack = new_stack()
     corpus = s3.Bucket.from_bucket_name(stack, "Corpus", "corpus")
     file_system = _file_system(stack, datasets=[Dataset(bucket=corpus, file_system_path="/data")])
-    with pytest.raises(ValueError, match="^the datasets at /data and /data/raw overlap"):
+    with pytest.raises(ValueError, match=r"^the datasets at /data and /data/raw overlap"):
         file_system.add_dataset(Dataset(bucket=corpus, file_system_path="/data/raw"))
     assert len(file_system.datasets) == 1
     Template.from_stack(stack).resource_count_is("AWS::FSx::DataRepositoryAssociation", 1)
@@ -159,7 +173,8 @@ def test_several_mistakes_are_told_at_once() -> None:
     assert str(refused.value).splitlines() == [
         "storage_capacity_gib must be 1200 or a multiple of 2400 for PERSISTENT_2, got 100",
         "throughput_mbps_per_tib must be 125, 250, 500 or 1000 for PERSISTENT_2, got 200",
-        "mount_point must be an absolute path below /, such as '/fsx', got 'fsx'",
+        "mount_point must be an absolute path below / of letters, digits, '.', '_' and '-', such as '/fsx', got "
+        "'fsx'",
     ]
 
 

@@ -25,9 +25,9 @@ def agent_configuration(vendor: AcceleratorVendor, *, cluster: str, node_group: 
     How the series come about: the agent reads each device as a metric with dimensions of its own (`index`,
     `name`, … of a GPU; `core` of a Neuron node) and adds `InstanceId` through the `append_dimensions` beside
     `metrics_collected`, which takes EC2's own facts only. Cluster and node group are added inside the plug-in
-    (GPUs) or arrive with each value (Neuron). `aggregation_dimensions`, also beside `metrics_collected`, then
-    publishes every value once for each set of dimensions, and `drop_original_metrics` keeps back the series of
-    the single device. `InstanceId` comes from the metadata service: the agent needs no permission to read tags.
+    (GPUs) or arrive with each value (Neuron). `aggregation_dimensions`, also beside `metrics_collected`,
+    publishes every value once for each set of dimensions, and `drop_original_metrics` keeps back the series
+    of the single device. `InstanceId` comes from the metadata service, so that no tag need be readable.
 
     Args:
         vendor: Whose accelerators the node has.
@@ -54,8 +54,8 @@ def neuron_monitor_configuration() -> dict[str, Any]:
     """Return neuron-monitor's configuration: reports that come whether or not a process uses the NeuronCores.
 
     Two reports an interval, because a value that comes just after the agent has looked counts for the next
-    interval. `memory_info` is asked for since neuron-monitor reports when a metric is due, and a node on which
-    nothing runs has no other.
+    interval. `memory_info` is asked for since neuron-monitor reports when a metric is due, and a node on
+    which nothing runs has no other.
     """
     return {
         "period": f"{NODE_METRICS.interval_seconds // 2}s",
@@ -79,8 +79,8 @@ def _collected(vendor: AcceleratorVendor, cluster: str, node_group: str) -> dict
             }
         }
     if vendor is AcceleratorVendor.NEURON:
-        # The agent has no plug-in for Neuron: neuron_statsd.py sends it what neuron-monitor reports. A gauge that
-        # is not sent again is forgotten, so that a reader that dies shows as missing data.
+        # The agent has no plug-in for Neuron: neuron_statsd.py sends it what neuron-monitor reports. A gauge
+        # that is not sent again is forgotten, so that a reader that dies shows as missing data.
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-custom-metrics-statsd.html
         return {
             "statsd": {

@@ -23,15 +23,15 @@ SCRIPTS = Path(__file__).parent / "scripts"
 CLUSTER_PLACEHOLDER = "@CLUSTER@"
 NODE_GROUP_PLACEHOLDER = "@NODE_GROUP@"
 
-# An allow-list: what an editor, a test or the interpreter leaves beside them must not change the asset's hash.
+# An allow-list: what an editor or the interpreter leaves beside them must not change the asset's hash.
 _SUFFIXES = {".sh", ".py"}
 
 
 def write_scripts(directory: Path, vendor: AcceleratorVendor) -> None:
     """Write what a node's asset holds into a directory.
 
-    Nothing in it depends on the cluster, so that clusters and node groups share it. The scripts put the names in
-    for the placeholders.
+    Nothing in it depends on the cluster, so that clusters and node groups share it. The scripts put the names
+    in for the placeholders.
 
     Args:
         directory: An empty directory.
@@ -40,9 +40,7 @@ def write_scripts(directory: Path, vendor: AcceleratorVendor) -> None:
     for source in sorted(SCRIPTS.iterdir()):
         if source.suffix in _SUFFIXES:
             shutil.copyfile(source, directory / source.name)
-    configuration = agent_configuration(
-        vendor, cluster=CLUSTER_PLACEHOLDER, node_group=NODE_GROUP_PLACEHOLDER
-    )
+    configuration = agent_configuration(vendor, cluster=CLUSTER_PLACEHOLDER, node_group=NODE_GROUP_PLACEHOLDER)
     if configuration is not None:
         _write_json(directory / "agent.json", configuration)
     if vendor is AcceleratorVendor.NEURON:

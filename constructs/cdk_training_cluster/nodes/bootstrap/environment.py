@@ -13,16 +13,14 @@ HARMFUL_ENVIRONMENT = "cdk-training-cluster:harmfulEnvironment"
 NEEDLESS_ENVIRONMENT = "cdk-training-cluster:needlessEnvironment"
 """The id of the warning about a variable that does nothing any more."""
 
-# NCCL's bootstrap must not take a container bridge, a virtual pair or the loopback for the way to the other nodes.
+# NCCL must not take a container bridge, a virtual pair or the loopback for the way to the other nodes.
 # https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-socket-ifname
 DEFAULT_ENVIRONMENT: Mapping[str, str] = {"NCCL_SOCKET_IFNAME": "^docker,lo,veth"}
 """What every node gets unless the user sets it otherwise."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-_CHEATSHEET = (
-    "https://github.com/aws-samples/awsome-distributed-training/blob/main/1.architectures/efa-cheatsheet.md"
-)
+_CHEATSHEET = "https://github.com/aws-samples/awsome-distributed-training/blob/main/1.architectures/efa-cheatsheet.md"
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
 
 

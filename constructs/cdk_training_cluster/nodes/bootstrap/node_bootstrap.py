@@ -55,17 +55,17 @@ class Mount:
 class NodeBootstrap(Construct):
     """Make the scripts that set a node up, and the user data that fetches and runs them.
 
-    In this order: the user's scripts before, limits, kernel hold, local NVMe, EFA check, Lustre client and mount,
-    environment, CloudWatch agent, Neuron reader, the user's scripts after. The first step that fails ends it: the
-    node stays up, and its console output, `/var/lib/cdk-training-cluster/bootstrap.json`, the log
-    `/var/log/cdk-training-cluster.log` and the metric `NODE_METRICS.bootstrap_failed` say so. Running it again
-    changes nothing that is right already.
+    In this order: the user's scripts before, limits, kernel hold, local NVMe, EFA check, Lustre client and
+    mount, environment, CloudWatch agent, Neuron reader, the user's scripts after. The first step that fails
+    ends it: the node stays up, and its console output, `/var/lib/cdk-training-cluster/bootstrap.json`, the
+    log `/var/log/cdk-training-cluster.log` and the metric `NODE_METRICS.bootstrap_failed` say which. Running
+    it again, `bash /opt/cdk-training-cluster/scripts/bootstrap.sh`, changes nothing that is right already.
 
-    Resources: S3 assets, and two statements in the role's policy: reading these assets, and writing metrics to
-    the library's namespace.
+    Resources: S3 assets, and two statements in the role's policy: reading these assets, and writing metrics
+    to the library's namespace.
 
     Attributes:
-        user_data: For the launch template. Nothing can be added to it: it ends by handing over to the scripts.
+        user_data: For the launch template. Nothing can be added: it ends by handing over to the scripts.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class NodeBootstrap(Construct):
             node_group: The value of the metrics' dimension `NodeGroup`.
             role: The instance role; it is given what the scripts need.
             instance_type: The facts about the nodes' type; its accelerators decide what is measured.
-            efa: Whether the nodes have Elastic Fabric Adapters: then a node whose image has no driver for them
-                fails, where it would train over TCP and say nothing. Default: - no.
+            efa: Whether the nodes have Elastic Fabric Adapters: then a node whose image has no driver for
+                them fails, where it would train over TCP and say nothing. Default: - no.
             mount: The file system to mount. Default: - none.
             environment: Variables of every login shell and service. Default: - `DEFAULT_ENVIRONMENT` only.
             scripts_before: Files to run as root before anything else, in this order. Default: - none.
@@ -151,10 +151,7 @@ class NodeBootstrap(Construct):
         ]
 
     def _script_assets(self, prefix: str, paths: Sequence[str]) -> list[s3_assets.Asset]:
-        return [
-            s3_assets.Asset(self, f"{prefix}{number}", path=path)
-            for number, path in enumerate(paths, start=1)
-        ]
+        return [s3_assets.Asset(self, f"{prefix}{number}", path=path) for number, path in enumerate(paths, start=1)]
 
 
 def failure_metric(cluster_name: str, node_group: str) -> str:
@@ -188,9 +185,7 @@ def _sources(assets: Sequence[s3_assets.Asset], paths: Sequence[str]) -> list[st
     return [f"{asset.s3_object_url} {Path(path).name}" for asset, path in zip(assets, paths, strict=True)]
 
 
-def _check(
-    cluster_name: str, node_group: str, scripts_before: Sequence[str], scripts_after: Sequence[str]
-) -> None:
+def _check(cluster_name: str, node_group: str, scripts_before: Sequence[str], scripts_after: Sequence[str]) -> None:
     problems = []
     for setting, name in (("cluster_name", cluster_name), ("node_group", node_group)):
         if not Token.is_unresolved(name) and not _NAME.fullmatch(name):
@@ -202,9 +197,7 @@ def _check(
             problems.append(f"{setting} must be a list of files, got {paths!r}")
             continue
         problems += [
-            f"{setting} must name files that exist, got {path!r}"
-            for path in paths
-            if not Path(path).is_file()
+            f"{setting} must name files that exist, got {path!r}" for path in paths if not Path(path).is_file()
         ]
     if problems:
         raise ValueError("\n".join(problems))

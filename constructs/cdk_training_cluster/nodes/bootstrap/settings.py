@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 def quote(value: str) -> str:
     r"""Quote a string for the shell so that nothing in it is anything but text.
 
-    The result has a single line even if the value has more, so that it can stand in a here-document whose end no
-    value can forge. Tokens survive: what they become stands between the quotes.
+    The result has a single line even if the value has more, so that it can stand in a here-document whose end
+    no value can forge. Tokens survive: what they become stands between the quotes.
 
     Args:
         value: Any text; it may hold tokens, which must not become text with a quote.

@@ -7,11 +7,11 @@ from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html
 MAXIMUM_BYTES = 16_384
 
-# ROOT is empty on a node; tests set it. Where the scripts cannot be had, nothing of theirs can report it: `fail`
-# does, by the same three ways (scripts/lib.sh, report_failure).
+# ROOT is empty on a node; tests set it. Where the scripts cannot be had, nothing of theirs can report it:
+# `fail` does, by the same three ways as `report_failure` in scripts/lib.sh.
 _TEMPLATE = """\
 #!/bin/bash
-# Fetches this node's scripts and runs them; /var/log/cdk-training-cluster.log tells how that went.
+# Fetches this node's scripts and runs them, which log to /var/log/cdk-training-cluster.log.
 set -u
 umask 022
 export PATH=$PATH:/snap/bin
@@ -26,7 +26,8 @@ SETTINGS
 fail() {
   echo "cdk-training-cluster: bootstrap failed at fetch: $1" | tee "$root/dev/console" >&2
   printf '{"state": "failed", "step": "fetch", "message": "%%s"}\\n' "$1" >"$state/bootstrap.json"
-  aws cloudwatch put-metric-data --region "$REGION" --namespace "$METRIC_NAMESPACE" --metric-data "$FAILURE_METRIC"
+  aws cloudwatch put-metric-data --region "$REGION" --namespace "$METRIC_NAMESPACE" \\
+    --metric-data "$FAILURE_METRIC"
   exit 1
 }
 command -v aws >/dev/null || snap install aws-cli --classic || fail 'the image has no AWS CLI'
@@ -53,7 +54,7 @@ def render_user_data(settings: Mapping[str, str | Sequence[str]]) -> str:
     size = len(text.encode())
     if size > MAXIMUM_BYTES:
         raise ValueError(
-            f"environment and scripts of a node group must leave the user data below {MAXIMUM_BYTES} bytes, got "
-            f"{size}: move what is long into a script"
+            f"environment and scripts of a node group must leave the user data below {MAXIMUM_BYTES} bytes, "
+            f"got {size}: move what is long into a script"
         )
     return text

@@ -11,21 +11,22 @@ step=settings
 reported=
 trap 'if [[ -z $reported ]]; then report_failure "$step" "bootstrap.sh ended early"; fi' EXIT
 
-# A message of one line: the last lines that the step wrote.
-message_from() {
-  tail -c "+$(($1 + 1))" "$LOG" | grep -v '^[[:space:]]*$' | tail -n 3 | paste -sd ' ' | cut -c 1-500 || true
+# last_words LOG_SIZE: the last lines of the log beyond that size, as one line.
+last_words() {
+  tail -c "+$(($1 + 1))" "$LOG" | { grep -v '^[[:space:]]*$' || true; } | tail -n 3 | paste -sd ' ' | cut -c 1-500
 }
 
 # run STEP COMMAND...
 run() {
   step=$1
-  local log_size
+  local log_size status message
   log "step $step" >>"$LOG"
   log_size=$(stat -c %s "$LOG")
   # Into a file and not through a pipe: what a user's script leaves running would keep a pipe open for ever.
-  if "${@:2}" >>"$LOG" 2>&1 </dev/null; then return 0; fi
+  if "${@:2}" >>"$LOG" 2>&1 </dev/null; then return 0; else status=$?; fi
+  message=$(last_words "$log_size")
   reported=yes
-  report_failure "$step" "$(message_from "$log_size")" 2>&1 | tee -a "$LOG" >&2
+  report_failure "$step" "${message:-it said nothing and ended with exit status $status}" 2>&1 | tee -a "$LOG" >&2
   exit 1
 }
 

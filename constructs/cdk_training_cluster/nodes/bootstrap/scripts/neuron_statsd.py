@@ -1,7 +1,7 @@
-"""Tell the CloudWatch agent, by StatsD, how busy each NeuronCore is: reads neuron-monitor's reports from standard input.
+"""Tell the CloudWatch agent, by StatsD, how busy each NeuronCore is: neuron-monitor writes, this reads.
 
-Runs on the node with the system's Python (3.9 or newer) and its standard library. AWS's Prometheus exporter is not
-used because it says nothing about a node on which nothing runs: idle and unknown would look the same.
+Runs on the node with the system's Python (3.9 or newer) and its standard library. AWS's Prometheus exporter
+is not used because it says nothing about a node on which nothing runs: idle and unknown would look the same.
 
 The report: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/neuron-monitor-user-guide.html
 """
@@ -21,9 +21,7 @@ def utilization(report: dict[str, Any]) -> dict[int, float] | None:
         report: One report of neuron-monitor.
     """
     hardware = report.get("neuron_hardware_info") or {}
-    count = int(hardware.get("neuron_device_count") or 0) * int(
-        hardware.get("neuroncore_per_device_count") or 0
-    )
+    count = int(hardware.get("neuron_device_count") or 0) * int(hardware.get("neuroncore_per_device_count") or 0)
     if hardware.get("error") or count == 0:
         return None
     cores = dict.fromkeys(range(count), 0.0)

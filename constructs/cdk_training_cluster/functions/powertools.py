@@ -1,0 +1,94 @@
+"""Powertools for AWS Lambda, from the layer that AWS publishes."""
+
+from dataclasses import dataclass
+
+from aws_cdk import CfnMapping, Stack, Token
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+# Layer version 27 of AWSLambdaPowertoolsPythonV3 is Powertools 3.23.0, in every partition that has it.
+# https://docs.aws.amazon.com/powertools/python/3.24.0/getting-started/install/
+POWERTOOLS_VERSION = "3.23.0"
+"""The version of aws-lambda-powertools in the layer, which the tests run with too."""
+
+_LAYER_VERSION = 27
+_LAYER_NAME = "AWSLambdaPowertoolsPythonV3-python313-arm64"
+_MAPPING_ID = "PowertoolsLayerAccounts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Publisher:
+    partition: str
+    account: str
+    regions: tuple[str, ...]
+
+
+# https://docs.aws.amazon.com/powertools/python/3.24.0/getting-started/install/#lambda-layer
+# AWS China has no layer of this version that is documented.
+_PUBLISHERS = (
+    _Publisher(
+        partition="aws",
+        account="017000801446",
+        regions=(
+            *("af-south-1", "ap-east-1", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3"),
+            *("ap-south-1", "ap-south-2", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3"),
+            *("ap-southeast-4", "ap-southeast-5", "ap-southeast-7", "ca-central-1", "ca-west-1"),
+            *("eu-central-1", "eu-central-2", "eu-north-1", "eu-south-1", "eu-south-2"),
+            *("eu-west-1", "eu-west-2", "eu-west-3", "il-central-1", "me-central-1", "me-south-1"),
+            *("mx-central-1", "sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2"),
+        ),
+    ),
+    _Publisher(partition="aws-us-gov", account="165087284144", regions=("us-gov-east-1",)),
+    _Publisher(partition="aws-us-gov", account="165093116878", regions=("us-gov-west-1",)),
+)
+
+
+def powertools_layer(scope: Construct, id: str) -> lambda_.ILayerVersion:
+    """Return AWS's public layer of Powertools for AWS Lambda (Python 3.13, arm64).
+
+    In a stack that names its region the ARN is literal. In one that does not, the publisher's account is
+    looked up in a mapping at deployment; CloudFormation then refuses a region that is not in it.
+
+    Args:
+        scope: The parent construct.
+        id: The layer's id.
+
+    Raises:
+        ValueError: No layer is published in the stack's region.
+    """
+    region = Stack.of(scope).region
+    arn = _mapped_arn(scope) if Token.is_unresolved(region) else _literal_arn(region)
+    return lambda_.LayerVersion.from_layer_version_arn(scope, id, arn)
+
+
+def _literal_arn(region: str) -> str:
+    for publisher in _PUBLISHERS:
+        if region in publisher.regions:
+            return _arn(publisher.partition, region, publisher.account)
+    raise ValueError(
+        f"powertools_layer is required in the region {region}: AWS is not known to publish Powertools "
+        f"{POWERTOOLS_VERSION} there; give a layer of your own that holds it, for Python 3.13 on arm64"
+    )
+
+
+def _mapped_arn(scope: Construct) -> str:
+    stack = Stack.of(scope)
+    found = stack.node.try_find_child(_MAPPING_ID)
+    accounts = (
+        found
+        if isinstance(found, CfnMapping)
+        else CfnMapping(
+            stack,
+            _MAPPING_ID,
+            mapping={
+                region: {"Account": publisher.account}
+                for publisher in _PUBLISHERS
+                for region in publisher.regions
+            },
+        )
+    )
+    return _arn(stack.partition, stack.region, accounts.find_in_map(stack.region, "Account"))
+
+
+def _arn(partition: str, region: str, account: str) -> str:
+    return f"arn:{partition}:lambda:{region}:{account}:layer:{_LAYER_NAME}:{_LAYER_VERSION}"

@@ -1,0 +1,68 @@
+"""The names under which nodes report: the one place that the agent, `metric_*` methods and functions read.
+
+Plain data, so that anything may import it. A test compares what nodes are told with what is written here.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeMetrics:
+    """The namespace, dimensions and metrics of training nodes.
+
+    Every metric of an accelerator exists in three series: one an instance, one a node group, one a cluster.
+    A sample is one device in one interval, so that `Average` is over devices and time and `Maximum` is the
+    busiest device. CloudWatch bills each series; those of single devices are not published.
+
+    Attributes:
+        namespace: The CloudWatch namespace.
+        cluster_dimension: The dimension that holds the cluster's name.
+        node_group_dimension: The dimension that holds the node group's name.
+        instance_id_dimension: The dimension that holds the instance's id.
+        interval_seconds: How often a node reports.
+        gpu_utilization: Percent (0 to 100) of the interval in which a kernel ran on an NVIDIA GPU.
+        gpu_memory_used: MiB in use on an NVIDIA GPU.
+        neuron_core_utilization: Percent (0 to 100) of the interval in which a NeuronCore computed; 0 for a
+            core that no process holds. Neuron's own Prometheus exporter gives a ratio of 0 to 1 under a
+            similar name, and nothing at all on an idle node.
+        bootstrap_failed: 1 when a node could not be set up, by cluster and node group and by cluster alone;
+            no data otherwise.
+    """
+
+    namespace: str
+    cluster_dimension: str
+    node_group_dimension: str
+    instance_id_dimension: str
+    interval_seconds: int
+    gpu_utilization: str
+    gpu_memory_used: str
+    neuron_core_utilization: str
+    bootstrap_failed: str
+
+    @property
+    def series(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of dimensions under which a metric of an accelerator exists."""
+        return ((self.instance_id_dimension,), *self.shared_series)
+
+    @property
+    def shared_series(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of dimensions that the nodes of a group or cluster share."""
+        return ((self.cluster_dimension, self.node_group_dimension), (self.cluster_dimension,))
+
+
+# The GPU names are the agent's own: AWS's documents and other people's dashboards speak of the same thing.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
+# The Neuron name is that of the field in neuron-monitor's report.
+# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/neuron-monitor-user-guide.html
+NODE_METRICS = NodeMetrics(
+    namespace="CdkTrainingCluster",
+    cluster_dimension="Cluster",
+    node_group_dimension="NodeGroup",
+    instance_id_dimension="InstanceId",
+    interval_seconds=60,
+    gpu_utilization="nvidia_smi_utilization_gpu",
+    gpu_memory_used="nvidia_smi_memory_used",
+    neuron_core_utilization="neuroncore_utilization",
+    bootstrap_failed="BootstrapFailed",
+)
+"""What the nodes of this library report."""

@@ -1,0 +1,6 @@
+"""The power function, which owns the sizes of a cluster's node groups."""
+
+from cdk_training_cluster.power.cluster_power import ClusterPower
+from cdk_training_cluster.power.power_metrics import POWER_METRICS, PowerMetrics
+
+__all__ = ["POWER_METRICS", "ClusterPower", "PowerMetrics"]

@@ -1,0 +1,1 @@
+"""What the functions of a training cluster share: tags, clients, metrics and errors."""

@@ -1,0 +1,32 @@
+"""boto3 clients, made once a process and set up the same way for every function."""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling.client import AutoScalingClient
+    from mypy_boto3_sns.client import SNSClient
+
+# Throttling and passing faults are retried with growing pauses; the time-outs keep a silent endpoint from
+# using up a function's whole time.
+# https://docs.aws.amazon.com/boto3/latest/guide/retries.html#standard-retry-mode
+_CONFIG = Config(
+    retries={"mode": "standard", "total_max_attempts": 4},
+    connect_timeout=3,
+    read_timeout=10,
+)
+
+
+@cache
+def auto_scaling() -> "AutoScalingClient":
+    """Return the client of EC2 Auto Scaling."""
+    return boto3.client("autoscaling", config=_CONFIG)
+
+
+@cache
+def sns() -> "SNSClient":
+    """Return the client of SNS."""
+    return boto3.client("sns", config=_CONFIG)

@@ -1,0 +1,116 @@
+"""Why Auto Scaling could not launch a node, in plain words, and what one can do about it.
+
+Auto Scaling reports a failed launch as text, sometimes with EC2's error code and sometimes with its sentence
+only, so that each rule knows both.
+Sources: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html and
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ProblemKind(StrEnum):
+    """What keeps nodes from running; the value is what the problem tag says."""
+
+    NO_CAPACITY = "no-capacity"
+    QUOTA = "quota"
+    NOT_OFFERED = "not-offered"
+    DENIED = "denied"
+    KEY = "encryption-key"
+    TEMPLATE = "launch-template"
+    SUSPENDED = "launching-suspended"
+    SLOW = "slow"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchFailure:
+    """One way in which a launch fails.
+
+    Attributes:
+        kind: What keeps the nodes from running.
+        pattern: What AWS's message holds.
+        words: The cause and what one can do; `{types}` and `{code}` are filled in.
+        code: EC2's error code where the message has its sentence only. Default: - none is told.
+    """
+
+    kind: ProblemKind
+    pattern: re.Pattern[str]
+    words: str
+    code: str = ""
+
+    def explain(self, message: str, instance_types: str) -> str:
+        """Return the cause in plain words, with AWS's own at the end."""
+        found = self.pattern.search(message)
+        code = found[0] if found and " " not in found[0] else self.code
+        words = self.words.format(types=instance_types, code=f" ({code})" if code else "")
+        return f"{words} AWS says: {message}"
+
+
+def find_launch_failure(message: str) -> LaunchFailure:
+    """Return the first rule that knows a message; the last knows every message."""
+    return next(failure for failure in LAUNCH_FAILURES if failure.pattern.search(message))
+
+
+def instance_type_in(message: str) -> str | None:
+    """Return the instance type that a message names, or None."""
+    found = _INSTANCE_TYPE.search(message)
+    return found[0] if found else None
+
+
+def _rule(kind: ProblemKind, pattern: str, words: str, code: str = "") -> LaunchFailure:
+    return LaunchFailure(kind=kind, pattern=re.compile(pattern, re.IGNORECASE), words=words, code=code)
+
+
+_INSTANCE_TYPE = re.compile(
+    r"\b[a-z][a-z0-9]*\d[a-z0-9-]*\.(?:metal(?:-\d+xl)?|nano|micro|small|medium|\d*x?large)\b"
+)
+
+LAUNCH_FAILURES = (
+    _rule(
+        ProblemKind.NO_CAPACITY,
+        r"InsufficientInstanceCapacity|InsufficientHostCapacity|InsufficientReservedInstanceCapacity"
+        r"|UnfulfillableCapacity|do not have sufficient .*capacity|no Spot capacity available",
+        "EC2 has no more {types} there right now{code}. Auto Scaling goes on trying. Nodes that do run are "
+        "billed while they wait for the others: if they are of no use alone, stop the group and start it "
+        "later, or get the capacity beforehand with a capacity reservation or in another Availability Zone.",
+        code="InsufficientInstanceCapacity",
+    ),
+    _rule(
+        ProblemKind.QUOTA,
+        r"VcpuLimitExceeded|InstanceLimitExceeded|MaxSpotInstanceCountExceeded"
+        r"|Max spot instance count exceeded|more vCPU capacity than your current vCPU limit"
+        r"|more instances .* than your current instance limit",
+        "the account's EC2 quota in this region does not allow so many {types}{code}. Ask for more in "
+        "Service Quotas (EC2, the quota of the type's family), or lower the count in the cluster's file.",
+    ),
+    _rule(
+        ProblemKind.NOT_OFFERED,
+        r"not supported in your requested Availability Zone|Availability Zone is no longer supported",
+        "EC2 does not offer {types} in this Availability Zone{code}. Choose another zone or another type.",
+    ),
+    _rule(
+        ProblemKind.KEY,
+        r"(?:Client\.)?InvalidKMSKey[.\w]*|Client\.InternalError|Client error on launch|KMS key",
+        "a volume's encryption key could not be used{code}. Let the role AWSServiceRoleForAutoScaling use "
+        "the KMS key of the image or of the account's default for EBS, and see that the key is enabled.",
+    ),
+    _rule(
+        ProblemKind.DENIED,
+        r"UnauthorizedOperation|AccessDenied|not authorized to perform",
+        "AWS does not allow the launch{code}. Look for a service control policy or a permission boundary "
+        "that denies ec2:RunInstances, ec2:CreateTags or iam:PassRole.",
+    ),
+    _rule(
+        ProblemKind.TEMPLATE,
+        r"InvalidFleetConfiguration|launch template|LaunchTemplate|InvalidAMIID[.\w]*|InvalidParameter\w*"
+        r"|InvalidGroup[.\w]*|AttachmentLimitExceeded|currently not supported|not currently supported"
+        r"|does not exist|is invalid|Placement groups may not be used|Unsupported",
+        "EC2 refuses what the launch template asks for{code}. Waiting does not help: correct the cluster's "
+        "file and deploy again.",
+    ),
+    _rule(ProblemKind.OTHER, r"", "a launch failed{code}. Auto Scaling goes on trying."),
+)
+"""The first rule that fits is taken, so that the order matters; the last fits any message."""

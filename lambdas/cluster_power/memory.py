@@ -1,0 +1,108 @@
+"""What the function remembers of a node group, as tags on the Auto Scaling group itself."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TypeVar
+
+_PREFIX = "cdk-training-cluster:power-"
+STATE_TAG = f"{_PREFIX}state"
+SIZE_TAG = f"{_PREFIX}size"
+BY_TAG = f"{_PREFIX}by"
+REASON_TAG = f"{_PREFIX}reason"
+SINCE_TAG = f"{_PREFIX}since"
+PROBLEM_TAG = f"{_PREFIX}problem"
+
+NONE = "none"
+"""What a size or problem tag says when there is none; tags are overwritten, never deleted."""
+
+_T = TypeVar("_T")
+
+
+class State(StrEnum):
+    """Whether a node group is meant to run."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """What the function remembers of a group, in tags on the group itself.
+
+    Attributes:
+        state: Whether the group is meant to run. None: the function has not seen the group yet.
+        size: The last size the function set. None: there is none, or it has to be set again.
+        by: Who ordered the state.
+        reason: Why.
+        since: When the function last changed state or size.
+        problem: The kind of the problem that was last reported. None: none is open.
+        unreadable: A sentence that says which tag holds what the function never writes. Empty: none.
+    """
+
+    state: State | None = None
+    size: int | None = None
+    by: str = ""
+    reason: str = ""
+    since: datetime | None = None
+    problem: str | None = None
+    unreadable: str = ""
+
+    @classmethod
+    def from_tags(cls, tags: Mapping[str, str]) -> "Memory":
+        """Read a group's tags. What cannot be read is said, never guessed."""
+        unreadable: list[str] = []
+        state = _read(tags, STATE_TAG, State, unreadable)
+        size = _read(tags, SIZE_TAG, _size, unreadable)
+        if state is None and size is not None:
+            unreadable.append(f"the tag {SIZE_TAG} is there and {STATE_TAG} is not")
+        return cls(
+            state=state,
+            size=size,
+            by=tags.get(BY_TAG, ""),
+            reason=tags.get(REASON_TAG, ""),
+            since=_read(tags, SINCE_TAG, _time, unreadable),
+            problem=_read(tags, PROBLEM_TAG, str, unreadable),
+            unreadable="; ".join(unreadable),
+        )
+
+    def to_tags(self) -> dict[str, str]:
+        """Return the tags that say all this; a problem is tagged on its own."""
+        return {
+            STATE_TAG: self.state.value if self.state else NONE,
+            SIZE_TAG: NONE if self.size is None else str(self.size),
+            BY_TAG: self.by,
+            REASON_TAG: self.reason,
+            SINCE_TAG: time_text(self.since) if self.since else NONE,
+        }
+
+
+NO_MEMORY = Memory()
+"""What is remembered of a group that the function has never seen."""
+
+
+def time_text(moment: datetime) -> str:
+    """Return a time to the second, as a tag can hold it."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _time(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+
+
+def _size(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(text)
+    return int(text)
+
+
+def _read(tags: Mapping[str, str], key: str, parse: Callable[[str], _T], unreadable: list[str]) -> _T | None:
+    text = tags.get(key, "")
+    if text in ("", NONE):
+        return None
+    try:
+        return parse(text)
+    except ValueError:
+        unreadable.append(f"the tag {key} says {text!r}")
+        return None

@@ -1,0 +1,94 @@
+"""What the function can be asked: the scheduler's tick, and what operators order."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cluster_common.errors import InvalidEventError
+from cluster_common.tags import tag_value
+from cluster_power.settings import Settings
+
+_KEYS = ("action", "by", "node_groups", "reason")
+
+
+class OrderAction(StrEnum):
+    """What an event asks for."""
+
+    TICK = "tick"
+    """Bring every group to the size it should have, report, and measure."""
+
+    START = "start"
+    """Give groups the file's count, whatever their size is now."""
+
+    STOP = "stop"
+    """Take groups to zero, until somebody orders a start."""
+
+    STATUS = "status"
+    """Say how things are, and change nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What was asked, of which node groups, by whom and why.
+
+    Attributes:
+        action: What to do.
+        node_groups: The node groups' names, sorted.
+        by: Who asked, as a tag can hold it.
+        reason: Why, as a tag can hold it.
+    """
+
+    action: OrderAction
+    node_groups: Sequence[str]
+    by: str
+    reason: str
+
+
+def parse_order(event: object, settings: Settings) -> Order:
+    """Read an event; `{}` is a tick.
+
+    An unknown key is refused, not ignored: `node_group` for `node_groups` would otherwise stop everything.
+
+    Raises:
+        InvalidEventError: The event asks for something the function does not do.
+    """
+    if not isinstance(event, dict):
+        raise InvalidEventError(f"the event must be a JSON object, got {event!r}")
+    unknown = sorted(str(key) for key in event if key not in _KEYS)
+    if unknown:
+        raise InvalidEventError(f"the event takes {', '.join(_KEYS)}, got {', '.join(unknown)}")
+    try:
+        action = OrderAction(event.get("action", OrderAction.TICK))
+    except ValueError:
+        raise InvalidEventError(
+            f"action must be one of {', '.join(OrderAction)}, got {event['action']!r}"
+        ) from None
+    return Order(
+        action=action,
+        node_groups=_node_groups(event.get("node_groups"), settings),
+        by=_text(event, "by", default="an operator"),
+        reason=_text(event, "reason", default="no reason given"),
+    )
+
+
+def _node_groups(names: object, settings: Settings) -> tuple[str, ...]:
+    known = ", ".join(settings.counts)
+    if names is None:
+        return tuple(settings.counts)
+    if not isinstance(names, list) or not names:
+        raise InvalidEventError(f"node_groups must be a list of names from {known}, got {names!r}")
+    unknown = sorted(
+        {str(name) for name in names if not isinstance(name, str) or name not in settings.counts}
+    )
+    if unknown:
+        raise InvalidEventError(
+            f"{settings.cluster} has no node group {', '.join(unknown)}; its node groups are {known}"
+        )
+    return tuple(sorted(set(names)))
+
+
+def _text(event: dict[str, object], key: str, *, default: str) -> str:
+    text = event.get(key, default)
+    if not isinstance(text, str):
+        raise InvalidEventError(f"{key} must be text, got {text!r}")
+    return tag_value(text) or default

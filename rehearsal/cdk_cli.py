@@ -1,0 +1,94 @@
+"""The real CDK CLI, run as a user runs it, against the local AWS."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROJECT = Path(__file__).parents[1]
+_SECONDS = 240
+# The CLI needs `node`, and the app `python`: the virtual environment has both.
+_TOOLS = f"{Path(sys.executable).parent}:{_PROJECT / 'node_modules' / '.bin'}"
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class CdkFailedError(Exception):
+    """The CDK CLI ended with an error; the text is what it said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CdkCli:
+    """Runs the pinned CDK CLI of this project.
+
+    Attributes:
+        environment: The variables that point it at the local AWS.
+        cluster_file: The cluster file, given to the app as context.
+        output: Where the cloud assembly is written to.
+        log: Where all that it says is written to.
+        account: The account of the local AWS.
+        region: The region of the cluster file.
+    """
+
+    environment: Mapping[str, str]
+    cluster_file: Path
+    output: Path
+    log: Path
+    account: str
+    region: str
+
+    def bootstrap(self) -> None:
+        """Make CDK's own resources in the account and region: `cdk bootstrap`."""
+        self._run(["bootstrap", f"aws://{self.account}/{self.region}"])
+
+    def synth(self) -> None:
+        """Run the app and write its cloud assembly, with CDK's own template validation: `cdk synth`."""
+        self._run(["synth", "--quiet", *self._app()])
+
+    def deploy(self, stack: str | None = None, *, assembly: bool = False) -> str:
+        """Deploy one stack, or all: `cdk deploy`. Returns what the CLI said.
+
+        Args:
+            stack: The stack's name. Default: - all.
+            assembly: Deploy what `synth` wrote, instead of running the app again.
+        """
+        app = ["--app", str(self.output)] if assembly else self._app()
+        # Direct: the local AWS evaluates no outputs in change sets.
+        return self._run(
+            [
+                "deploy",
+                stack or "--all",
+                "--method=direct",
+                "--require-approval=never",
+                "--concurrency=1",
+                *app,
+            ]
+        )
+
+    def destroy(self, stack: str) -> str:
+        """Destroy one stack: `cdk destroy --exclusively`. Returns what the CLI said."""
+        return self._run(["destroy", stack, "--force", "--exclusively", "--app", str(self.output)])
+
+    def _app(self) -> list[str]:
+        return ["--context", f"cluster={self.cluster_file}", "--output", str(self.output)]
+
+    def _run(self, arguments: Sequence[str]) -> str:
+        command = ["cdk", *arguments, "--no-notices", "--no-color", "--ci", "--progress=events"]
+        ended = subprocess.run(
+            command,
+            cwd=_PROJECT,
+            env={**self.environment, "PATH": f"{_TOOLS}:{self.environment['PATH']}"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+        said = _COLOURS.sub("", ended.stdout)
+        with self.log.open("a") as log:
+            log.write(f"$ {' '.join(command)}\n{said}\n")
+        if ended.returncode != 0:
+            raise CdkFailedError(f"cdk {arguments[0]} ended with {ended.returncode}:\n{said.strip()}")
+        return said

@@ -1,0 +1,160 @@
+"""The agent's configuration: fit for the agent, and true to the names that everybody else reads."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.nodes.bootstrap.agent import (
+    STATSD_PORT,
+    AcceleratorVendor,
+    agent_configuration,
+    neuron_monitor_configuration,
+)
+from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
+from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
+
+_INTERVAL = {"type": "integer", "minimum": 1, "maximum": 172_800}
+_NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "uniqueItems": True}
+_DIMENSIONS = {
+    "type": "object",
+    "additionalProperties": {"type": "string", "minLength": 1},
+    "maxProperties": 30,
+}
+
+# The structure that the agent's document gives, narrowed to what is used here: an unknown key is a mistake.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-Configuration-File-Details.html
+_STRUCTURE: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["agent", "metrics"],
+    "properties": {
+        "agent": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"metrics_collection_interval": _INTERVAL},
+        },
+        "metrics": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["namespace", "metrics_collected", "append_dimensions", "aggregation_dimensions"],
+            "properties": {
+                "namespace": {"type": "string", "minLength": 1, "maxLength": 255},
+                # Only these four, each with this value; beside metrics_collected, not in it.
+                "append_dimensions": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "minProperties": 1,
+                    "properties": {
+                        name: {"const": f"${{aws:{name}}}"}
+                        for name in ("ImageId", "InstanceId", "InstanceType", "AutoScalingGroupName")
+                    },
+                },
+                "aggregation_dimensions": {
+                    "type": "array",
+                    "items": _NAMES,
+                    "minItems": 1,
+                    "uniqueItems": True,
+                },
+                "metrics_collected": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "minProperties": 1,
+                    "properties": {
+                        "nvidia_gpu": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "required": ["measurement"],
+                            "properties": {
+                                "measurement": _NAMES,
+                                "metrics_collection_interval": _INTERVAL,
+                                "append_dimensions": _DIMENSIONS,
+                                "drop_original_metrics": _NAMES,
+                            },
+                        },
+                        "statsd": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "properties": {
+                                "service_address": {"type": "string", "pattern": r"^127\.0\.0\.1:\d+$"},
+                                "metrics_collection_interval": _INTERVAL,
+                                "metrics_aggregation_interval": {"type": "integer", "minimum": 0},
+                                "drop_original_metrics": _NAMES,
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+
+WITH_AGENT = pytest.mark.parametrize("vendor", [AcceleratorVendor.NVIDIA, AcceleratorVendor.NEURON])
+
+
+def _configuration(vendor: AcceleratorVendor) -> dict[str, Any]:
+    configuration = agent_configuration(vendor, cluster="llama", node_group="workers")
+    assert configuration is not None
+    return configuration
+
+
+@WITH_AGENT
+def test_the_agent_understands_it(vendor: AcceleratorVendor) -> None:
+    jsonschema.validate(_configuration(vendor), _STRUCTURE)
+
+
+@WITH_AGENT
+def test_every_metric_has_a_series_an_instance_a_node_group_and_a_cluster(vendor: AcceleratorVendor) -> None:
+    metrics = _configuration(vendor)["metrics"]
+    assert metrics["namespace"] == NODE_METRICS.namespace == "CdkTrainingCluster"
+    assert metrics["append_dimensions"] == {"InstanceId": "${aws:InstanceId}"}
+    assert metrics["aggregation_dimensions"] == [["InstanceId"], ["Cluster", "NodeGroup"], ["Cluster"]]
+    assert NODE_METRICS.series == (("InstanceId",), ("Cluster", "NodeGroup"), ("Cluster",))
+
+
+def test_gpu_metrics_have_the_names_that_are_read_and_no_series_a_gpu() -> None:
+    gpu = _configuration(AcceleratorVendor.NVIDIA)["metrics"]["metrics_collected"]["nvidia_gpu"]
+    published = {f"nvidia_smi_{measurement}" for measurement in gpu["measurement"]}
+    assert published == {NODE_METRICS.gpu_utilization, NODE_METRICS.gpu_memory_used}
+    assert gpu["drop_original_metrics"] == gpu["measurement"]
+    assert gpu["append_dimensions"] == {"Cluster": "llama", "NodeGroup": "workers"}
+
+
+def test_neuron_metrics_arrive_at_the_address_and_under_the_name_that_are_read(tmp_path: Path) -> None:
+    statsd = _configuration(AcceleratorVendor.NEURON)["metrics"]["metrics_collected"]["statsd"]
+    assert statsd["service_address"] == f"127.0.0.1:{STATSD_PORT}"
+    assert statsd["drop_original_metrics"] == [NODE_METRICS.neuron_core_utilization]
+    write_scripts(tmp_path, AcceleratorVendor.NEURON)
+    settings = dict(re.findall(r"^(\w+)='(.*)'$", (tmp_path / "neuron.settings").read_text(), re.MULTILINE))
+    assert settings == {
+        "NEURON_METRIC": NODE_METRICS.neuron_core_utilization,
+        "NEURON_STATSD_PORT": str(STATSD_PORT),
+        "CLUSTER_DIMENSION": NODE_METRICS.cluster_dimension,
+        "NODE_GROUP_DIMENSION": NODE_METRICS.node_group_dimension,
+    }
+
+
+def test_neuron_monitor_reports_twice_an_interval_and_on_an_idle_node_too() -> None:
+    configuration = neuron_monitor_configuration()
+    assert int(configuration["period"].removesuffix("s")) * 2 == NODE_METRICS.interval_seconds
+    assert configuration["neuron_runtimes"][0]["metrics"] == [{"type": "neuroncore_counters"}]
+    assert configuration["system_metrics"] != []
+
+
+def test_a_failure_is_counted_for_the_node_group_and_for_the_cluster() -> None:
+    data = json.loads(failure_metric("llama", "workers"))
+    assert [
+        (datum["MetricName"], datum["Value"], {item["Name"]: item["Value"] for item in datum["Dimensions"]})
+        for datum in data
+    ] == [
+        (NODE_METRICS.bootstrap_failed, 1, {"Cluster": "llama", "NodeGroup": "workers"}),
+        (NODE_METRICS.bootstrap_failed, 1, {"Cluster": "llama"}),
+    ]
+
+
+def test_a_node_without_accelerator_needs_no_agent() -> None:
+    assert agent_configuration(AcceleratorVendor.OTHER, cluster="llama", node_group="workers") is None

@@ -1,0 +1,44 @@
+"""What goes into the asset of a node's scripts."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
+from cdk_training_cluster.nodes.bootstrap.asset import SCRIPTS, write_scripts
+
+GENERATED = {
+    AcceleratorVendor.NVIDIA: {"agent.json"},
+    AcceleratorVendor.NEURON: {"agent.json", "neuron-monitor.json", "neuron.settings"},
+    AcceleratorVendor.OTHER: set(),
+}
+
+
+@pytest.mark.parametrize("vendor", list(AcceleratorVendor))
+def test_it_holds_the_scripts_and_what_the_accelerator_needs(tmp_path: Path, vendor: AcceleratorVendor) -> None:
+    write_scripts(tmp_path, vendor)
+    scripts = {path.name for path in SCRIPTS.iterdir() if path.suffix in {".sh", ".py"}}
+    assert {path.name for path in tmp_path.iterdir()} == scripts | GENERATED[vendor]
+
+
+def test_what_else_lies_beside_the_scripts_stays_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkout, first, second = tmp_path / "checkout", tmp_path / "first", tmp_path / "second"
+    for path in (checkout, checkout / "__pycache__", first, second):
+        path.mkdir()
+    write_scripts(first, AcceleratorVendor.OTHER)
+    write_scripts(checkout, AcceleratorVendor.OTHER)
+    for name in ("__pycache__/neuron_statsd.cpython-311.pyc", "lib.sh~", ".DS_Store"):
+        (checkout / name).write_text("junk")
+    monkeypatch.setattr("cdk_training_cluster.nodes.bootstrap.asset.SCRIPTS", checkout)
+    write_scripts(second, AcceleratorVendor.OTHER)
+    assert _content(second) == _content(first)
+
+
+def test_every_script_is_run() -> None:
+    runs = set(re.findall(r"bash (\w+\.sh)", (SCRIPTS / "bootstrap.sh").read_text()))
+    assert runs | {"bootstrap.sh", "lib.sh"} == {path.name for path in SCRIPTS.glob("*.sh")}
+
+
+def _content(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}

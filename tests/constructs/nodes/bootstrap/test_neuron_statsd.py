@@ -1,0 +1,94 @@
+"""What the reader on a Neuron node makes of neuron-monitor's reports."""
+
+import ast
+import json
+import socket
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.nodes.bootstrap.asset import SCRIPTS
+from cdk_training_cluster.nodes.bootstrap.scripts.neuron_statsd import utilization
+
+SCRIPT = SCRIPTS / "neuron_statsd.py"
+
+
+def _report(*runtimes: dict[str, Any], **hardware: Any) -> dict[str, Any]:
+    return {
+        "neuron_runtime_data": list(runtimes),
+        "neuron_hardware_info": {
+            "neuron_device_count": 2,
+            "neuroncore_per_device_count": 2,
+            "logical_neuroncore_config": 2,
+            "error": "",
+            **hardware,
+        },
+    }
+
+
+def _runtime(cores: dict[str, float], *, error: str = "", counters_error: str = "") -> dict[str, Any]:
+    in_use = {core: {"neuroncore_utilization": percent, "flops": 1} for core, percent in cores.items()}
+    return {
+        "pid": 1,
+        "error": error,
+        "report": {"neuroncore_counters": {"neuroncores_in_use": in_use, "error": counters_error}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("report", "cores"),
+    [
+        (_report(), {0: 0, 1: 0, 2: 0, 3: 0}),
+        (_report(_runtime({"0": 42.5, "3": 100})), {0: 42.5, 1: 0, 2: 0, 3: 100}),
+        (_report(_runtime({"0": 10}), _runtime({"1": 20, "0": 30})), {0: 30, 1: 20, 2: 0, 3: 0}),
+    ],
+)
+def test_a_core_that_nobody_holds_is_idle(report: dict[str, Any], cores: dict[int, float]) -> None:
+    assert utilization(report) == cores
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        {},
+        {"neuron_hardware_info": None, "neuron_runtime_data": None},
+        _report(error="the driver is not running"),
+        _report(neuron_device_count=0),
+        _report(_runtime({"0": 1}, error="the process cannot be read")),
+        _report(_runtime({"0": 1}, counters_error="timeout")),
+        _report({"pid": 1, "error": "", "report": None}),
+    ],
+)
+def test_what_could_not_be_seen_is_not_idle(report: dict[str, Any]) -> None:
+    assert utilization(report) is None
+
+
+def test_every_core_is_sent_to_the_agent_with_the_node_s_dimensions() -> None:
+    reports = [_report(_runtime({"1": 87.25})), _report(error="broken")]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as agent:
+        agent.bind(("127.0.0.1", 0))
+        agent.settimeout(10)
+        subprocess.run(
+            [
+                *(sys.executable, str(SCRIPT), str(agent.getsockname()[1])),
+                *(NODE_METRICS.neuron_core_utilization, "Cluster:llama,NodeGroup:workers"),
+            ],
+            input="\n".join(json.dumps(report) for report in reports) + "\n\n",
+            text=True,
+            check=True,
+        )
+        received = [agent.recv(1024).decode() for _ in range(4)]
+        agent.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            agent.recv(1024)
+    assert received == [
+        f"neuroncore_utilization:{percent}|g|#Cluster:llama,NodeGroup:workers,core:{core}"
+        for core, percent in enumerate(["0.0", "87.25", "0.0", "0.0"])
+    ]
+
+
+def test_the_oldest_python_of_the_images_can_read_it() -> None:
+    ast.parse(SCRIPT.read_text(), feature_version=(3, 9))

@@ -1,0 +1,300 @@
+"""What the scripts leave on a node: run for real, with stand-ins for what would change a machine."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor, agent_configuration
+from node_sandbox import AMAZON_LINUX, UBUNTU, NodeSandbox
+
+MakeNode = Callable[..., NodeSandbox]
+
+FSTAB_LINE = (
+    "fs-0a1b.fsx.us-east-1.amazonaws.com@tcp:/abcdev /fsx lustre defaults,nofail,relatime,flock,_netdev,"
+    "x-systemd.automount,x-systemd.requires=systemd-networkd-wait-online.service 0 0\n"
+)
+IMAGES = pytest.mark.parametrize(
+    ("os_release", "vendor"),
+    [
+        (AMAZON_LINUX, AcceleratorVendor.NVIDIA),
+        (AMAZON_LINUX, AcceleratorVendor.NEURON),
+        (UBUNTU, AcceleratorVendor.NVIDIA),
+        (UBUNTU, AcceleratorVendor.NEURON),
+        (UBUNTU, AcceleratorVendor.OTHER),
+    ],
+)
+
+
+def _bare(node: NodeSandbox) -> NodeSandbox:
+    """Let the image lack what the scripts can install."""
+    node.lacks("mount.lustre")
+    node.lacks("amazon-cloudwatch-agent-ctl")
+    return node
+
+
+@IMAGES
+def test_a_node_is_set_up_whatever_its_image(make_node: MakeNode, os_release: str, vendor: AcceleratorVendor) -> None:
+    node = _bare(make_node(os_release=os_release, vendor=vendor))
+    result = node.bootstrap()
+    assert (result.returncode, result.stderr) == (0, "")
+    assert node.state == {"state": "ready", "step": "", "message": ""}
+    assert node.read("dev/console") == "cdk-training-cluster: ready\n"
+    assert node.read("etc/fstab") == f"UUID=1234 / xfs defaults,noatime 1 1\n{FSTAB_LINE}"
+    assert (node.root / "fsx").is_dir()
+    started = [call for call in node.calls if call.startswith("systemctl start")]
+    assert started == ["systemctl start fsx.automount", "systemctl start fsx.mount"]
+    assert node.read("etc/security/limits.d/90-cdk-training-cluster.conf") == (
+        "* - memlock unlimited\n* - nofile 1048576\nroot - memlock unlimited\nroot - nofile 1048576\n"
+    )
+    assert node.read("etc/systemd/system.conf.d/90-cdk-training-cluster-limits.conf") == (
+        "[Manager]\nDefaultLimitMEMLOCK=infinity\nDefaultLimitNOFILE=1048576\n"
+    )
+    assert node.read("etc/profile.d/cdk-training-cluster.sh") == ("export NCCL_SOCKET_IFNAME='^docker,lo,veth'\n")
+    assert "put-metric-data" not in "\n".join(node.calls)
+
+
+@IMAGES
+def test_running_again_changes_nothing(make_node: MakeNode, os_release: str, vendor: AcceleratorVendor) -> None:
+    node = _bare(make_node(os_release=os_release, vendor=vendor, ENVIRONMENT=["A=it's", "NCCL_DEBUG=INFO"]))
+    assert node.bootstrap().returncode == 0
+    first = node.files()
+    assert node.bootstrap().returncode == 0
+    assert node.files() == first
+
+
+def test_the_steps_come_in_order(make_node: MakeNode) -> None:
+    node = make_node(vendor=AcceleratorVendor.NEURON)
+    node.change_settings(SCRIPTS_BEFORE=[node.user_script("a.sh", "true"), node.user_script("bb.sh", "true")])
+    node.change_settings(SCRIPTS_AFTER=[node.user_script("ccc.sh", "true")])
+    assert node.bootstrap().returncode == 0
+    assert node.steps == [
+        *["before: a.sh", "before: bb.sh", "limits", "kernel", "nvme", "efa", "lustre", "mount"],
+        *["environment", "agent", "neuron", "after: ccc.sh"],
+    ]
+
+
+def test_a_node_without_file_system_efa_or_accelerator_does_without_their_steps(make_node: MakeNode) -> None:
+    node = make_node(vendor=AcceleratorVendor.OTHER, EFA="", MOUNT_SOURCE="", MOUNT_POINT="")
+    assert node.bootstrap().returncode == 0
+    assert node.steps == ["limits", "kernel", "nvme", "environment"]
+    assert node.read("etc/fstab") == "UUID=1234 / xfs defaults,noatime 1 1\n"
+
+
+# Failures
+
+FAILURES = [
+    (AMAZON_LINUX, "systemctl", "daemon-reexec", "limits"),
+    (AMAZON_LINUX, "systemctl", "enable cdk-training-cluster-boot", "nvme"),
+    (AMAZON_LINUX, "lsblk", "", "nvme"),
+    (AMAZON_LINUX, "modprobe", "efa", "efa"),
+    (AMAZON_LINUX, "dnf", "lustre-client", "lustre"),
+    (AMAZON_LINUX, "uname", "", "lustre"),
+    (AMAZON_LINUX, "modprobe", "lustre", "lustre"),
+    (AMAZON_LINUX, "systemctl", "fsx.automount", "mount"),
+    (AMAZON_LINUX, "systemctl", "fsx.mount", "mount"),
+    (AMAZON_LINUX, "systemd-escape", "", "mount"),
+    (AMAZON_LINUX, "dnf", "amazon-cloudwatch-agent", "agent"),
+    (AMAZON_LINUX, "amazon-cloudwatch-agent-ctl", "", "agent"),
+    (AMAZON_LINUX, "systemctl", "restart cdk-training-cluster-neuron", "neuron"),
+    (AMAZON_LINUX, "aws", "s3 cp", "before: setup.sh"),
+    (UBUNTU, "dpkg-query", "", "kernel"),
+    (UBUNTU, "apt-mark", "", "kernel"),
+    (UBUNTU, "curl", "fsx-ubuntu", "lustre"),
+    (UBUNTU, "gpg", "", "lustre"),
+    (UBUNTU, "apt-get", "lustre", "lustre"),
+    (UBUNTU, "dpkg", "", "agent"),
+    (UBUNTU, "curl", "amazoncloudwatch-agent", "agent"),
+    (UBUNTU, "apt-get", "amazon-cloudwatch-agent", "agent"),
+]
+
+
+@pytest.mark.parametrize(
+    ("os_release", "command", "arguments", "step"),
+    FAILURES,
+    ids=[f"{command} {arguments}".strip() for _, command, arguments, _ in FAILURES],
+)
+def test_a_step_that_fails_is_named_where_an_operator_looks(
+    make_node: MakeNode, os_release: str, command: str, arguments: str, step: str
+) -> None:
+    node = _bare(make_node(os_release=os_release, vendor=AcceleratorVendor.NEURON))
+    node.change_settings(SCRIPTS_BEFORE=[node.user_script("setup.sh", "true")])
+    node.fail(command, arguments)
+    result = node.bootstrap()
+    assert result.returncode == 1
+    assert node.steps[-1] == step
+    assert (node.state["state"], node.state["step"]) == ("failed", step)
+    assert node.state["message"]
+    assert f"cdk-training-cluster: bootstrap failed at {step}: " in node.read("dev/console")
+    assert f"step {step} failed: " in result.stderr
+    assert f"step {step} failed: " in node.read("var/log/cdk-training-cluster.log")
+    assert _counted(node) == 1
+
+
+def test_the_table_of_failures_has_every_stand_in_that_a_step_relies_on(make_node: MakeNode) -> None:
+    # findmnt and blkid answer questions, snap serves the user data, sleep is a pause; disks have a table of
+    # their own.
+    elsewhere = {"findmnt", "blkid", "snap", "sleep", "mount.lustre", "mdadm", "mkfs.xfs", "mount"}
+    stand_ins = {path.name for path in (make_node().sandbox / "bin").iterdir()}
+    assert {command for _, command, _, _ in FAILURES} == stand_ins - elsewhere
+
+
+@pytest.mark.parametrize(
+    ("settings", "break_node", "message"),
+    [
+        (
+            {},
+            lambda node: (node.root / "sys/class/infiniband/rdmap0s6").rmdir(),
+            "the EFA driver finds no device",
+        ),
+        (
+            {},
+            lambda node: node.fail("systemctl", "fsx.mount"),
+            "cannot be mounted at /fsx: look at the security",
+        ),
+        ({}, lambda node: node.fail("modprobe", "lustre"), "does not fit kernel 6.8.0-1040-aws"),
+        ({}, lambda node: node.write("etc/os-release", "ID=arch"), "this operating system is not known"),
+        ({}, lambda node: node.write("etc/dnf/dnf.conf", "gpgcheck=1\n"), "has no section [main]"),
+        (
+            {"vendor": AcceleratorVendor.NEURON},
+            lambda node: (node.root / "opt/aws/neuron/bin/neuron-monitor").unlink(),
+            "neuron-monitor is missing: the image needs the package aws-neuronx-tools",
+        ),
+    ],
+)
+def test_what_an_operator_can_put_right_is_said_in_a_sentence(
+    make_node: MakeNode,
+    settings: dict[str, AcceleratorVendor],
+    break_node: Callable[[NodeSandbox], None],
+    message: str,
+) -> None:
+    node = make_node(**settings)
+    break_node(node)
+    assert node.bootstrap().returncode == 1
+    assert message in node.state["message"]
+
+
+def test_a_passing_fault_is_tried_again(make_node: MakeNode) -> None:
+    node = _bare(make_node())
+    # The stand-in for sleep mends what was broken: by then a second try is due.
+    node.fail("dnf", "lustre-client")
+    (node.sandbox / "bin/sleep").write_text('#!/bin/bash\nrm -f "$SANDBOX/fail/dnf"\n')
+    assert node.step("lustre.sh").returncode == 0
+    assert [call for call in node.calls if "lustre-client" in call] == ["dnf install -y lustre-client"] * 2
+
+
+def test_a_failure_to_report_does_not_hide_the_failure(make_node: MakeNode) -> None:
+    node = make_node()
+    node.fail("modprobe", "efa")
+    node.fail("aws")
+    (node.root / "dev/console").unlink()
+    (node.root / "dev/console").mkdir()
+    assert node.bootstrap().returncode == 1
+    assert node.state["step"] == "efa"
+    assert _counted(node) == 1
+
+
+def test_a_node_that_failed_and_was_mended_becomes_ready(make_node: MakeNode) -> None:
+    node = make_node()
+    node.fail("modprobe", "lustre")
+    assert node.bootstrap().returncode == 1
+    (node.sandbox / "fail/modprobe").unlink()
+    assert node.bootstrap().returncode == 0
+    assert node.state["state"] == "ready"
+
+
+# Kernel, mount, agent
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[main]\ngpgcheck=1\n", "[main]\nexclude=kernel*\ngpgcheck=1\n"),
+        ("[main]\nexclude=docker\n[x]\na=1\n", "[main]\nexclude=docker kernel*\n[x]\na=1\n"),
+        ("[main]\nexcludepkgs = a,b\n", "[main]\nexcludepkgs = a,b kernel*\n"),
+        ("[main]\nexclude=a kernel*\n", "[main]\nexclude=a kernel*\n"),
+        ("[main]\nexclude=kernel*-debug\n", "[main]\nexclude=kernel*-debug kernel*\n"),
+    ],
+)
+def test_dnf_keeps_its_hands_off_the_kernel(make_node: MakeNode, before: str, after: str) -> None:
+    node = make_node()
+    node.write("etc/dnf/dnf.conf", before)
+    assert node.step("kernel.sh").returncode == 0
+    assert node.read("etc/dnf/dnf.conf") == after
+
+
+def test_apt_holds_the_kernel_packages_that_are_installed(make_node: MakeNode) -> None:
+    node = make_node(os_release=UBUNTU)
+    assert node.step("kernel.sh").returncode == 0
+    assert "apt-mark hold linux-aws linux-image-6.8.0-1040-aws" in node.calls
+
+
+def test_another_file_system_at_the_mount_point_gives_way_and_the_rest_stays(make_node: MakeNode) -> None:
+    node = make_node()
+    node.write("etc/fstab", "# /fsx below\nold@tcp:/x /fsx lustre defaults 0 0\n/dev/sdb /fsx2 ext4 defaults 0 0\n")
+    assert node.step("mount.sh").returncode == 0
+    assert node.read("etc/fstab") == f"# /fsx below\n/dev/sdb /fsx2 ext4 defaults 0 0\n{FSTAB_LINE}"
+
+
+def test_a_deeper_mount_point_has_its_own_units(make_node: MakeNode) -> None:
+    node = make_node(MOUNT_POINT="/mnt/shared-data")
+    assert node.step("mount.sh").returncode == 0
+    assert "systemctl start mnt-shared\\x2ddata.mount" in node.calls
+
+
+def test_the_lustre_client_on_ubuntu_is_the_one_of_the_running_kernel(make_node: MakeNode) -> None:
+    node = _bare(make_node(os_release=UBUNTU))
+    assert node.step("lustre.sh").returncode == 0
+    assert node.read("etc/apt/sources.list.d/fsxlustreclientrepo.list") == (
+        "deb [signed-by=/usr/share/keyrings/fsx-ubuntu-public-key.gpg] "
+        "https://fsx-lustre-client-repo.s3.amazonaws.com/ubuntu noble main\n"
+    )
+    assert (node.root / "usr/share/keyrings/fsx-ubuntu-public-key.gpg").is_file()
+    assert any(call.endswith("install -qy lustre-client-modules-6.8.0-1040-aws") for call in node.calls)
+
+
+def test_an_image_that_has_everything_installs_nothing(make_node: MakeNode) -> None:
+    node = make_node()
+    assert node.bootstrap().returncode == 0
+    assert not [call for call in node.calls if call.startswith(("dnf", "apt-get", "curl"))]
+
+
+@pytest.mark.parametrize("vendor", [AcceleratorVendor.NVIDIA, AcceleratorVendor.NEURON])
+def test_the_agent_is_started_with_this_cluster_s_configuration(
+    make_node: MakeNode, vendor: AcceleratorVendor
+) -> None:
+    node = make_node(vendor=vendor)
+    assert node.step("agent.sh").returncode == 0
+    path = node.home / "agent.json"
+    assert json.loads(path.read_text()) == agent_configuration(vendor, cluster="llama", node_group="workers")
+    assert f"amazon-cloudwatch-agent-ctl -a fetch-config -m ec2 -s -c file:{path}" in node.calls
+
+
+def test_the_agent_s_package_on_ubuntu_comes_from_the_node_s_own_region(make_node: MakeNode) -> None:
+    node = _bare(make_node(os_release=UBUNTU, REGION="eu-west-3"))
+    assert node.bootstrap().returncode == 0
+    address = (
+        "https://amazoncloudwatch-agent-eu-west-3.s3.eu-west-3.amazonaws.com/ubuntu/amd64/latest/"
+        "amazon-cloudwatch-agent.deb"
+    )
+    assert any(call.startswith("curl") and call.endswith(address) for call in node.calls)
+    assert not list((node.root / "var/lib/cdk-training-cluster").glob("*.deb"))
+
+
+def test_neuron_nodes_run_the_reader_as_a_service(make_node: MakeNode) -> None:
+    node = make_node(vendor=AcceleratorVendor.NEURON)
+    assert node.step("neuron.sh").returncode == 0
+    unit = node.read("etc/systemd/system/cdk-training-cluster-neuron.service")
+    scripts = "/opt/cdk-training-cluster/scripts"
+    assert (
+        "ExecStart=/bin/bash -c '/opt/aws/neuron/bin/neuron-monitor "
+        f"-c {scripts}/neuron-monitor.json | exec python3 -IS {scripts}/neuron_statsd.py "
+        f"8125 {NODE_METRICS.neuron_core_utilization} Cluster:llama,NodeGroup:workers'\n"
+    ) in unit
+    assert "Restart=always\n" in unit
+    assert "systemctl enable cdk-training-cluster-neuron.service" in node.calls
+
+
+def _counted(node: NodeSandbox) -> int:
+    return sum(call.startswith("aws cloudwatch put-metric-data") for call in node.calls)

@@ -1,0 +1,308 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cluster_power.decisions import Decision, Verdict, decide, new_memories
+from cluster_power.groups import Activity, Group
+from cluster_power.memory import Memory, State
+from cluster_power.orders import Order, OrderAction
+from cluster_power.settings import Settings
+
+NOW = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
+LONG_AGO = NOW - timedelta(hours=3)
+SETTINGS = Settings(cluster="base-pod", counts={"workers": 8}, launch_grace=timedelta(minutes=10))
+RUNNING = Memory(state=State.RUNNING, size=8, by="cluster_power", reason="first start", since=LONG_AGO)
+STOPPED = Memory(state=State.STOPPED, size=0, by="ana", reason="weekend", since=LONG_AGO)
+TICK = Order(action=OrderAction.TICK, node_groups=("workers",), by="", reason="")
+
+
+def group(**settings: Any) -> Group:
+    whole: dict[str, Any] = {
+        "name": "asg",
+        "node_group": "workers",
+        "desired": 8,
+        "minimum": 0,
+        "maximum": 8,
+        "in_service": 8,
+        "memory": RUNNING,
+    }
+    return Group(**(whole | settings))
+
+
+def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
+    [decision] = decide(groups, settings, NOW)
+    return decision
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "wanted", "missing", "reason"),
+    [
+        pytest.param(group(), Verdict.KEEP, 8, 0, "workers has all of its 8 nodes", id="complete"),
+        pytest.param(
+            group(desired=0, in_service=0, memory=replace(RUNNING, size=None)),
+            Verdict.SIZE,
+            8,
+            8,
+            "workers should have 8 nodes (running, by cluster_power: first start)",
+            id="ordered and not sized yet",
+        ),
+        pytest.param(
+            group(desired=4, in_service=4, memory=replace(RUNNING, size=4)),
+            Verdict.SIZE,
+            8,
+            4,
+            "workers should have 8 nodes, 4 before (running, by cluster_power: first start)",
+            id="count raised in the file",
+        ),
+        pytest.param(
+            group(desired=16, in_service=16, maximum=16, memory=replace(RUNNING, size=16)),
+            Verdict.SIZE,
+            8,
+            0,
+            "workers should have 8 nodes, 16 before (running, by cluster_power: first start)",
+            id="count lowered in the file",
+        ),
+        pytest.param(
+            group(desired=5, in_service=5),
+            Verdict.HELD,
+            8,
+            0,
+            "workers was given 8 nodes and somebody made it 5: left alone until a start or a stop is ordered "
+            "or "
+            "the file's count changes",
+            id="an operator lowered it",
+        ),
+        pytest.param(
+            group(desired=2, in_service=1, memory=STOPPED),
+            Verdict.HELD,
+            0,
+            1,
+            "workers was given 0 nodes and somebody made it 2: left alone until a start or a stop is ordered "
+            "or "
+            "the file's count changes",
+            id="an operator raised a stopped one",
+        ),
+        pytest.param(
+            group(desired=0, in_service=0, memory=STOPPED),
+            Verdict.KEEP,
+            0,
+            0,
+            "workers is stopped, by ana: weekend",
+            id="stopped",
+        ),
+        pytest.param(
+            group(desired=0, in_service=3, memory=STOPPED),
+            Verdict.KEEP,
+            0,
+            0,
+            "workers is stopped, by ana: weekend",
+            id="stopped and still terminating",
+        ),
+        pytest.param(
+            group(desired=4, in_service=4, maximum=4, memory=replace(RUNNING, size=4)),
+            Verdict.BLOCKED,
+            8,
+            4,
+            "workers should have 8 nodes and its group takes at most 4: a deploy is under way, or somebody "
+            "lowered "
+            "the maximum",
+            id="the deploy has not raised the maximum yet",
+        ),
+        pytest.param(
+            group(minimum=2, memory=replace(STOPPED, size=None)),
+            Verdict.BLOCKED,
+            0,
+            0,
+            "workers should have 0 nodes and somebody set its group's minimum to 2",
+            id="somebody raised the minimum",
+        ),
+        pytest.param(
+            group(deleting=True, desired=0), Verdict.DELETING, 8, 0, "workers is being deleted", id="deleting"
+        ),
+        pytest.param(
+            group(node_group="old", desired=3),
+            Verdict.UNCONFIGURED,
+            3,
+            0,
+            "old is not in the cluster's file: left alone",
+            id="removed from the file",
+        ),
+        pytest.param(
+            group(desired=5, in_service=5, memory=replace(RUNNING, unreadable="the tag x says 'y'")),
+            Verdict.UNCLEAR,
+            8,
+            0,
+            "workers: the tag x says 'y', which this function never writes: left alone until a start or a "
+            "stop is "
+            "ordered",
+            id="somebody wrote on the tags",
+        ),
+        pytest.param(
+            group(in_service=6, memory=replace(RUNNING, since=NOW - timedelta(minutes=9))),
+            Verdict.PENDING,
+            8,
+            2,
+            "workers: 6 of 8 nodes: the others are launching",
+            id="launching",
+        ),
+        pytest.param(
+            group(in_service=6, activities=None),
+            Verdict.UNSEEN,
+            8,
+            2,
+            "workers: 6 of 8 nodes: Auto Scaling could not be asked why",
+            id="activities unreadable",
+        ),
+    ],
+)
+def test_a_tick_decides(found: Group, verdict: Verdict, wanted: int, missing: int, reason: str) -> None:
+    decision = next(one for one in decide([found], SETTINGS, NOW) if one.group)
+
+    assert (decision.verdict, decision.wanted, decision.missing) == (verdict, wanted, missing)
+    assert decision.reason == reason
+
+
+def test_one_node_is_a_node_and_not_nodes() -> None:
+    settings = replace(SETTINGS, counts={"workers": 1})
+    memory = replace(RUNNING, size=1)
+
+    assert decide_one(group(desired=1, in_service=1, memory=memory), settings=settings).reason == (
+        "workers has all of its 1 node"
+    )
+
+
+def test_a_group_that_the_file_knows_and_nobody_made_is_missing_with_all_its_nodes() -> None:
+    decision = decide_one()
+
+    assert decision.verdict is Verdict.ABSENT
+    assert decision.missing == 8
+    assert decision.reason == ("workers is in the cluster's file and has no group: a deploy is under way, or failed")
+
+
+def test_an_absent_group_of_a_stopped_cluster_misses_nothing() -> None:
+    settings = replace(SETTINGS, counts={"workers": 8, "extra": 2})
+    decisions = decide([group(desired=0, in_service=0, memory=STOPPED)], settings, NOW)
+
+    assert [(one.node_group, one.verdict, one.missing) for one in decisions] == [
+        ("extra", Verdict.ABSENT, 0),
+        ("workers", Verdict.KEEP, 0),
+    ]
+
+
+def test_two_groups_of_one_name_are_not_both_started() -> None:
+    new = replace(RUNNING, size=None)
+    decisions = decide(
+        [group(name="a", desired=0, memory=new), group(name="b", desired=0, memory=new)], SETTINGS, NOW
+    )
+
+    assert {one.verdict for one in decisions} == {Verdict.BLOCKED}
+    assert decisions[0].reason == (
+        "two Auto Scaling groups are workers: neither is sized until a deploy has removed one"
+    )
+
+
+def test_two_groups_of_one_name_are_both_stopped() -> None:
+    stop = replace(STOPPED, size=None)
+    decisions = decide([group(name="a", memory=stop), group(name="b", memory=stop)], SETTINGS, NOW)
+
+    assert {one.verdict for one in decisions} == {Verdict.SIZE}
+
+
+def test_a_group_that_replaces_one_in_deletion_is_sized() -> None:
+    decisions = decide(
+        [group(name="a", deleting=True), group(name="b", desired=0, memory=replace(RUNNING, size=None))],
+        SETTINGS,
+        NOW,
+    )
+
+    assert [one.verdict for one in decisions] == [Verdict.DELETING, Verdict.SIZE]
+
+
+def test_a_node_that_is_replaced_is_pending_for_the_grace_and_no_problem() -> None:
+    terminated = Activity(launch=False, started=NOW - timedelta(minutes=3), failed=False, finished=True, message="")
+
+    assert decide_one(group(in_service=7, activities=(terminated,))).verdict is Verdict.PENDING
+
+
+def test_new_groups_are_adopted_as_running() -> None:
+    memories = new_memories([group(desired=0, memory=Memory())], SETTINGS, TICK, NOW)
+
+    assert memories == {
+        "asg": Memory(state=State.RUNNING, by="cluster_power", reason="first start after the deploy", since=NOW)
+    }
+
+
+def test_a_new_group_of_a_stopped_cluster_is_adopted_as_stopped() -> None:
+    settings = replace(SETTINGS, counts={"workers": 8, "extra": 2})
+    new = group(name="new", node_group="extra", desired=0, memory=Memory())
+
+    memories = new_memories([group(desired=0, memory=STOPPED), new], settings, TICK, NOW)
+
+    assert memories["new"].state is State.STOPPED
+    assert memories["new"].reason == "the cluster was stopped when this node group came"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        group(memory=Memory(), deleting=True),
+        group(memory=Memory(), node_group="old"),
+        group(memory=Memory(unreadable="the tag x says 'y'")),
+        group(),
+    ],
+    ids=["deleting", "unconfigured", "unclear", "known"],
+)
+def test_what_is_not_new_is_not_adopted(found: Group) -> None:
+    assert new_memories([found], SETTINGS, TICK, NOW) == {}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(group(), id="running"),
+        pytest.param(group(desired=3), id="held by an operator"),
+        pytest.param(group(memory=Memory()), id="never seen"),
+        pytest.param(group(memory=replace(STOPPED, unreadable="x")), id="unclear"),
+        pytest.param(group(desired=2, memory=STOPPED), id="stopped and raised by an operator"),
+        pytest.param(group(memory=replace(STOPPED, size=None)), id="a stop that was interrupted"),
+    ],
+)
+def test_a_stop_applies_whatever_there_is(found: Group) -> None:
+    order = Order(action=OrderAction.STOP, node_groups=("workers",), by="bo", reason="cost")
+
+    memory = new_memories([found], SETTINGS, order, NOW)["asg"]
+
+    assert (memory.state, memory.size, memory.by, memory.reason, memory.since, memory.unreadable) == (
+        State.STOPPED,
+        None,
+        "bo",
+        "cost",
+        NOW,
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "found"),
+    [
+        (OrderAction.STOP, group(desired=0, in_service=0, memory=STOPPED)),
+        (OrderAction.START, group()),
+        (OrderAction.STOP, group(deleting=True)),
+        (OrderAction.STATUS, group(memory=Memory())),
+    ],
+    ids=["stop of a stopped group", "start of a running group", "stop of a group in deletion", "status"],
+)
+def test_an_order_that_changes_nothing_remembers_nothing(action: OrderAction, found: Group) -> None:
+    order = Order(action=action, node_groups=("workers",), by="bo", reason="cost")
+
+    assert new_memories([found], SETTINGS, order, NOW) == {}
+
+
+def test_an_order_keeps_the_open_problem_in_mind() -> None:
+    order = Order(action=OrderAction.STOP, node_groups=("workers",), by="bo", reason="cost")
+
+    memory = new_memories([group(memory=replace(RUNNING, problem="quota"))], SETTINGS, order, NOW)["asg"]
+
+    assert memory.problem == "quota"

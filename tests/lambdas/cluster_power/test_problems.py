@@ -1,0 +1,199 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cluster_power.groups import Activity, Group
+from cluster_power.launch_failures import LAUNCH_FAILURES, ProblemKind, find_launch_failure
+from cluster_power.memory import Memory, State
+from cluster_power.problems import Outlook, find_problem
+
+NOW = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
+SIZED = NOW - timedelta(hours=1)
+GRACE = timedelta(minutes=10)
+
+# As Auto Scaling reports them: with EC2's code, or with its sentence only.
+MESSAGES = [
+    (
+        ProblemKind.NO_CAPACITY,
+        "Could not launch On-Demand Instances. InsufficientInstanceCapacity - We currently do not have "
+        "sufficient "
+        "p4de.24xlarge capacity in the Availability Zone you requested (us-east-1b).",
+    ),
+    (
+        ProblemKind.NO_CAPACITY,
+        "We currently do not have sufficient p5.48xlarge capacity in the Availability Zone you requested "
+        "(us-east-1b). Launching EC2 instance failed.",
+    ),
+    (ProblemKind.NO_CAPACITY, "There is no Spot capacity available that matches your request."),
+    (
+        ProblemKind.QUOTA,
+        "You have requested more vCPU capacity than your current vCPU limit of 0 allows for the instance "
+        "bucket "
+        "that the specified instance type belongs to. Launching EC2 instance failed.",
+    ),
+    (ProblemKind.QUOTA, "Could not launch On-Demand Instances. VcpuLimitExceeded - You have requested more."),
+    (ProblemKind.QUOTA, "Max spot instance count exceeded. Launching EC2 instance failed."),
+    (
+        ProblemKind.NOT_OFFERED,
+        "Your requested instance type (p5.48xlarge) is not supported in your requested Availability Zone "
+        "(us-east-1e). Launching EC2 instance failed.",
+    ),
+    (
+        ProblemKind.KEY,
+        "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: "
+        "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state",
+    ),
+    (ProblemKind.KEY, "Client.InternalError: Client error on launch"),
+    (
+        ProblemKind.DENIED,
+        "You are not authorized to perform this operation. User: arn:aws:sts::111122223333:assumed-role/"
+        "AWSServiceRoleForAutoScaling/AutoScaling. UnauthorizedOperation. Launching EC2 instance failed.",
+    ),
+    (
+        ProblemKind.TEMPLATE,
+        "Could not launch On-Demand Instances. InvalidFleetConfiguration - Your requested configuration is "
+        "not "
+        "valid.",
+    ),
+    (ProblemKind.TEMPLATE, "The image id '[ami-1]' does not exist. Launching EC2 instance failed."),
+    (
+        ProblemKind.TEMPLATE,
+        "AttachmentLimitExceeded - Interface count 33 exceeds the limit. Launching EC2 instance failed.",
+    ),
+    (ProblemKind.OTHER, "A thing that nobody has seen. Launching EC2 instance failed."),
+]
+
+
+def launch(message: str = "", *, minutes_ago: float = 5, status: str = "failed") -> Activity:
+    return Activity(
+        launch=True,
+        started=NOW - timedelta(minutes=minutes_ago),
+        failed=status == "failed",
+        finished=status != "under way",
+        message=message,
+    )
+
+
+def group(*activities: Activity, **settings: Any) -> Group:
+    memory = Memory(state=State.RUNNING, size=8, since=settings.pop("since", SIZED))
+    whole: dict[str, Any] = {
+        "name": "asg",
+        "node_group": "workers",
+        "desired": 8,
+        "minimum": 0,
+        "maximum": 8,
+        "in_service": 3,
+        "zones": ("us-east-1b",),
+        "instance_types": ("p4de.24xlarge",),
+        "memory": memory,
+        "activities": activities,
+    }
+    return Group(**(whole | settings))
+
+
+def outlook(found: Group, *, ours: bool = True) -> Outlook:
+    return find_problem(found, goal=found.desired, sized_by_us=ours, grace=GRACE, now=NOW).outlook
+
+
+def sentence(found: Group) -> str:
+    finding = find_problem(found, goal=found.desired, sized_by_us=True, grace=GRACE, now=NOW)
+    assert finding.problem is not None
+    return finding.problem.sentence
+
+
+@pytest.mark.parametrize(("kind", "message"), MESSAGES)
+def test_every_failure_has_its_own_words_and_keeps_those_of_aws(kind: ProblemKind, message: str) -> None:
+    finding = find_problem(group(launch(message)), goal=8, sized_by_us=True, grace=GRACE, now=NOW)
+
+    assert finding.problem is not None
+    assert finding.problem.kind is kind
+    assert finding.problem.sentence.startswith("workers: 3 of 8 nodes are running in us-east-1b: ")
+    assert finding.problem.sentence.endswith(f"AWS says: {message}")
+
+
+def test_each_rule_is_needed_by_a_message() -> None:
+    assert {find_launch_failure(message) for _, message in MESSAGES} == set(LAUNCH_FAILURES)
+
+
+def test_missing_capacity_in_plain_words() -> None:
+    assert sentence(group(launch(MESSAGES[1][1]))) == (
+        "workers: 3 of 8 nodes are running in us-east-1b: EC2 has no more p5.48xlarge there right now "
+        "(InsufficientInstanceCapacity). Auto Scaling goes on trying. Nodes that do run are billed while "
+        "they wait "
+        "for the others: if they are of no use alone, stop the group and start it later, or get the capacity "
+        "beforehand with a capacity reservation or in another Availability Zone. AWS says: We currently do "
+        "not have "
+        "sufficient p5.48xlarge capacity in the Availability Zone you requested (us-east-1b). Launching EC2 "
+        "instance failed."
+    )
+
+
+def test_a_disabled_key_in_plain_words() -> None:
+    words = sentence(group(launch(MESSAGES[7][1])))
+
+    assert "a volume's encryption key could not be used (Client.InvalidKMSKey.InvalidState). Let the" in words
+
+
+def test_a_message_without_a_type_names_the_type_of_the_nodes_that_run() -> None:
+    assert "no more p4de.24xlarge there" in sentence(group(launch("InsufficientInstanceCapacity")))
+
+
+def test_a_message_without_a_type_in_an_empty_group_names_none() -> None:
+    words = sentence(group(launch("InsufficientInstanceCapacity"), instance_types=(), in_service=0))
+
+    assert "workers: 0 of 8 nodes are running in us-east-1b: EC2 has no more nodes of its type there" in words
+
+
+def test_suspended_launching_is_a_problem_of_its_own() -> None:
+    assert sentence(group(launching_suspended="Suspended after 24 hours")) == (
+        "workers: 3 of 8 nodes are running in us-east-1b: launching is suspended on the Auto Scaling group "
+        "(Suspended "
+        "after 24 hours). Auto Scaling does so itself after a day of failed launches. When the cause is "
+        "gone, resume "
+        "the process Launch of asg."
+    )
+
+
+def test_nodes_that_take_too_long_without_an_error_are_a_problem() -> None:
+    assert sentence(group(launch(status="under way", minutes_ago=11))) == (
+        "workers: 3 of 8 nodes are running in us-east-1b: Auto Scaling reports no error, and the others have "
+        "not come "
+        "up in more than 10 minutes. Look at the activity history of the Auto Scaling group asg."
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        pytest.param(group(in_service=8), Outlook.COMPLETE, id="complete"),
+        pytest.param(group(in_service=9), Outlook.COMPLETE, id="one more while it terminates"),
+        pytest.param(group(activities=None), Outlook.UNSEEN, id="activities unreadable"),
+        pytest.param(group(since=NOW - GRACE), Outlook.PROBLEM, id="the grace is over"),
+        pytest.param(group(since=NOW - GRACE + timedelta(seconds=1)), Outlook.PENDING, id="within the grace"),
+        pytest.param(
+            group(launch("quota", minutes_ago=61), since=NOW - timedelta(minutes=1)),
+            Outlook.PENDING,
+            id="a failure before the size was set says nothing",
+        ),
+        pytest.param(group(launch("quota"), since=NOW - timedelta(minutes=6)), Outlook.PROBLEM, id="failed early"),
+        pytest.param(
+            group(launch(status="under way", minutes_ago=1), launch("quota")),
+            Outlook.PROBLEM,
+            id="a new attempt under way does not undo a failure",
+        ),
+        pytest.param(
+            group(launch(status="ok", minutes_ago=1), launch("quota")),
+            Outlook.PENDING,
+            id="a success after a failure does",
+        ),
+    ],
+)
+def test_the_outlook(found: Group, expected: Outlook) -> None:
+    assert outlook(found) is expected
+
+
+def test_a_group_that_somebody_else_sized_is_never_called_slow() -> None:
+    """Nobody knows since when it has that size."""
+    assert outlook(group(), ours=False) is Outlook.PENDING
+    assert outlook(group(launch("quota")), ours=False) is Outlook.PROBLEM

@@ -1,0 +1,354 @@
+"""The power function at work on a cluster in memory."""
+
+import pytest
+
+from cluster_common.errors import PartialFailureError
+from power_scene import Scene
+
+STATE = "cdk-training-cluster:power-state"
+SIZE = "cdk-training-cluster:power-size"
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_after_the_deploy_every_group_gets_the_count_of_the_file() -> None:
+    scene = Scene(counts={"eval": 2, "workers": 8})
+    for name in ("workers", "eval"):
+        scene.add(name)
+
+    scene.order()
+    summary = scene.minute()
+
+    assert {name: (one["desired"], one["in_service"], one["decision"]) for name, one in summary.items()} == {
+        "eval": (2, 2, "keep"),
+        "workers": (8, 8, "keep"),
+    }
+
+
+def test_groups_are_found_page_by_page() -> None:
+    names = [f"group-{number}" for number in range(5)]
+    scene = Scene(counts=dict.fromkeys(names, 1))
+    for name in names:
+        scene.add(name)
+
+    assert list(scene.order()) == names
+
+
+def test_the_first_tick_remembers_before_it_sizes_and_again_after(scene: Scene) -> None:
+    scene.add()
+
+    summary = scene.order()
+
+    assert scene.auto_scaling.writes == ["CreateOrUpdateTags", "SetDesiredCapacity", "CreateOrUpdateTags"]
+    assert scene.auto_scaling.groups["workers-asg"].tags == {
+        "cdk-training-cluster:cluster": "base-pod",
+        "cdk-training-cluster:node-group": "workers",
+        "cdk-training-cluster:power-state": "running",
+        "cdk-training-cluster:power-size": "8",
+        "cdk-training-cluster:power-by": "cluster_power",
+        "cdk-training-cluster:power-reason": "first start after the deploy",
+        "cdk-training-cluster:power-since": "2026-11-02T08:00:00Z",
+    }
+    assert summary["workers"] == {
+        "node_group": "workers",
+        "auto_scaling_group": "workers-asg",
+        "state": "running",
+        "by": "cluster_power",
+        "why": "first start after the deploy",
+        "since": "2026-11-02T08:00:00Z",
+        "wanted": 8,
+        "desired": 8,
+        "in_service": 0,
+        "missing": 8,
+        "decision": "size",
+        "reason": "workers should have 8 nodes (running, by cluster_power: first start after the deploy)",
+        "problem": None,
+    }
+
+
+def test_a_tick_on_a_cluster_that_is_as_it_should_be_only_reads(scene: Scene) -> None:
+    scene.add()
+    scene.minute(2)
+    scene.auto_scaling.calls.clear()
+
+    scene.minute()
+
+    assert [call.action for call in scene.auto_scaling.calls] == ["autoscaling:DescribeAutoScalingGroups"]
+
+
+def test_a_deploy_that_changes_the_count_changes_the_size_once_the_group_takes_it(scene: Scene) -> None:
+    group = scene.add(maximum=8)
+    scene.minute(2)
+
+    scene.counts["workers"] = 12
+    blocked = scene.minute()["workers"]
+    group.maximum = 12
+    scene.minute(2)
+
+    assert (blocked["decision"], blocked["desired"], blocked["missing"]) == ("blocked", 8, 4)
+    assert (group.desired, group.in_service) == (12, 12)
+
+
+def test_a_size_that_an_operator_sets_stays_until_the_count_changes(scene: Scene) -> None:
+    group = scene.add()
+    scene.minute(2)
+
+    group.desired = 5
+    held = scene.minute(3)["workers"]
+    assert (held["decision"], held["desired"], held["wanted"]) == ("held", 5, 8)
+
+    scene.counts["workers"] = 6
+    assert scene.minute()["workers"]["desired"] == 6
+
+
+def test_a_stop_is_remembered_first_then_carried_out(scene: Scene) -> None:
+    scene.add()
+    scene.minute(2)
+    scene.auto_scaling.calls.clear()
+
+    stopped = scene.order("stop", by="ana", reason="weekend")["workers"]
+
+    assert scene.auto_scaling.writes == ["CreateOrUpdateTags", "SetDesiredCapacity", "CreateOrUpdateTags"]
+    assert (stopped["state"], stopped["desired"], stopped["by"], stopped["why"]) == (
+        "stopped",
+        0,
+        "ana",
+        "weekend",
+    )
+
+
+def test_who_stopped_it_first_and_why_stays_when_somebody_stops_it_again(scene: Scene) -> None:
+    scene.add()
+    scene.order("stop", by="ana", reason="weekend")
+
+    again = scene.order("stop", by="bo", reason="no idea")["workers"]
+
+    assert (again["by"], again["why"], again["decision"]) == ("ana", "weekend", "keep")
+
+
+def test_an_order_for_one_group_leaves_the_others_alone() -> None:
+    scene = Scene(counts={"eval": 2, "workers": 8})
+    scene.add("eval")
+    scene.add("workers")
+    scene.minute(2)
+    scene.auto_scaling.groups["eval-asg"].desired = 1
+
+    summary = scene.order("stop", node_groups=["workers"])
+
+    assert list(summary) == ["workers"]
+    assert scene.auto_scaling.groups["eval-asg"].desired == 1
+
+
+def test_a_stopped_cluster_stays_stopped_through_a_deploy_that_adds_a_group(scene: Scene) -> None:
+    scene.add()
+    scene.minute(2)
+    scene.order("stop", by="ana", reason="weekend")
+
+    scene.counts = {"extra": 2, "workers": 4}
+    scene.add("extra")
+    summary = scene.minute(2)
+
+    assert {name: (one["state"], one["desired"]) for name, one in summary.items()} == {
+        "extra": ("stopped", 0),
+        "workers": ("stopped", 0),
+    }
+    assert summary["extra"]["reason"] == (
+        "extra is stopped, by cluster_power: the cluster was stopped when this node group came"
+    )
+
+
+def test_a_start_brings_a_stopped_cluster_back(scene: Scene) -> None:
+    scene.add()
+    scene.minute(2)
+    scene.order("stop")
+    scene.minute()
+
+    scene.order("start", by="bo", reason="monday")
+    back = scene.minute()["workers"]
+
+    assert (back["state"], back["in_service"], back["by"]) == ("running", 8, "bo")
+
+
+def test_a_start_that_does_not_fit_yet_is_carried_out_when_it_does(scene: Scene) -> None:
+    group = scene.add(maximum=4)
+
+    assert scene.order("start", by="bo")["workers"]["decision"] == "blocked"
+    group.maximum = 8
+
+    assert scene.minute()["workers"]["desired"] == 8
+
+
+def test_status_changes_nothing_and_says_what_a_tick_would_do(scene: Scene) -> None:
+    scene.add()
+
+    status = scene.order("status")["workers"]
+
+    assert scene.auto_scaling.writes == []
+    assert (status["decision"], status["state"], status["reason"]) == (
+        "size",
+        None,
+        "workers should have 8 nodes (not seen before)",
+    )
+
+
+def test_missing_capacity_is_told_once_when_it_begins_and_once_when_it_ends(scene: Scene) -> None:
+    group = scene.add(capacity=3)
+
+    scene.minute(6)
+    began = list(scene.sns.messages)
+    group.capacity = 8
+    scene.minute(3)
+
+    assert len(began) == 1
+    assert began[0]["Subject"] == "base-pod: nodes of workers are missing"
+    assert "3 of 8 nodes are running in us-east-1b: EC2 has no more p4de.24xlarge" in began[0]["Message"]
+    assert scene.subjects() == [
+        "base-pod: nodes of workers are missing",
+        "base-pod: no nodes of workers are missing any more",
+    ]
+    assert scene.sns.messages[1]["Message"] == (
+        "Cluster base-pod\n\nNo nodes are missing any more: workers has all of its 8 nodes."
+    )
+
+
+def test_a_problem_of_another_kind_is_told_too(scene: Scene) -> None:
+    group = scene.add(capacity=3)
+    scene.minute(2)
+
+    group.failure = "VcpuLimitExceeded - You have requested more vCPU capacity than your current vCPU limit."
+    scene.minute(2)
+
+    assert scene.subjects() == ["base-pod: nodes of workers are missing"] * 2
+    assert group.tags["cdk-training-cluster:power-problem"] == "quota"
+
+
+def test_stopping_a_group_that_lacks_nodes_ends_its_problem(scene: Scene) -> None:
+    scene.add(capacity=3)
+    scene.minute(2)
+
+    scene.order("stop", by="ana", reason="no capacity")
+    scene.minute(2)
+
+    assert scene.sns.messages[-1]["Message"].endswith("workers is stopped, by ana: no capacity.")
+
+
+def test_without_a_topic_a_problem_is_remembered_all_the_same(scene: Scene) -> None:
+    scene.topic = None
+    group = scene.add(capacity=3)
+
+    scene.minute(2)
+
+    assert scene.sns.calls == []
+    assert group.tags["cdk-training-cluster:power-problem"] == "no-capacity"
+
+
+def test_a_message_that_fails_is_sent_by_the_next_tick(scene: Scene) -> None:
+    scene.add(capacity=3)
+    scene.order()
+    scene.sns.fails = True
+    with pytest.raises(PartialFailureError, match="workers: could not report a problem's begin or end"):
+        scene.minute()
+
+    scene.sns.fails = False
+    scene.minute()
+
+    assert scene.subjects() == ["base-pod: nodes of workers are missing"]
+
+
+def test_unreadable_activities_are_no_verdict_and_fail_the_tick(scene: Scene) -> None:
+    group = scene.add(capacity=3)
+    scene.minute(2)
+    scene.auto_scaling.fail_next("DescribeScalingActivities", "AccessDenied", message="not you")
+
+    with pytest.raises(PartialFailureError) as caught:
+        scene.order()
+
+    assert str(caught.value) == (
+        "workers: could not read the scaling activities (AccessDenied: not you). Everything else was done."
+    )
+    assert group.tags["cdk-training-cluster:power-problem"] == "no-capacity"
+    assert len(scene.sns.messages) == 1
+
+
+def test_nothing_is_done_when_the_groups_cannot_be_read(scene: Scene) -> None:
+    scene.add()
+    scene.auto_scaling.fail_next("DescribeAutoScalingGroups", "Throttling")
+
+    with pytest.raises(Exception, match="Throttling"):
+        scene.order()
+
+    assert scene.auto_scaling.writes == []
+
+
+@pytest.mark.parametrize("operation", ["SetDesiredCapacity", "CreateOrUpdateTags"])
+@pytest.mark.parametrize("code", ["ResourceContention", "Throttling", "AccessDenied", "InternalFailure"])
+def test_what_fails_for_one_group_is_raised_after_the_others_and_made_good_later(operation: str, code: str) -> None:
+    scene = Scene(counts={"eval": 2, "workers": 8})
+    for name in ("eval", "workers"):
+        scene.add(name)
+    scene.auto_scaling.fail_next(operation, code, group="eval-asg")
+
+    with pytest.raises(PartialFailureError) as caught:
+        scene.order()
+
+    assert str(caught.value) == f"eval: could not bring it to 2 ({code}: no). Everything else was done."
+    assert scene.auto_scaling.groups["workers-asg"].desired == 8
+    assert {name: one["desired"] for name, one in scene.minute().items()} == {"eval": 2, "workers": 8}
+
+
+def test_a_busy_group_waits_for_the_next_tick_and_is_no_failure(scene: Scene) -> None:
+    scene.add()
+    scene.auto_scaling.fail_next("SetDesiredCapacity", "ScalingActivityInProgress")
+
+    busy = scene.order()["workers"]
+
+    assert (busy["decision"], busy["desired"]) == ("blocked", 0)
+    assert busy["reason"] == "workers is busy with another scaling activity: the next tick tries again"
+    assert scene.minute()["workers"]["desired"] == 8
+
+
+def test_a_group_that_vanishes_while_it_is_sized_is_absent_at_the_next_tick(scene: Scene) -> None:
+    scene.add()
+    scene.auto_scaling.fail_next("SetDesiredCapacity", "ValidationError", message="AutoScalingGroup name not found")
+    with pytest.raises(PartialFailureError, match="AutoScalingGroup name not found"):
+        scene.order()
+
+    scene.auto_scaling.groups.clear()
+
+    assert scene.minute()["workers"]["decision"] == "absent"
+
+
+def test_a_stop_that_comes_while_a_tick_looks_wins(scene: Scene) -> None:
+    """The tick looks again right before it acts; what changed meanwhile is left to the next one."""
+    group = scene.add()
+    scene.auto_scaling.before_next_read_by_name = lambda: scene.order("stop", by="ana", reason="weekend")
+
+    late = scene.order()["workers"]
+
+    assert late["reason"] == "workers changed while the tick looked: the next tick decides"
+    assert (group.desired, group.tags[STATE], group.tags[SIZE]) == (0, "stopped", "0")
+
+
+def test_a_group_of_another_cluster_is_never_seen(scene: Scene) -> None:
+    scene.add()
+    foreign = scene.auto_scaling.add("other", cluster="other-pod", node_group="workers")
+
+    scene.minute(3)
+    scene.order("stop")
+
+    assert foreign.tags.keys() == {"cdk-training-cluster:cluster", "cdk-training-cluster:node-group"}
+
+
+def test_a_tag_that_somebody_spoiled_stops_everything_but_an_order(scene: Scene) -> None:
+    group = scene.add()
+    scene.minute(2)
+    group.tags[STATE] = "stoped"
+
+    unclear = scene.minute(2)["workers"]
+    assert (unclear["decision"], unclear["desired"]) == ("unclear", 8)
+    assert unclear["reason"].startswith(f"workers: the tag {STATE} says 'stoped', which this function never")
+
+    assert scene.order("stop")["workers"]["desired"] == 0

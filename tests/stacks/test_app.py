@@ -1,0 +1,60 @@
+"""app.py, run as the CDK CLI runs it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_without_a_context_it_is_the_base_pod(tmp_path: Path) -> None:
+    result = synth(tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert stacks(tmp_path) == ["base-pod-cluster", "base-pod-foundation"]
+
+
+def test_a_relative_file_is_beside_the_app_wherever_it_runs(tmp_path: Path) -> None:
+    result = synth(tmp_path, "clusters/dev-box.yaml")
+    assert result.returncode == 0, result.stderr
+    assert stacks(tmp_path) == ["dev-box-cluster", "dev-box-foundation"]
+
+
+def test_a_wrong_file_is_sentences_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text("name: pod\navailability_zone: us-east-1b\nnode_group: []\n")
+    result = synth(tmp_path, str(file))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"error: {file}:3: node_group: unknown key; did you mean node_groups?\n"
+
+
+@pytest.mark.parametrize("named", ["clusters", "clusters/dev-bx.yaml"])
+def test_what_is_no_file_is_named_as_it_was_given(tmp_path: Path, named: str) -> None:
+    result = synth(tmp_path, named)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"error: {named}: ")
+    assert "clusters/dev-box.yaml" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def synth(directory: Path, cluster: str | None = None) -> subprocess.CompletedProcess[str]:
+    context = {} if cluster is None else {"cluster": cluster}
+    return subprocess.run(
+        [sys.executable, ROOT / "app.py"],
+        cwd=directory,
+        env={
+            **os.environ,
+            "CDK_OUTDIR": str(directory / "cdk.out"),
+            "CDK_CONTEXT_JSON": json.dumps(context),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def stacks(directory: Path) -> list[str]:
+    return sorted(path.name.split(".")[0] for path in (directory / "cdk.out").glob("*.template.json"))

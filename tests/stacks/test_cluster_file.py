@@ -1,0 +1,235 @@
+"""What a cluster file says, read back, and the schema that editors know it by."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from cdk_training_cluster.instance_types import AcceleratorKind, InstanceTypeInfo
+from cdk_training_cluster_stacks.cluster_file import (
+    ClusterFile,
+    InstanceTypeFacts,
+    json_schema,
+    read_cluster_file,
+    schema_text,
+)
+from cdk_training_cluster_stacks.problems import ClusterFileError
+
+CLUSTERS = Path(__file__).parents[2] / "clusters"
+EXAMPLES = sorted(CLUSTERS.glob("*.yaml"))
+
+SMALLEST = """\
+name: pod
+availability_zone: us-east-1b
+node_groups:
+  - name: workers
+    instance_types: [p5.48xlarge]
+    count: 8
+    image: latest
+"""
+
+EVERYTHING = """\
+name: llama-pod
+availability_zone: us-west-2-lax-1a
+account: "111122223333"
+network:
+  vpc_id: vpc-0a1b2c3d4e5f67890
+  subnet_id: subnet-0a1b2c3d
+  availability_zone: us-west-2-lax-1a
+file_system: {storage_capacity_gib: 4800, throughput_mbps_per_tib: 500, mount_point: /mnt/lustre}
+datasets:
+  - {file_system_path: /a, prefix: tokens/, bucket: my-bucket}
+  - {file_system_path: /b, prefix: tokens/}
+  - {file_system_path: /c/d, prefix: other}
+node_groups:
+  - &gpu
+    name: gpu
+    instance_types: [p5.48xlarge]
+    count: 8
+    image: ami-0a1b2c3d4e5f67890
+    capacity: on_demand
+    placement: cluster
+    efa: true
+    interface_layout: bandwidth_optimised
+    root_volume_gib: 500
+    root_device_name: /dev/sda1
+    environment: {NCCL_DEBUG: WARN, NCCL_ALGO: on}
+    scripts_before: [first.sh]
+    scripts_after: [last.sh]
+  - <<: *gpu
+    name: box
+    instance_types: [p9.48xlarge]
+    count: 1
+    placement: none
+    efa: false
+instance_type_facts:
+  - name: p9.48xlarge
+    vcpus: 192
+    memory_mib: 2097152
+    architectures: [x86_64]
+    network_cards:
+      - {index: 0, interface_types: [interface, efa-only], baseline_gbps: 100}
+      - {index: 1, maximum_interfaces: 2, interface_types: [efa-only], baseline_gbps: 400}
+    accelerators: [{kind: gpu, manufacturer: NVIDIA, name: X1, count: 8, memory_mib: 294912}]
+    usage_classes: [on-demand]
+    placement_strategies: [cluster]
+    maximum_efa_interfaces: 2
+alerts: {emails: [ml-platform@example.com]}
+tags: {team: ml, "cost:center": "42"}
+termination_protection: false
+"""
+
+
+def test_what_is_left_out_has_the_documented_default(tmp_path: Path) -> None:
+    cluster = read(tmp_path, SMALLEST)
+    group = cluster.node_groups[0]
+    assert cluster.termination_protection is True
+    assert cluster.network is None
+    assert cluster.file_system is None
+    assert cluster.datasets == ()
+    assert (group.capacity, group.placement, group.interface_layout) == (
+        "on_demand",
+        "cluster",
+        "ip_optimised",
+    )
+    assert (group.efa, group.root_volume_gib, group.environment) == (None, 200, {})
+
+
+def test_a_file_system_without_settings_has_the_smallest_size(tmp_path: Path) -> None:
+    files = read(tmp_path, f"{SMALLEST}file_system: {{}}\n").file_system
+    assert files is not None
+    assert (files.storage_capacity_gib, files.throughput_mbps_per_tib, files.mount_point) == (
+        1200,
+        250,
+        "/fsx",
+    )
+
+
+def test_every_setting_is_read(tmp_path: Path) -> None:
+    for script in ("first.sh", "last.sh"):
+        (tmp_path / script).write_text("true\n")
+    cluster = read(tmp_path, EVERYTHING)
+    gpu, box = cluster.node_groups
+    assert cluster.region == "us-west-2"
+    assert (cluster.foundation_stack_name, cluster.cluster_stack_name) == (
+        "llama-pod-foundation",
+        "llama-pod-cluster",
+    )
+    assert gpu.environment == {"NCCL_DEBUG": "WARN", "NCCL_ALGO": "on"}
+    assert gpu.scripts_before == (str(tmp_path / "first.sh"),)
+    assert (box.count, box.image, box.efa) == (1, "ami-0a1b2c3d4e5f67890", False)
+    assert cluster.instance_type_facts[0].to_info().efa_cards == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("zone", "region"),
+    [
+        ("us-east-1b", "us-east-1"),
+        ("ap-southeast-7a", "ap-southeast-7"),
+        ("us-gov-west-1a", "us-gov-west-1"),
+        ("eusc-de-east-1a", "eusc-de-east-1"),
+        ("us-east-1-bos-1a", "us-east-1"),
+    ],
+)
+def test_the_region_follows_from_the_zone(tmp_path: Path, zone: str, region: str) -> None:
+    assert read(tmp_path, SMALLEST.replace("us-east-1b", zone)).region == region
+
+
+def test_an_empty_prefix_and_bare_directories_are_fine(tmp_path: Path) -> None:
+    text = f"{SMALLEST}file_system: {{}}\ndatasets: [{{file_system_path: /, prefix: ''}}]\n"
+    assert read(tmp_path, text).datasets[0].prefix == ""
+
+
+def test_the_facts_of_a_type_are_those_that_the_constructs_take() -> None:
+    named = set(InstanceTypeFacts.model_fields)
+    assert named == {field for field in InstanceTypeInfo.__dataclass_fields__ if field != "source"}
+    kinds = json_schema()["$defs"]["AcceleratorFacts"]["properties"]["kind"]["enum"]
+    assert kinds == [kind.value for kind in AcceleratorKind]
+
+
+def test_nothing_changes_after_reading(tmp_path: Path) -> None:
+    cluster = read(tmp_path, SMALLEST)
+    with pytest.raises(ValidationError):
+        cluster.name = "other"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_the_examples_are_right(example: Path) -> None:
+    cluster = read_cluster_file(example)
+    assert cluster.name == example.stem
+    assert example.read_text().startswith("# yaml-language-server: $schema=cluster.schema.json\n")
+    jsonschema.validate(yaml.safe_load(example.read_text()), json_schema())
+
+
+def test_the_examples_are_what_they_are_called() -> None:
+    pod, box = (read_cluster_file(CLUSTERS / f"{name}.yaml") for name in ("base-pod", "dev-box"))
+    assert [(group.instance_types, group.count) for group in pod.node_groups] == [(("p4de.24xlarge",), 8)]
+    assert pod.file_system is not None
+    assert len(pod.datasets) == 1
+    assert [(group.instance_types, group.count) for group in box.node_groups] == [(("g5.xlarge",), 1)]
+    assert box.node_groups[0].placement == "none"
+
+
+def test_the_committed_schema_is_current() -> None:
+    assert (CLUSTERS / "cluster.schema.json").read_text() == schema_text(), "run: make schema"
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+
+
+def test_every_setting_is_described_where_editors_show_it() -> None:
+    schema = json_schema()
+    for definition in (schema, *schema["$defs"].values()):
+        for name, setting in definition["properties"].items():
+            assert setting["description"].endswith("."), name
+        assert definition["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        ("name", "Pod"),
+        ("availability_zone", "us-east-1"),
+        ("node_group", []),
+        ("node_groups", []),
+        ("node_groups.0.count", 0),
+        ("node_groups.0.count", "8"),
+        ("node_groups.0.image", "newest"),
+        ("node_groups.0.capacity", "spot"),
+        ("node_groups.0.environment", {"1X": "a"}),
+        ("node_groups.0.environment", {"X": 1}),
+        ("node_groups.0.efa", None),
+        ("file_system", None),
+        ("file_system.storage_capacity_gib", 1300),
+        ("datasets.0.file_system_path", "data"),
+        ("alerts.emails.0", "me"),
+        ("tags", {"aws:x": "a"}),
+    ],
+)
+def test_editors_mark_what_reading_refuses(tmp_path: Path, where: str, value: object) -> None:
+    document = yaml.safe_load(f"{SMALLEST}file_system: {{}}\ndatasets: [{{}}]\nalerts: {{emails: [x]}}\n")
+    document["datasets"][0]["file_system_path"] = "/data"
+    document["alerts"]["emails"][0] = "ml-platform@example.com"
+    jsonschema.validate(document, json_schema())
+    put(document, where, value)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, json_schema())
+    with pytest.raises(ClusterFileError):
+        read(tmp_path, json.dumps(document))  # JSON is YAML
+
+
+def put(document: Any, where: str, value: object) -> None:
+    *parents, last = (int(part) if part.isdigit() else part for part in where.split("."))
+    for part in parents:
+        document = document[part]
+    document[last] = value
+
+
+def read(directory: Path, text: str) -> ClusterFile:
+    (directory / "cluster.yaml").write_text(text)
+    return read_cluster_file("cluster.yaml", relative_to=directory)
