@@ -53,5 +53,8 @@ catalog: setup ## Regenerate the instance-type catalog from moto's copy of Descr
 schema: setup ## Regenerate the JSON Schema of a cluster file
 	@training-cluster schema > clusters/cluster.schema.json
 
+bench: setup ## Measure what the library costs beside CDK alone
+	@python benchmarks/bench.py
+
 clean: ## Remove what the other targets made
 	@rm -rf $(VENV) node_modules build dist cdk.out .mypy_cache .pytest_cache .ruff_cache

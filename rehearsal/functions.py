@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 import sysconfig
-import urllib.request
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,23 +39,24 @@ class FunctionFailedError(Exception):
 class DeployedFunction:
     """A function that CloudFormation made, ready to be called."""
 
-    def __init__(self, client: Any, name: str, workspace: Path, environment: Mapping[str, str]) -> None:
-        """Fetch the code that the CLI uploaded.
+    def __init__(
+        self, configuration: Mapping[str, Any], code: bytes, workspace: Path, environment: Mapping[str, str]
+    ) -> None:
+        """Unpack the code.
 
         Args:
-            client: A Lambda client of the local AWS.
-            name: The function's name.
+            configuration: What GetFunctionConfiguration says of it.
+            code: The zip that was uploaded for it.
             workspace: A directory for the code and the log.
             environment: The variables that point clients at the local AWS; nothing else is inherited.
         """
-        found = client.get_function(FunctionName=name)
-        self.name = name
-        self._configuration = found["Configuration"]
+        self.name = str(configuration["FunctionName"])
+        self._configuration = configuration
         self._environment = environment
-        self._directory = workspace / name
+        self._directory = workspace / self.name
         self._code = self._directory / "code"
-        with urllib.request.urlopen(found["Code"]["Location"], timeout=_SECONDS) as response:  # noqa: S310  # localhost
-            zipfile.ZipFile(io.BytesIO(response.read())).extractall(self._code)
+        with zipfile.ZipFile(io.BytesIO(code)) as archive:
+            archive.extractall(self._code)
 
     def __call__(self, event: Mapping[str, Any]) -> Any:
         """Call the handler once and return what it returned.

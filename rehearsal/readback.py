@@ -48,6 +48,26 @@ def stack_resources(client: Client, stack: str) -> list[dict[str, Any]]:
     return list(paginator.paginate(StackName=stack).search("StackResourceSummaries[]"))
 
 
+def functions(client: Client, stack: str, account: str, region: str) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Yield the configuration of each Lambda function of a stack, with the zip that was uploaded for it.
+
+    Args:
+        client: Makes clients of the local AWS.
+        stack: The stack's name.
+        account: The account, for the name of the bucket.
+        region: The region, likewise.
+    """
+    template = client("cloudformation").get_template(StackName=stack)["TemplateBody"]
+    for resource in stack_resources(client, stack):
+        if resource["ResourceType"] == "AWS::Lambda::Function":
+            code = template["Resources"][resource["LogicalResourceId"]]["Properties"]["Code"]
+            bucket = code["S3Bucket"]
+            if isinstance(bucket, dict):
+                bucket = bucket["Fn::Sub"].replace("${AWS::AccountId}", account).replace("${AWS::Region}", region)
+            body = client("s3").get_object(Bucket=bucket, Key=code["S3Key"])["Body"].read()
+            yield client("lambda").get_function_configuration(FunctionName=resource["PhysicalResourceId"]), body
+
+
 def node_groups(client: Client, cluster: str) -> list[dict[str, Any]]:
     """Describe a cluster's node groups from their Auto Scaling groups and the instances that run.
 
@@ -134,12 +154,10 @@ def datasets(client: Client, file_system_id: str) -> list[dict[str, Any]]:
         client: Makes clients of the local AWS.
         file_system_id: The file system.
     """
-    found = (
-        client("fsx")
-        .get_paginator("describe_data_repository_associations")
-        .paginate(Filters=[{"Name": "file-system-id", "Values": [file_system_id]}])
-        .search("Associations[]")
-    )
+    # A file system has eight links at the most: one page holds them.
+    found = client("fsx").describe_data_repository_associations(
+        Filters=[{"Name": "file-system-id", "Values": [file_system_id]}]
+    )["Associations"]
     return sorted(
         (
             {

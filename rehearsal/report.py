@@ -6,6 +6,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+_LONGEST = 24
+_NUMBERS = ("nodes", "NICs", "EFA")
+
 
 def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
     """Show what came up: node groups, file system with data sets, and the stacks.
@@ -15,8 +18,10 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
         found: What was read back.
     """
     nodes = Table(title="Node groups", title_justify="left")
-    for heading in ("name", "type", "nodes", "interfaces", "EFA", "placement group", "market", "zone"):
-        nodes.add_column(heading, justify="right" if heading in ("nodes", "interfaces", "EFA") else "left")
+    for heading in ("name", "type", "nodes", "NICs", "EFA", "market", "placement group"):
+        nodes.add_column(
+            heading, justify="right" if heading in _NUMBERS else "left", no_wrap=heading != "placement group"
+        )
     for group in found["node_groups"]:
         keys = (
             "name",
@@ -24,11 +29,10 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
             "count_running",
             "network_interfaces",
             "efa_interfaces",
-            "placement_group",
             "market",
-            "availability_zone",
+            "placement_group",
         )
-        nodes.add_row(*("-" if group[key] is None else str(group[key]) for key in keys))
+        nodes.add_row(*("-" if group[key] is None else _short(str(group[key])) for key in keys))
     console.print(nodes)
     system = found["file_system"]
     if system is not None:
@@ -46,7 +50,7 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
     if found["datasets"]:
         links = Table(title="Datasets", title_justify="left")
         for heading in ("directory", "shows", "objects", "state"):
-            links.add_column(heading)
+            links.add_column(heading, overflow="fold")
         for link in found["datasets"]:
             links.add_row(
                 link["file_system_path"],
@@ -56,6 +60,11 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
             )
         console.print(links)
     show_stacks(console, found["stacks"])
+
+
+def _short(name: str) -> str:
+    """Return the end of a generated name: what tells it from others. The JSON file has all of it."""
+    return name if len(name) <= _LONGEST else f"…{name[-_LONGEST + 1 :]}"
 
 
 def show_stacks(console: Console, stacks: Mapping[str, Mapping[str, Any]]) -> None:
@@ -85,9 +94,9 @@ def show_kept(console: Console, kept: Mapping[str, Sequence[str]]) -> None:
         console: Where to show it.
         kept: Ids, by what they are.
     """
-    table = Table(title="Kept after both stacks are gone", title_justify="left")
+    table = Table(title="Left when both stacks are gone", title_justify="left")
     table.add_column("what")
-    table.add_column("ids")
+    table.add_column("ids", overflow="fold")
     for what, ids in kept.items():
         table.add_row(what, ", ".join(ids) or "none")
     console.print(table)

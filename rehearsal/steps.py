@@ -18,7 +18,7 @@ from rehearsal.functions import DeployedFunction
 from rehearsal.local_aws import LocalAws
 from rehearsal.templates import resource_types
 
-# A first tick starts the groups and a second one finds them running; more would be a fault.
+# A first tick starts the groups and a second one finds them running; so many more would be a fault.
 _MOST_TICKS = 6
 _SAMPLE_OBJECTS = ("shard-00000.bin", "shard-00001.bin", "shard-00002.bin")
 
@@ -68,7 +68,7 @@ class Rehearsal:
         with self._step("Deploy the cluster: cdk deploy --all"):
             self._cdk.deploy(assembly=True)
         self._check_nothing_skipped()
-        ticks = self._power()
+        ticks = self._power(at_least=2)
         found = self._read()
         self.results.update(found, ticks=ticks)
         self.differences += deployed_differences(self._cluster, found)
@@ -129,13 +129,13 @@ class Rehearsal:
                 if found[kind] != count
             ]
 
-    def _power(self) -> list[Any]:
-        """Run the deployed power function's own code until every group has its size."""
-        resources = readback.stack_resources(self._aws.client, self._cluster.cluster_stack_name)
-        names = [r["PhysicalResourceId"] for r in resources if r["ResourceType"] == "AWS::Lambda::Function"]
+    def _power(self, at_least: int) -> list[Any]:
+        """Run the deployed functions' own code until every group has its size."""
         functions = [
-            DeployedFunction(self._aws.client("lambda"), name, self._workspace, self._aws.environment())
-            for name in names
+            DeployedFunction(configuration, code, self._workspace, self._aws.environment())
+            for configuration, code in readback.functions(
+                self._aws.client, self._cluster.cluster_stack_name, self._aws.account, self._aws.region
+            )
         ]
         ticks: list[Any] = []
         while len(ticks) < _MOST_TICKS:
@@ -143,14 +143,16 @@ class Rehearsal:
                 ticks.append({function.name: function({"action": "tick"}) for function in functions})
             groups = readback.node_groups(self._aws.client, self._cluster.name)
             wanted = {settings.name: settings.count for settings in self._cluster.node_groups}
-            if len(ticks) > 1 and all(group["count_running"] == wanted.get(group["name"]) for group in groups):
+            if len(ticks) >= at_least and all(
+                group["count_running"] == wanted.get(group["name"]) for group in groups
+            ):
                 break
         return ticks
 
     def _deploy_again(self, before: dict[str, Any]) -> None:
         with self._step("Deploy again: cdk deploy --all"):
             said = self._cdk.deploy()
-        ticks = self._power()
+        ticks = self._power(at_least=1)
         after = self._read()
         changed = [key for key in before if before[key] != after[key]]
         self.differences += [f"a second deployment changed {key}" for key in changed]
@@ -190,13 +192,14 @@ class Rehearsal:
         self.differences += self._not_kept(kept)
 
     def _refuse_then_allow(self, foundation: str) -> None:
-        try:
-            with self._step(f"Try to destroy {foundation}: its termination protection refuses"):
+        with self._step(f"Try to destroy {foundation}: its termination protection has to refuse"):
+            try:
                 self._cdk.destroy(foundation)
-            self.differences.append(f"{foundation} could be destroyed in spite of its termination protection")
-        except CdkFailedError as error:
-            if "TerminationProtection" not in str(error):
-                raise
+            except CdkFailedError as error:
+                if "TerminationProtection" not in str(error):
+                    raise
+            else:
+                self.differences.append(f"{foundation} could be destroyed in spite of its termination protection")
         self._aws.client("cloudformation").update_termination_protection(
             StackName=foundation, EnableTerminationProtection=False
         )

@@ -87,9 +87,7 @@ def wanted_size(state: State | None, count: int) -> int:
     return 0 if state is State.STOPPED else count
 
 
-def new_memories(
-    groups: Sequence[Group], settings: Settings, order: Order, now: datetime
-) -> dict[str, Memory]:
+def new_memories(groups: Sequence[Group], settings: Settings, order: Order, now: datetime) -> dict[str, Memory]:
     """Return what is to be remembered before any size is set, by Auto Scaling group.
 
     An order is remembered first, so that a tick finishes what a crash interrupts. A tick remembers only
@@ -121,9 +119,7 @@ def decide(groups: Sequence[Group], settings: Settings, now: datetime) -> list[D
     present = {group.node_group for group in groups}
     stopped = _is_stopped(groups)
     decisions += [
-        _absent(name, 0 if stopped else count)
-        for name, count in settings.counts.items()
-        if name not in present
+        _absent(name, 0 if stopped else count) for name, count in settings.counts.items() if name not in present
     ]
     return sorted(decisions, key=lambda decision: decision.node_group)
 
@@ -204,17 +200,13 @@ def _decide_unsized(group: Group, wanted: int, twins: Collection[str]) -> Decisi
         )
     elif wanted < group.minimum:
         verdict = Verdict.BLOCKED
-        reason = (
-            f"{name} should have {_nodes(wanted)} and somebody set its group's minimum to {group.minimum}"
-        )
+        reason = f"{name} should have {_nodes(wanted)} and somebody set its group's minimum to {group.minimum}"
     else:
         verdict = Verdict.SIZE
         before = "" if memory.size is None else f", {memory.size} before"
         why = f"{memory.state}, by {memory.by}: {memory.reason}" if memory.state else "not seen before"
         reason = f"{name} should have {_nodes(wanted)}{before} ({why})"
-    return replace(
-        _decision(group, verdict, reason, wanted=wanted), missing=max(0, wanted - group.in_service)
-    )
+    return replace(_decision(group, verdict, reason, wanted=wanted), missing=max(0, wanted - group.in_service))
 
 
 def _explain(decision: Decision, settings: Settings, now: datetime) -> Decision:

@@ -114,8 +114,7 @@ def _group(raw: "AutoScalingGroupTypeDef") -> Group:
     tags = {tag["Key"]: tag.get("Value", "") for tag in raw.get("Tags", [])}
     instances = raw.get("Instances", [])
     suspended = {
-        process["ProcessName"]: process.get("SuspensionReason", "")
-        for process in raw.get("SuspendedProcesses", [])
+        process["ProcessName"]: process.get("SuspensionReason", "") for process in raw.get("SuspendedProcesses", [])
     }
     return Group(
         name=raw["AutoScalingGroupName"],

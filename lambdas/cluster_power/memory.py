@@ -55,7 +55,7 @@ class Memory:
         unreadable: list[str] = []
         state = _read(tags, STATE_TAG, State, unreadable)
         size = _read(tags, SIZE_TAG, _size, unreadable)
-        if state is None and size is not None:
+        if state is None and size is not None and not unreadable:
             unreadable.append(f"the tag {SIZE_TAG} is there and {STATE_TAG} is not")
         return cls(
             state=state,

@@ -60,9 +60,7 @@ def parse_order(event: object, settings: Settings) -> Order:
     try:
         action = OrderAction(event.get("action", OrderAction.TICK))
     except ValueError:
-        raise InvalidEventError(
-            f"action must be one of {', '.join(OrderAction)}, got {event['action']!r}"
-        ) from None
+        raise InvalidEventError(f"action must be one of {', '.join(OrderAction)}, got {event['action']!r}") from None
     return Order(
         action=action,
         node_groups=_node_groups(event.get("node_groups"), settings),
@@ -77,9 +75,7 @@ def _node_groups(names: object, settings: Settings) -> tuple[str, ...]:
         return tuple(settings.counts)
     if not isinstance(names, list) or not names:
         raise InvalidEventError(f"node_groups must be a list of names from {known}, got {names!r}")
-    unknown = sorted(
-        {str(name) for name in names if not isinstance(name, str) or name not in settings.counts}
-    )
+    unknown = sorted({str(name) for name in names if not isinstance(name, str) or name not in settings.counts})
     if unknown:
         raise InvalidEventError(
             f"{settings.cluster} has no node group {', '.join(unknown)}; its node groups are {known}"

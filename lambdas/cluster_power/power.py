@@ -127,9 +127,7 @@ class Power:
             except AWS_ERRORS as error:
                 if error_code(error) != "ScalingActivityInProgress":
                     raise
-                reason = (
-                    f"{decision.node_group} is busy with another scaling activity: the next tick tries again"
-                )
+                reason = f"{decision.node_group} is busy with another scaling activity: the next tick tries again"
                 return replace(decision, verdict=Verdict.BLOCKED, reason=reason)
         memory = replace(group.memory, size=decision.wanted, since=self._now)
         write_tags(
@@ -154,9 +152,7 @@ class Power:
         )
         try:
             if self._settings.topic_arn:
-                self._clients.sns().publish(
-                    TopicArn=self._settings.topic_arn, Subject=subject, Message=message
-                )
+                self._clients.sns().publish(TopicArn=self._settings.topic_arn, Subject=subject, Message=message)
             # After the message: better to say it twice than never.
             write_tags(self._clients.auto_scaling, group, {PROBLEM_TAG: kind or NONE})
         except AWS_ERRORS as error:

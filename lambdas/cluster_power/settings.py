@@ -44,9 +44,7 @@ class Settings:
                 f"{SETTINGS_VARIABLE}: groups must give each node group's count, got {counts!r}"
             )
         if not _is_count(grace):
-            raise InvalidSettingsError(
-                f"{SETTINGS_VARIABLE}: launch_grace_seconds must be 0 or more, got {grace!r}"
-            )
+            raise InvalidSettingsError(f"{SETTINGS_VARIABLE}: launch_grace_seconds must be 0 or more, got {grace!r}")
         return cls(
             cluster=cluster,
             counts=dict(sorted(counts.items())),

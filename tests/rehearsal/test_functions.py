@@ -3,7 +3,6 @@
 import os
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,20 +31,13 @@ def handler(event, context):
 """
 
 
-class _Lambda:
-    def __init__(self, archive: Path) -> None:
-        self._archive = archive
-
-    def get_function(self, **arguments: str) -> dict[str, Any]:
-        return {
-            "Code": {"Location": self._archive.as_uri()},
-            "Configuration": {
-                "Handler": "pack.handler.handler",
-                "MemorySize": 256,
-                "FunctionArn": f"arn:aws:lambda:us-east-1:123456789012:function:{arguments['FunctionName']}",
-                "Environment": {"Variables": {"SETTINGS": "{}"}},
-            },
-        }
+_CONFIGURATION = {
+    "FunctionName": "ticker",
+    "Handler": "pack.handler.handler",
+    "MemorySize": 256,
+    "FunctionArn": "arn:aws:lambda:us-east-1:123456789012:function:ticker",
+    "Environment": {"Variables": {"SETTINGS": "{}"}},
+}
 
 
 @pytest.fixture
@@ -60,7 +52,7 @@ def function(tmp_path: Path) -> DeployedFunction:
         "PATH": os.environ["PATH"],
         "HOME": "/somewhere",
     }
-    return DeployedFunction(_Lambda(archive), "ticker", tmp_path, environment)
+    return DeployedFunction(_CONFIGURATION, archive.read_bytes(), tmp_path, environment)
 
 
 def test_the_zip_s_own_code_answers_the_event(function: DeployedFunction, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A cluster in memory that the power function works on: groups, a clock, and what people were told."""
 
 import json
+import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +18,9 @@ from policy_evaluator import Call
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
     from mypy_boto3_sns.client import SNSClient
+
+# The construct sets it; the function's metrics are nowhere without it.
+os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster")
 
 CLUSTER = "base-pod"
 TOPIC = "arn:aws:sns:us-east-1:111122223333:alerts"

@@ -79,9 +79,7 @@ def function_source(package: str) -> FunctionSource:
     """
     library = Path(__file__).resolve().parent.parent
     in_wheel = library / "_lambdas"
-    return FunctionSource(
-        root=in_wheel if in_wheel.is_dir() else library.parent.parent / "lambdas", package=package
-    )
+    return FunctionSource(root=in_wheel if in_wheel.is_dir() else library.parent.parent / "lambdas", package=package)
 
 
 def _allow_only(files: tuple[str, ...]) -> list[str]:

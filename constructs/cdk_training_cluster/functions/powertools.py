@@ -12,7 +12,7 @@ POWERTOOLS_VERSION = "3.23.0"
 """The version of aws-lambda-powertools in the layer, which the tests run with too."""
 
 _LAYER_VERSION = 27
-_LAYER_NAME = "AWSLambdaPowertoolsPythonV3-python313-arm64"
+_LAYER_NAME = "AWSLambdaPowertoolsPythonV3-python314-arm64"
 _MAPPING_ID = "PowertoolsLayerAccounts"
 
 
@@ -24,7 +24,7 @@ class _Publisher:
 
 
 # https://docs.aws.amazon.com/powertools/python/3.24.0/getting-started/install/#lambda-layer
-# AWS China has no layer of this version that is documented.
+# China (Ningxia), cn-northwest-1, has no layer.
 _PUBLISHERS = (
     _Publisher(
         partition="aws",
@@ -38,13 +38,14 @@ _PUBLISHERS = (
             *("mx-central-1", "sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2"),
         ),
     ),
+    _Publisher(partition="aws-cn", account="498634801083", regions=("cn-north-1",)),
     _Publisher(partition="aws-us-gov", account="165087284144", regions=("us-gov-east-1",)),
     _Publisher(partition="aws-us-gov", account="165093116878", regions=("us-gov-west-1",)),
 )
 
 
 def powertools_layer(scope: Construct, id: str) -> lambda_.ILayerVersion:
-    """Return AWS's public layer of Powertools for AWS Lambda (Python 3.13, arm64).
+    """Return AWS's public layer of Powertools for AWS Lambda (Python 3.14, arm64).
 
     In a stack that names its region the ARN is literal. In one that does not, the publisher's account is
     looked up in a mapping at deployment; CloudFormation then refuses a region that is not in it.
@@ -67,7 +68,7 @@ def _literal_arn(region: str) -> str:
             return _arn(publisher.partition, region, publisher.account)
     raise ValueError(
         f"powertools_layer is required in the region {region}: AWS is not known to publish Powertools "
-        f"{POWERTOOLS_VERSION} there; give a layer of your own that holds it, for Python 3.13 on arm64"
+        f"{POWERTOOLS_VERSION} there; give a layer of your own that holds it, for Python 3.14 on arm64"
     )
 
 
@@ -81,9 +82,7 @@ def _mapped_arn(scope: Construct) -> str:
             stack,
             _MAPPING_ID,
             mapping={
-                region: {"Account": publisher.account}
-                for publisher in _PUBLISHERS
-                for region in publisher.regions
+                region: {"Account": publisher.account} for publisher in _PUBLISHERS for region in publisher.regions
             },
         )
     )

@@ -59,7 +59,7 @@ class ClusterPower(Construct):
                 encrypted, so must its key.
             launch_grace: How long nodes may take to launch before their absence is a problem.
                 Default: - 10 minutes.
-            powertools_layer: A layer with Powertools for Python 3.13 on arm64. Default: - AWS's public one.
+            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
 
         Raises:
             ValueError: A count is not 1 or more, or `ClusterFunction` refuses its settings.
@@ -125,9 +125,7 @@ class ClusterPower(Construct):
         """
         return self._metric(POWER_METRICS.running_nodes, statistic, period, node_group)
 
-    def metric_held_groups(
-        self, *, statistic: str = "Maximum", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    def metric_held_groups(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
         """Return how many node groups have a size that somebody else gave them.
 
         Args:
@@ -156,8 +154,7 @@ class ClusterPower(Construct):
         https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2autoscaling.html
         """
         groups = (
-            f"arn:{Aws.PARTITION}:autoscaling:{Aws.REGION}:{Aws.ACCOUNT_ID}:"
-            "autoScalingGroup:*:autoScalingGroupName/*"
+            f"arn:{Aws.PARTITION}:autoscaling:{Aws.REGION}:{Aws.ACCOUNT_ID}:autoScalingGroup:*:autoScalingGroupName/*"
         )
         of_this_cluster = {f"aws:ResourceTag/{CLUSTER_TAG}": self._cluster_name}
         role = self._cluster_function.role

@@ -12,7 +12,7 @@ from power_scene import Scene
 
 GROUPS = ("eval", "workers")
 OPERATIONS = ("DescribeScalingActivities", "SetDesiredCapacity", "CreateOrUpdateTags")
-Event = Callable[[Scene], None]
+Event = Callable[[Scene], object]
 
 names = st.sampled_from(GROUPS)
 sizes = st.integers(min_value=0, max_value=8)

@@ -1,0 +1,175 @@
+"""The local AWS as its users see it: a context manager around one server process."""
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from rehearsal.local_aws import sessions, settings
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 10.0
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+class LocalAwsError(RuntimeError):
+    """The local AWS did not start, or answered a control request with an error."""
+
+
+class LocalAws:
+    """Start the local AWS on a free port of localhost and stop it, by its process, at the end.
+
+    The server process inherits none of the user's AWS settings; `environment()` is what a child process
+    that shall use it needs, and `client()` is the same for this process. Nothing of it survives the
+    context but the log.
+
+    Args:
+        log: The file that the server's log is written to.
+        region: The region that clients and the CDK CLI use. Default: us-east-1.
+    """
+
+    def __init__(self, log: Path, *, region: str = settings.REGION) -> None:
+        self.log = log
+        self.region = region
+        self.account = settings.ACCOUNT
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port: int | None = None
+        self._clients: dict[tuple[str, str], Any] = {}
+        self._resources = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        self._home = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="local-aws-"))
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        log = self._resources.enter_context(self.log.open("wb"))
+        environment = settings.without_aws_settings(os.environ)
+        environment["PYTHONPATH"] = str(_ROOT)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "rehearsal.local_aws", "--region", self.region],
+            stdin=subprocess.PIPE,  # the server ends when this closes, so that it never outlives us
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment,
+        )
+        self._resources.callback(self._stop)
+        try:
+            self._port = self._announced_port(self._process)
+        except BaseException:
+            self._resources.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    @property
+    def endpoint_url(self) -> str:
+        """The address of every service: by the name localhost, since template addresses are told by it."""
+        if self._port is None:
+            raise LocalAwsError("the local AWS is not running: use it as a context manager")
+        return f"http://{settings.HOST}:{self._port}"
+
+    @property
+    def process_id(self) -> int:
+        """The server's process id."""
+        if self._process is None:
+            raise LocalAwsError("the local AWS is not running: use it as a context manager")
+        return self._process.pid
+
+    def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the environment of a child process (the CDK CLI, a function) that uses this AWS only.
+
+        Args:
+            base: What to start from. Default: - this process's environment. Its AWS and CDK settings and
+                proxies are left out either way.
+        """
+        environment = settings.without_aws_settings(os.environ if base is None else base)
+        return environment | {
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_ACCESS_KEY_ID": settings.ACCESS_KEY_ID,
+            "AWS_SECRET_ACCESS_KEY": settings.SECRET_ACCESS_KEY,
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "NO_PROXY": "localhost,127.0.0.1",
+            "no_proxy": "localhost,127.0.0.1",
+            # The CDK CLI remembers which account a key belongs to: not beside the user's own.
+            "CDK_HOME": self._home,
+            "CDK_DISABLE_CLI_TELEMETRY": "true",
+            "CDK_DISABLE_VERSION_CHECK": "true",
+            "CDK_NOTICES": "false",
+            "CDK_VERSION_REPORTING": "false",
+        }
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        """Return a boto3 client of `service`, such as "ec2", that uses this AWS only."""
+        key = (service, region or self.region)
+        if key not in self._clients:
+            self._clients[key] = sessions.client(service, self.endpoint_url, key[1])
+        return self._clients[key]
+
+    def set_capacity(self, instance_type: str, availability_zone: str, *, available: int | None = 0) -> None:
+        """Say how many more instances of a type EC2 has in a zone; groups that are short try again at once.
+
+        Args:
+            instance_type: The type, such as "p4de.24xlarge".
+            availability_zone: The zone, such as "us-east-1b".
+            available: How many more can be launched; None lifts the limit. Default: 0: none.
+        """
+        self._control(
+            "capacity",
+            {"instance_type": instance_type, "availability_zone": availability_zone, "available": available},
+        )
+
+    def _control(self, name: str, body: Mapping[str, Any]) -> None:
+        request = urllib.request.Request(  # noqa: S310 - always http to localhost
+            f"{self.endpoint_url}/rehearsal/{name}",
+            data=json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+            method="PUT",
+        )
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(request, timeout=_START_SECONDS):
+                pass
+        except urllib.error.HTTPError as error:
+            raise LocalAwsError(error.read().decode()) from error
+
+    def _announced_port(self, process: subprocess.Popen[bytes]) -> int:
+        stdout: IO[bytes] | None = process.stdout
+        assert stdout is not None  # noqa: S101 - a pipe was asked for
+        ready, _, _ = select.select([stdout], [], [], _START_SECONDS)
+        line = stdout.readline() if ready else b""
+        if not line:
+            tail = self.log.read_text(errors="replace")[-2000:]
+            raise LocalAwsError(f"the local AWS did not start; the end of {self.log}:\n{tail}")
+        return int(json.loads(line)["port"])
+
+    def _stop(self) -> None:
+        process, self._process, self._port = self._process, None, None
+        self._clients.clear()
+        if process is None:
+            return
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        process.terminate()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

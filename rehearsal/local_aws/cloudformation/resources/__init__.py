@@ -1,0 +1,34 @@
+"""The resource types that the local AWS carries out, by name; any other fails its stack."""
+
+from collections.abc import Mapping
+
+from rehearsal.local_aws.cloudformation.resources import (
+    compute,
+    functions,
+    gateways,
+    identity,
+    lustre,
+    messaging,
+    monitoring,
+    network,
+    repositories,
+    security_groups,
+    storage,
+)
+from rehearsal.local_aws.cloudformation.resources.base import Handler
+
+_MODULES = (
+    compute,
+    functions,
+    gateways,
+    identity,
+    lustre,
+    messaging,
+    monitoring,
+    network,
+    repositories,
+    security_groups,
+    storage,
+)
+
+HANDLERS: Mapping[str, Handler] = {handler.type: handler for module in _MODULES for handler in module.HANDLERS}

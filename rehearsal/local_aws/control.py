@@ -1,0 +1,22 @@
+"""The control requests, `PUT /rehearsal/<name>`: how a rehearsal or a test makes AWS misbehave on purpose."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rehearsal.local_aws.capacity import CAPACITY
+from rehearsal.local_aws.services import auto_scaling
+
+
+def _capacity(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Limit an instance type in a zone; groups that are short try again, as Auto Scaling keeps doing."""
+    available = request.get("available", 0)
+    CAPACITY.set(
+        str(request["instance_type"]),
+        str(request["availability_zone"]),
+        None if available is None else int(available),
+    )
+    auto_scaling.reconcile_all()
+    return {"capacity": CAPACITY.listed()}
+
+
+CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {"capacity": _capacity}

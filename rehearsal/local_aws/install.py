@@ -1,0 +1,169 @@
+"""The one place where moto is changed: what is put in, where, and why.
+
+moto has no plug-in interface; EC2 actions and the like are methods of its response classes and backends.
+Every change to them is a row below and nothing else in this project touches moto's classes.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from moto.autoscaling.models import FakeAutoScalingGroup
+from moto.autoscaling.responses import AutoScalingResponse
+from moto.awslambda.models import LambdaBackend
+from moto.cloudformation import urls as cloudformation_urls
+from moto.ec2.models import EC2Backend
+from moto.ec2.models.elastic_network_interfaces import NetworkInterface
+from moto.ec2.responses import EC2Response
+from moto.fsx.responses import FSxResponse
+from moto.s3.models import FakeBucket
+
+from rehearsal.local_aws.cloudformation.api import CloudFormationApi
+from rehearsal.local_aws.services import (
+    auto_scaling,
+    buckets,
+    images,
+    launches,
+    layers,
+    lustre,
+    networks,
+    placement_groups,
+    scaling_activities,
+)
+
+# What moto lacks or does otherwise than AWS: (class, method, what takes its place, why).
+_REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
+    (EC2Response, "create_placement_group", placement_groups.create_placement_group, "missing"),
+    (EC2Response, "describe_placement_groups", placement_groups.describe_placement_groups, "missing"),
+    (EC2Response, "delete_placement_group", placement_groups.delete_placement_group, "missing"),
+    (EC2Response, "run_instances", launches.run_instances, "refuses nothing; keeps one interface a device index"),
+    (
+        NetworkInterface,
+        "attachment",
+        launches.attachment_with_its_card(NetworkInterface.attachment),
+        "always says network card 0",
+    ),
+    (
+        AutoScalingResponse,
+        "create_auto_scaling_group",
+        auto_scaling.create_auto_scaling_group,
+        "never tries the launch template out; replaces a group of the same name",
+    ),
+    (
+        AutoScalingResponse,
+        "update_auto_scaling_group",
+        auto_scaling.update_auto_scaling_group,
+        "forgets the mixed policy and ignores half of the parameters",
+    ),
+    (
+        AutoScalingResponse,
+        "delete_auto_scaling_group",
+        auto_scaling.delete_auto_scaling_group,
+        "needs no ForceDelete",
+    ),
+    (
+        AutoScalingResponse,
+        "set_desired_capacity",
+        auto_scaling.set_desired_capacity_action,
+        "takes any size",
+    ),
+    (
+        AutoScalingResponse,
+        "describe_scaling_activities",
+        scaling_activities.describe_scaling_activities,
+        "always empty",
+    ),
+    (
+        FakeAutoScalingGroup,
+        "set_desired_capacity",
+        auto_scaling.set_desired_capacity,
+        "EC2 always has capacity",
+    ),
+    (
+        FakeAutoScalingGroup,
+        "replace_autoscaling_group_instances",
+        auto_scaling.launch_more,
+        "launches with one interface, no placement group and the default template version",
+    ),
+    (FakeBucket, "get_permission", buckets.permission_by_policy, "denies where a condition does not hold"),
+    (LambdaBackend, "layers_versions_by_arn", layers.layer_version_by_arn, "sees no other account's layers"),
+    (FSxResponse, "create_file_system", lustre.create_file_system, "checks nothing and lies in no subnet"),
+    (FSxResponse, "describe_file_systems", lustre.describe_file_systems, "hides unknown ids"),
+    (FSxResponse, "update_file_system", lustre.update_file_system, "missing"),
+    (FSxResponse, "delete_file_system", lustre.delete_file_system, "knows of no links or interfaces"),
+    (
+        FSxResponse,
+        "create_data_repository_association",
+        lustre.create_data_repository_association,
+        "missing",
+    ),
+    (
+        FSxResponse,
+        "describe_data_repository_associations",
+        lustre.describe_data_repository_associations,
+        "missing",
+    ),
+    (
+        FSxResponse,
+        "update_data_repository_association",
+        lustre.update_data_repository_association,
+        "missing",
+    ),
+    (
+        FSxResponse,
+        "delete_data_repository_association",
+        lustre.delete_data_repository_association,
+        "missing",
+    ),
+)
+
+# Deletions that moto carries out although something still depends on what is deleted.
+_GUARDS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("delete_vpc", networks.guard_vpc),
+    ("delete_subnet", networks.guard_subnet),
+    ("delete_security_group", networks.guard_security_group),
+    ("detach_internet_gateway", networks.guard_gateway_detachment),
+    ("release_address", networks.guard_address),
+)
+
+# Deletions after which moto leaves something behind that would block others for ever.
+_AFTERMATHS: tuple[tuple[str, Callable[..., None]], ...] = (("delete_nat_gateway", networks.after_nat_gateway),)
+
+
+def _guarded(original: Callable[..., Any], guard: Callable[..., None]) -> Callable[..., Any]:
+    @wraps(original)
+    def guarded(backend: Any, *arguments: Any, **named: Any) -> Any:
+        guard(backend, *arguments, **named)
+        return original(backend, *arguments, **named)
+
+    return guarded
+
+
+def _followed(original: Callable[..., Any], aftermath: Callable[..., None]) -> Callable[..., Any]:
+    @wraps(original)
+    def followed(backend: Any, *arguments: Any, **named: Any) -> Any:
+        answer = original(backend, *arguments, **named)
+        aftermath(backend, *arguments, **named)
+        return answer
+
+    return followed
+
+
+def install(*, endpoint_url: str, region: str) -> None:
+    """Put the extensions into moto; call it once, before the server answers its first request.
+
+    Args:
+        endpoint_url: Where this server answers: CloudFormation calls the other services there.
+        region: The region whose public images are prepared.
+    """
+    for owner, name, replacement, _why in _REPLACEMENTS:
+        setattr(owner, name, replacement)
+    for name, guard in _GUARDS:
+        setattr(EC2Backend, name, _guarded(getattr(EC2Backend, name), guard))
+    for name, aftermath in _AFTERMATHS:
+        setattr(EC2Backend, name, _followed(getattr(EC2Backend, name), aftermath))
+    # moto's CloudFormation skips types it does not know, never rolls back and re-creates what changed: a
+    # CloudFormation of our own takes its place, which calls the services as a client like any other.
+    CloudFormationApi.endpoint_url = endpoint_url
+    cloudformation_urls.url_paths = {"{0}/$": CloudFormationApi.dispatch}
+    images.prepare(region)

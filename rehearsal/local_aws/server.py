@@ -1,0 +1,159 @@
+"""The server process: moto's services behind one WSGI application that never answers with a 5xx."""
+
+import argparse
+import io
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import parse_qs
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+from rehearsal.local_aws import settings
+
+# moto reads its settings while it is imported, so they are made first.
+os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"  # a managed policy that AWS lacks is refused
+os.environ["AWS_DEFAULT_REGION"] = settings.REGION
+os.environ["AWS_ACCESS_KEY_ID"] = settings.ACCESS_KEY_ID
+os.environ["AWS_SECRET_ACCESS_KEY"] = settings.SECRET_ACCESS_KEY
+os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
+
+from moto.core.model import OperationModel
+from moto.core.request import determine_request_protocol
+from moto.core.serialize import get_serializer_class
+from moto.core.utils import get_service_model
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+from werkzeug.serving import make_server
+
+from rehearsal.local_aws import control, install
+from rehearsal.local_aws.refusal import Refusal
+
+logger = logging.getLogger("local_aws")
+
+_BOTO_NAMES = {"awslambda": "lambda", "s3bucket_path": "s3"}
+
+
+class LocalAwsApplication:
+    """Answers AWS requests through moto, control requests itself, and failures of moto as AWS-shaped errors.
+
+    An unhandled error would be an HTTP 500, which costs every SDK its retries (45 s in the CDK CLI) and
+    hides the reason; it becomes a 400 with the action's name instead.
+    """
+
+    def __init__(self) -> None:
+        self._moto = DomainDispatcherApplication(create_backend_app)
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
+        path = environ.get("PATH_INFO", "")
+        if path.startswith("/rehearsal/"):
+            return _control(path.removeprefix("/rehearsal/"), environ, start_response)
+        action = _action(environ)
+        started = time.monotonic()
+        status = "-"
+
+        def remember(line: str, headers: list[tuple[str, str]], *rest: Any) -> Callable[[bytes], object]:
+            nonlocal status
+            status = line.split(maxsplit=1)[0]
+            return start_response(line, headers, *rest)
+
+        try:
+            return list(self._moto(environ, remember))
+        except Exception as error:
+            logger.exception("%s failed inside the local AWS", action)
+            return self._failure(environ, action, error, remember)
+        finally:
+            logger.info("%s %s %.0f ms", action, status, (time.monotonic() - started) * 1000)
+
+    def _failure(
+        self, environ: WSGIEnvironment, action: str, error: Exception, start_response: Callable[..., Any]
+    ) -> list[bytes]:
+        text = f"the local AWS cannot do {action}: {type(error).__name__}: {error}"
+        try:
+            service = self._moto.get_application(environ).service
+            model = get_service_model(_BOTO_NAMES.get(service, service))
+            protocol = determine_request_protocol(model, environ.get("CONTENT_TYPE", ""))
+            serializer = get_serializer_class(model.service_name, protocol)(OperationModel({}, model))
+            answer = serializer.serialize(Refusal("LocalAwsFailure", text))
+            headers, body = answer["headers"], answer["body"]
+        except Exception:  # a service whose model moto cannot find either
+            logger.exception("no model to say it with")
+            headers, body = {"Content-Type": "text/plain"}, text
+        encoded = body if isinstance(body, bytes) else str(body).encode()
+        start_response("400 Bad Request", [(name, str(value)) for name, value in headers.items()])
+        return [encoded]
+
+
+def _action(environ: WSGIEnvironment) -> str:
+    """Name the operation that a request asks for, as well as its headers and form tell."""
+    target = environ.get("HTTP_X_AMZ_TARGET")
+    if target:
+        return str(target).rpartition(".")[2]
+    if str(environ.get("CONTENT_TYPE", "")).startswith("application/x-www-form-urlencoded"):
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        environ["wsgi.input"] = io.BytesIO(body)
+        actions = parse_qs(body.decode(errors="replace")).get("Action")
+        if actions:
+            return str(actions[0])
+    return f"{environ['REQUEST_METHOD']} {environ.get('PATH_INFO', '')}"
+
+
+def _control(name: str, environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
+    """Answer a control request: those that a rehearsal or a test steers the local AWS with."""
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    try:
+        request: Mapping[str, Any] = json.loads(environ["wsgi.input"].read(length) or b"{}")
+        status, answer = "200 OK", control.CONTROLS[name](request)
+    except KeyError as error:
+        status, answer = "400 Bad Request", {"error": f"unknown control or missing key {error}"}
+    except (TypeError, ValueError) as error:
+        status, answer = "400 Bad Request", {"error": str(error)}
+    start_response(status, [("Content-Type", "application/json")])
+    return [json.dumps(answer).encode()]
+
+
+class _QuietHandler(MotoRequestHandler):  # type: ignore[misc] # moto's modules are untyped here
+    """The application logs requests itself, by their operation."""
+
+    def log_request(self, *_: object) -> None:
+        """Log nothing."""
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it closes our standard input."""
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def main() -> None:
+    """Serve on a free port of localhost and announce it as one line of JSON on standard output."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--region", default=settings.REGION, help="the region that images are prepared in")
+    parser.add_argument("--port", type=int, default=0, help="the port; 0 takes a free one")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    for noisy in ("botocore", "werkzeug", "urllib3"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+
+    server = make_server(
+        "127.0.0.1",
+        arguments.port,
+        LocalAwsApplication(),
+        threaded=True,
+        request_handler=_QuietHandler,
+    )
+    os.environ["MOTO_PORT"] = str(server.port)
+    install.install(endpoint_url=f"http://{settings.HOST}:{server.port}", region=arguments.region)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    print(json.dumps({"port": server.port}), flush=True)
+    server.serve_forever()

@@ -1,0 +1,94 @@
+"""The public images that AWS tells through Systems Manager: parameters, and the images that they name.
+
+https://docs.aws.amazon.com/dlami/latest/devguide/find-dlami-id.html and
+https://awsdocs-neuron.readthedocs-hosted.com/en/latest/dlami/index.html
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from moto.core.utils import utcnow
+from moto.ec2.models import ec2_backends
+from moto.ec2.models.amis import Ami
+from moto.ssm.models import Parameter, ssm_backends
+
+from rehearsal.local_aws import settings
+
+
+@dataclass(frozen=True)
+class PublicImage:
+    """One image: the parameter that tells its id, what it runs on, and the name of its root device."""
+
+    parameter: str
+    architecture: str
+    root_device: str
+    name: str
+
+    @property
+    def id(self) -> str:
+        """The image id: made from the parameter's name, so that it is the same in every run."""
+        return f"ami-0{hashlib.sha256(self.parameter.encode()).hexdigest()[:16]}"
+
+
+_ROOT_DEVICES = {
+    "amazon-linux-2023": "/dev/xvda",
+    "ubuntu-22.04": "/dev/sda1",
+    "ubuntu-24.04": "/dev/sda1",
+}
+
+
+def public_images() -> Iterator[PublicImage]:
+    """Yield the Deep Learning and Neuron images."""
+    for system, device in _ROOT_DEVICES.items():
+        for architecture in ("x86_64", "arm64"):
+            for flavour in ("base-oss-nvidia-driver-gpu", "base-with-single-cuda"):
+                yield PublicImage(
+                    f"/aws/service/deeplearning/ami/{architecture}/{flavour}-{system}/latest/ami-id",
+                    architecture,
+                    device,
+                    f"Deep Learning {flavour} ({system}, {architecture})",
+                )
+        for flavour in ("base", "multi-framework"):
+            yield PublicImage(
+                f"/aws/service/neuron/dlami/{flavour}/{system}/latest/image_id",
+                "x86_64",
+                device,
+                f"Deep Learning Neuron {flavour} ({system})",
+            )
+
+
+def prepare(region: str) -> None:
+    """Put the images and their parameters into moto's backends of a region."""
+    ec2: Any = ec2_backends[settings.ACCOUNT][region]
+    parameters = ssm_backends[settings.ACCOUNT][region]._parameters
+    for image in public_images():
+        ec2.amis[image.id] = Ami(
+            ec2,
+            image.id,
+            name=image.name,
+            owner_id="898082745236",
+            owner_alias="amazon",
+            public=True,
+            virtualization_type="hvm",
+            architecture=image.architecture,
+            hypervisor="xen",
+            root_device_type="ebs",
+            root_device_name=image.root_device,
+            region_name=f"{region}a",
+        )
+        parameters[image.parameter].append(
+            Parameter(
+                account_id=settings.ACCOUNT,
+                name=image.parameter,
+                value=image.id,
+                parameter_type="String",
+                description=None,
+                allowed_pattern=None,
+                keyid=None,
+                last_modified_date=utcnow(),
+                version=1,
+                data_type="aws:ec2:image",
+            )
+        )

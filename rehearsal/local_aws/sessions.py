@@ -1,0 +1,52 @@
+"""boto3 clients that only ever talk to the local AWS, whatever this process's environment holds."""
+
+import os
+from functools import lru_cache
+from threading import Lock
+from typing import Any
+
+import botocore.config
+import botocore.session
+from botocore.configprovider import BOTOCORE_DEFAUT_SESSION_VARIABLES
+
+from rehearsal.local_aws import settings
+
+_lock = Lock()
+
+
+@lru_cache
+def _session() -> botocore.session.Session:
+    """Make a session whose every setting has botocore's default instead of the user's environment or files."""
+    session = botocore.session.Session()
+    for name, (_, _, default, _) in BOTOCORE_DEFAUT_SESSION_VARIABLES.items():
+        session.set_config_variable(name, default)
+    for name in ("config_file", "credentials_file"):
+        session.set_config_variable(name, os.devnull)
+    return session
+
+
+def client(service: str, endpoint_url: str, region: str = settings.REGION) -> Any:
+    """Return a client of `service` at `endpoint_url` that makes one attempt and uses no proxy.
+
+    Args:
+        service: The service's name in boto3, such as "ec2".
+        endpoint_url: Where the local AWS answers.
+        region: The region whose resources the client sees.
+    """
+    config = botocore.config.Config(
+        retries={"mode": "standard", "total_max_attempts": 1},
+        proxies={},
+        read_timeout=300,
+        use_fips_endpoint=False,
+        use_dualstack_endpoint=False,
+        s3={"addressing_style": "path"},
+    )
+    with _lock:  # a botocore session builds one client at a time
+        return _session().create_client(
+            service,
+            region_name=region,
+            endpoint_url=endpoint_url,
+            aws_access_key_id=settings.ACCESS_KEY_ID,
+            aws_secret_access_key=settings.SECRET_ACCESS_KEY,
+            config=config,
+        )

@@ -1,0 +1,29 @@
+"""What the whole local AWS has in common: its account, its region and the credentials that open it."""
+
+from collections.abc import Mapping
+
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+HOST = "localhost"
+
+# AWS's own example access key: it opens nothing anywhere.
+ACCESS_KEY_ID = "AKIAIOSFODNN7EXAMPLE"
+SECRET_ACCESS_KEY = "rehearsal-only"  # noqa: S105 - opens nothing; the server accepts any
+
+# Settings of the user's that could lead a client away from localhost, or a server to behave otherwise.
+_FOREIGN_PREFIXES = ("AWS_", "MOTO_", "BOTO_", "CDK_")
+_FOREIGN_NAMES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy", "test_server_mode"})
+
+
+def without_aws_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return `environment` without anything that configures AWS, its SDKs, the CDK CLI or a proxy."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.upper().startswith(_FOREIGN_PREFIXES) and name.lower() not in _FOREIGN_NAMES
+    }
+
+
+def aws_settings_in(environment: Mapping[str, str]) -> list[str]:
+    """Name the AWS settings present in `environment`, sorted: they are ignored, and the user is told."""
+    return sorted(name for name in environment if name.upper().startswith("AWS_"))

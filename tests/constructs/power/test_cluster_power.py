@@ -1,0 +1,225 @@
+import pytest
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sns as sns
+from aws_cdk.assertions import Match, Template
+
+from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.power import POWER_METRICS, ClusterPower
+from synthesis import new_stack, only, resources
+
+
+def make_power(stack: Stack, **settings: object) -> ClusterPower:
+    whole: dict[str, object] = {"cluster_name": "base-pod", "counts": {"workers": 8}} | settings
+    return ClusterPower(stack, "Power", alert_topic=sns.Topic(stack, "Alerts"), **whole)  # type: ignore[arg-type]  # a test's settings
+
+
+@pytest.fixture(scope="module")
+def stack() -> Stack:
+    stack = new_stack()
+    make_power(stack)
+    return stack
+
+
+def test_the_function_ticks_each_minute_and_a_missed_tick_is_not_made_up_for(stack: Stack) -> None:
+    only(
+        stack,
+        "AWS::Scheduler::Schedule",
+        {
+            "ScheduleExpression": "rate(1 minute)",
+            "FlexibleTimeWindow": {"Mode": "OFF"},
+            "State": Match.absent(),
+            "Target": {
+                "Input": '{"action":"tick"}',
+                "RetryPolicy": {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60},
+            },
+        },
+    )
+    only(stack, "AWS::Lambda::EventInvokeConfig", {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60})
+
+
+def test_two_ticks_do_not_overlap(stack: Stack) -> None:
+    function = only(stack, "AWS::Lambda::Function")
+
+    assert function["Properties"]["Timeout"] < 60
+
+
+def test_the_schedule_comes_after_its_permission(stack: Stack) -> None:
+    [policy] = resources(
+        stack,
+        "AWS::IAM::Policy",
+        {"PolicyDocument": {"Statement": [Match.object_like({"Action": "lambda:InvokeFunction"})]}},
+    )
+
+    assert policy in only(stack, "AWS::Scheduler::Schedule")["DependsOn"]
+
+
+def test_only_schedules_of_this_account_may_use_the_role_of_the_tick(stack: Stack) -> None:
+    only(
+        stack,
+        "AWS::IAM::Role",
+        {
+            "AssumeRolePolicyDocument": {
+                "Statement": [
+                    {
+                        "Principal": {"Service": "scheduler.amazonaws.com"},
+                        "Condition": {
+                            "StringEquals": {
+                                "aws:SourceAccount": {"Ref": "AWS::AccountId"},
+                                "aws:SourceArn": Match.any_value(),
+                            }
+                        },
+                    }
+                ]
+            }
+        },
+    )
+
+
+def test_missing_nodes_alarm_after_a_quarter_of_an_hour_and_silence_is_no_proof_of_anything(
+    stack: Stack,
+) -> None:
+    only(
+        stack,
+        "AWS::CloudWatch::Alarm",
+        {
+            "Namespace": "CdkTrainingCluster",
+            "MetricName": "MissingNodes",
+            "Dimensions": [{"Name": "Cluster", "Value": "base-pod"}],
+            "Statistic": "Minimum",
+            "Threshold": 1,
+            "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+            "Period": 300,
+            "EvaluationPeriods": 3,
+            "DatapointsToAlarm": 3,
+            "TreatMissingData": "missing",
+        },
+    )
+
+
+def test_silence_alarms(stack: Stack) -> None:
+    only(
+        stack,
+        "AWS::CloudWatch::Alarm",
+        {
+            "MetricName": "SuccessfulTicks",
+            "Dimensions": [{"Name": "Cluster", "Value": "base-pod"}],
+            "Statistic": "Sum",
+            "Threshold": 1,
+            "ComparisonOperator": "LessThanThreshold",
+            "Period": 300,
+            "EvaluationPeriods": 3,
+            "TreatMissingData": "breaching",
+        },
+    )
+
+
+def test_errors_alarm_when_they_come_back(stack: Stack) -> None:
+    only(
+        stack,
+        "AWS::CloudWatch::Alarm",
+        {
+            "Namespace": "AWS/Lambda",
+            "MetricName": "Errors",
+            "EvaluationPeriods": 3,
+            "DatapointsToAlarm": 2,
+            "TreatMissingData": "missing",
+        },
+    )
+
+
+def test_every_alarm_tells_people_when_it_begins_and_when_it_ends(stack: Stack) -> None:
+    topic = next(iter(resources(stack, "AWS::SNS::Topic")))
+    alarms = resources(stack, "AWS::CloudWatch::Alarm")
+
+    assert len(alarms) == 3
+    for alarm in alarms.values():
+        assert alarm["Properties"]["AlarmActions"] == [{"Ref": topic}]
+        assert alarm["Properties"]["OKActions"] == [{"Ref": topic}]
+
+
+def test_no_resource_is_made_silently(stack: Stack) -> None:
+    kinds = sorted(resource["Type"] for resource in resources_of(stack).values())
+
+    assert kinds == [
+        "AWS::CloudWatch::Alarm",
+        "AWS::CloudWatch::Alarm",
+        "AWS::CloudWatch::Alarm",
+        "AWS::IAM::Policy",
+        "AWS::IAM::Policy",
+        "AWS::IAM::Role",
+        "AWS::IAM::Role",
+        "AWS::Lambda::EventInvokeConfig",
+        "AWS::Lambda::Function",
+        "AWS::Logs::LogGroup",
+        "AWS::SNS::Topic",
+        "AWS::Scheduler::Schedule",
+    ]
+
+
+def resources_of(stack: Stack) -> dict[str, dict[str, str]]:
+    return dict(Template.from_stack(stack).to_json()["Resources"])
+
+
+def test_metrics_have_the_dimensions_of_the_nodes() -> None:
+    power = make_power(new_stack())
+
+    missing = power.metric_missing_nodes(node_group="workers")
+    running = power.metric_running_nodes(statistic="Maximum", period=Duration.minutes(1))
+    held = power.metric_held_groups()
+
+    assert (missing.namespace, missing.metric_name, missing.dimensions) == (
+        NODE_METRICS.namespace,
+        POWER_METRICS.missing_nodes,
+        {"Cluster": "base-pod", "NodeGroup": "workers"},
+    )
+    assert (running.metric_name, running.dimensions, running.statistic, running.period.to_minutes()) == (
+        "RunningNodes",
+        {"Cluster": "base-pod"},
+        "Maximum",
+        1,
+    )
+    assert (held.metric_name, held.dimensions) == ("HeldGroups", {"Cluster": "base-pod"})
+
+
+def test_grant_power_lets_somebody_invoke_the_function_and_nothing_else() -> None:
+    stack = new_stack()
+    power = make_power(stack)
+    role = iam.Role(stack, "Operator", assumed_by=iam.AccountRootPrincipal())
+
+    power.grant_power(role)
+
+    policy = next(one for name, one in resources(stack, "AWS::IAM::Policy").items() if name.startswith("Operator"))
+    assert policy["Properties"]["PolicyDocument"]["Statement"] == [
+        {
+            "Action": "lambda:InvokeFunction",
+            "Effect": "Allow",
+            "Resource": {"Fn::GetAtt": [next(iter(resources(stack, "AWS::Lambda::Function"))), "Arn"]},
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ({}, "counts must name at least one node group, got none"),
+        ({"workers": 0}, "counts must be 1 or more for each node group, got 0 for 'workers'"),
+        ({"workers": -1}, "counts must be 1 or more for each node group, got -1 for 'workers'"),
+    ],
+)
+def test_impossible_counts_are_refused(counts: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole text is compared)
+        make_power(new_stack(), counts=counts)
+
+    assert str(caught.value) == message
+
+
+def test_settings_that_lambda_does_not_take_are_refused() -> None:
+    counts = {f"a-node-group-with-a-long-name-{number:03}": 1 for number in range(120)}
+
+    with pytest.raises(ValueError, match=r"^settings of cluster_power must fit into 4096 bytes of environment, got"):
+        make_power(new_stack(), counts=counts)
+
+
+def test_fifty_groups_fit() -> None:
+    make_power(new_stack(), counts={f"workers-of-team-{number:03}": 64 for number in range(50)})

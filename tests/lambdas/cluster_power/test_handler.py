@@ -1,0 +1,151 @@
+"""The handler as Lambda calls it, against moto's Auto Scaling in this process."""
+
+import io
+import json
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import boto3
+import pytest
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from moto import mock_aws
+
+from cluster_common import clients
+from cluster_common.errors import InvalidEventError, InvalidSettingsError
+from cluster_power.handler import handler, logger
+
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling.client import AutoScalingClient
+
+CONTEXT = cast(
+    "LambdaContext",
+    SimpleNamespace(
+        function_name="power",
+        memory_limit_in_mb=256,
+        invoked_function_arn="arn:aws:lambda:us-east-1:111122223333:function:power",
+        aws_request_id="11111111-2222-3333-4444-555555555555",
+    ),
+)
+
+
+@pytest.fixture
+def auto_scaling(monkeypatch: pytest.MonkeyPatch) -> Iterator["AutoScalingClient"]:
+    settings = {"cluster": "base-pod", "groups": {"workers": 2}, "launch_grace_seconds": 600}
+    monkeypatch.setenv("CLUSTER_POWER_SETTINGS", json.dumps(settings))
+    clients.auto_scaling.cache_clear()
+    clients.sns.cache_clear()
+    with mock_aws():
+        monkeypatch.setenv("ALERT_TOPIC_ARN", boto3.client("sns").create_topic(Name="alerts")["TopicArn"])
+        client = boto3.client("autoscaling")
+        _make_group(client)
+        yield client
+    clients.auto_scaling.cache_clear()
+    clients.sns.cache_clear()
+
+
+def _make_group(client: "AutoScalingClient") -> None:
+    ec2 = boto3.client("ec2")
+    template = ec2.create_launch_template(
+        LaunchTemplateName="nodes", LaunchTemplateData={"ImageId": "ami-1", "InstanceType": "p4de.24xlarge"}
+    )
+    client.create_auto_scaling_group(
+        AutoScalingGroupName="workers-asg",
+        MinSize=0,
+        MaxSize=2,
+        LaunchTemplate={"LaunchTemplateId": template["LaunchTemplate"]["LaunchTemplateId"]},
+        VPCZoneIdentifier=ec2.describe_subnets()["Subnets"][0]["SubnetId"],
+        Tags=[
+            {"Key": "cdk-training-cluster:cluster", "Value": "base-pod", "PropagateAtLaunch": True},
+            {"Key": "cdk-training-cluster:node-group", "Value": "workers", "PropagateAtLaunch": True},
+        ],
+    )
+
+
+def _size(client: "AutoScalingClient") -> tuple[int, int]:
+    [group] = client.describe_auto_scaling_groups()["AutoScalingGroups"]
+    return group["DesiredCapacity"], len(group["Instances"])
+
+
+def _invoke(event: dict[str, Any]) -> list[Any]:
+    summary: Any = handler(event, CONTEXT)
+    return cast("list[Any]", summary["node_groups"])
+
+
+def test_ticks_start_the_cluster_and_orders_stop_and_start_it(auto_scaling: "AutoScalingClient") -> None:
+    _invoke({})
+    [started] = _invoke({"action": "tick"})
+    assert (started["in_service"], started["decision"], _size(auto_scaling)) == (2, "keep", (2, 2))
+
+    [stopped] = _invoke({"action": "stop", "by": "ana", "reason": "weekend"})
+    assert (stopped["state"], _size(auto_scaling)) == ("stopped", (0, 0))
+    _invoke({})
+    assert _size(auto_scaling) == (0, 0)
+
+    _invoke({"action": "start", "by": "bo", "reason": "monday"})
+    assert _size(auto_scaling) == (2, 2)
+
+
+def test_an_operators_size_survives_ticks(auto_scaling: "AutoScalingClient") -> None:
+    _invoke({})
+    auto_scaling.set_desired_capacity(AutoScalingGroupName="workers-asg", DesiredCapacity=1)
+
+    [held] = _invoke({})
+
+    assert (held["decision"], _size(auto_scaling)) == ("held", (1, 1))
+
+
+def test_what_the_function_remembers_is_not_put_on_the_nodes(auto_scaling: "AutoScalingClient") -> None:
+    _invoke({})
+
+    tags = auto_scaling.describe_tags()["Tags"]
+
+    assert {tag["Key"]: tag["PropagateAtLaunch"] for tag in tags if "power" in tag["Key"]} == {
+        f"cdk-training-cluster:power-{name}": False for name in ("state", "size", "by", "reason", "since")
+    }
+
+
+@pytest.mark.usefixtures("auto_scaling")
+def test_every_record_names_the_cluster_and_the_one_on_a_group_names_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(logger.registered_handler, "stream", log)
+
+    _invoke({})
+
+    logs = [json.loads(line) for line in log.getvalue().splitlines()]
+    metrics = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["cluster"], one["node_group"], one["verdict"]) for one in logs] == [("base-pod", "workers", "size")]
+    assert logs[0]["function_request_id"] == CONTEXT.aws_request_id
+    assert [one["_aws"]["CloudWatchMetrics"][0]["Dimensions"] for one in metrics] == [
+        [["Cluster"]],
+        [["Cluster", "NodeGroup"]],
+    ]
+    assert (metrics[0]["MissingNodes"], metrics[0]["HeldGroups"], metrics[0]["SuccessfulTicks"]) == (
+        [2.0],
+        [0.0],
+        [1.0],
+    )
+
+
+@pytest.mark.usefixtures("auto_scaling")
+def test_orders_and_questions_count_as_no_tick(capsys: pytest.CaptureFixture[str]) -> None:
+    _invoke({"action": "status"})
+    _invoke({"action": "stop"})
+
+    assert "_aws" not in capsys.readouterr().out
+
+
+def test_a_wrong_event_does_nothing(auto_scaling: "AutoScalingClient") -> None:
+    with pytest.raises(InvalidEventError, match="base-pod has no node group worker; its node groups are workers"):
+        _invoke({"action": "start", "node_groups": ["worker"]})
+
+    assert _size(auto_scaling) == (0, 0)
+
+
+def test_a_function_without_settings_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLUSTER_POWER_SETTINGS", raising=False)
+
+    with pytest.raises(InvalidSettingsError, match="CLUSTER_POWER_SETTINGS is missing"):
+        _invoke({})

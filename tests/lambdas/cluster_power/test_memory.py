@@ -1,0 +1,54 @@
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_power.memory import Memory, State
+
+PREFIX = "cdk-training-cluster:power-"
+moments = st.datetimes(min_value=datetime(2020, 1, 1), timezones=st.just(UTC)).map(  # noqa: DTZ001 (the zone is added)
+    lambda moment: moment.replace(microsecond=0)
+)
+texts = st.text("abc -.", max_size=20)
+
+
+@given(
+    st.builds(
+        Memory,
+        state=st.sampled_from(State),
+        size=st.none() | st.integers(min_value=0, max_value=10_000),
+        by=texts,
+        reason=texts,
+        since=st.none() | moments,
+    )
+)
+def test_what_is_remembered_is_read_back(memory: Memory) -> None:
+    assert Memory.from_tags(memory.to_tags()) == memory
+
+
+def test_a_group_without_tags_was_never_seen() -> None:
+    assert Memory.from_tags({"Name": "x"}) == Memory()
+
+
+def test_the_open_problem_is_read_back() -> None:
+    assert Memory.from_tags({f"{PREFIX}problem": "quota"}).problem == "quota"
+    assert Memory.from_tags({f"{PREFIX}problem": "none"}).problem is None
+
+
+@pytest.mark.parametrize(
+    ("tag", "value"),
+    [("state", "stoped"), ("size", "-1"), ("size", "eight"), ("size", "\N{SUPERSCRIPT TWO}"), ("since", "x")],
+)
+def test_what_the_function_never_writes_is_said_and_not_guessed(tag: str, value: str) -> None:
+    tags = Memory(state=State.RUNNING, size=8, since=datetime(2026, 1, 1, tzinfo=UTC)).to_tags()
+
+    memory = Memory.from_tags(tags | {f"{PREFIX}{tag}": value})
+
+    assert memory.unreadable == f"the tag {PREFIX}{tag} says {value!r}"
+
+
+def test_a_size_without_a_state_is_not_a_group_that_was_never_seen() -> None:
+    assert Memory.from_tags({f"{PREFIX}size": "8"}).unreadable == (
+        f"the tag {PREFIX}size is there and {PREFIX}state is not"
+    )
