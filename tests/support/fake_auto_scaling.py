@@ -110,6 +110,7 @@ class FakeAutoScaling:
     def __init__(self) -> None:
         self.groups: dict[str, FakeGroup] = {}
         self.calls: list[Call] = []
+        self.requests: list[tuple[str, dict[str, Any]]] = []
         self.before_next_read_by_name: Callable[[], object] | None = None
         self._faults: list[tuple[str, str | None, ClientError]] = []
 
@@ -194,6 +195,7 @@ class FakeAutoScaling:
         group: FakeGroup | None = None,
         tag_keys: list[str] | None = None,
     ) -> None:
+        self.requests.append((operation, parameters))
         shape = _MODEL.operation_model(operation).input_shape
         assert shape is not None
         report = ParamValidator().validate(parameters, shape)

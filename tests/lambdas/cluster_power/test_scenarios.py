@@ -258,6 +258,27 @@ def test_a_message_that_fails_is_sent_by_the_next_tick(scene: Scene) -> None:
     assert scene.subjects() == ["base-pod: nodes of workers are missing"]
 
 
+def test_a_message_that_could_not_be_remembered_is_rather_sent_twice_than_never(scene: Scene) -> None:
+    scene.add(capacity=3)
+    scene.order()
+    scene.auto_scaling.fail_next("CreateOrUpdateTags", "InternalFailure")
+    with pytest.raises(PartialFailureError, match="workers: could not report a problem's begin or end"):
+        scene.minute()
+
+    scene.minute(3)
+
+    assert scene.subjects() == ["base-pod: nodes of workers are missing"] * 2
+
+
+def test_the_cooldown_does_not_keep_an_order_waiting(scene: Scene) -> None:
+    scene.add()
+    scene.order()
+
+    [sized] = [one for one in scene.auto_scaling.requests if one[0] == "SetDesiredCapacity"]
+
+    assert sized[1]["HonorCooldown"] is False
+
+
 def test_unreadable_activities_are_no_verdict_and_fail_the_tick(scene: Scene) -> None:
     group = scene.add(capacity=3)
     scene.minute(2)

@@ -1,0 +1,20 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cluster_common import clients
+
+
+@pytest.mark.parametrize("make", [clients.auto_scaling, clients.sns])
+def test_every_client_retries_with_pauses_and_gives_up_before_the_function_does(
+    make: Callable[[], Any],
+) -> None:
+    config = make().meta.config
+
+    assert config.retries == {"mode": "standard", "total_max_attempts": 4}
+    assert (config.connect_timeout, config.read_timeout) == (3, 10)
+
+
+def test_a_client_is_made_once() -> None:
+    assert clients.auto_scaling() is clients.auto_scaling()
