@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,7 @@ from rehearsal.steps import Rehearsal
 from rehearsal.user_environment import aws_settings
 
 _BUILD = Path("build")
+_RESULTS = _BUILD / "rehearsal.json"
 
 
 def main(
@@ -27,7 +29,10 @@ def main(
     """Deploy a cluster to a local AWS, show what came up, and destroy it with the data kept."""
     console = Console(soft_wrap=False)
     workspace = _BUILD / "rehearsal"
-    workspace.mkdir(parents=True, exist_ok=True)
+    # Nothing of an earlier rehearsal may be taken for this one's.
+    shutil.rmtree(workspace, ignore_errors=True)
+    workspace.mkdir(parents=True)
+    _RESULTS.unlink(missing_ok=True)
     unused = aws_settings(os.environ, Path.home())
     if unused:
         console.print(f"AWS settings are present and will not be used: {', '.join(unused)}", highlight=False)
@@ -54,9 +59,9 @@ def main(
             console.print(f"[red]failed:[/red] {error}", highlight=False)
             rehearsal.differences.append(str(error))
             rehearsal.results["differences"] = rehearsal.differences
-    (_BUILD / "rehearsal.json").write_text(json.dumps(rehearsal.results, indent=2, default=str) + "\n")
+    _RESULTS.write_text(json.dumps(rehearsal.results, indent=2, default=str) + "\n")
     report.show_differences(console, rehearsal.differences)
-    console.print(f"Details: {_BUILD / 'rehearsal.json'}, {log}")
+    console.print(f"Details: {_RESULTS}, {log}")
     if rehearsal.differences:
         sys.exit(1)
 

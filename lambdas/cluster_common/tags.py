@@ -22,9 +22,13 @@ def tag_value(text: str) -> str:
     Returns:
         A value of at most 256 characters; it can be empty.
     """
-    value = " ".join(_NOT_ALLOWED.sub(" ", text).split())
+    value = _tidy(_NOT_ALLOWED.sub(" ", text))
     if value.lower().startswith("aws:"):
-        value = f"aws {value[4:]}"
+        value = _tidy(f"aws {value[4:]}")
     if len(value) > _MAXIMUM_LENGTH:
         value = value[: _MAXIMUM_LENGTH - len(_ELLIPSIS)] + _ELLIPSIS
     return value
+
+
+def _tidy(text: str) -> str:
+    return " ".join(text.split())

@@ -228,20 +228,14 @@ def no_card_has_too_many_interfaces(launch: Launch) -> None:
             )
 
 
-def the_type_has_efa(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html#efa-instance-types."""
-    if launch.facts["NetworkInfo"].get("EfaSupported"):
-        return
-    if any(type_of(interface) in _EFA_TYPES for interface in launch.interfaces):
+def efa_fits_the_type(launch: Launch) -> None:
+    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html: EfaSupported, EfaInfo.MaximumEfaInterfaces."""
+    count = sum(type_of(interface) in _EFA_TYPES for interface in launch.interfaces)
+    if count and not launch.facts["NetworkInfo"].get("EfaSupported"):
         raise Ec2Refusal(
             "InvalidParameterCombination",
             f"{launch.instance_type} instances do not support Elastic Fabric Adapters.",
         )
-
-
-def efa_fits_the_type(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html: EfaInfo.MaximumEfaInterfaces."""
-    count = sum(type_of(interface) in _EFA_TYPES for interface in launch.interfaces)
     maximum = launch.facts["NetworkInfo"].get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
     if count > maximum:
         raise Ec2Refusal(
@@ -356,7 +350,6 @@ RULES: tuple[Callable[[Launch], None], ...] = (
     every_device_index_is_unique,
     every_network_card_exists,
     no_card_has_too_many_interfaces,
-    the_type_has_efa,
     efa_fits_the_type,
     every_card_takes_its_interface,
     several_interfaces_get_no_public_address,

@@ -57,40 +57,53 @@ class LocalAwsApplication:
         path = environ.get("PATH_INFO", "")
         if path.startswith("/rehearsal/"):
             return _control(path.removeprefix("/rehearsal/"), environ, start_response)
-        action = _action(environ)
-        started = time.monotonic()
-        status = "-"
-
-        def remember(line: str, headers: list[tuple[str, str]], *rest: Any) -> Callable[[bytes], object]:
-            nonlocal status
-            status = line.split(maxsplit=1)[0]
-            return start_response(line, headers, *rest)
-
+        action, started = _action(environ), time.monotonic()
+        answer = _Answer()
         try:
-            return list(self._moto(environ, remember))
+            body = list(self._moto(environ, answer))
+            if answer.is_unknown_path():
+                raise NotImplementedError(f"no such path: {path}")  # noqa: TRY301 - told like moto's own failures
         except Exception as error:
             logger.exception("%s failed inside the local AWS", action)
-            return self._failure(environ, action, error, remember)
-        finally:
-            logger.info("%s %s %.0f ms", action, status, (time.monotonic() - started) * 1000)
+            answer = _Answer()
+            body = self._failure(environ, action, error, answer)
+        logger.info("%s %s %.0f ms", action, answer.line.split()[0], (time.monotonic() - started) * 1000)
+        start_response(answer.line, answer.headers)
+        return body
 
-    def _failure(
-        self, environ: WSGIEnvironment, action: str, error: Exception, start_response: Callable[..., Any]
-    ) -> list[bytes]:
+    def _failure(self, environ: WSGIEnvironment, action: str, error: Exception, answer: "_Answer") -> list[bytes]:
         text = f"the local AWS cannot do {action}: {type(error).__name__}: {error}"
         try:
             service = self._moto.get_application(environ).service
             model = get_service_model(_BOTO_NAMES.get(service, service))
             protocol = determine_request_protocol(model, environ.get("CONTENT_TYPE", ""))
             serializer = get_serializer_class(model.service_name, protocol)(OperationModel({}, model))
-            answer = serializer.serialize(Refusal("LocalAwsFailure", text))
-            headers, body = answer["headers"], answer["body"]
+            serialized = serializer.serialize(Refusal("LocalAwsFailure", text))
+            headers, body = serialized["headers"], serialized["body"]
         except Exception:  # a service whose model moto cannot find either
             logger.exception("no model to say it with")
             headers, body = {"Content-Type": "text/plain"}, text
         encoded = body if isinstance(body, bytes) else str(body).encode()
-        start_response("400 Bad Request", [(name, str(value)) for name, value in headers.items()])
+        answer("400 Bad Request", [(name, str(value)) for name, value in headers.items()])
         return [encoded]
+
+
+class _Answer:
+    """A status line and headers, held back until it is clear that the answer can be given."""
+
+    def __init__(self) -> None:
+        self.line = ""
+        self.headers: list[tuple[str, str]] = []
+
+    def __call__(self, line: str, headers: list[tuple[str, str]], *_: Any) -> Callable[[bytes], object]:
+        """Take the place of WSGI's start_response."""
+        self.line, self.headers = line, headers
+        return lambda _: None
+
+    def is_unknown_path(self) -> bool:
+        """Tell whether this is Flask's page for a path that moto does not serve, which no SDK can read."""
+        kind = next((value for name, value in self.headers if name.lower() == "content-type"), "")
+        return self.line.startswith("404") and kind.startswith("text/html")
 
 
 def _action(environ: WSGIEnvironment) -> str:

@@ -7,7 +7,11 @@ from typing import Any
 
 import botocore.config
 import botocore.session
-from botocore.configprovider import BOTOCORE_DEFAUT_SESSION_VARIABLES
+from botocore.configprovider import (
+    BOTOCORE_DEFAUT_SESSION_VARIABLES,
+    ConfigValueStore,
+    ConstantProvider,
+)
 
 from rehearsal.local_aws import settings
 
@@ -17,11 +21,12 @@ _lock = Lock()
 @lru_cache
 def _session() -> botocore.session.Session:
     """Make a session whose every setting has botocore's default instead of the user's environment or files."""
+    # botocore spells the name of its table of settings like this.
+    values = {name: default for name, (_, _, default, _) in BOTOCORE_DEFAUT_SESSION_VARIABLES.items()}
+    values |= {"config_file": os.devnull, "credentials_file": os.devnull}
     session = botocore.session.Session()
-    for name, (_, _, default, _) in BOTOCORE_DEFAUT_SESSION_VARIABLES.items():
-        session.set_config_variable(name, default)
-    for name in ("config_file", "credentials_file"):
-        session.set_config_variable(name, os.devnull)
+    store = ConfigValueStore(mapping={name: ConstantProvider(value) for name, value in values.items()})
+    session.register_component("config_store", store)
     return session
 
 

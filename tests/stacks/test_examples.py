@@ -29,7 +29,7 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 """
 
 
-@pytest.fixture(params=EXAMPLES)
+@pytest.fixture(params=EXAMPLES, ids=lambda example: Path(example).stem)
 def example(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -84,7 +84,7 @@ def test_cfn_lint_finds_nothing_that_is_not_ignored_with_a_reason(example: str, 
     files = sorted(map(str, tmp_path.glob("*.template.json")))
     assert len(files) == 2
     linted = subprocess.run(
-        [Path(sys.executable).with_name("cfn-lint"), "--include-checks", "I", "--", *files],
+        [Path(sys.executable).with_name("cfn-lint"), "--", *files],
         capture_output=True,
         text=True,
         check=False,

@@ -1,6 +1,5 @@
 """What the tests of the local AWS deploy: a network, a small legal node group, and stacks to try them in."""
 
-import copy
 import itertools
 import json
 from collections.abc import Iterator

@@ -40,8 +40,6 @@ class ClusterFunction(Construct):
     Source: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-configuring.html
     """
 
-    grant_principal: iam.IPrincipal
-
     def __init__(
         self,
         scope: Construct,
@@ -95,7 +93,6 @@ class ClusterFunction(Construct):
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             description=f"{package} of the training cluster {cluster_name}",
         )
-        self.grant_principal = self.role.grant_principal
         self.log_group.grant_write(self.role)
         self.function = lambda_.Function(
             self,
@@ -117,6 +114,11 @@ class ClusterFunction(Construct):
         # CDK names the role in DependsOn, though the reference to it says as much: cfn-lint W3005.
         ignore_lint(default_child(self.function), "W3005")
         self.error_alarm = self._watch_errors(package, cluster_name, alert_topic)
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """The function's role, for what else its code calls."""
+        return self.role.grant_principal
 
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let somebody call the function, and no version or alias of it.

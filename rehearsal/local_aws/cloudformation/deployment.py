@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from rehearsal.local_aws.cloudformation import schemas, templates
 from rehearsal.local_aws.cloudformation.failures import (
+    CannotChangeError,
     HandlerError,
     ResourceError,
     ValidationError,
@@ -166,6 +167,8 @@ class Deployment:
                 resource.attributes = was.attributes | self._update(resource, was.properties)
         except ResourceError as failure:
             stack.say_of(resource, "UPDATE_FAILED", str(failure))
+            if failure.untouched:
+                stack.resources[logical_id] = was
             raise ResourceError(f"The following resource(s) failed to update: [{logical_id}].") from failure
         stack.say_of(resource, "UPDATE_COMPLETE")
 
@@ -177,7 +180,8 @@ class Deployment:
         try:
             return _handler(resource).update(call, resource.properties, before)
         except Exception as error:
-            raise ResourceError(reason_of(error, resource.type)) from error
+            untouched = isinstance(error, CannotChangeError)
+            raise ResourceError(reason_of(error, resource.type), untouched=untouched) from error
 
     def _delete_all(self, resources: Iterable[StackResource], spared_policies: Iterable[str]) -> list[str]:
         """Delete resources one by one, but those whose policy spares them; return the ids that failed."""

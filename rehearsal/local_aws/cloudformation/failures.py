@@ -31,7 +31,16 @@ class ValidationError(Refusal):
 
 
 class ResourceError(Exception):
-    """One resource that could not be created, updated or deleted; its text is the ResourceStatusReason."""
+    """One resource that could not be created, updated or deleted; its text is the ResourceStatusReason.
+
+    Args:
+        reason: The reason.
+        untouched: Whether the physical resource is surely as it was before.
+    """
+
+    def __init__(self, reason: str, *, untouched: bool = False) -> None:
+        super().__init__(reason)
+        self.untouched = untouched
 
 
 class HandlerError(Exception):
@@ -45,6 +54,10 @@ class HandlerError(Exception):
     def __init__(self, message: str, code: str = "InvalidRequest") -> None:
         super().__init__(message)
         self.code = code
+
+
+class CannotChangeError(HandlerError):
+    """A change that a handler does not carry out; it has changed nothing."""
 
 
 def is_absent(error: ClientError) -> bool:

@@ -236,7 +236,7 @@ def _worded(error: Any) -> Iterator[str]:
     elif rule == "required":
         yield f"required key [{next(name for name in wanted if repr(name) in error.message)}] not found"
     elif rule == "type":
-        yield f"expected type: {_type_word(wanted)}, found: {type(found).__name__.capitalize()}"
+        yield f"expected type: {_type_word(wanted)}, found: {_FOUND_WORDS.get(type(found), 'Null')}"
     elif rule == "enum":
         yield f"{found} is not a valid enum value"
     elif rule in {"minLength", "maxLength"}:
@@ -251,6 +251,16 @@ def _worded(error: Any) -> Iterator[str]:
         yield "array items are not unique"
     else:
         yield error.message
+
+
+_FOUND_WORDS: Mapping[type, str] = {
+    bool: "Boolean",
+    dict: "JSONObject",
+    float: "Number",
+    int: "Integer",
+    list: "JSONArray",
+    str: "String",
+}
 
 
 def _type_word(wanted: Any) -> str:

@@ -14,6 +14,7 @@ from cluster_common.tags import tag_value
         ("Grüße", "Grüße"),
         ("aws:thing", "aws thing"),
         ("AWS:thing", "aws thing"),
+        ("aws:", "aws"),
         ("x" * 256, "x" * 256),
         ("x" * 257, "x" * 253 + "..."),
         ("", ""),

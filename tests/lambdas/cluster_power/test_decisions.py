@@ -244,6 +244,16 @@ def test_a_new_group_of_a_stopped_cluster_is_adopted_as_stopped() -> None:
     assert memories["new"].reason == "the cluster was stopped when this node group came"
 
 
+def test_a_group_in_deletion_has_no_say_in_whether_the_cluster_is_stopped() -> None:
+    settings = replace(SETTINGS, counts={"workers": 8, "extra": 2})
+    new = group(name="new", node_group="extra", desired=0, memory=Memory())
+    going = group(name="old", deleting=True)
+
+    memories = new_memories([group(desired=0, memory=STOPPED), going, new], settings, TICK, NOW)
+
+    assert memories["new"].state is State.STOPPED
+
+
 @pytest.mark.parametrize(
     "found",
     [

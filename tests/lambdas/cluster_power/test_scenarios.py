@@ -1,5 +1,7 @@
 """The power function at work on a cluster in memory."""
 
+from datetime import timedelta
+
 import pytest
 
 from cluster_common.errors import PartialFailureError
@@ -294,6 +296,20 @@ def test_unreadable_activities_are_no_verdict_and_fail_the_tick(scene: Scene) ->
     assert len(scene.sns.messages) == 1
 
 
+def test_nodes_that_do_not_come_up_are_no_problem_while_the_reason_cannot_be_read(scene: Scene) -> None:
+    scene.add()
+    scene.order()
+    scene.now += timedelta(minutes=20)
+    scene.auto_scaling.fail_next("DescribeScalingActivities", "Throttling")
+
+    with pytest.raises(PartialFailureError):
+        scene.order()
+    assert scene.subjects() == []
+
+    assert scene.order()["workers"]["problem"] == "slow"
+    assert scene.subjects() == ["base-pod: nodes of workers are missing"]
+
+
 def test_nothing_is_done_when_the_groups_cannot_be_read(scene: Scene) -> None:
     scene.add()
     scene.auto_scaling.fail_next("DescribeAutoScalingGroups", "Throttling")
@@ -351,6 +367,14 @@ def test_a_stop_that_comes_while_a_tick_looks_wins(scene: Scene) -> None:
 
     assert late["reason"] == "workers changed while the tick looked: the next tick decides"
     assert (group.desired, group.tags[STATE], group.tags[SIZE]) == (0, "stopped", "0")
+
+
+def test_a_group_that_is_being_deleted_is_left_alone(scene: Scene) -> None:
+    group = scene.add(deleting=True)
+
+    assert scene.order()["workers"]["decision"] == "deleting"
+    assert scene.order("stop")["workers"]["decision"] == "deleting"
+    assert (group.desired, scene.auto_scaling.writes) == (0, [])
 
 
 def test_a_group_of_another_cluster_is_never_seen(scene: Scene) -> None:

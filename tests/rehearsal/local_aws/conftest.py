@@ -5,8 +5,8 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from local_aws_scene import NETWORK, NODES, Stacks, Template
 
+from local_aws_scene import NETWORK, NODES, Stacks, Template
 from rehearsal.local_aws import LocalAws
 
 
@@ -51,3 +51,18 @@ def inventory(aws: LocalAws) -> Callable[[], dict[str, int]]:
         }
 
     return count
+
+
+@pytest.fixture
+def refused(stacks: Stacks, inventory: Callable[[], dict[str, int]]) -> Callable[[Template], tuple[str, str]]:
+    """Deploy a template that must fail at one resource and leave nothing; return which, and its reason."""
+
+    def deploy(template: Template) -> tuple[str, str]:
+        before = inventory()
+        name = stacks.create(template)
+        assert stacks.status(name) == "ROLLBACK_COMPLETE"
+        ((logical_id, reason),) = stacks.reasons(name).items()
+        assert inventory() == before
+        return logical_id, reason
+
+    return deploy

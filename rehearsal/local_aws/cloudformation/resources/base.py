@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rehearsal.local_aws.cloudformation.failures import HandlerError
+from botocore.exceptions import ClientError
+
+from rehearsal.local_aws.cloudformation.failures import CannotChangeError, is_absent
 
 Properties = Mapping[str, Any]
 Attributes = dict[str, Any]
@@ -72,9 +74,9 @@ class Handler:
         del call
         raise self.cannot_change(changed(properties, before))
 
-    def cannot_change(self, names: Iterable[str]) -> HandlerError:
+    def cannot_change(self, names: Iterable[str]) -> CannotChangeError:
         """Return the error for a change that AWS may carry out, and the local AWS does not."""
-        return HandlerError(f"the local AWS cannot change {', '.join(sorted(names))} of {self.type} in place")
+        return CannotChangeError(f"the local AWS cannot change {', '.join(sorted(names))} of {self.type} in place")
 
     def only_changed(self, properties: Properties, before: Properties, *allowed: str) -> set[str]:
         """Return the names of the properties that differ; refuse a change of any but the allowed ones."""
@@ -112,3 +114,12 @@ def tag_changes(properties: Properties, before: Properties) -> tuple[dict[str, s
 def as_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
     """Return a mapping as a list of Key and Value."""
     return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def if_there(action: Callable[..., object], **arguments: Any) -> None:
+    """Carry an action out, unless what it is about is gone already."""
+    try:
+        action(**arguments)
+    except ClientError as error:
+        if not is_absent(error):
+            raise

@@ -9,7 +9,7 @@ from rehearsal.local_aws.cloudformation.resources.base import (
     Handler,
     Properties,
     as_tags,
-    changed,
+    if_there,
     picked,
     tag_changes,
     tags_of,
@@ -48,7 +48,7 @@ class Role(Handler):
         return {"Arn": role["Arn"], "RoleId": role["RoleId"]}
 
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
-        self.only_changed(
+        names = self.only_changed(
             properties,
             before,
             "AssumeRolePolicyDocument",
@@ -59,10 +59,11 @@ class Role(Handler):
             "Tags",
         )
         iam = call.client("iam")
-        iam.update_assume_role_policy(
-            RoleName=call.physical_id, PolicyDocument=json.dumps(properties["AssumeRolePolicyDocument"])
-        )
-        if changed(properties, before) & {"Description", "MaxSessionDuration"}:
+        if "AssumeRolePolicyDocument" in names:
+            iam.update_assume_role_policy(
+                RoleName=call.physical_id, PolicyDocument=json.dumps(properties["AssumeRolePolicyDocument"])
+            )
+        if names & {"Description", "MaxSessionDuration"}:
             iam.update_role(
                 RoleName=call.physical_id,
                 Description=properties.get("Description", ""),
@@ -77,8 +78,12 @@ class Role(Handler):
         return {}
 
     def delete(self, call: Call) -> None:
-        self._bring(call, {}, call.properties)
-        call.client("iam").delete_role(RoleName=call.physical_id)
+        iam, role = call.client("iam"), call.physical_id
+        for arn in call.properties.get("ManagedPolicyArns") or []:
+            if_there(iam.detach_role_policy, RoleName=role, PolicyArn=arn)
+        for policy in call.properties.get("Policies") or []:
+            if_there(iam.delete_role_policy, RoleName=role, PolicyName=policy["PolicyName"])
+        iam.delete_role(RoleName=role)
 
     @staticmethod
     def _bring(call: Call, properties: Properties, before: Properties) -> None:
@@ -121,8 +126,9 @@ class Policy(Handler):
         return {}
 
     def delete(self, call: Call) -> None:
+        name, delete = call.properties["PolicyName"], call.client("iam").delete_role_policy
         for role in call.properties["Roles"]:
-            call.client("iam").delete_role_policy(RoleName=role, PolicyName=call.properties["PolicyName"])
+            if_there(delete, RoleName=role, PolicyName=name)
 
     @staticmethod
     def _put(call: Call, properties: Properties) -> None:

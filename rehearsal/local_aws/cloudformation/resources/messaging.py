@@ -11,6 +11,7 @@ from rehearsal.local_aws.cloudformation.resources.base import (
     Properties,
     as_tags,
     changed,
+    if_there,
     picked,
     tag_changes,
     tags_of,
@@ -234,7 +235,7 @@ class Rule(Handler):
         targets = properties.get("Targets") or []
         gone = {target["Id"] for target in before.get("Targets") or []} - {target["Id"] for target in targets}
         if gone:
-            events.remove_targets(Rule=call.physical_id, Ids=sorted(gone), **bus)
+            if_there(events.remove_targets, Rule=call.physical_id, Ids=sorted(gone), **bus)
         if targets:
             answer = events.put_targets(Rule=call.physical_id, Targets=targets, **bus)
             if answer["FailedEntryCount"]:

@@ -1,0 +1,110 @@
+"""What a tick tells the alarms."""
+
+import json
+from typing import Any
+
+import pytest
+
+from cluster_common.errors import PartialFailureError
+from power_scene import Scene
+
+
+def metrics(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
+    """Return the values of the last tick by node group; those of the cluster have no name."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in capsys.readouterr().out.splitlines():
+        record = json.loads(line)
+        if "_aws" in record:
+            assert record.pop("Cluster") == "base-pod"
+            del record["_aws"]
+            name = record.pop("NodeGroup", "")
+            found[name] = {metric: int(value) for metric, [value] in record.items()}
+    return found
+
+
+def test_missing_and_running_nodes_are_counted_by_group_and_together(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = Scene(counts={"eval": 2, "workers": 8})
+    scene.add("eval")
+    scene.add("workers", capacity=3)
+
+    scene.minute(2)
+
+    assert metrics(capsys) == {
+        "": {"MissingNodes": 5, "RunningNodes": 5, "HeldGroups": 0, "SuccessfulTicks": 1},
+        "eval": {"MissingNodes": 0, "RunningNodes": 2},
+        "workers": {"MissingNodes": 5, "RunningNodes": 3},
+    }
+
+
+def test_a_held_group_is_counted_and_misses_what_the_operator_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = Scene()
+    group = scene.add()
+    scene.minute(2)
+    group.desired = 5
+
+    scene.minute()
+
+    assert metrics(capsys)[""] == {"MissingNodes": 0, "RunningNodes": 5, "HeldGroups": 1, "SuccessfulTicks": 1}
+
+
+def test_a_group_with_spoiled_tags_is_counted_as_held(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = Scene()
+    group = scene.add()
+    scene.minute(2)
+    group.tags["cdk-training-cluster:power-size"] = "many"
+
+    scene.minute()
+
+    assert metrics(capsys)[""]["HeldGroups"] == 1
+
+
+def test_a_stopped_cluster_misses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = Scene()
+    scene.add()
+    scene.minute(2)
+    scene.order("stop")
+
+    scene.minute()
+
+    assert metrics(capsys)[""] == {"MissingNodes": 0, "RunningNodes": 0, "HeldGroups": 0, "SuccessfulTicks": 1}
+
+
+def test_an_absent_group_misses_all_its_nodes(capsys: pytest.CaptureFixture[str]) -> None:
+    Scene().order()
+
+    assert metrics(capsys)["workers"] == {"MissingNodes": 8, "RunningNodes": 0}
+
+
+def test_a_group_that_the_file_does_not_know_is_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = Scene()
+    scene.add()
+    scene.add("old", desired=3, in_service=3)
+
+    scene.minute(2)
+
+    assert metrics(capsys).keys() == {"", "workers"}
+    scene.minute()
+    assert metrics(capsys)[""]["RunningNodes"] == 8
+
+
+def test_a_tick_in_which_something_failed_is_no_success_and_still_measures(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scene = Scene()
+    scene.add()
+    scene.auto_scaling.fail_next("SetDesiredCapacity", "InternalFailure")
+
+    with pytest.raises(PartialFailureError):
+        scene.order()
+
+    assert metrics(capsys)[""] == {"MissingNodes": 8, "RunningNodes": 0, "HeldGroups": 0, "SuccessfulTicks": 0}
+
+
+def test_nothing_is_measured_when_the_groups_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = Scene()
+    scene.auto_scaling.fail_next("DescribeAutoScalingGroups", "Throttling")
+
+    with pytest.raises(Exception, match="Throttling"):
+        scene.order()
+
+    assert metrics(capsys) == {}
