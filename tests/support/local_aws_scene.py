@@ -12,6 +12,18 @@ Template = dict[str, Any]
 
 X86_IMAGE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
 
+ROLE: dict[str, Any] = {
+    "Type": "AWS::IAM::Role",
+    "Properties": {
+        "AssumeRolePolicyDocument": {
+            "Statement": [
+                {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
+            ]
+        },
+        "ManagedPolicyArns": [{"Fn::Sub": "arn:${AWS::Partition}:iam::aws:policy/AmazonSSMManagedInstanceCore"}],
+    },
+}
+
 NETWORK: Template = {
     "Resources": {
         "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16", "EnableDnsSupport": True}},
@@ -52,10 +64,15 @@ NETWORK: Template = {
             "Properties": {"GroupDescription": "nothing in", "VpcId": {"Ref": "Vpc"}},
         },
         "Bucket": {"Type": "AWS::S3::Bucket"},
+        "Role": ROLE,
+        "Profile": {"Type": "AWS::IAM::InstanceProfile", "Properties": {"Roles": [{"Ref": "Role"}]}},
     },
     "Outputs": {
-        name: {"Value": {"Ref": name}, "Export": {"Name": f"test-{name}"}}
-        for name in ("Vpc", "Subnet", "Group", "Closed", "Bucket")
+        **{
+            name: {"Value": {"Ref": name}, "Export": {"Name": f"test-{name}"}}
+            for name in ("Vpc", "Subnet", "Group", "Closed", "Bucket")
+        },
+        "Profile": {"Value": {"Fn::GetAtt": ["Profile", "Arn"]}, "Export": {"Name": "test-Profile"}},
     },
 }
 
@@ -81,31 +98,13 @@ NODES: Template = {
     },
     "Resources": {
         "Placement": {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster"}},
-        "Role": {
-            "Type": "AWS::IAM::Role",
-            "Properties": {
-                "AssumeRolePolicyDocument": {
-                    "Statement": [
-                        {
-                            "Effect": "Allow",
-                            "Action": "sts:AssumeRole",
-                            "Principal": {"Service": "ec2.amazonaws.com"},
-                        }
-                    ]
-                },
-                "ManagedPolicyArns": [
-                    {"Fn::Sub": "arn:${AWS::Partition}:iam::aws:policy/AmazonSSMManagedInstanceCore"}
-                ],
-            },
-        },
-        "Profile": {"Type": "AWS::IAM::InstanceProfile", "Properties": {"Roles": [{"Ref": "Role"}]}},
         "Launch": {
             "Type": "AWS::EC2::LaunchTemplate",
             "Properties": {
                 "LaunchTemplateData": {
                     "ImageId": {"Ref": "Image"},
                     "InstanceType": "p4de.24xlarge",
-                    "IamInstanceProfile": {"Arn": {"Fn::GetAtt": ["Profile", "Arn"]}},
+                    "IamInstanceProfile": {"Arn": imported("Profile")},
                     "UserData": {"Fn::Base64": "#!/bin/bash"},
                     "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 2},
                     "BlockDeviceMappings": [

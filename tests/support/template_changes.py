@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from local_aws_scene import Template, imported
+from local_aws_scene import ROLE, Template, imported
 
 Change = Callable[[Template], object]
 
@@ -45,8 +45,7 @@ def only(logical_id: str, kind: str, **properties: Any) -> Change:
 
 def with_role(logical_id: str, kind: str, **properties: Any) -> Change:
     def change(template: Template) -> None:
-        role = template["Resources"]["Role"]
-        template["Resources"] = {"Role": role, logical_id: {"Type": kind, "Properties": properties}}
+        template["Resources"] = {"Role": ROLE, logical_id: {"Type": kind, "Properties": properties}}
         template.pop("Outputs", None)
 
     return change

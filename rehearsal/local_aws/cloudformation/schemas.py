@@ -113,7 +113,7 @@ def check(resource_type: str, logical_id: str, properties: Mapping[str, Any]) ->
     """
     schema = schema_of(resource_type) or {}
     converted: dict[str, Any] = _converted(properties, schema, schema)
-    problems = sorted(_problems(converted, schema))
+    problems = sorted(_problems(resource_type, converted))
     for path in schema.get("readOnlyProperties", []):
         name = path.removeprefix("/properties/")
         if "/" not in name and name in converted:
@@ -217,8 +217,13 @@ _Validator = extend(  # type: ignore[no-untyped-call] # jsonschema's stubs leave
 )
 
 
-def _problems(properties: Mapping[str, Any], schema: Schema) -> Iterator[str]:
-    for error in _Validator({**schema, "type": "object"}).iter_errors(properties):
+@lru_cache
+def _validator(resource_type: str) -> Any:
+    return _Validator({**(schema_of(resource_type) or {}), "type": "object"})
+
+
+def _problems(resource_type: str, properties: Mapping[str, Any]) -> Iterator[str]:
+    for error in _validator(resource_type).iter_errors(properties):
         path = "".join(f"/{part}" for part in error.absolute_path)
         for text in _worded(error):
             yield f"#{path}: {text}"

@@ -1,3 +1,4 @@
+import hashlib
 import os
 import subprocess
 import sys
@@ -51,8 +52,12 @@ def staged(source: FunctionSource, out: Path) -> tuple[str, list[str]]:
 def test_an_asset_holds_the_functions_package_and_the_shared_one_and_python_files_only(
     root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    _, files = staged(FunctionSource(root=root, package="cluster_power"), tmp_path_factory.mktemp("out"))
+    source = FunctionSource(root=root, package="cluster_power")
 
+    digest, files = staged(source, tmp_path_factory.mktemp("out"))
+
+    # CDK names an asset with a hash of its own by the hash of that hash.
+    assert digest == hashlib.sha256(source.digest.encode()).hexdigest()
     assert files == [
         f"{package}/{file}"
         for package in ("cluster_common", "cluster_power")
@@ -98,11 +103,12 @@ def test_the_functions_code_and_the_shared_code_change_its_hash(root: Path, file
     assert source.digest != before
 
 
-def test_code_that_moves_from_one_file_to_another_changes_the_hash(root: Path) -> None:
+@pytest.mark.parametrize("name", ["parts/deeper.py", "deep.py"])
+def test_code_that_moves_to_another_file_changes_the_hash(root: Path, name: str) -> None:
     source = FunctionSource(root=root, package="cluster_power")
     before = source.digest
 
-    (root / "cluster_power" / "parts" / "deep.py").rename(root / "cluster_power" / "deep.py")
+    (root / "cluster_power" / "parts" / "deep.py").rename(root / "cluster_power" / name)
 
     assert source.digest != before
 

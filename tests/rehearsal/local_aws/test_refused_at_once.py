@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local_aws_scene import Stacks, Template
+from local_aws_scene import ROLE, Stacks, Template
 from rehearsal.local_aws import LocalAws
 
 TOPIC: Template = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
@@ -87,9 +87,10 @@ def test_a_template_that_makes_no_sense_is_refused_at_once(aws: LocalAws, templa
     assert len(api.describe_stacks()["Stacks"]) == before
 
 
-def test_iam_resources_need_a_capability(aws: LocalAws, nodes: Template) -> None:
+def test_iam_resources_need_a_capability(aws: LocalAws) -> None:
+    template = json.dumps({"Resources": {"Role": ROLE}})
     with pytest.raises(ClientError, match=r"Requires capabilities : \[CAPABILITY_IAM\]"):
-        aws.client("cloudformation").create_stack(StackName="incapable", TemplateBody=json.dumps(nodes))
+        aws.client("cloudformation").create_stack(StackName="incapable", TemplateBody=template)
 
 
 def test_an_update_without_a_change_is_refused(stacks: Stacks) -> None:

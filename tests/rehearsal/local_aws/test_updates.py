@@ -194,8 +194,6 @@ def test_a_resource_that_left_the_template_is_deleted_or_kept_by_its_policy(aws:
 
 
 def test_a_resource_with_a_name_of_its_own_is_not_replaced(stacks: Stacks) -> None:
-    rule = {"Type": "AWS::S3::BucketPolicy", "Properties": {"Bucket": "x", "PolicyDocument": {}}}
-    del rule
     template: Template = {
         "Resources": {"Role": {"Type": "AWS::IAM::Role", "Properties": {"RoleName": "own-name", "Path": "/a/"}}}
     }

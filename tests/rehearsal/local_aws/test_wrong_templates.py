@@ -150,7 +150,12 @@ WRONG = [
     # Other services
     (
         "a managed policy that AWS lacks",
-        properties("Role", ManagedPolicyArns=["arn:aws:iam::aws:policy/Nothing"]),
+        only(
+            "Role",
+            "AWS::IAM::Role",
+            AssumeRolePolicyDocument={"Statement": []},
+            ManagedPolicyArns=["arn:aws:iam::aws:policy/Nothing"],
+        ),
         "Role",
         "HandlerErrorCode: NotFound",
     ),
