@@ -35,6 +35,7 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import make_server
 
 from rehearsal.local_aws import control, install
+from rehearsal.local_aws.loopback import only_loopback
 from rehearsal.local_aws.refusal import Refusal
 
 logger = logging.getLogger("local_aws")
@@ -156,6 +157,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     for noisy in ("botocore", "werkzeug", "urllib3"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    sys.addaudithook(only_loopback)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # nothing needs to be tidied up
 
     server = make_server(

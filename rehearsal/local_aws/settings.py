@@ -12,6 +12,8 @@ SECRET_ACCESS_KEY = "rehearsal-only"  # noqa: S105 - opens nothing; the server a
 
 # Settings of the user's that could lead a client away from localhost, or a server to behave otherwise.
 _FOREIGN_PREFIXES = ("AWS_", "MOTO_", "BOTO_", "CDK_")
+# This one says how thoroughly an app is checked, and nothing about AWS.
+_KEPT_NAMES = frozenset({"CDK_VALIDATION"})
 _FOREIGN_NAMES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy", "test_server_mode"})
 
 
@@ -20,10 +22,6 @@ def without_aws_settings(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if not name.upper().startswith(_FOREIGN_PREFIXES) and name.lower() not in _FOREIGN_NAMES
+        if name in _KEPT_NAMES
+        or (not name.upper().startswith(_FOREIGN_PREFIXES) and name.lower() not in _FOREIGN_NAMES)
     }
-
-
-def aws_settings_in(environment: Mapping[str, str]) -> list[str]:
-    """Name the AWS settings present in `environment`, sorted: they are ignored, and the user is told."""
-    return sorted(name for name in environment if name.upper().startswith("AWS_"))

@@ -13,7 +13,7 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.functions import ClusterFunction
-from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.nodes import node_metric
 from cdk_training_cluster.power.power_metrics import POWER_METRICS
 from cdk_training_cluster.tags import CLUSTER_TAG
 
@@ -137,16 +137,7 @@ class ClusterPower(Construct):
     def _metric(
         self, name: str, statistic: str, period: Duration | None, node_group: str | None = None
     ) -> cloudwatch.Metric:
-        dimensions = {NODE_METRICS.cluster_dimension: self._cluster_name}
-        if node_group is not None:
-            dimensions[NODE_METRICS.node_group_dimension] = node_group
-        return cloudwatch.Metric(
-            namespace=NODE_METRICS.namespace,
-            metric_name=name,
-            dimensions_map=dimensions,
-            statistic=statistic,
-            period=period or Duration.minutes(5),
-        )
+        return node_metric(name, self._cluster_name, node_group, statistic=statistic, period=period)
 
     def _permit(self) -> None:
         """Permit what the function calls: it reads all groups, and writes on those of its cluster only.

@@ -41,7 +41,25 @@ class Purchase:
     data: Mapping[str, Any]
     market: str
     template_id: str
+    template_name: str
     template_version: int
+
+
+class LaunchedInstance(InstanceState):  # type: ignore[misc] # moto's modules are untyped here
+    """A group's instance that remembers the launch template version it came from; moto shows the default."""
+
+    def __init__(self, instance: Any, group: Any, purchase: Purchase) -> None:
+        super().__init__(instance, protected_from_scale_in=group.new_instances_protected_from_scale_in)
+        self._purchase = purchase
+
+    @property
+    def launch_template(self) -> dict[str, str]:
+        """The template as DescribeAutoScalingGroups shows it beside the instance."""
+        return {
+            "LaunchTemplateId": self._purchase.template_id,
+            "LaunchTemplateName": self._purchase.template_name,
+            "Version": str(self._purchase.template_version),
+        }
 
 
 def purchases(group: Any) -> Iterator[Purchase]:
@@ -78,7 +96,7 @@ def _purchase(
         data["InstanceMarketOptions"] = {"MarketType": market}
     bought = str((data.get("InstanceMarketOptions") or {}).get("MarketType"))
     name = {"spot": "Spot", "capacity-block": "Capacity Block"}.get(bought, "On-Demand")
-    return Purchase(data, name, template.id, version.number)
+    return Purchase(data, name, template.id, template.name, version.number)
 
 
 def check_group(group: Any) -> None:
@@ -309,9 +327,7 @@ def launch_more(group: Any, count: int, _propagated_tags: Mapping[str, str] | No
             failure = refusal
         for instance in launched:
             instance.autoscaling_group = group
-            group.instance_states.append(
-                InstanceState(instance, protected_from_scale_in=group.new_instances_protected_from_scale_in)
-            )
+            group.instance_states.append(LaunchedInstance(instance, group, purchase))
             remember(group, f"Launching a new EC2 instance: {instance.id}", cause, "Successful")
         count -= len(launched)
         if failure is not None:

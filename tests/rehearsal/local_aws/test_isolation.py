@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from botocore.exceptions import ClientError
 
 from rehearsal.local_aws import LocalAws, LocalAwsError
 
@@ -34,6 +35,15 @@ def test_the_endpoint_is_localhost_and_nothing_else_listens(aws: LocalAws) -> No
     if not own.startswith("127."):
         with socket.socket() as probe:
             assert probe.connect_ex((own, address.port)) != 0
+
+
+def test_the_server_reaches_no_other_machine(aws: LocalAws) -> None:
+    sns = aws.client("sns")
+    topic = sns.create_topic(Name="outward")["TopicArn"]
+    sns.subscribe(TopicArn=topic, Protocol="https", Endpoint="https://example.com/hook")
+    with pytest.raises(ClientError, match=r"never leaves this machine, and example\.com is not on it"):
+        sns.publish(TopicArn=topic, Message="hello")
+    sns.delete_topic(TopicArn=topic)
 
 
 def test_a_child_gets_an_environment_without_the_users_aws_settings(aws: LocalAws) -> None:

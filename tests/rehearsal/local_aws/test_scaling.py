@@ -69,6 +69,7 @@ def test_a_node_has_every_interface_group_tag_and_volume_of_its_template(aws: Lo
     (described,) = aws.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=[group])[
         "AutoScalingGroups"
     ]
+    assert [instance["LaunchTemplate"]["Version"] for instance in described["Instances"]] == ["1", "1"]
     assert first["Placement"]["GroupName"] == described["PlacementGroup"]
     assert first["Placement"]["AvailabilityZone"] == ZONE
     assert ":instance-profile/" in first["IamInstanceProfile"]["Arn"]

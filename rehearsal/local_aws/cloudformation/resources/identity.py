@@ -12,7 +12,6 @@ from rehearsal.local_aws.cloudformation.resources.base import (
     if_there,
     picked,
     tag_changes,
-    tags_of,
 )
 
 _NAME_LIMIT = 64
@@ -189,31 +188,26 @@ class InstanceProfile(Handler):
     """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-iam-instanceprofile.html."""
 
     type = "AWS::IAM::InstanceProfile"
-    carries_out = frozenset({"InstanceProfileName", "Path", "Roles", "Tags"})
+    carries_out = frozenset({"InstanceProfileName", "Path", "Roles"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         iam: Any = call.client("iam")
         name = properties.get("InstanceProfileName") or call.physical_name(128)
-        profile = iam.create_instance_profile(
-            InstanceProfileName=name, **picked(properties, "Path"), Tags=as_tags(tags_of(properties))
-        )["InstanceProfile"]
+        profile = iam.create_instance_profile(InstanceProfileName=name, **picked(properties, "Path"))[
+            "InstanceProfile"
+        ]
         call.made(name)
         for role in properties["Roles"]:
             iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=role)
         return {"Arn": profile["Arn"]}
 
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
-        self.only_changed(properties, before, "Roles", "Tags")
+        self.only_changed(properties, before, "Roles")
         iam, name = call.client("iam"), call.physical_id
         for role in set(before["Roles"]) - set(properties["Roles"]):
             iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role)
         for role in set(properties["Roles"]) - set(before["Roles"]):
             iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=role)
-        put, removed = tag_changes(properties, before)
-        if put:
-            iam.tag_instance_profile(InstanceProfileName=name, Tags=as_tags(put))
-        if removed:
-            iam.untag_instance_profile(InstanceProfileName=name, TagKeys=removed)
         return {}
 
     def delete(self, call: Call) -> None:

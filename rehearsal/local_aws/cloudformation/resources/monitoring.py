@@ -11,39 +11,7 @@ from rehearsal.local_aws.cloudformation.resources.base import (
 )
 
 
-class _AnyAlarm(Handler):
-    """What metric alarms and composite alarms have in common."""
-
-    _put = ""
-
-    def create(self, call: Call, properties: Properties) -> Attributes:
-        name = properties.get("AlarmName") or call.physical_name()
-        self._put_alarm(call, name, properties, Tags=as_tags(tags_of(properties)))
-        call.made(name)
-        return {"Arn": self._arn(call)}
-
-    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
-        self._put_alarm(call, call.physical_id, properties)
-        put, removed = tag_changes(properties, before)
-        if put:
-            call.client("cloudwatch").tag_resource(ResourceARN=self._arn(call), Tags=as_tags(put))
-        if removed:
-            call.client("cloudwatch").untag_resource(ResourceARN=self._arn(call), TagKeys=removed)
-        return {}
-
-    def delete(self, call: Call) -> None:
-        call.client("cloudwatch").delete_alarms(AlarmNames=[call.physical_id])
-
-    def _put_alarm(self, call: Call, name: str, properties: Properties, **more: object) -> None:
-        settings = {key: value for key, value in properties.items() if key not in {"AlarmName", "Tags"}}
-        getattr(call.client("cloudwatch"), self._put)(AlarmName=name, **settings, **more)
-
-    @staticmethod
-    def _arn(call: Call) -> str:
-        return f"arn:aws:cloudwatch:{call.region}:{call.account}:alarm:{call.physical_id}"
-
-
-class Alarm(_AnyAlarm):
+class Alarm(Handler):
     """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudwatch-alarm.html."""
 
     type = "AWS::CloudWatch::Alarm"
@@ -73,26 +41,33 @@ class Alarm(_AnyAlarm):
             "Unit",
         }
     )
-    _put = "put_metric_alarm"
 
+    def create(self, call: Call, properties: Properties) -> Attributes:
+        name = properties.get("AlarmName") or call.physical_name()
+        self._put(call, name, properties, Tags=as_tags(tags_of(properties)))
+        call.made(name)
+        return {"Arn": self._arn(call)}
 
-class CompositeAlarm(_AnyAlarm):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudwatch-compositealarm.html."""
+    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
+        self._put(call, call.physical_id, properties)
+        put, removed = tag_changes(properties, before)
+        if put:
+            call.client("cloudwatch").tag_resource(ResourceARN=self._arn(call), Tags=as_tags(put))
+        if removed:
+            call.client("cloudwatch").untag_resource(ResourceARN=self._arn(call), TagKeys=removed)
+        return {}
 
-    type = "AWS::CloudWatch::CompositeAlarm"
-    carries_out = frozenset(
-        {
-            "ActionsEnabled",
-            "AlarmActions",
-            "AlarmDescription",
-            "AlarmName",
-            "AlarmRule",
-            "InsufficientDataActions",
-            "OKActions",
-            "Tags",
-        }
-    )
-    _put = "put_composite_alarm"
+    def delete(self, call: Call) -> None:
+        call.client("cloudwatch").delete_alarms(AlarmNames=[call.physical_id])
+
+    @staticmethod
+    def _put(call: Call, name: str, properties: Properties, **more: object) -> None:
+        settings = {key: value for key, value in properties.items() if key not in {"AlarmName", "Tags"}}
+        call.client("cloudwatch").put_metric_alarm(AlarmName=name, **settings, **more)
+
+    @staticmethod
+    def _arn(call: Call) -> str:
+        return f"arn:aws:cloudwatch:{call.region}:{call.account}:alarm:{call.physical_id}"
 
 
 class Dashboard(Handler):
@@ -214,4 +189,4 @@ class MetricFilter(Handler):
         )
 
 
-HANDLERS: tuple[Handler, ...] = (Alarm(), CompositeAlarm(), Dashboard(), LogGroup(), MetricFilter())
+HANDLERS: tuple[Handler, ...] = (Alarm(), Dashboard(), LogGroup(), MetricFilter())
