@@ -32,7 +32,7 @@ node_modules/.installed: package.json package-lock.json $(VENV)/.installed
 	@touch $@
 
 rehearse: setup ## Deploy CLUSTER to a local AWS, show what came up, and destroy it with the data kept
-	@python -m rehearsal --cluster $(CLUSTER)
+	@python -m rehearsal --cluster '$(CLUSTER)'
 
 test: setup ## Run the tests
 	@pytest -q -n 2 --dist worksteal
@@ -47,8 +47,8 @@ format: setup ## Format the code
 	@ruff format .
 	@ruff check --fix .
 
-catalog: setup ## Regenerate the instance-type catalog from moto's copy of DescribeInstanceTypes
-	@python scripts/generate_catalog.py
+catalog: setup ## Regenerate the instance-type catalog (ARGS=--live: from the account of your credentials)
+	@python scripts/generate_catalog.py $(ARGS)
 
 schema: setup ## Regenerate the JSON Schema of a cluster file
 	@training-cluster schema > clusters/cluster.schema.json

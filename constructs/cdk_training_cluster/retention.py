@@ -1,4 +1,8 @@
-"""What stays when a stack goes."""
+"""What stays when a stack goes.
+
+A stack that could not be created takes everything with it again: what it kept would hold no data, and would bill.
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
+"""
 
 from aws_cdk import CfnDeletionPolicy, CfnResource, RemovalPolicy
 
@@ -9,7 +13,7 @@ def keep(resource: CfnResource) -> None:
     Args:
         resource: What holds data, or what that lives in.
     """
-    resource.apply_removal_policy(RemovalPolicy.RETAIN)
+    resource.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
 
 def keep_unless_replaced(resource: CfnResource) -> None:
@@ -20,5 +24,5 @@ def keep_unless_replaced(resource: CfnResource) -> None:
     Args:
         resource: What belongs to something that is kept.
     """
-    resource.cfn_options.deletion_policy = CfnDeletionPolicy.RETAIN
+    resource.cfn_options.deletion_policy = CfnDeletionPolicy.RETAIN_EXCEPT_ON_CREATE
     resource.cfn_options.update_replace_policy = CfnDeletionPolicy.DELETE

@@ -8,6 +8,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
@@ -20,6 +21,14 @@ from cdk_training_cluster.nodes.rules import node_group_problems
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 from cdk_training_cluster.tags import CLUSTER_TAG
+
+_SESSION_MANAGER = (
+    "ssm:UpdateInstanceInformation",
+    "ssmmessages:CreateControlChannel",
+    "ssmmessages:CreateDataChannel",
+    "ssmmessages:OpenControlChannel",
+    "ssmmessages:OpenDataChannel",
+)
 
 
 @jsii.implements(ec2.IConnectable, iam.IGrantable)
@@ -48,6 +57,7 @@ class TrainingCluster(Construct):
         cluster_name: str | None = None,
         alert_topic: sns.ITopic | None = None,
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
+        powertools_layer: lambda_.ILayerVersion | None = None,
     ) -> None:
         """Make the cluster.
 
@@ -65,6 +75,8 @@ class TrainingCluster(Construct):
             alert_topic: Where alarms and the power function report; it must let CloudWatch publish.
                 Default: - a topic is made; subscribe to `alert_topic`.
             instance_type_facts: Facts about instance types that the catalog does not have. Default: - none.
+            powertools_layer: A layer with Powertools for the functions' runtime, for regions where AWS publishes
+                none. Default: - AWS's public layer.
 
         Raises:
             ValueError: There is no network or there are two, no node group or two of one name, or a part refuses
@@ -83,9 +95,11 @@ class TrainingCluster(Construct):
         self._connections = self.network.connections
         self.role = self._make_role()
         profile = iam.InstanceProfile(self, "InstanceProfile", role=self.role)
+        # In a scope of their own, so that a group may be called as its users like.
+        fleets = Construct(self, "NodeGroups")
         self._node_groups = {
             group.name: NodeFleet(
-                self,
+                fleets,
                 group.name,
                 cluster_name=self.cluster_name,
                 network=self.network,
@@ -104,10 +118,12 @@ class TrainingCluster(Construct):
             cluster_name=self.cluster_name,
             counts={group.name: group.count for group in node_groups},
             alert_topic=self.alert_topic,
+            powertools_layer=powertools_layer,
         )
         for fleet in self.node_groups:
-            # The first tick comes when CloudFormation is done with the groups.
-            self.power.schedule.node.add_dependency(fleet.auto_scaling_group)
+            # The function learns of a group when CloudFormation is done with it: a group that gets its nodes
+            # before would make the deployment wait for them.
+            self.power.function.node.add_dependency(fleet.auto_scaling_group)
         self.bootstrap_alarm = self._watch_bootstrap()
         Tags.of(self).add(CLUSTER_TAG, self.cluster_name)
 
@@ -176,17 +192,14 @@ class TrainingCluster(Construct):
             "NodeRole",
             assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
             description="The nodes of a training cluster",
-            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name("AmazonSSMManagedInstanceCore")],
         )
-        acknowledge(
-            role,
-            "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/AmazonSSMManagedInstanceCore]",
-            "What the SSM agent needs is AWS's to define: this is the policy that Session Manager documents.",
-        )
+        # Not AmazonSSMManagedInstanceCore, which lets every job on a node read the account's whole Parameter Store.
+        # https://docs.aws.amazon.com/systems-manager/latest/userguide/getting-started-create-iam-instance-profile.html
+        role.add_to_policy(iam.PolicyStatement(actions=list(_SESSION_MANAGER), resources=["*"]))
         acknowledge(
             role,
             "AwsSolutions-IAM5[Resource::*]",
-            "PutMetricData knows no resources; the statement is limited to one namespace instead.",
+            "Session Manager's actions and PutMetricData know no resources; the latter is limited to one namespace.",
         )
         return role
 

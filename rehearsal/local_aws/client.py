@@ -34,12 +34,18 @@ class LocalAws:
     Args:
         log: The file that the server's log is written to.
         region: The region that clients and the CDK CLI use. Default: us-east-1.
+        account: The account that all of it is in. Default: the one of AWS's examples.
+
+    Raises:
+        LocalAwsError: There is no such region.
     """
 
-    def __init__(self, log: Path, *, region: str = settings.REGION) -> None:
+    def __init__(self, log: Path, *, region: str = settings.REGION, account: str = settings.ACCOUNT) -> None:
+        if region not in sessions.regions():
+            raise LocalAwsError(f"the local AWS has no region {region}: nothing can be rehearsed there")
         self.log = log
         self.region = region
-        self.account = settings.ACCOUNT
+        self.account = account
         self._process: subprocess.Popen[bytes] | None = None
         self._port: int | None = None
         self._clients: dict[tuple[str, str], Any] = {}
@@ -52,7 +58,7 @@ class LocalAws:
         environment = settings.without_aws_settings(os.environ)
         environment["PYTHONPATH"] = str(_ROOT)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "rehearsal.local_aws", "--region", self.region],
+            [sys.executable, "-m", "rehearsal.local_aws", "--region", self.region, "--account", self.account],
             stdin=subprocess.PIPE,  # the server ends when this closes, so that it never outlives us
             stdout=subprocess.PIPE,
             stderr=log,
@@ -135,7 +141,49 @@ class LocalAws:
             {"instance_type": instance_type, "availability_zone": availability_zone, "available": available},
         )
 
-    def _control(self, name: str, body: Mapping[str, Any]) -> None:
+    def add_zone(self, availability_zone: str) -> None:
+        """Add an Availability Zone or Local Zone to the region, unless it is there.
+
+        Args:
+            availability_zone: The zone's name, such as "us-east-1-bos-1a".
+        """
+        self._control("zone", {"region": self.region, "availability_zone": availability_zone})
+
+    def add_instance_type(self, description: Mapping[str, Any]) -> bool:
+        """Make a type known to EC2, unless it is, and say whether it was unknown.
+
+        Args:
+            description: The type in the words of DescribeInstanceTypes.
+        """
+        return bool(self._control("instance-type", description)["added"])
+
+    def add_image(self, image_id: str, *, architecture: str, root_device_name: str) -> None:
+        """Make an image with an id of the caller's, as if somebody had built and shared it.
+
+        Args:
+            image_id: The id, such as "ami-0a1b2c3d4e5f67890".
+            architecture: "x86_64" or "arm64".
+            root_device_name: Such as "/dev/xvda".
+        """
+        request = {"image_id": image_id, "architecture": architecture, "root_device_name": root_device_name}
+        self._control("image", {**self._place, **request})
+
+    def add_network(self, *, vpc_id: str, subnet_id: str, availability_zone: str) -> None:
+        """Make a VPC of 10.0.0.0/16 and, in its upper half, a subnet, with ids of the caller's.
+
+        Args:
+            vpc_id: The VPC's id.
+            subnet_id: The subnet's id.
+            availability_zone: The zone that the subnet is in.
+        """
+        request = {"vpc_id": vpc_id, "subnet_id": subnet_id, "availability_zone": availability_zone}
+        self._control("network", {**self._place, **request})
+
+    @property
+    def _place(self) -> Mapping[str, str]:
+        return {"account": self.account, "region": self.region}
+
+    def _control(self, name: str, body: Mapping[str, Any]) -> Any:
         request = urllib.request.Request(  # noqa: S310 - always http to localhost
             f"{self.endpoint_url}/rehearsal/{name}",
             data=json.dumps(body).encode(),
@@ -144,10 +192,10 @@ class LocalAws:
         )
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=_START_SECONDS):
-                pass
+            with opener.open(request, timeout=_START_SECONDS) as answer:
+                return json.load(answer)
         except urllib.error.HTTPError as error:
-            raise LocalAwsError(error.read().decode()) from error
+            raise LocalAwsError(json.load(error)["error"]) from error
 
     def _announced_port(self, process: subprocess.Popen[bytes]) -> int:
         stdout: IO[bytes] | None = process.stdout

@@ -1,10 +1,10 @@
-"""The control requests, `PUT /rehearsal/<name>`: how a rehearsal or a test makes AWS misbehave on purpose."""
+"""The control requests, `PUT /rehearsal/<name>`: how a rehearsal or a test sets the scene."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from rehearsal.local_aws.capacity import CAPACITY
-from rehearsal.local_aws.services import auto_scaling
+from rehearsal.local_aws.services import auto_scaling, givens
 
 
 def _capacity(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -19,4 +19,10 @@ def _capacity(request: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"capacity": CAPACITY.listed()}
 
 
-CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {"capacity": _capacity}
+CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
+    "capacity": _capacity,
+    "zone": givens.add_zone,
+    "instance-type": givens.add_instance_type,
+    "image": givens.add_image,
+    "network": givens.add_network,
+}

@@ -149,12 +149,13 @@ def _followed(original: Callable[..., Any], aftermath: Callable[..., None]) -> C
     return followed
 
 
-def install(*, endpoint_url: str, region: str) -> None:
+def install(*, endpoint_url: str, account: str, region: str) -> None:
     """Put the extensions into moto; call it once, before the server answers its first request.
 
     Args:
         endpoint_url: Where this server answers: CloudFormation calls the other services there.
-        region: The region whose public images are prepared.
+        account: The account whose public images are prepared.
+        region: The region, likewise.
     """
     for owner, name, replacement, _why in _REPLACEMENTS:
         setattr(owner, name, replacement)
@@ -166,4 +167,4 @@ def install(*, endpoint_url: str, region: str) -> None:
     # CloudFormation of our own takes its place, which calls the services as a client like any other.
     CloudFormationApi.endpoint_url = endpoint_url
     cloudformation_urls.url_paths = {"{0}/$": CloudFormationApi.dispatch}
-    images.prepare(region)
+    images.prepare(account, region)

@@ -8,91 +8,13 @@ messages are EC2's where a public report of one exists, and say the same in plai
 import base64
 import binascii
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from rehearsal.local_aws.refusal import Refusal
+from rehearsal.local_aws import interface_rules
+from rehearsal.local_aws.launch_facts import Ec2Refusal, Launch, LaunchContext, insufficient_addresses, type_of
 
 _USER_DATA_LIMIT = 16384
-_EFA_TYPES = ("efa", "efa-only")
-
-
-class Ec2Refusal(Refusal):
-    """A launch that EC2 refuses: its error code and message."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaunchContext:
-    """What exists around a launch, as far as a rule asks for it.
-
-    Attributes:
-        image_architectures: Architecture by image id.
-        security_group_vpcs: VPC id by security group id.
-        placement_groups: Strategy by placement group name.
-        instance_profiles: Names and ARNs of instance profiles.
-        subnet_id: The subnet that the launch goes to, if it is known already.
-        subnet_vpc: The VPC of that subnet.
-        free_addresses: The addresses that the subnet has left; None if there is no subnet.
-    """
-
-    image_architectures: Mapping[str, str]
-    security_group_vpcs: Mapping[str, str]
-    placement_groups: Mapping[str, str]
-    instance_profiles: frozenset[str] = frozenset()
-    subnet_id: str | None = None
-    subnet_vpc: str | None = None
-    free_addresses: int | None = None
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One launch under examination.
-
-    Attributes:
-        data: The launch data, in the words of RunInstances and of a launch template.
-        type_facts: DescribeInstanceTypes' entry; None if EC2 knows no such type.
-        context: What exists around the launch.
-    """
-
-    data: Mapping[str, Any]
-    type_facts: Mapping[str, Any] | None
-    context: LaunchContext
-    interfaces: Sequence[Mapping[str, Any]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "interfaces", self.data.get("NetworkInterfaces") or [])
-
-    @property
-    def instance_type(self) -> str:
-        """The type's name."""
-        return str(self.data.get("InstanceType", ""))
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """The type's facts; the first rule refuses a launch without them."""
-        return self.type_facts or {}
-
-    @property
-    def cards(self) -> Mapping[int, Mapping[str, Any]]:
-        """The type's network cards by index."""
-        return {card["NetworkCardIndex"]: card for card in self.facts["NetworkInfo"]["NetworkCards"]}
-
-
-def card_of(interface: Mapping[str, Any]) -> int:
-    """Return the network card of an interface. EC2's default is card 0."""
-    return int(interface.get("NetworkCardIndex", 0))
-
-
-def device_of(interface: Mapping[str, Any]) -> int:
-    """Return the device index of an interface."""
-    return int(interface.get("DeviceIndex", 0))
-
-
-def type_of(interface: Mapping[str, Any]) -> str:
-    """Return the type of an interface. EC2's default is "interface"."""
-    return str(interface.get("InterfaceType", "interface"))
 
 
 def check_launch(data: Mapping[str, Any], type_facts: Mapping[str, Any] | None, context: LaunchContext) -> None:
@@ -107,7 +29,10 @@ def check_launch(data: Mapping[str, Any], type_facts: Mapping[str, Any] | None, 
 
 
 def the_type_exists(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html (InvalidParameterValue)."""
+    """Refuse a type that EC2 does not know.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+    """
     if not launch.instance_type:
         raise Ec2Refusal("MissingParameter", "The request must contain the parameter InstanceType")
     if launch.type_facts is None:
@@ -115,7 +40,10 @@ def the_type_exists(launch: Launch) -> None:
 
 
 def the_image_exists(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html (InvalidAMIID)."""
+    """Refuse an image that is not there.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+    """
     image = launch.data.get("ImageId")
     if not image:
         raise Ec2Refusal("MissingParameter", "The request must contain the parameter ImageId")
@@ -126,7 +54,10 @@ def the_image_exists(launch: Launch) -> None:
 
 
 def the_image_fits_the_type(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ComponentsAMIs.html (architecture)."""
+    """Refuse an image of another architecture.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ComponentsAMIs.html
+    """
     image = launch.context.image_architectures[launch.data["ImageId"]]
     supported = launch.facts["ProcessorInfo"]["SupportedArchitectures"]
     if image not in supported:
@@ -139,7 +70,10 @@ def the_image_fits_the_type(launch: Launch) -> None:
 
 
 def user_data_is_small(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html: 16 KB, raw."""
+    """Refuse user data that is not base64, or more than 16 KB raw.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html
+    """
     encoded = launch.data.get("UserData")
     if not encoded:
         return
@@ -151,124 +85,11 @@ def user_data_is_small(launch: Launch) -> None:
         raise Ec2Refusal("InvalidParameterValue", f"User data is limited to {_USER_DATA_LIMIT} bytes")
 
 
-def groups_and_subnet_are_said_once(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html (SecurityGroupId, SubnetId)."""
-    if not launch.interfaces:
-        return
-    if launch.data.get("SecurityGroupIds") or launch.data.get("SecurityGroups"):
-        raise Ec2Refusal(
-            "InvalidParameterCombination",
-            "Network interfaces and an instance-level security groups may not be specified on the same request",
-        )
-    if launch.data.get("SubnetId"):
-        raise Ec2Refusal(
-            "InvalidParameterCombination",
-            "Network interfaces and an instance-level subnet ID may not be specified on the same request",
-        )
-
-
-def the_primary_interface_is_there(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-eni.html#network-cards."""
-    if launch.interfaces and not any(card_of(i) == 0 and device_of(i) == 0 for i in launch.interfaces):
-        raise Ec2Refusal(
-            "InvalidParameterValue",
-            "When specifying network interfaces, you must include a device at index 0 and network card at index 0.",
-        )
-
-
-def the_primary_interface_has_an_address(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html#efa-only-interfaces: not as the primary."""
-    for interface in launch.interfaces:
-        if card_of(interface) == 0 and device_of(interface) == 0 and type_of(interface) == "efa-only":
-            raise Ec2Refusal(
-                "InvalidParameterCombination",
-                "The primary network interface (network card index 0, device index 0) cannot be of type "
-                "'efa-only'. Specify 'interface' or 'efa', and try again.",
-            )
-
-
-def every_device_index_is_unique(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-eni.html#network-cards: unique on its card."""
-    places = Counter((card_of(interface), device_of(interface)) for interface in launch.interfaces)
-    if any(count > 1 for count in places.values()):
-        raise Ec2Refusal("InvalidParameterValue", "Each network interface requires a unique device index.")
-
-
-def every_network_card_exists(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-eni.html#network-cards."""
-    for interface in launch.interfaces:
-        if card_of(interface) not in launch.cards:
-            raise Ec2Refusal(
-                "InvalidParameterValue",
-                f"The specified number '{card_of(interface)}' for the network card index exceeds the maximum number "
-                f"of network cards of the instance type '{launch.instance_type}'. Specify a number from 0 to "
-                f"{max(launch.cards)}, and try again.",
-            )
-
-
-def no_card_has_too_many_interfaces(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/AvailableIpPerENI.html: the maximum of a card."""
-    for card_index, count in Counter(card_of(interface) for interface in launch.interfaces).items():
-        maximum = launch.cards[card_index]["MaximumNetworkInterfaces"]
-        if count > maximum:
-            raise Ec2Refusal(
-                "AttachmentLimitExceeded",
-                f"Interface count {count} exceeds the limit for {launch.instance_type} at network card index "
-                f"{card_index}: {maximum}",
-            )
-    for interface in launch.interfaces:
-        maximum = launch.cards[card_of(interface)]["MaximumNetworkInterfaces"]
-        if device_of(interface) >= maximum:
-            raise Ec2Refusal(
-                "InvalidParameterValue",
-                f"The specified number '{device_of(interface)}' for the device index exceeds the maximum number of "
-                f"network interfaces supported by the network card at network card index {card_of(interface)}. The "
-                f"maximum devices for this network card is {maximum}. Specify a number from 0 to {maximum - 1}, and "
-                "try again.",
-            )
-
-
-def efa_fits_the_type(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html: EfaSupported, EfaInfo.MaximumEfaInterfaces."""
-    count = sum(type_of(interface) in _EFA_TYPES for interface in launch.interfaces)
-    if count and not launch.facts["NetworkInfo"].get("EfaSupported"):
-        raise Ec2Refusal(
-            "InvalidParameterCombination",
-            f"{launch.instance_type} instances do not support Elastic Fabric Adapters.",
-        )
-    maximum = launch.facts["NetworkInfo"].get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
-    if count > maximum:
-        raise Ec2Refusal(
-            "AttachmentLimitExceeded",
-            f"EFA interfaces count {count} exceeds allowed limit for {launch.instance_type}: {maximum}",
-        )
-
-
-def every_card_takes_its_interface(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html: NetworkCards[].InterfaceTypes."""
-    for interface in launch.interfaces:
-        supported = launch.cards[card_of(interface)].get("InterfaceTypes", ["interface"])
-        if type_of(interface) not in supported:
-            raise Ec2Refusal(
-                "AttachmentLimitExceeded",
-                f"The network card at network card index {card_of(interface)} of {launch.instance_type} does not "
-                f"support interfaces of type '{type_of(interface)}'; it supports {', '.join(supported)}.",
-            )
-
-
-def several_interfaces_get_no_public_address(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceNetworkInterfaceSpecification.html."""
-    asked = [i for i in launch.interfaces if i.get("AssociatePublicIpAddress") is not None]
-    if asked and len(launch.interfaces) > 1:
-        raise Ec2Refusal(
-            "InvalidParameterCombination",
-            "The associatePublicIPAddress parameter cannot be specified when launching with multiple network "
-            "interfaces.",
-        )
-
-
 def every_security_group_exists(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html (InvalidGroup.NotFound)."""
+    """Refuse a security group that is not there, or is in another VPC than the subnet.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+    """
     groups = list(launch.data.get("SecurityGroupIds") or [])
     for interface in launch.interfaces:
         groups += interface.get("Groups") or []
@@ -284,7 +105,10 @@ def every_security_group_exists(launch: Launch) -> None:
 
 
 def the_placement_group_exists_and_fits(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/placement-strategies.html."""
+    """Refuse a placement group that is not there, or has a strategy that the type lacks.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/placement-strategies.html
+    """
     name = (launch.data.get("Placement") or {}).get("GroupName")
     if not name:
         return
@@ -300,7 +124,10 @@ def the_placement_group_exists_and_fits(launch: Launch) -> None:
 
 
 def the_instance_profile_exists(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/iam-roles-for-amazon-ec2.html."""
+    """Refuse an instance profile that is not there.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/iam-roles-for-amazon-ec2.html
+    """
     profile = launch.data.get("IamInstanceProfile") or {}
     for kind in ("Name", "Arn"):
         wanted = profile.get(kind)
@@ -313,7 +140,10 @@ def the_instance_profile_exists(launch: Launch) -> None:
 
 
 def the_market_is_sold_for_the_type(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html: SupportedUsageClasses."""
+    """Refuse a market that the type is not sold on.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html
+    """
     market = (launch.data.get("InstanceMarketOptions") or {}).get("MarketType", "on-demand")
     if market not in launch.facts["SupportedUsageClasses"]:
         raise Ec2Refusal(
@@ -324,19 +154,14 @@ def the_market_is_sold_for_the_type(launch: Launch) -> None:
 
 
 def the_subnet_has_room(launch: Launch) -> None:
-    """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html: one address a non-efa-only."""
+    """Refuse a launch into a subnet with too few free addresses; `efa-only` needs none.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+    """
     needed = sum(type_of(interface) != "efa-only" for interface in launch.interfaces) or 1
     free = launch.context.free_addresses
     if free is not None and needed > free:
         raise insufficient_addresses(str(launch.context.subnet_id))
-
-
-def insufficient_addresses(subnet_id: str) -> Ec2Refusal:
-    """Return EC2's answer when a subnet has too few free addresses."""
-    return Ec2Refusal(
-        "InsufficientFreeAddressesInSubnet",
-        f"There are not enough free addresses in subnet '{subnet_id}' to satisfy the requested number of instances.",
-    )
 
 
 RULES: tuple[Callable[[Launch], None], ...] = (
@@ -344,15 +169,15 @@ RULES: tuple[Callable[[Launch], None], ...] = (
     the_image_exists,
     the_image_fits_the_type,
     user_data_is_small,
-    groups_and_subnet_are_said_once,
-    the_primary_interface_is_there,
-    the_primary_interface_has_an_address,
-    every_device_index_is_unique,
-    every_network_card_exists,
-    no_card_has_too_many_interfaces,
-    efa_fits_the_type,
-    every_card_takes_its_interface,
-    several_interfaces_get_no_public_address,
+    interface_rules.groups_and_subnet_are_said_once,
+    interface_rules.the_primary_interface_is_there,
+    interface_rules.the_primary_interface_has_an_address,
+    interface_rules.every_device_index_is_unique,
+    interface_rules.every_network_card_exists,
+    interface_rules.no_card_has_too_many_interfaces,
+    interface_rules.efa_fits_the_type,
+    interface_rules.every_card_takes_its_interface,
+    interface_rules.several_interfaces_get_no_public_address,
     every_security_group_exists,
     the_placement_group_exists_and_fits,
     the_instance_profile_exists,

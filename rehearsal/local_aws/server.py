@@ -152,6 +152,7 @@ def main() -> None:
     """Serve on a free port of localhost and announce it as one line of JSON on standard output."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--region", default=settings.REGION, help="the region that images are prepared in")
+    parser.add_argument("--account", default=settings.ACCOUNT, help="the account that every request is for")
     parser.add_argument("--port", type=int, default=0, help="the port; 0 takes a free one")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
@@ -168,7 +169,9 @@ def main() -> None:
         request_handler=_QuietHandler,
     )
     os.environ["MOTO_PORT"] = str(server.port)
-    install.install(endpoint_url=f"http://{settings.HOST}:{server.port}", region=arguments.region)
+    os.environ["MOTO_ACCOUNT_ID"] = arguments.account
+    endpoint_url = f"http://{settings.HOST}:{server.port}"
+    install.install(endpoint_url=endpoint_url, account=arguments.account, region=arguments.region)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     print(json.dumps({"port": server.port}), flush=True)
     server.serve_forever()

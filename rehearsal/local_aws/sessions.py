@@ -30,6 +30,13 @@ def _session() -> botocore.session.Session:
     return session
 
 
+@lru_cache
+def regions() -> tuple[str, ...]:
+    """Return the regions that have EC2, of every partition that is open to customers."""
+    partitions = ("aws", "aws-us-gov", "aws-cn")
+    return tuple(sorted(name for each in partitions for name in _session().get_available_regions("ec2", each)))
+
+
 def client(service: str, endpoint_url: str, region: str = settings.REGION) -> Any:
     """Return a client of `service` at `endpoint_url` that makes one attempt and uses no proxy.
 

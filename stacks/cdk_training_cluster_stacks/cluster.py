@@ -1,7 +1,8 @@
 """The stack that comes and goes: launch templates, groups, and the functions that watch them."""
 
-from aws_cdk import CfnOutput, Environment, Stack, Tags
+from aws_cdk import Annotations, CfnOutput, Environment, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
@@ -50,8 +51,15 @@ class ClusterStack(Stack):
             network=foundation.network,
             file_system=foundation.file_system,
             node_groups=[_node_group(settings, cluster.region) for settings in cluster.node_groups],
+            powertools_layer=self._powertools_layer(cluster.powertools_layer_arn),
             instance_type_facts=[facts.to_info() for facts in cluster.instance_type_facts],
         )
+        if not cluster.alerts.emails:
+            Annotations.of(self).add_warning_v2(
+                "cdk-training-cluster:noAlerts",
+                "nobody hears of missing nodes and failures: name somebody under alerts.emails, or subscribe to the "
+                "topic that the output AlertTopicArn names.",
+            )
         topic = self.training_cluster.alert_topic
         if isinstance(topic, sns.Topic):
             for address in cluster.alerts.emails:
@@ -60,6 +68,9 @@ class ClusterStack(Stack):
         CfnOutput(self, "PowerFunctionName", value=self.training_cluster.power.function.function_name)
         for key, value in cluster.tags.items():
             Tags.of(self).add(key, value)
+
+    def _powertools_layer(self, arn: str | None) -> lambda_.ILayerVersion | None:
+        return None if arn is None else lambda_.LayerVersion.from_layer_version_arn(self, "PowertoolsLayer", arn)
 
 
 def _node_group(settings: NodeGroupSettings, region: str) -> NodeGroup:

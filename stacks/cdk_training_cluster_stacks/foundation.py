@@ -70,7 +70,7 @@ class FoundationStack(Stack):
     def _network(self, cluster: ClusterFile) -> ClusterNetwork:
         existing = cluster.network
         if existing is None:
-            return ClusterNetwork(self, "Network", availability_zone=cluster.availability_zone)
+            return ClusterNetwork(self, "Network", availability_zone=cluster.availability_zone, cidr=cluster.vpc_cidr)
         # Nothing here changes the routes of a network that is somebody else's.
         Annotations.of(self).acknowledge_warning("@aws-cdk/aws-ec2:noSubnetRouteTableId")
         subnet = ec2.Subnet.from_subnet_attributes(
@@ -107,11 +107,11 @@ class FoundationStack(Stack):
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             encryption=s3.BucketEncryption.S3_MANAGED,
             enforce_ssl=True,
-            removal_policy=RemovalPolicy.RETAIN,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         if bucket.policy is not None:
             # The bucket stays when the stack goes, and so does what it demands of its readers.
-            bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN)
+            bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         acknowledge(
             bucket,
             "AwsSolutions-S1",

@@ -1,14 +1,16 @@
 """The whole cluster: what it composes, what it refuses, and who may do what."""
 
+import json
 from typing import Any
 
 import pytest
 from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
-from aws_cdk.assertions import Match
+from aws_cdk.assertions import Match, Template
 
 from cdk_training_cluster import (
     ClusterNetwork,
@@ -99,6 +101,39 @@ def test_without_data_sets_there_is_no_file_system() -> None:
     assert resources(stack, "AWS::FSx::FileSystem") == {}
 
 
+def test_a_group_may_be_called_as_the_cluster_s_own_parts_are() -> None:
+    names = ["Power", "Network", "NodeRole", "Alerts", "FileSystem"]
+    groups = [NodeGroup(name, instance_types=["g5.xlarge"], count=1) for name in names]
+    assert [fleet.node_group.name for fleet in _cluster(new_stack(), node_groups=groups).node_groups] == names
+
+
+def test_what_is_wrong_with_a_group_s_scripts_is_told_with_the_group_s_name() -> None:
+    wrong = NodeGroup("workers", instance_types=["g5.xlarge"], count=1, scripts_before=["no-such-file.sh"])
+    assert _refusal(node_groups=[wrong]) == [
+        "node group 'workers': scripts_before must name files that exist, got 'no-such-file.sh'"
+    ]
+
+
+def test_a_layer_of_one_s_own_serves_a_region_without_aws_s() -> None:
+    stack = new_stack(region="cn-northwest-1")
+    with pytest.raises(ValueError, match=r"^powertools_layer is required in the region cn-northwest-1"):
+        _cluster(stack, availability_zone="cn-northwest-1a")
+    stack = new_stack(region="cn-northwest-1")
+    arn = "arn:aws-cn:lambda:cn-northwest-1:111122223333:layer:powertools:1"
+    layer = lambda_.LayerVersion.from_layer_version_arn(stack, "Layer", arn)
+    _cluster(stack, availability_zone="cn-northwest-1a", powertools_layer=layer)
+    assert only(stack, "AWS::Lambda::Function")["Properties"]["Layers"] == [arn]
+
+
+def test_fifty_groups_of_p5_stay_within_what_cloudformation_takes() -> None:
+    stack = new_stack()
+    groups = [NodeGroup(f"pod-{number:02}", instance_types=["p5.48xlarge"], count=8) for number in range(50)]
+    _cluster(stack, node_groups=groups)
+    template = Template.from_stack(stack).to_json()
+    assert len(template["Resources"]) <= 500
+    assert len(json.dumps(template)) <= 1_000_000
+
+
 def test_a_node_group_is_found_by_its_name() -> None:
     cluster = _cluster(new_stack(), node_groups=[_WORKERS, _CPU])
     assert cluster.node_group("login").node_group is _CPU
@@ -116,17 +151,28 @@ def test_the_role_has_session_manager_its_scripts_and_its_metrics_and_nothing_el
     statements = [
         statement for policy in policies.values() for statement in policy["Properties"]["PolicyDocument"]["Statement"]
     ]
-    assert {str(statement["Action"]) for statement in statements} == {
-        "s3:GetObject",
+    actions = [
+        action for s in statements for action in (s["Action"] if isinstance(s["Action"], list) else [s["Action"]])
+    ]
+    assert sorted(actions) == [
         "cloudwatch:PutMetricData",
-    }
-    assert all(
-        statement["Condition"] == {"StringEquals": {"cloudwatch:namespace": "CdkTrainingCluster"}}
-        for statement in statements
-        if statement["Resource"] == "*"
-    )
-    managed = resources(stack, "AWS::IAM::Role")[role["Ref"]]["Properties"]["ManagedPolicyArns"]
-    assert [str(arn).rsplit("/", 1)[-1] for arn in managed] == ["AmazonSSMManagedInstanceCore']]}"]
+        "s3:GetObject",
+        "ssm:UpdateInstanceInformation",
+        "ssmmessages:CreateControlChannel",
+        "ssmmessages:CreateDataChannel",
+        "ssmmessages:OpenControlChannel",
+        "ssmmessages:OpenDataChannel",
+    ]
+    (metrics,) = [statement for statement in statements if statement["Action"] == "cloudwatch:PutMetricData"]
+    assert metrics["Condition"] == {"StringEquals": {"cloudwatch:namespace": "CdkTrainingCluster"}}
+    assert "ManagedPolicyArns" not in resources(stack, "AWS::IAM::Role")[role["Ref"]]["Properties"]
+
+
+def test_the_function_learns_of_a_group_when_cloudformation_is_done_with_it() -> None:
+    stack = new_stack()
+    _cluster(stack, node_groups=[_WORKERS, _CPU])
+    groups = set(resources(stack, "AWS::AutoScaling::AutoScalingGroup"))
+    assert groups < set(only(stack, "AWS::Lambda::Function")["DependsOn"])
 
 
 def test_a_bucket_can_be_granted_to_the_nodes() -> None:

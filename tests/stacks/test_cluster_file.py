@@ -84,6 +84,17 @@ termination_protection: false
 """
 
 
+def test_paths_and_prefixes_are_told_apart_whichever_way_they_end(tmp_path: Path) -> None:
+    text = f"{SMALLEST}file_system: {{}}\ndatasets:\n  - {{file_system_path: /data/, prefix: tokens}}\n"
+    (dataset,) = read(tmp_path, text).datasets
+    assert (dataset.file_system_path, dataset.prefix) == ("/data", "tokens/")
+
+
+def test_a_file_that_is_nested_too_deeply_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(ClusterFileError, match="is nested too deeply to be a cluster file"):
+        read(tmp_path, "name: " + "[" * 3000)
+
+
 def test_what_is_left_out_has_the_documented_default(tmp_path: Path) -> None:
     cluster = read(tmp_path, SMALLEST)
     group = cluster.node_groups[0]
@@ -96,7 +107,7 @@ def test_what_is_left_out_has_the_documented_default(tmp_path: Path) -> None:
         "cluster",
         "ip_optimised",
     )
-    assert (group.efa, group.root_volume_gib, group.environment) == (None, 200, {})
+    assert (group.efa, group.root_volume_gib, group.environment) == (None, None, {})
 
 
 def test_a_file_system_without_settings_has_the_smallest_size(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ CHANGES = {
         "    prefix: tokens/\n",
         "    prefix: tokens/\n  - {file_system_path: /more, prefix: tokens/more}\n",
         [
-            '7: datasets[1].prefix: "tokens/more" and "tokens/" (datasets[0]) lie in each other in one '
+            '7: datasets[1].prefix: "tokens/more/" and "tokens/" (datasets[0]) lie in each other in one '
             "bucket; link the outer one alone, or use prefixes side by side"
         ],
     ),

@@ -27,8 +27,10 @@ def test_a_right_file_is_shown() -> None:
     assert " ".join(row) == "workers 8 p4de.24xlarge 8 x A100, 80 GiB 4, 400 Gbps cluster"
     assert "FSx for Lustre of 4,800 GiB at 250 MB/s/TiB, mounted at /fsx\n" in result.stdout
     assert "  s3://(made by the foundation)/tokens/ appears at /fsx/data\n" in result.stdout
-    (warning,) = (line for line in result.stdout.splitlines() if line.startswith("warning: "))
-    assert "cdk-training-cluster:latestImage" in warning
+    warnings = [line for line in result.stdout.splitlines() if line.startswith("warning: ")]
+    assert len(warnings) == 2
+    assert "cdk-training-cluster:noAlerts" in warnings[0]
+    assert "cdk-training-cluster:latestImage" in warnings[1]
 
 
 def test_a_node_without_accelerators_and_a_named_bucket_are_shown(tmp_path: Path) -> None:
@@ -37,7 +39,7 @@ def test_a_node_without_accelerators_and_a_named_bucket_are_shown(tmp_path: Path
         "name: cpu\navailability_zone: us-east-2a\nfile_system: {}\n"
         "datasets: [{file_system_path: /, bucket: corpus}]\n"
         "node_groups: [{name: prep, instance_types: [hpc7a.96xlarge], count: 2, image: ami-0a1b2c3d, "
-        "efa: false}]\n"
+        "efa: false}]\nalerts: {emails: [ops@example.com]}\n"
     )
     result = RUN.invoke(training_cluster, ["check", str(file)])
     assert result.exit_code == 0

@@ -30,6 +30,11 @@ class FakeGroup:
 
     Attributes:
         capacity: How many nodes EC2 has for it; more fail with `failure`.
+        protected: How many of its nodes are protected from scale-in.
+        hooked: Whether a lifecycle hook keeps the nodes that leave in Terminating:Wait.
+        others: The lifecycle states of its nodes that are neither in service nor launching.
+        suspended: Why it launches nothing. None: it launches.
+        terminating_suspended: Why it terminates nothing. None: it terminates.
     """
 
     name: str
@@ -43,6 +48,10 @@ class FakeGroup:
     failure: str = NO_CAPACITY
     deleting: bool = False
     suspended: str | None = None
+    terminating_suspended: str | None = None
+    protected: int = 0
+    hooked: bool = False
+    others: list[str] = field(default_factory=list)
     activities: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -53,11 +62,20 @@ class FakeGroup:
             f"11111111-2222-3333-4444-555555555555:autoScalingGroupName/{self.name}"
         )
 
+    @property
+    def alive(self) -> int:
+        """How many instances EC2 bills for it; the tests put no stopped warm-pool instance here."""
+        return self.in_service + self.launching + len(self.others)
+
     def settle(self, now: datetime) -> None:
         """Do what Auto Scaling does in a minute: terminate, launch, and fail to launch."""
-        if self.in_service > self.desired:
-            self._record(now, "Terminating EC2 instance: i-0", "Successful", "")
-            self.in_service = self.desired
+        if not self.hooked:
+            self.others = [state for state in self.others if state != "Terminating:Wait"]
+        leaving = self.in_service - max(self.desired, self.protected)
+        if leaving > 0 and self.terminating_suspended is None:
+            self._record(now, "Terminating EC2 instance: i-0", "InProgress" if self.hooked else "Successful", "")
+            self.in_service -= leaving
+            self.others += ["Terminating:Wait"] * (leaving if self.hooked else 0)
         if self.suspended is not None:
             return
         wanted = self.desired - self.in_service
@@ -87,17 +105,26 @@ class FakeGroup:
             "DesiredCapacity": self.desired,
             "AvailabilityZones": ["us-east-1b"],
             "Instances": [
-                {"InstanceId": f"i-{number}", "InstanceType": "p4de.24xlarge", "LifecycleState": state}
-                for number, state in enumerate(["InService"] * self.in_service + ["Pending"] * self.launching)
+                {
+                    "InstanceId": f"i-{number}",
+                    "InstanceType": "p4de.24xlarge",
+                    "LifecycleState": state,
+                    "ProtectedFromScaleIn": number < self.protected,
+                }
+                for number, state in enumerate(
+                    ["InService"] * self.in_service + ["Pending"] * self.launching + self.others
+                )
             ],
-            "SuspendedProcesses": [],
             "Tags": [
                 {"ResourceId": self.name, "Key": key, "Value": value, "PropagateAtLaunch": False}
                 for key, value in sorted(self.tags.items())
             ],
         }
-        if self.suspended is not None:
-            raw["SuspendedProcesses"] = [{"ProcessName": "Launch", "SuspensionReason": self.suspended}]
+        raw["SuspendedProcesses"] = [
+            {"ProcessName": name, "SuspensionReason": reason}
+            for name, reason in (("Launch", self.suspended), ("Terminate", self.terminating_suspended))
+            if reason is not None
+        ]
         if self.deleting:
             raw["Status"] = "Delete in progress"
         return raw
@@ -140,6 +167,11 @@ class FakeAutoScaling:
         assert parameters.pop("PaginationConfig", {}).get("PageSize", 0) <= 100
         self._call("DescribeAutoScalingGroups", parameters)
         names = parameters.get("AutoScalingGroupNames")
+        if names and parameters.get("Filters"):
+            # Seen in the field: https://github.com/topfreegames/kubernetes-kops-operator/pull/39
+            raise _validation(
+                "AutoScalingGroupNames and Filters cannot be used together", "DescribeAutoScalingGroups"
+            )
         interruption = self.before_next_read_by_name
         if names and interruption:
             self.before_next_read_by_name = None
@@ -219,5 +251,5 @@ def _matches(group: FakeGroup, filters: list[dict[str, Any]]) -> bool:
     return all(group.tags.get(one["Name"].removeprefix("tag:")) in one["Values"] for one in filters)
 
 
-def _validation(message: str) -> ClientError:
-    return ClientError({"Error": {"Code": "ValidationError", "Message": message}}, "SetDesiredCapacity")
+def _validation(message: str, operation: str = "SetDesiredCapacity") -> ClientError:
+    return ClientError({"Error": {"Code": "ValidationError", "Message": message}}, operation)

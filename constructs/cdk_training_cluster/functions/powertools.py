@@ -68,7 +68,8 @@ def _literal_arn(region: str) -> str:
             return _arn(publisher.partition, region, publisher.account)
     raise ValueError(
         f"powertools_layer is required in the region {region}: AWS is not known to publish Powertools "
-        f"{POWERTOOLS_VERSION} there; give a layer of your own that holds it, for Python 3.14 on arm64"
+        f"{POWERTOOLS_VERSION} there; give a layer of your own that holds it, for Python 3.14 on arm64 "
+        "(powertools_layer_arn in a cluster file)"
     )
 
 

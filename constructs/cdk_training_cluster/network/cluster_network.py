@@ -5,7 +5,7 @@ import re
 from typing import Self
 
 import jsii
-from aws_cdk import CfnResource, RemovalPolicy, Token
+from aws_cdk import CfnResource, RemovalPolicy, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from constructs import Construct
@@ -79,7 +79,7 @@ class ClusterNetwork(Construct):
         elif subnet is not None or vpc is not None:
             raise ValueError("vpc and subnet go together: give both to use an existing network, or neither")
         else:
-            self.availability_zone = _checked_zone(availability_zone)
+            self.availability_zone = _checked_zone(availability_zone, Stack.of(self).region)
             self._build(_ip_range(cidr))
         self.security_group = EfaSecurityGroup(self, "SecurityGroup", vpc=self.vpc)
         group, *rules = self.security_group.resources
@@ -195,8 +195,9 @@ class ClusterNetwork(Construct):
 
     def _log_flows(self) -> None:
         group = logs.LogGroup(
-            self, "FlowLogs", retention=logs.RetentionDays.THREE_MONTHS, removal_policy=RemovalPolicy.RETAIN
+            self, "FlowLogs", retention=logs.RetentionDays.THREE_MONTHS, removal_policy=RemovalPolicy.DESTROY
         )
+        self._kept.append(default_child(group))
         ec2.FlowLog(
             self,
             "FlowLog",
@@ -205,7 +206,7 @@ class ClusterNetwork(Construct):
         )
 
 
-def _checked_zone(zone: str | None) -> str:
+def _checked_zone(zone: str | None, region: str) -> str:
     if zone is None:
         raise ValueError(
             "availability_zone is required: name the zone that the nodes and the file system live in, such as "
@@ -213,6 +214,11 @@ def _checked_zone(zone: str | None) -> str:
         )
     if not Token.is_unresolved(zone) and not _ZONE_NAME.fullmatch(zone):
         raise ValueError(f"availability_zone must be the name of a zone, such as 'us-east-1b', got {zone!r}")
+    if not Token.is_unresolved(zone) and not Token.is_unresolved(region) and not zone.startswith(region):
+        raise ValueError(
+            f"availability_zone must be a zone of {region}, the stack's region, got {zone!r}: name one of its zones, "
+            "or give the stack the zone's region"
+        )
     return zone
 
 
@@ -225,7 +231,7 @@ def _zone_of(subnet: ec2.ISubnet, expected: str | None) -> str:
                 "availability_zone is required for a subnet that was imported without its zone: give it here or "
                 "to ec2.Subnet.from_subnet_attributes"
             ) from error
-        return _checked_zone(expected)
+        return _checked_zone(expected, Stack.of(subnet).region)
     if expected is None or Token.is_unresolved(expected) or Token.is_unresolved(actual):
         return actual if expected is None else expected
     if actual != expected:

@@ -21,6 +21,8 @@ from cdk_training_cluster.nodes.node_metrics import node_metric
 from cdk_training_cluster.nodes.rules import node_group_problems
 from cdk_training_cluster.tags import NODE_GROUP_TAG
 
+_ROOT_GIB, _NEURON_ROOT_GIB = 200, 512
+
 _ABOVE_DEFAULT = 150
 
 _USUAL_ROOT_DEVICE = "/dev/xvda"
@@ -89,19 +91,7 @@ class NodeFleet(Construct):
         Tags.of(self).add(NODE_GROUP_TAG, node_group.name)
         # Above the name that ec2.LaunchTemplate gives its instances: the path of the construct.
         Tags.of(self).add("Name", f"{cluster_name}/{node_group.name}", priority=_ABOVE_DEFAULT)
-        bootstrap = NodeBootstrap(
-            self,
-            "Bootstrap",
-            cluster_name=cluster_name,
-            node_group=node_group.name,
-            role=role,
-            instance_type=self.instance_type,
-            efa=efa,
-            mount=mount,
-            environment=node_group.environment,
-            scripts_before=node_group.scripts_before,
-            scripts_after=node_group.scripts_after,
-        )
+        bootstrap = self._make_bootstrap(efa, mount)
         self.launch_template = self._make_launch_template(network, instance_profile, bootstrap.user_data)
         self.placement_group = self._make_placement_group()
         self.auto_scaling_group = self._make_auto_scaling_group(network)
@@ -140,6 +130,26 @@ class NodeFleet(Construct):
             period=period,
         )
 
+    def _make_bootstrap(self, efa: bool, mount: Mount | None) -> NodeBootstrap:
+        group = self.node_group
+        try:
+            return NodeBootstrap(
+                self,
+                "Bootstrap",
+                cluster_name=self.cluster_name,
+                node_group=group.name,
+                role=self.role,
+                instance_type=self.instance_type,
+                efa=efa,
+                mount=mount,
+                environment=group.environment,
+                scripts_before=group.scripts_before,
+                scripts_after=group.scripts_after,
+            )
+        except ValueError as error:
+            lines = str(error).splitlines()
+            raise ValueError("\n".join(f"node group {group.name!r}: {line}" for line in lines)) from error
+
     def _make_launch_template(
         self, network: ClusterNetwork, instance_profile: iam.IInstanceProfile, user_data: ec2.UserData
     ) -> ec2.LaunchTemplate:
@@ -157,7 +167,7 @@ class NodeFleet(Construct):
                 ec2.BlockDevice(
                     device_name=root_device_name,
                     volume=ec2.BlockDeviceVolume.ebs(
-                        self.node_group.root_volume_gib,
+                        self.node_group.root_volume_gib or self._usual_root_volume_gib(),
                         volume_type=ec2.EbsDeviceVolumeType.GP3,
                         encrypted=True,
                         delete_on_termination=True,
@@ -182,6 +192,10 @@ class NodeFleet(Construct):
             ],
         )
         return template
+
+    def _usual_root_volume_gib(self) -> int:
+        # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/setup/pytorch/update-dlami.html
+        return _NEURON_ROOT_GIB if self.instance_type.has_neuron_devices else _ROOT_GIB
 
     def _image(self) -> tuple[ec2.IMachineImage, str]:
         own, public = self.node_group.machine_image, public_image(self.instance_type)
@@ -219,7 +233,12 @@ class NodeFleet(Construct):
             ),
             placement_group=self.placement_group.ref if self.placement_group is not None else None,
         )
-        # Without it, any deployment that touches the group would set its sizes anew and wake a stopped cluster.
+        # Health replacement is left on: a node whose checks fail has ended its gang's job already, and the job starts
+        # again from its checkpoint only when the gang is whole.
+        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/health-checks-overview.html
+        #
+        # Without the policy, any deployment that touches the group would set its sizes anew and wake a stopped
+        # cluster.
         # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-updatepolicy.html
         group.cfn_options.update_policy = CfnUpdatePolicy(
             auto_scaling_scheduled_action=CfnAutoScalingScheduledAction(ignore_unmodified_group_size_properties=True)

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from aws_cdk import Token
 from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster.capacity import Capacity
+from cdk_training_cluster.checks import choice_problems, list_problems, whole_number_problems
 from cdk_training_cluster.network import InterfaceLayout
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
@@ -45,7 +45,8 @@ class NodeGroup:
             accelerators, with a warning: it moves drivers under a running fleet at a later deployment.
         root_device_name: The root volume's device name in `machine_image`; a wrong one adds a volume and leaves
             the root as it is. Default: - that of AWS's image for the type, or `/dev/xvda` where AWS has none.
-        root_volume_gib: The size of the encrypted gp3 root volume, in GiB. Default: - 200.
+        root_volume_gib: The size of the encrypted gp3 root volume, in GiB. Default: - 200, or 512 with Neuron
+            devices.
         environment: Environment variables of every login and job on the nodes. Default: - none but the library's.
         scripts_before: Files to run as root before a node is set up, in this order. Default: - none.
         scripts_after: Files to run as root when it is set up, in this order. Default: - none.
@@ -54,7 +55,7 @@ class NodeGroup:
         ValueError: A setting that is wrong by itself; what depends on the types is checked by `NodeFleet`.
     """
 
-    name: str
+    name: str = field(kw_only=False)
     instance_types: Sequence[str]
     count: int
     capacity: Capacity = field(default_factory=Capacity.on_demand)
@@ -63,7 +64,7 @@ class NodeGroup:
     interface_layout: InterfaceLayout = InterfaceLayout.IP_OPTIMISED
     machine_image: ec2.IMachineImage | None = None
     root_device_name: str | None = None
-    root_volume_gib: int = 200
+    root_volume_gib: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     scripts_before: Sequence[str] = ()
     scripts_after: Sequence[str] = ()
@@ -71,22 +72,29 @@ class NodeGroup:
     def __post_init__(self) -> None:
         """Check the settings that need no other."""
         problems = []
-        if not _NAME.fullmatch(self.name):
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             problems.append(
                 f"name must start with a letter and hold up to 63 letters, digits and hyphens, got {self.name!r}"
             )
-        if isinstance(self.instance_types, str) or not self.instance_types:
-            problems.append(
-                f"instance_types must be a list of EC2 types, such as ['p5.48xlarge'], got {self.instance_types!r}"
-            )
-        if not Token.is_unresolved(self.count) and self.count < 1:
-            problems.append(
-                f"count of node group {self.name!r} must be at least 1, got {self.count}: to have no nodes for a "
-                "while, stop the group; to have none at all, remove it"
-            )
-        if not Token.is_unresolved(self.root_volume_gib) and self.root_volume_gib < 1:
-            problems.append(f"root_volume_gib must be at least 1, got {self.root_volume_gib}")
+        problems += list_problems("instance_types", self.instance_types, "EC2 types, such as ['p5.48xlarge']")
+        problems += whole_number_problems(
+            f"count of node group {self.name!r}",
+            self.count,
+            minimum=1,
+            advice=": to have no nodes for a while, stop the group; to have none at all, remove it",
+        )
+        if not isinstance(self.capacity, Capacity):
+            problems.append(f"capacity must be a Capacity, such as Capacity.on_demand(), got {self.capacity!r}")
+        problems += choice_problems("placement", self.placement, Placement)
+        problems += choice_problems("interface_layout", self.interface_layout, InterfaceLayout)
+        if self.root_volume_gib is not None:
+            problems += whole_number_problems("root_volume_gib", self.root_volume_gib, minimum=1)
         if self.root_device_name is not None and self.machine_image is None:
             problems.append("root_device_name goes with machine_image: leave it out, or give your own image")
+        problems += [
+            f"environment values must be text, got {value!r} for {name}"
+            for name, value in self.environment.items()
+            if not isinstance(value, str)
+        ]
         if problems:
             raise ValueError("\n".join(problems))

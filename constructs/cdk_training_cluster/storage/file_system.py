@@ -78,7 +78,7 @@ class TrainingFileSystem(Construct):
             raise ValueError("\n".join(problems))
         self.network = network
         self.mount_point = mount_point
-        group = self._make_security_group()
+        group, rules = self._make_security_group()
         file_system = fsx.CfnFileSystem(
             self,
             "Resource",
@@ -96,6 +96,10 @@ class TrainingFileSystem(Construct):
                 automatic_backup_retention_days=0,
             ),
         )
+        # FSx looks for its ports in the group's rules before it makes anything.
+        # https://docs.aws.amazon.com/fsx/latest/LustreGuide/cannot-create-fs.html
+        for rule in rules:
+            file_system.node.add_dependency(rule)
         keep(file_system)
         network.retain()
         self.file_system_id = file_system.ref
@@ -132,6 +136,7 @@ class TrainingFileSystem(Construct):
         if problems:
             raise ValueError("\n".join(problems))
         self._datasets.append(dataset)
+        previous = self._links.node.children[-1:]
         link = fsx.CfnDataRepositoryAssociation(
             self._links,
             _link_id(dataset.directory, len(self._datasets)),
@@ -143,11 +148,13 @@ class TrainingFileSystem(Construct):
                 auto_import_policy=fsx.CfnDataRepositoryAssociation.AutoImportPolicyProperty(events=_IMPORTED_EVENTS)
             ),
         )
+        # FSx makes one at a time; of two that are asked for at once, one may fail.
+        link.node.add_dependency(*previous)
         if dataset.bucket.policy is not None:
             # FSx opens the bucket at once: what its policy demands must be there by then.
             link.node.add_dependency(dataset.bucket.policy)
 
-    def _make_security_group(self) -> ec2.CfnSecurityGroup:
+    def _make_security_group(self) -> tuple[ec2.CfnSecurityGroup, list[CfnResource]]:
         """Make the file system's own group; rules may be added to it later, but it is never swapped for another."""
         nodes = self.network.security_group.security_group_id
         group = ec2.CfnSecurityGroup(
@@ -178,8 +185,9 @@ class TrainingFileSystem(Construct):
         )
         keep(group)
         acknowledge(group, "AwsSolutions-EC23", "Only the nodes' group and the file system's own are let in.")
+        rules: list[CfnResource] = []
         for first, last in _LUSTRE_PORTS:
-            rules: list[CfnResource] = [
+            rules += [
                 ec2.CfnSecurityGroupIngress(
                     self,
                     f"SelfIngress{first}",
@@ -211,14 +219,14 @@ class TrainingFileSystem(Construct):
                     description="Lustre from the file system",
                 ),
             ]
-            for rule in rules:
-                keep_unless_replaced(rule)
+        for rule in rules:
+            keep_unless_replaced(rule)
         self._connections = ec2.Connections(
             security_groups=[
                 ec2.SecurityGroup.from_security_group_id(self, "Group", group.attr_group_id, allow_all_outbound=False)
             ]
         )
-        return group
+        return group, rules
 
 
 def _link_id(directory: str, position: int) -> str:
@@ -228,7 +236,9 @@ def _link_id(directory: str, position: int) -> str:
 
 def _problems(storage_capacity_gib: int, throughput_mbps_per_tib: int, mount_point: str) -> list[str]:
     found = []
-    if not Token.is_unresolved(storage_capacity_gib) and not (
+    if not Token.is_unresolved(storage_capacity_gib) and not isinstance(storage_capacity_gib, int):
+        found.append(f"storage_capacity_gib must be a whole number of GiB, got {storage_capacity_gib!r}")
+    elif not Token.is_unresolved(storage_capacity_gib) and not (
         storage_capacity_gib == _SMALLEST_GIB or (storage_capacity_gib > 0 and storage_capacity_gib % _STEP_GIB == 0)
     ):
         found.append(

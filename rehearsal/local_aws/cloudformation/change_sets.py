@@ -39,7 +39,7 @@ class ChangeSetActions(CloudFormationRequest):
             change_set_name = self._get_param("ChangeSetName")
             change_set = ChangeSet(
                 change_set_name,
-                f"arn:aws:cloudformation:{self.region}:{self.current_account}:changeSet/{change_set_name}/{uuid4()}",
+                f"arn:{self.partition}:cloudformation:{self.region}:{self.current_account}:changeSet/{change_set_name}/{uuid4()}",
                 stack,
                 kind,
                 {"plan": plan, "params": dict(self._get_params())},

@@ -246,19 +246,21 @@ class Deployment:
         definition = plan.definition(logical_id)
         kind = definition["Type"]
         try:
-            properties = self._resolver(plan).value(definition.get("Properties") or {})
+            resolved = self._resolver(plan).value(definition.get("Properties") or {})
+            tagged = with_stack_tags(kind, resolved, plan.tags)
+            properties, reason = schemas.check(kind, logical_id, tagged)
         except ValidationError as error:
             raise ResourceError(error.message) from error
         except (LookupError, ClientError) as error:
             raise ResourceError(str(error)) from error
-        properties = with_stack_tags(kind, properties, plan.tags)
-        converted, reason = schemas.check(kind, logical_id, properties)
+        except Exception as error:
+            raise ResourceError(reason_of(error, kind)) from error
         if reason is not None:
             raise ResourceError(reason)
-        left_out = sorted(set(converted) - HANDLERS[kind].carries_out)
+        left_out = sorted(set(properties) - HANDLERS[kind].carries_out)
         if left_out:
             raise ResourceError(f"the local AWS does not carry out {', '.join(left_out)} of {kind}")
-        return converted
+        return properties
 
     def _resolver(self, plan: Plan) -> Any:
         return resolver_of(

@@ -43,18 +43,18 @@ class CloudFormationRequest(BaseResponse):  # type: ignore[misc] # moto's module
         return {
             "AWS::AccountId": self.current_account,
             "AWS::NotificationARNs": stack.notification_arns,
-            "AWS::Partition": "aws",
+            "AWS::Partition": self.partition,
             "AWS::Region": self.region,
             "AWS::StackId": stack.id,
             "AWS::StackName": stack.name,
-            "AWS::URLSuffix": "amazonaws.com",
+            "AWS::URLSuffix": "amazonaws.com.cn" if self.partition == "aws-cn" else "amazonaws.com",
         }
 
     def _deployment(self, stack: Stack) -> Deployment:
         return Deployment(self._here, stack, client=self._client(), pseudo=self._pseudo(stack))
 
     def _new_stack(self, name: str) -> Stack:
-        stack_id = f"arn:aws:cloudformation:{self.region}:{self.current_account}:stack/{name}/{uuid4()}"
+        stack_id = f"arn:{self.partition}:cloudformation:{self.region}:{self.current_account}:stack/{name}/{uuid4()}"
         stack = Stack(name, stack_id, "", {}, {}, {}, {})
         stack.termination_protection = self._get_bool_param("EnableTerminationProtection", False)
         self._configure(stack)
@@ -72,7 +72,8 @@ class CloudFormationRequest(BaseResponse):  # type: ignore[misc] # moto's module
         if stack is not None and self._get_bool_param("UsePreviousTemplate", False):
             return stack.template_text
         url = self._get_param("TemplateURL")
-        text = get_stack_from_s3_url(url, self.current_account, "aws") if url else self._get_param("TemplateBody")
+        account, partition = self.current_account, self.partition
+        text = get_stack_from_s3_url(url, account, partition) if url else self._get_param("TemplateBody")
         if not text:
             raise ValidationError("Either Template URL or Template Body must be specified.")
         return str(text)
@@ -107,7 +108,10 @@ class CloudFormationRequest(BaseResponse):  # type: ignore[misc] # moto's module
             )
 
     def _check_capabilities(self, plan: Plan) -> None:
-        """https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStack.html (Capabilities)."""
+        """Refuse IAM resources that the request does not acknowledge.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStack.html
+        """
         given = set(self._get_param("Capabilities", []))
         definitions = [plan.definition(logical_id) for logical_id in plan.order]
         identities = [d for d in definitions if d["Type"].startswith("AWS::IAM::")]

@@ -65,7 +65,24 @@ def schema_of(resource_type: str) -> Schema | None:
         return None
     if resource_type in _PATCHES:
         _PATCHES[resource_type](schema)
-    return schema
+    translated: dict[str, Any] = _with_python_keys(schema)
+    return translated
+
+
+def _with_python_keys(node: Any) -> Any:
+    """Rewrite the Unicode classes in patternProperties' keys, which jsonschema gives to Python's own `re`."""
+    if isinstance(node, list):
+        return [_with_python_keys(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    result = {key: _with_python_keys(value) for key, value in node.items()}
+    if isinstance(result.get("patternProperties"), dict):
+        classes = {r"\p{L}": r"\w", r"\p{N}": r"\d", r"\p{Z}": r"\s"}
+        keys = {key: key for key in result["patternProperties"]}
+        for theirs, ours in classes.items():
+            keys = {key: text.replace(theirs, ours) for key, text in keys.items()}
+        result["patternProperties"] = {keys[key]: value for key, value in result["patternProperties"].items()}
+    return result
 
 
 def create_only(resource_type: str) -> list[tuple[str, ...]]:

@@ -14,7 +14,7 @@ from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult, EmptyResult
 from moto.core.utils import utcnow
 
-from rehearsal.local_aws.launch_rules import Ec2Refusal
+from rehearsal.local_aws.launch_facts import Ec2Refusal
 from rehearsal.local_aws.refusal import Refusal
 from rehearsal.local_aws.services import launches
 from rehearsal.local_aws.services.scaling_activities import remember

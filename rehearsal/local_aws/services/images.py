@@ -14,8 +14,6 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.amis import Ami
 from moto.ssm.models import Parameter, ssm_backends
 
-from rehearsal.local_aws import settings
-
 
 @dataclass(frozen=True)
 class PublicImage:
@@ -59,10 +57,10 @@ def public_images() -> Iterator[PublicImage]:
             )
 
 
-def prepare(region: str) -> None:
-    """Put the images and their parameters into moto's backends of a region."""
-    ec2: Any = ec2_backends[settings.ACCOUNT][region]
-    parameters = ssm_backends[settings.ACCOUNT][region]._parameters
+def prepare(account: str, region: str) -> None:
+    """Put the images and their parameters into moto's backends of an account and region."""
+    ec2: Any = ec2_backends[account][region]
+    parameters = ssm_backends[account][region]._parameters
     for image in public_images():
         ec2.amis[image.id] = Ami(
             ec2,
@@ -80,7 +78,7 @@ def prepare(region: str) -> None:
         )
         parameters[image.parameter].append(
             Parameter(
-                account_id=settings.ACCOUNT,
+                account_id=account,
                 name=image.parameter,
                 value=image.id,
                 parameter_type="String",

@@ -18,15 +18,15 @@ from moto.iam.models import iam_backends
 from moto.ssm.models import ssm_backends
 
 from rehearsal.local_aws.capacity import CAPACITY
-from rehearsal.local_aws.launch_rules import (
+from rehearsal.local_aws.launch_facts import (
     Ec2Refusal,
     LaunchContext,
     card_of,
-    check_launch,
     device_of,
     insufficient_addresses,
     type_of,
 )
+from rehearsal.local_aws.launch_rules import check_launch
 from rehearsal.local_aws.services.placement_groups import groups_of
 
 _ROOT_GIB = 8
@@ -74,7 +74,7 @@ def context_of(ec2: Any, data: Mapping[str, Any], subnet_id: str | None, *, room
         wanted += interface.get("Groups") or []
     groups = {name: ec2.get_security_group_from_id(name) for name in wanted}
     image = str(data.get("ImageId"))
-    profiles = iam_backends[ec2.account_id]["aws"].instance_profiles.values()
+    profiles = iam_backends[ec2.account_id][ec2.partition].instance_profiles.values()
     subnet = ec2.get_subnet(subnet_id) if subnet_id else None
     return LaunchContext(
         image_architectures={image: ec2.amis[image].architecture} if image in ec2.amis else {},
@@ -98,7 +98,7 @@ def insufficient_capacity(ec2: Any, instance_type: str, zone: str) -> Ec2Refusal
     """Return EC2's answer when a zone has no more of a type.
 
     EC2 answers it with status 500; here it is a 400 like every refusal, or SDKs would retry for a minute.
-    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html#troubleshooting-launch-capacity
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html
     """
     others = ", ".join(other.name for other in ec2.describe_availability_zones() if other.name != zone)
     return Ec2Refusal(
@@ -185,7 +185,7 @@ def _launch_one(ec2: Any, data: Mapping[str, Any], subnet: Any, tags: Mapping[st
 
 def _profile(ec2: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
     wanted = data.get("IamInstanceProfile") or {}
-    for profile in iam_backends[ec2.account_id]["aws"].instance_profiles.values():
+    for profile in iam_backends[ec2.account_id][ec2.partition].instance_profiles.values():
         if profile.name == wanted.get("Name") or profile.arn == wanted.get("Arn"):
             return {"Arn": profile.arn, "Id": profile.id}
     return None

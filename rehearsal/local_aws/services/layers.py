@@ -6,10 +6,13 @@ from typing import Any
 
 from rehearsal.local_aws.refusal import Refusal
 
-# The account that publishes Powertools for AWS Lambda (Python):
-# https://docs.aws.amazon.com/powertools/python/latest/getting-started/install/#lambda-layer
+# The accounts that publish Powertools for AWS Lambda (Python):
+# https://docs.aws.amazon.com/powertools/python/latest/getting-started/install/
 _PUBLIC_LAYERS = re.compile(
-    r"arn:aws:lambda:(?P<region>[a-z0-9-]+):017000801446:layer:"
+    r"arn:(?:aws:lambda:(?!us-gov-|cn-)[a-z0-9-]+:017000801446|"
+    r"aws-us-gov:lambda:us-gov-east-1:165087284144|"
+    r"aws-us-gov:lambda:us-gov-west-1:165093116878|"
+    r"aws-cn:lambda:cn-north-1:498634801083):layer:"
     r"AWSLambdaPowertoolsPythonV3-python3\d{1,2}-(x86_64|arm64):[1-9]\d*"
 )
 
@@ -33,12 +36,13 @@ def layer_version_by_arn(backend: Any, arn: str) -> Any:
     if public is None:
         raise Refusal(
             "AccessDeniedException",
-            f"User: arn:aws:iam::{backend.account_id}:root is not authorized to perform: lambda:GetLayerVersion on "
-            f"resource: {arn} because no resource-based policy allows the lambda:GetLayerVersion action",
+            f"User: arn:{backend.partition}:iam::{backend.account_id}:root is not authorized to perform: "
+            f"lambda:GetLayerVersion on resource: {arn} because no resource-based policy allows the lambda:GetLayerVersion action",
         )
-    if public["region"] != backend.region_name:
+    region = arn.split(":")[3]
+    if region != backend.region_name:
         raise Refusal(
             "InvalidParameterValueException",
-            f"Layer version {arn} is in region {public['region']}; the function is in {backend.region_name}.",
+            f"Layer version {arn} is in region {region}; the function is in {backend.region_name}.",
         )
     return PublicLayerVersion(arn)

@@ -116,7 +116,7 @@ def create_file_system(response: Any) -> str:
         raise Refusal("InvalidNetworkSettings", f"There are no free addresses in subnet '{subnet.id}'.")
 
     file_system_id = f"fs-0{token_hex(8)}"
-    arn = f"arn:aws:fsx:{response.region}:{response.current_account}:file-system/{file_system_id}"
+    arn = f"arn:{response.partition}:fsx:{response.region}:{response.current_account}:file-system/{file_system_id}"
     interface = ec2.create_network_interface(
         subnet,
         subnet.get_available_subnet_ip(None),
@@ -203,11 +203,11 @@ def create_data_repository_association(response: Any) -> str:
         others=file_system.associations.values(),
     )
     bucket = request["DataRepositoryPath"].removeprefix("s3://").partition("/")[0]
-    if bucket not in s3_backends[response.current_account]["aws"].buckets:
+    if bucket not in s3_backends[response.current_account][response.partition].buckets:
         raise Refusal("BadRequest", f"The S3 bucket {bucket} does not exist or cannot be read by Amazon FSx.")
     association_id = f"dra-0{token_hex(8)}"
     arn = (
-        f"arn:aws:fsx:{response.region}:{response.current_account}:association/"
+        f"arn:{response.partition}:fsx:{response.region}:{response.current_account}:association/"
         f"{file_system.file_system_id}/{association_id}"
     )
     file_system.associations[association_id] = {

@@ -9,6 +9,7 @@ from secrets import token_hex
 from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
+from moto.utilities.utils import get_partition
 
 from rehearsal.local_aws.refusal import Refusal
 
@@ -30,10 +31,11 @@ class PlacementGroup:
 
     def described(self) -> dict[str, Any]:
         """Return the group as DescribePlacementGroups shows it."""
+        partition = get_partition(self.region)
         return {
             "GroupName": self.name,
             "GroupId": self.id,
-            "GroupArn": f"arn:aws:ec2:{self.region}:{self.account}:placement-group/{self.name}",
+            "GroupArn": f"arn:{partition}:ec2:{self.region}:{self.account}:placement-group/{self.name}",
             "State": "available",
             "Strategy": self.strategy,
             "PartitionCount": self.partition_count,

@@ -88,6 +88,14 @@ AvailabilityZone = Annotated[
 AccountId = Annotated[
     str, Text(pattern=r"[0-9]{12}", must='be the 12 digits of an AWS account, in quotes: "111122223333"')
 ]
+# The sizes that a VPC made for a cluster can have; see ClusterNetwork.
+VpcCidr = Annotated[
+    str,
+    Text(
+        pattern=r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}/(?:1[6-9]|2[0-4])",
+        must="be an IPv4 range from /16 to /24, such as 10.20.0.0/16",
+    ),
+]
 VpcId = Annotated[str, _aws_id("vpc", "a VPC")]
 SubnetId = Annotated[str, _aws_id("subnet", "a subnet")]
 Image = Annotated[
@@ -112,6 +120,8 @@ Prefix = Annotated[
         pattern=r"(?!/|s3:)[^\x00-\x1f\x7f]*",
         must="be the start of keys, without the bucket and without a / in front, such as tokens/",
     ),
+    # As FSx takes it: a prefix ends where a directory does.
+    AfterValidator(lambda prefix: f"{prefix.rstrip('/')}/" if prefix else ""),
 ]
 # https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateDataRepositoryAssociation.html
 FileSystemPath = Annotated[
@@ -121,6 +131,7 @@ FileSystemPath = Annotated[
         must="be a path that starts with one /, such as /data",
         longest=4096,
     ),
+    AfterValidator(lambda path: path.rstrip("/") or "/"),
 ]
 MountPoint = Annotated[
     str,
@@ -152,6 +163,13 @@ ScriptName = Annotated[
     Text(
         pattern=r"(?!/)[^\x00-\x1f\x7f]*[^/\x00-\x1f\x7f]",
         must="be the path of a script, relative to this file, such as scripts/login.sh",
+    ),
+]
+LayerArn = Annotated[
+    str,
+    Text(
+        pattern=r"arn:[a-z0-9-]+:lambda:[a-z0-9-]+:[0-9]{12}:layer:[A-Za-z0-9_-]+:[0-9]+",
+        must="be the ARN of a layer's version, such as arn:aws:lambda:us-east-1:111122223333:layer:powertools:1",
     ),
 ]
 Email = Annotated[

@@ -107,8 +107,8 @@ class NodeGroupSettings(Settings):
     """How network interfaces are laid out: one IP address a node, or ordinary (ENA) interfaces on more of the
     network cards, for more bandwidth outside EFA."""
 
-    root_volume_gib: Annotated[int, Field(strict=True, ge=8, le=65536)] = 200
-    """Size of the encrypted gp3 root volume in GiB."""
+    root_volume_gib: Annotated[int, Field(strict=True, ge=8, le=65536)] | None = None
+    """Size of the encrypted gp3 root volume in GiB. Left out: 200, or 512 with Neuron devices."""
 
     root_device_name: fields.DeviceName | None = None
     """The root device of an image of your own. Left out: what AWS's Deep Learning image for the type has,
@@ -145,6 +145,10 @@ class ClusterFile(Settings):
     account: fields.AccountId | None = Field(default=None, examples=["111122223333"])
     """The AWS account, in quotes. Left out: the one that the deploying credentials belong to."""
 
+    vpc_cidr: fields.VpcCidr = Field(default="10.0.0.0/16", examples=["10.20.0.0/16"])
+    """The IPv4 range of the VPC that is made. It can never change; choose one that overlaps with no network that
+    is to be peered with this one."""
+
     network: NetworkSettings | None = None
     """An existing VPC and subnet. Left out: a VPC with a public and a private subnet is made."""
 
@@ -167,6 +171,11 @@ class ClusterFile(Settings):
 
     tags: dict[fields.TagKey, fields.TagValue] = Field(default={}, examples=[{"team": "ml-platform"}])
     """Tags for all that the stacks make, where a change of tags replaces nothing."""
+
+    powertools_layer_arn: fields.LayerArn | None = Field(
+        default=None, examples=["arn:aws:lambda:us-east-1:111122223333:layer:powertools:1"]
+    )
+    """A Lambda layer with Powertools for Python 3.14 on arm64, for regions where AWS publishes none."""
 
     termination_protection: Flag = True
     """Whether CloudFormation refuses to delete the foundation stack."""

@@ -60,6 +60,8 @@ def _parse(name: str, file: Path) -> Source:
         message, line = "is not text in UTF-8", None
     except OSError as error:
         message, line = f"cannot be read: {error.strerror}", None
+    except RecursionError:
+        message, line = "is nested too deeply to be a cluster file", None
     except yaml.MarkedYAMLError as error:
         message, line = _not_yaml(error)
     except yaml.YAMLError as error:  # a character that YAML does not allow

@@ -46,11 +46,11 @@ def test_nodes_reach_the_internet_through_the_nat_gateway_and_s3_through_its_end
     assert endpoint["VpcEndpointType"] == "Gateway"
 
 
-def test_flow_logs_go_to_a_log_group_that_stays() -> None:
+def test_flow_logs_go_to_a_log_group_that_goes_with_the_network() -> None:
     stack = new_stack()
     ClusterNetwork(stack, "Network", availability_zone=ZONE)
     assert only(stack, "AWS::EC2::FlowLog")["Properties"]["TrafficType"] == "ALL"
-    assert only(stack, "AWS::Logs::LogGroup")["DeletionPolicy"] == "Retain"
+    assert only(stack, "AWS::Logs::LogGroup")["DeletionPolicy"] == "Delete"
 
 
 @pytest.mark.parametrize("account", [None, "111122223333"])
@@ -64,7 +64,17 @@ def test_synthesis_asks_aws_nothing_whatever_the_stack_names(account: str | None
 
 @pytest.mark.parametrize("zone", ["us-east-1b", "us-gov-west-1a", "ap-southeast-7c", "us-east-1-bos-1a"])
 def test_a_zones_name_is_taken(zone: str) -> None:
-    assert ClusterNetwork(new_stack(), "Network", availability_zone=zone).availability_zone == zone
+    stack = new_stack(region=None)
+    assert ClusterNetwork(stack, "Network", availability_zone=zone).availability_zone == zone
+
+
+def test_a_zone_of_another_region_than_the_stack_s_is_refused() -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        ClusterNetwork(new_stack(region="us-east-1"), "Network", availability_zone="eu-west-1a")
+    assert str(refused.value) == (
+        "availability_zone must be a zone of us-east-1, the stack's region, got 'eu-west-1a': name one of its zones, "
+        "or give the stack the zone's region"
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,23 +168,23 @@ def test_what_data_lives_in_stays_and_what_bills_by_the_hour_goes() -> None:
     for resource in Template.from_stack(stack).to_json()["Resources"].values():
         policies.setdefault(resource["Type"], set()).add(resource.get("DeletionPolicy"))
     assert policies == {
-        "AWS::EC2::VPC": {"Retain"},
-        "AWS::EC2::InternetGateway": {"Retain"},
-        "AWS::EC2::VPCGatewayAttachment": {"Retain"},
-        "AWS::EC2::Subnet": {"Retain"},
-        "AWS::EC2::RouteTable": {"Retain"},
-        "AWS::EC2::SubnetRouteTableAssociation": {"Retain"},
-        "AWS::EC2::VPCEndpoint": {"Retain"},
-        "AWS::EC2::SecurityGroup": {"Retain"},
-        "AWS::EC2::SecurityGroupIngress": {"Retain"},
-        "AWS::EC2::SecurityGroupEgress": {"Retain"},
-        "AWS::EC2::Route": {"Retain", None},
+        "AWS::EC2::VPC": {"RetainExceptOnCreate"},
+        "AWS::EC2::InternetGateway": {"RetainExceptOnCreate"},
+        "AWS::EC2::VPCGatewayAttachment": {"RetainExceptOnCreate"},
+        "AWS::EC2::Subnet": {"RetainExceptOnCreate"},
+        "AWS::EC2::RouteTable": {"RetainExceptOnCreate"},
+        "AWS::EC2::SubnetRouteTableAssociation": {"RetainExceptOnCreate"},
+        "AWS::EC2::VPCEndpoint": {"RetainExceptOnCreate"},
+        "AWS::EC2::SecurityGroup": {"RetainExceptOnCreate"},
+        "AWS::EC2::SecurityGroupIngress": {"RetainExceptOnCreate"},
+        "AWS::EC2::SecurityGroupEgress": {"RetainExceptOnCreate"},
+        "AWS::EC2::Route": {"RetainExceptOnCreate", None},
         "AWS::EC2::NatGateway": {None},
         "AWS::EC2::EIP": {None},
         "AWS::EC2::FlowLog": {None},
         "AWS::IAM::Role": {None},
         "AWS::IAM::Policy": {None},
-        "AWS::Logs::LogGroup": {"Retain"},
+        "AWS::Logs::LogGroup": {"RetainExceptOnCreate"},
     }
     gone = only(stack, "AWS::EC2::Route", {"NatGatewayId": Match.any_value()})
     assert "DeletionPolicy" not in gone

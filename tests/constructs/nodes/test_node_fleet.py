@@ -141,6 +141,12 @@ def test_the_image_fits_architecture_and_accelerator(name: str, parameter: str, 
     assert data["BlockDeviceMappings"][0]["DeviceName"] == root
 
 
+@pytest.mark.parametrize(("name", "gib"), [("p4de.24xlarge", 200), ("trn1.32xlarge", 512)])
+def test_the_root_volume_holds_what_the_image_needs(name: str, gib: int) -> None:
+    (mapping,) = _launch_data(_cluster(instance_types=[name]))["BlockDeviceMappings"]
+    assert mapping["Ebs"]["VolumeSize"] == gib
+
+
 def test_the_newest_image_is_a_choice_that_warns() -> None:
     (warning,) = warnings(Stack.of(_cluster()))
     assert warning == (
@@ -160,8 +166,9 @@ def test_an_image_of_one_s_own_is_taken_as_it_is() -> None:
 
 
 def test_instances_and_volumes_carry_the_tags_by_which_they_are_found() -> None:
-    for specification in _launch_data(_cluster())["TagSpecifications"]:
-        assert specification["ResourceType"] in ("instance", "volume")
+    specifications = _launch_data(_cluster())["TagSpecifications"]
+    assert [specification["ResourceType"] for specification in specifications] == ["instance", "volume"]
+    for specification in specifications:
         assert {tag["Key"]: tag["Value"] for tag in specification["Tags"]} == {
             "Name": "pod/workers",
             "cdk-training-cluster:cluster": "pod",

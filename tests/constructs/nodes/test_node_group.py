@@ -45,6 +45,24 @@ def _group(**settings: Any) -> NodeGroup:
         ),
         ({"root_volume_gib": 0}, "root_volume_gib must be at least 1, got 0"),
         (
+            {"count": "8"},
+            "count of node group 'workers' must be a whole number of at least 1, got '8': to have no nodes for a "
+            "while, stop the group; to have none at all, remove it",
+        ),
+        (
+            {"count": True},
+            "count of node group 'workers' must be a whole number of at least 1, got True: to have no nodes for a "
+            "while, stop the group; to have none at all, remove it",
+        ),
+        ({"placement": "none"}, "placement must be Placement.CLUSTER or Placement.NONE, got 'none'"),
+        (
+            {"interface_layout": "bandwidth-optimised"},
+            "interface_layout must be InterfaceLayout.IP_OPTIMISED or InterfaceLayout.BANDWIDTH_OPTIMISED, got "
+            "'bandwidth-optimised'",
+        ),
+        ({"capacity": "spot"}, "capacity must be a Capacity, such as Capacity.on_demand(), got 'spot'"),
+        ({"environment": {"A": 1}}, "environment values must be text, got 1 for A"),
+        (
             {"root_device_name": "/dev/sda1"},
             "root_device_name goes with machine_image: leave it out, or give your own image",
         ),

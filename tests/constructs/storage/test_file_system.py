@@ -52,7 +52,7 @@ def test_it_and_what_it_lives_in_stay_on_delete_and_on_replace(kind: str) -> Non
     found = resources(stack, kind)
     assert found
     for resource in found.values():
-        assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
+        assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
 
 
 def test_nodes_and_servers_reach_each_other_on_lustre_s_ports_and_nothing_else_does() -> None:
@@ -113,6 +113,31 @@ def test_a_dataset_is_linked_with_its_names_and_follows_the_bucket() -> None:
         "BatchImportMetaDataOnCreate": True,
         "S3": {"AutoImportPolicy": {"Events": ["NEW", "CHANGED", "DELETED"]}},
     }
+
+
+def test_the_file_system_is_made_after_the_rules_that_fsx_looks_for() -> None:
+    stack = new_stack()
+    _file_system(stack)
+    rules = {
+        name
+        for kind in ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
+        for name, rule in resources(stack, kind).items()
+        if "FromPort" in rule["Properties"]
+    }
+    assert len(rules) == 6
+    assert rules == set(only(stack, "AWS::FSx::FileSystem")["DependsOn"])
+
+
+def test_links_are_made_one_after_the_other() -> None:
+    stack = new_stack()
+    corpus = s3.Bucket.from_bucket_name(stack, "Corpus", "corpus")
+    _file_system(
+        stack, datasets=[Dataset(bucket=corpus, prefix=f"{name}/", file_system_path=f"/{name}") for name in "abc"]
+    )
+    links = resources(stack, "AWS::FSx::DataRepositoryAssociation")
+    ids = {link["Properties"]["FileSystemPath"]: name for name, link in links.items()}
+    after = {path: links[ids[path]].get("DependsOn", []) for path in ids}
+    assert after == {"/a": [], "/b": [ids["/a"]], "/c": [ids["/b"]]}
 
 
 def test_links_keep_their_ids_when_another_is_taken_away() -> None:

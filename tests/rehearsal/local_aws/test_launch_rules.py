@@ -7,7 +7,8 @@ import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from rehearsal.local_aws import launch_rules
-from rehearsal.local_aws.launch_rules import Ec2Refusal, LaunchContext, check_launch
+from rehearsal.local_aws.launch_facts import Ec2Refusal, LaunchContext
+from rehearsal.local_aws.launch_rules import check_launch
 
 CONTEXT = LaunchContext(
     image_architectures={"ami-1": "x86_64", "ami-2": "arm64"},

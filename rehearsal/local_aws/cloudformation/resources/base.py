@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from botocore.exceptions import ClientError
+from moto.utilities.utils import get_partition
 
 from rehearsal.local_aws.cloudformation.failures import CannotChangeError, is_absent
 
@@ -41,6 +42,11 @@ class Call:
     properties: Mapping[str, Any]
     physical_id: str = ""
     rolling_back: bool = False
+
+    @property
+    def partition(self) -> str:
+        """The partition that the region is in: aws, aws-us-gov or aws-cn."""
+        return str(get_partition(self.region))
 
     def made(self, physical_id: str) -> str:
         """Note that the physical resource exists from now on: whatever fails later, it is deleted again."""

@@ -17,7 +17,7 @@ _SIZES = ("MinSize", "MaxSize", "DesiredCapacity")
 
 
 class LaunchTemplate(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-launchtemplate.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-launchtemplate.html."""
 
     type = "AWS::EC2::LaunchTemplate"
     carries_out = frozenset({"LaunchTemplateData", "LaunchTemplateName", "TagSpecifications", "VersionDescription"})
@@ -49,7 +49,7 @@ class LaunchTemplate(Handler):
 
 
 class PlacementGroup(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-placementgroup.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-placementgroup.html."""
 
     type = "AWS::EC2::PlacementGroup"
     carries_out = frozenset({"PartitionCount", "SpreadLevel", "Strategy", "Tags"})

@@ -18,7 +18,7 @@ from rehearsal.local_aws.cloudformation.resources.base import (
 
 
 class Function(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-function.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-function.html."""
 
     type = "AWS::Lambda::Function"
     # Of the same name and shape in CreateFunction and UpdateFunctionConfiguration.
@@ -115,7 +115,7 @@ def _code(properties: Properties) -> dict[str, Any]:
 
 
 class Version(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-version.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-version.html."""
 
     type = "AWS::Lambda::Version"
     carries_out = frozenset({"CodeSha256", "Description", "FunctionName"})
@@ -131,7 +131,7 @@ class Version(Handler):
 
 
 class Permission(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-permission.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-permission.html."""
 
     type = "AWS::Lambda::Permission"
     carries_out = frozenset({"Action", "FunctionName", "Principal", "PrincipalOrgID", "SourceAccount", "SourceArn"})
@@ -148,7 +148,7 @@ class Permission(Handler):
 
 
 class EventInvokeConfig(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-eventinvokeconfig.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-eventinvokeconfig.html."""
 
     type = "AWS::Lambda::EventInvokeConfig"
     carries_out = frozenset(
@@ -176,7 +176,7 @@ class EventInvokeConfig(Handler):
 
 
 class Schedule(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-scheduler-schedule.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-scheduler-schedule.html."""
 
     type = "AWS::Scheduler::Schedule"
     carries_out = frozenset(
@@ -230,7 +230,7 @@ class Schedule(Handler):
 
 
 class ScheduleGroup(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-scheduler-schedulegroup.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-scheduler-schedulegroup.html."""
 
     type = "AWS::Scheduler::ScheduleGroup"
     carries_out = frozenset({"Name", "Tags"})

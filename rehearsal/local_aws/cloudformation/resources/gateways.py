@@ -9,7 +9,7 @@ from rehearsal.local_aws.cloudformation.resources.network import TaggedHandler, 
 
 
 class InternetGateway(TaggedHandler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-internetgateway.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-internetgateway.html."""
 
     type = "AWS::EC2::InternetGateway"
     carries_out = frozenset({"Tags"})
@@ -25,7 +25,7 @@ class InternetGateway(TaggedHandler):
 
 
 class VpcGatewayAttachment(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-vpcgatewayattachment.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-vpcgatewayattachment.html."""
 
     type = "AWS::EC2::VPCGatewayAttachment"
     carries_out = frozenset({"InternetGatewayId", "VpcId"})
@@ -40,7 +40,7 @@ class VpcGatewayAttachment(Handler):
 
 
 class Eip(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-eip.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-eip.html."""
 
     type = "AWS::EC2::EIP"
     carries_out = frozenset({"Domain", "Tags"})
@@ -66,7 +66,7 @@ class Eip(Handler):
 
 
 class NatGateway(TaggedHandler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-natgateway.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-natgateway.html."""
 
     type = "AWS::EC2::NatGateway"
     carries_out = frozenset({"AllocationId", "ConnectivityType", "SubnetId", "Tags"})
@@ -91,7 +91,7 @@ class NatGateway(TaggedHandler):
 
 
 class VpcEndpoint(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-vpcendpoint.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-vpcendpoint.html."""
 
     type = "AWS::EC2::VPCEndpoint"
     carries_out = frozenset(
@@ -149,7 +149,7 @@ class VpcEndpoint(Handler):
 
 
 class FlowLog(TaggedHandler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-flowlog.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-flowlog.html."""
 
     type = "AWS::EC2::FlowLog"
     carries_out = frozenset(

@@ -18,7 +18,7 @@ _NAME_LIMIT = 64
 
 
 class Role(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-iam-role.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-iam-role.html."""
 
     type = "AWS::IAM::Role"
     carries_out = frozenset(
@@ -140,7 +140,7 @@ class Policy(Handler):
 
 
 class ManagedPolicy(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-iam-managedpolicy.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-iam-managedpolicy.html."""
 
     type = "AWS::IAM::ManagedPolicy"
     carries_out = frozenset({"Description", "ManagedPolicyName", "Path", "PolicyDocument", "Roles"})
@@ -185,7 +185,7 @@ class ManagedPolicy(Handler):
 
 
 class InstanceProfile(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-iam-instanceprofile.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-iam-instanceprofile.html."""
 
     type = "AWS::IAM::InstanceProfile"
     carries_out = frozenset({"InstanceProfileName", "Path", "Roles"})

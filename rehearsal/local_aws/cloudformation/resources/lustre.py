@@ -22,7 +22,7 @@ def _retag(call: Call, arn: str, properties: Properties, before: Properties) -> 
 
 
 class FileSystem(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-filesystem.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-filesystem.html."""
 
     type = "AWS::FSx::FileSystem"
     carries_out = frozenset(
@@ -86,7 +86,7 @@ class FileSystem(Handler):
 
 
 class DataRepositoryAssociation(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-datarepositoryassociation.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-datarepositoryassociation.html."""
 
     type = "AWS::FSx::DataRepositoryAssociation"
     carries_out = frozenset(

@@ -26,7 +26,7 @@ def _text(value: Any) -> str:
 
 
 class Topic(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sns-topic.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sns-topic.html."""
 
     type = "AWS::SNS::Topic"
     _attributes = ("DisplayName", "KmsMasterKeyId", "SignatureVersion", "TracingConfig")
@@ -63,7 +63,7 @@ class Topic(Handler):
 
 
 class TopicPolicy(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sns-topicpolicy.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sns-topicpolicy.html."""
 
     type = "AWS::SNS::TopicPolicy"
     carries_out = frozenset({"PolicyDocument", "Topics"})
@@ -98,7 +98,7 @@ class TopicPolicy(Handler):
 
 
 class Subscription(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sns-subscription.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sns-subscription.html."""
 
     type = "AWS::SNS::Subscription"
     _attributes = ("DeliveryPolicy", "FilterPolicy", "FilterPolicyScope", "RawMessageDelivery", "RedrivePolicy")
@@ -127,7 +127,7 @@ class Subscription(Handler):
 
 
 class Queue(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html."""
 
     type = "AWS::SQS::Queue"
     _attributes = (
@@ -149,7 +149,7 @@ class Queue(Handler):
         attributes = {key: _text(value) for key, value in picked(properties, *self._attributes).items()}
         answer = sqs.create_queue(QueueName=name, Attributes=attributes, tags=tags_of(properties))
         url = call.made(answer["QueueUrl"])
-        arn = f"arn:aws:sqs:{call.region}:{call.account}:{name}"
+        arn = f"arn:{call.partition}:sqs:{call.region}:{call.account}:{name}"
         return {"Arn": arn, "QueueName": name, "QueueUrl": url}
 
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
@@ -170,7 +170,7 @@ class Queue(Handler):
 
 
 class QueuePolicy(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queuepolicy.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queuepolicy.html."""
 
     type = "AWS::SQS::QueuePolicy"
     carries_out = frozenset({"PolicyDocument", "Queues"})
@@ -194,7 +194,7 @@ class QueuePolicy(Handler):
 
 
 class Rule(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-events-rule.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-events-rule.html."""
 
     type = "AWS::Events::Rule"
     carries_out = frozenset(

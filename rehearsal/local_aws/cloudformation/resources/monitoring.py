@@ -12,7 +12,7 @@ from rehearsal.local_aws.cloudformation.resources.base import (
 
 
 class Alarm(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudwatch-alarm.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudwatch-alarm.html."""
 
     type = "AWS::CloudWatch::Alarm"
     carries_out = frozenset(
@@ -67,11 +67,11 @@ class Alarm(Handler):
 
     @staticmethod
     def _arn(call: Call) -> str:
-        return f"arn:aws:cloudwatch:{call.region}:{call.account}:alarm:{call.physical_id}"
+        return f"arn:{call.partition}:cloudwatch:{call.region}:{call.account}:alarm:{call.physical_id}"
 
 
 class Dashboard(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudwatch-dashboard.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudwatch-dashboard.html."""
 
     type = "AWS::CloudWatch::Dashboard"
     carries_out = frozenset({"DashboardBody", "DashboardName"})
@@ -94,7 +94,7 @@ class Dashboard(Handler):
 
 
 class LogGroup(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-logs-loggroup.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-logs-loggroup.html."""
 
     type = "AWS::Logs::LogGroup"
     carries_out = frozenset({"KmsKeyId", "LogGroupClass", "LogGroupName", "RetentionInDays", "Tags"})
@@ -136,11 +136,11 @@ class LogGroup(Handler):
 
     @staticmethod
     def _arn(call: Call) -> str:
-        return f"arn:aws:logs:{call.region}:{call.account}:log-group:{call.physical_id}:*"
+        return f"arn:{call.partition}:logs:{call.region}:{call.account}:log-group:{call.physical_id}:*"
 
 
 class MetricFilter(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-logs-metricfilter.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-logs-metricfilter.html."""
 
     type = "AWS::Logs::MetricFilter"
     carries_out = frozenset({"FilterName", "FilterPattern", "LogGroupName", "MetricTransformations"})

@@ -40,7 +40,7 @@ class TaggedHandler(Handler):
 
 
 class Vpc(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-vpc.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-vpc.html."""
 
     type = "AWS::EC2::VPC"
     carries_out = frozenset({"CidrBlock", "EnableDnsHostnames", "EnableDnsSupport", "InstanceTenancy", "Tags"})
@@ -84,7 +84,7 @@ class Vpc(Handler):
 
 
 class Subnet(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-subnet.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-subnet.html."""
 
     type = "AWS::EC2::Subnet"
     carries_out = frozenset(
@@ -131,7 +131,7 @@ class Subnet(Handler):
 
 
 class RouteTable(TaggedHandler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-routetable.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-routetable.html."""
 
     type = "AWS::EC2::RouteTable"
     carries_out = frozenset({"Tags", "VpcId"})
@@ -147,7 +147,7 @@ class RouteTable(TaggedHandler):
 
 
 class Route(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-route.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-route.html."""
 
     type = "AWS::EC2::Route"
     _destinations = ("DestinationCidrBlock", "DestinationIpv6CidrBlock", "DestinationPrefixListId")
@@ -176,7 +176,7 @@ class Route(Handler):
 
 
 class SubnetRouteTableAssociation(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-subnetroutetableassociation.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-subnetroutetableassociation.html."""
 
     type = "AWS::EC2::SubnetRouteTableAssociation"
     carries_out = frozenset({"RouteTableId", "SubnetId"})

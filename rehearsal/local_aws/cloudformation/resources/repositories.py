@@ -15,7 +15,7 @@ from rehearsal.local_aws.cloudformation.resources.base import (
 
 
 class Repository(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ecr-repository.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ecr-repository.html."""
 
     type = "AWS::ECR::Repository"
     carries_out = frozenset(
@@ -65,7 +65,7 @@ class Repository(Handler):
 
 
 class Key(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-kms-key.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-kms-key.html."""
 
     type = "AWS::KMS::Key"
     carries_out = frozenset(
@@ -104,7 +104,7 @@ class Key(Handler):
 
 
 class Alias(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-kms-alias.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-kms-alias.html."""
 
     type = "AWS::KMS::Alias"
     carries_out = frozenset({"AliasName", "TargetKeyId"})
@@ -124,7 +124,7 @@ class Alias(Handler):
 
 
 class Parameter(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ssm-parameter.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ssm-parameter.html."""
 
     type = "AWS::SSM::Parameter"
     carries_out = frozenset({"AllowedPattern", "DataType", "Description", "Name", "Tags", "Tier", "Type", "Value"})

@@ -102,7 +102,7 @@ class _Rule(Handler):
 
 
 class SecurityGroupIngress(_Rule):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-securitygroupingress.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-securitygroupingress.html."""
 
     type = "AWS::EC2::SecurityGroupIngress"
     carries_out = _RULE_PROPERTIES | {"SourcePrefixListId", "SourceSecurityGroupId"}
@@ -110,7 +110,7 @@ class SecurityGroupIngress(_Rule):
 
 
 class SecurityGroupEgress(_Rule):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-securitygroupegress.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-securitygroupegress.html."""
 
     type = "AWS::EC2::SecurityGroupEgress"
     carries_out = _RULE_PROPERTIES | {"DestinationPrefixListId", "DestinationSecurityGroupId"}

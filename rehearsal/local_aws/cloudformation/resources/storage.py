@@ -17,7 +17,7 @@ from rehearsal.local_aws.cloudformation.resources.base import (
 
 
 class Bucket(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-s3-bucket.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-s3-bucket.html."""
 
     type = "AWS::S3::Bucket"
     carries_out = frozenset(
@@ -46,7 +46,7 @@ class Bucket(Handler):
         for prop in sorted(properties):
             self._set(call, prop, properties)
         return {
-            "Arn": f"arn:aws:s3:::{name}",
+            "Arn": f"arn:{call.partition}:s3:::{name}",
             "DomainName": f"{name}.s3.amazonaws.com",
             "RegionalDomainName": f"{name}.s3.{call.region}.amazonaws.com",
             "DualStackDomainName": f"{name}.s3.dualstack.{call.region}.amazonaws.com",
@@ -151,7 +151,7 @@ def _lifecycle_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class BucketPolicy(Handler):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-s3-bucketpolicy.html."""
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-s3-bucketpolicy.html."""
 
     type = "AWS::S3::BucketPolicy"
     carries_out = frozenset({"Bucket", "PolicyDocument"})

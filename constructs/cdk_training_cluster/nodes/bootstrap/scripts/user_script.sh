@@ -6,7 +6,8 @@ source ./lib.sh
 
 script=$HOME_DIR/user-scripts/$2
 mkdir -p "${script%/*}"
-retry 5 aws s3 cp --only-show-errors --region "$REGION" "$1" "$script"
+# A later deployment permits its own scripts only: what was fetched once is what runs again.
+[[ -s $script ]] || retry 5 aws s3 cp --only-show-errors --region "$REGION" "$1" "$script"
 chmod 0755 "$script"
 for variable in "${ENVIRONMENT[@]}"; do export "${variable?}"; done
 export TRAINING_CLUSTER=$CLUSTER TRAINING_NODE_GROUP=$NODE_GROUP TRAINING_FILE_SYSTEM=$MOUNT_POINT

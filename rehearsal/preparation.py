@@ -1,0 +1,109 @@
+"""What the account holds before the cluster comes: all that the cluster file names as already there."""
+
+from typing import Any
+
+from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
+from cdk_training_cluster.nodes.images import public_image
+from cdk_training_cluster_stacks.cluster_file import ClusterFile, NetworkSettings
+from rehearsal.instance_types import description
+from rehearsal.local_aws import LocalAws
+
+LATEST = "latest"
+_SAMPLE_OBJECTS = ("shard-00000.bin", "shard-00001.bin", "shard-00002.bin")
+_USUAL_ROOT_DEVICE = "/dev/xvda"
+_PUBLIC_RANGE = "10.0.0.0/24"
+
+
+def prepare(cluster: ClusterFile, aws: LocalAws) -> list[str]:
+    """Put into the local AWS what the file takes for granted, and say what is worth knowing of it.
+
+    That is its zone, its instance types, the images it pins, the network and the buckets it names.
+
+    Args:
+        cluster: The cluster file.
+        aws: The local AWS.
+    """
+    aws.add_zone(cluster.availability_zone)
+    added = [info.name for info in instance_types(cluster) if aws.add_instance_type(description(info))]
+    _add_images(cluster, aws)
+    if cluster.network is not None:
+        _add_network(cluster.network, cluster.availability_zone, aws)
+    s3 = aws.client("s3")
+    # S3 takes the location of every region but its first.
+    location: dict[str, Any] = (
+        {} if aws.region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": aws.region}}
+    )
+    for bucket in named_buckets(cluster):
+        s3.create_bucket(Bucket=bucket, **location)
+    for settings in cluster.datasets:
+        if settings.bucket is not None:
+            put_objects(aws, settings.bucket, settings.prefix)
+    return [
+        f"The local AWS knows {name} from this library or the file alone: its launch is checked against the facts "
+        "that it was made from."
+        for name in added
+    ]
+
+
+def instance_types(cluster: ClusterFile) -> list[InstanceTypeInfo]:
+    """Return what is known of each type that a node group names, each type once.
+
+    Args:
+        cluster: The cluster file.
+    """
+    facts = [entry.to_info() for entry in cluster.instance_type_facts]
+    names = dict.fromkeys(name for group in cluster.node_groups for name in group.instance_types)
+    return [instance_type_info(name, facts) for name in names]
+
+
+def named_buckets(cluster: ClusterFile) -> list[str]:
+    """Return the buckets that the file names, each once.
+
+    Args:
+        cluster: The cluster file.
+    """
+    return list(dict.fromkeys(settings.bucket for settings in cluster.datasets if settings.bucket is not None))
+
+
+def put_objects(aws: LocalAws, bucket: str, prefix: str) -> None:
+    """Put a few small objects under a prefix.
+
+    Args:
+        aws: The local AWS.
+        bucket: The bucket.
+        prefix: How their keys start.
+    """
+    for name in _SAMPLE_OBJECTS:
+        aws.client("s3").put_object(Bucket=bucket, Key=f"{prefix}{name}", Body=name.encode())
+
+
+def _add_images(cluster: ClusterFile, aws: LocalAws) -> None:
+    infos = {info.name: info for info in instance_types(cluster)}
+    # An image has one architecture and one root device: where groups share one, the first group's fit it.
+    pinned: dict[str, tuple[str, str]] = {}
+    for group in cluster.node_groups:
+        info = infos[group.instance_types[0]]
+        public = public_image(info)
+        usual = _USUAL_ROOT_DEVICE if public is None else public.root_device_name
+        if group.image != LATEST:
+            pinned.setdefault(group.image, (info.architectures[-1], group.root_device_name or usual))
+    for image_id, (architecture, root_device_name) in pinned.items():
+        aws.add_image(image_id, architecture=architecture, root_device_name=root_device_name)
+
+
+def _add_network(network: NetworkSettings, zone: str, aws: LocalAws) -> None:
+    """Make the network that the file names, with a way out as such networks have it: a NAT gateway beside it."""
+    aws.add_network(vpc_id=network.vpc_id, subnet_id=network.subnet_id, availability_zone=zone)
+    ec2 = aws.client("ec2")
+    gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=network.vpc_id)
+    public = ec2.create_subnet(VpcId=network.vpc_id, CidrBlock=_PUBLIC_RANGE, AvailabilityZone=zone)["Subnet"]
+    address = ec2.allocate_address(Domain="vpc")["AllocationId"]
+    nat = ec2.create_nat_gateway(SubnetId=public["SubnetId"], AllocationId=address)["NatGateway"]
+    for subnet, way_out in (
+        (public["SubnetId"], {"GatewayId": gateway}),
+        (network.subnet_id, {"NatGatewayId": nat["NatGatewayId"]}),
+    ):
+        table = ec2.create_route_table(VpcId=network.vpc_id)["RouteTable"]["RouteTableId"]
+        ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **way_out)
+        ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
