@@ -1,6 +1,8 @@
 """The README's examples run as they are written."""
 
+import json
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,9 @@ from cdk_training_cluster import (
     TrainingFileSystem,
 )
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
-from examples import PROJECT
+from cluster_power.orders import parse_order
+from cluster_power.settings import Settings
+from examples import PROJECT, run_app, templates
 
 _README = (PROJECT / "README.md").read_text()
 
@@ -80,7 +84,16 @@ def test_the_first_example_is_short() -> None:
 def test_a_cluster_file_is_right(block: str, tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(block)
-    assert read_cluster_file(file).name
+    name = read_cluster_file(file).name
+    ended = run_app(file, tmp_path / "out")
+    assert ended.returncode == 0, ended.stderr
+    assert set(templates(tmp_path / "out")) == {f"{name}-foundation", f"{name}-cluster"}
+
+
+@pytest.mark.parametrize("payload", re.findall(r"\{"action".*?\}", _README))
+def test_the_power_function_takes_the_payloads(payload: str) -> None:
+    settings = Settings(cluster="llama", counts={"workers": 8}, launch_grace=timedelta(minutes=10))
+    assert parse_order(json.loads(payload), settings).node_groups == ("workers",)
 
 
 @pytest.mark.parametrize("command", re.findall(r"(?:`|\$ )make ([a-z]+)", _README))
