@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rehearsal.cdk_output import reason
+
 _PROJECT = Path(__file__).parents[1]
-_SECONDS = 240
 # The CLI needs `node`, and the app `python`: the virtual environment has both.
 _TOOLS = f"{Path(sys.executable).parent}:{_PROJECT / 'node_modules' / '.bin'}"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class CdkFailedError(Exception):
-    """The CDK CLI ended with an error; the text is what it said."""
+    """The CDK CLI failed; the text is one sentence with the reason and the log that has the rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,7 @@ class CdkCli:
         log: Where all that it says is written to.
         account: The account of the local AWS.
         region: The region of the cluster file.
+        seconds: How long one command may take. Default: 240
     """
 
     environment: Mapping[str, str]
@@ -37,6 +39,7 @@ class CdkCli:
     log: Path
     account: str
     region: str
+    seconds: float = 240
 
     def bootstrap(self) -> None:
         """Make CDK's own resources in the account and region: `cdk bootstrap`."""
@@ -74,21 +77,32 @@ class CdkCli:
         return ["--context", f"cluster={self.cluster_file}", "--output", str(self.output)]
 
     def _run(self, arguments: Sequence[str]) -> str:
+        """Run a command with its output going to the log, which can be read while it runs."""
         command = ["cdk", *arguments, "--no-notices", "--no-color", "--ci", "--progress=events"]
-        ended = subprocess.run(
-            command,
-            cwd=_PROJECT,
-            env={**self.environment, "PATH": f"{_TOOLS}:{self.environment['PATH']}"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-        said = _COLOURS.sub("", ended.stdout)
-        with self.log.open("a") as log:
-            log.write(f"$ {' '.join(command)}\n{said}\n")
+        name = f"cdk {arguments[0]}"
+        with self.log.open("a+", encoding="utf-8", errors="replace") as log:
+            log.write(f"$ {' '.join(command)}\n")
+            log.flush()
+            start = log.tell()
+            try:
+                ended = subprocess.run(
+                    command,
+                    cwd=_PROJECT,
+                    env={**self.environment, "PATH": f"{_TOOLS}:{self.environment['PATH']}"},
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    timeout=self.seconds,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired as error:
+                raise CdkFailedError(f"{name} did not end within {self.seconds:g} s; see {self.log}") from error
+            except FileNotFoundError as error:
+                raise CdkFailedError(
+                    f"{name} could not start: there is no {error.filename}; run make setup"
+                ) from error
+            log.seek(start)
+            said = _COLOURS.sub("", log.read())
         if ended.returncode != 0:
-            raise CdkFailedError(f"cdk {arguments[0]} ended with {ended.returncode}:\n{said.strip()}")
+            raise CdkFailedError(f"{name} failed: {reason(said)}; see {self.log}")
         return said

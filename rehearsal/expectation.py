@@ -60,7 +60,7 @@ def _expected(cluster: ClusterFile, wanted: NodeGroupSettings, info: InstanceTyp
         "instance_type": info.name,
         "count_running": wanted.count,
         "network_interfaces": len(network_interfaces(info, efa=efa, layout=layout)),
-        "efa_interfaces": info.maximum_efa_interfaces if efa else 0,
+        "efa_interfaces": len(info.efa_cards) if efa else 0,
         "market": "on-demand",
         "availability_zone": cluster.availability_zone,
     }

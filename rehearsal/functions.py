@@ -33,7 +33,7 @@ with open(os.environ["REHEARSAL_RESULT"], "w") as file:
 
 
 class FunctionFailedError(Exception):
-    """The function's code ended with an error; the text is what it logged."""
+    """The function's code failed; the text is one sentence with the error and the log that has the rest."""
 
 
 class DeployedFunction:
@@ -65,10 +65,23 @@ class DeployedFunction:
             event: The event, as the schedule or a person would send it.
 
         Raises:
-            FunctionFailedError: The handler raised.
+            FunctionFailedError: The handler raised, or did not end.
         """
         result = self._directory / "result.json"
-        ended = subprocess.run(
+        try:
+            ended = self._run(event, result)
+        except subprocess.TimeoutExpired as error:
+            raise FunctionFailedError(f"{self.name} did not end within {_SECONDS} s") from error
+        log = self._directory / "log.jsonl"
+        with log.open("a") as file:
+            file.write(ended.stdout + ended.stderr)
+        if ended.returncode != 0:
+            said = (ended.stderr.strip() or ended.stdout.strip() or f"exit status {ended.returncode}").splitlines()
+            raise FunctionFailedError(f"the function {self.name} failed: {said[-1]}; see {log}")
+        return json.loads(result.read_text())
+
+    def _run(self, event: Mapping[str, Any], result: Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [
                 sys.executable,
                 "-I",
@@ -87,11 +100,6 @@ class DeployedFunction:
             timeout=_SECONDS,
             check=False,
         )
-        with (self._directory / "log.jsonl").open("a") as log:
-            log.write(ended.stdout + ended.stderr)
-        if ended.returncode != 0:
-            raise FunctionFailedError(f"{self.name} failed:\n{ended.stdout}{ended.stderr}")
-        return json.loads(result.read_text())
 
     def _variables(self, result: Path) -> dict[str, str]:
         configuration = self._configuration

@@ -1,7 +1,7 @@
 """What exists in the account, asked of its APIs and not of the template."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from cdk_training_cluster.tags import CLUSTER_TAG, NODE_GROUP_TAG
@@ -26,13 +26,7 @@ def stacks(client: Client, names: list[str]) -> dict[str, dict[str, Any]]:
             found[stack["StackName"]] = {
                 "status": stack["StackStatus"],
                 "termination_protection": stack.get("EnableTerminationProtection", False),
-                "resources": dict(
-                    sorted(
-                        Counter(
-                            resource["ResourceType"] for resource in stack_resources(client, stack["StackName"])
-                        ).items()
-                    )
-                ),
+                "resources": dict(sorted(resource_counts(client, [stack["StackName"]])[stack["StackName"]].items())),
             }
     return found
 
@@ -46,6 +40,30 @@ def stack_resources(client: Client, stack: str) -> list[dict[str, Any]]:
     """
     paginator = client("cloudformation").get_paginator("list_stack_resources")
     return list(paginator.paginate(StackName=stack).search("StackResourceSummaries[]"))
+
+
+def resource_counts(client: Client, stacks: Iterable[str]) -> dict[str, Counter[str]]:
+    """Count the resources of stacks by type.
+
+    Args:
+        client: Makes clients of the local AWS.
+        stacks: The stacks' names.
+    """
+    return {
+        stack: Counter(resource["ResourceType"] for resource in stack_resources(client, stack)) for stack in stacks
+    }
+
+
+def output(client: Client, stack: str, key: str) -> str:
+    """Return the value of a stack's output.
+
+    Args:
+        client: Makes clients of the local AWS.
+        stack: The stack's name.
+        key: The output's key.
+    """
+    outputs = client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]
+    return next(str(each["OutputValue"]) for each in outputs if each["OutputKey"] == key)
 
 
 def functions(client: Client, stack: str, account: str, region: str) -> Iterator[tuple[dict[str, Any], bytes]]:

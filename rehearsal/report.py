@@ -1,13 +1,28 @@
-"""What a person sees of a rehearsal."""
+"""What a person sees of a rehearsal.
 
+Names, ids and reasons are not ours: nothing here is read as rich's markup, or a [value] in brackets would vanish.
+"""
+
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-_LONGEST = 24
 _NUMBERS = ("nodes", "NICs", "EFA")
+_WHOLE = ("name", "type", *_NUMBERS)
+
+
+def make_console(file: IO[str] | None = None, *, width: int | None = None) -> Console:
+    """Return a console that prints text as it is.
+
+    Args:
+        file: Where to. Default: - standard output.
+        width: Columns. Default: - the terminal's, or 80.
+    """
+    return Console(file=file or sys.stdout, width=width, markup=False, emoji=False, highlight=False)
 
 
 def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
@@ -17,10 +32,13 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
         console: Where to show it.
         found: What was read back.
     """
-    nodes = Table(title="Node groups", title_justify="left")
+    nodes = _table("Node groups")
     for heading in ("name", "type", "nodes", "NICs", "EFA", "market", "placement group"):
         nodes.add_column(
-            heading, justify="right" if heading in _NUMBERS else "left", no_wrap=heading != "placement group"
+            heading,
+            justify="right" if heading in _NUMBERS else "left",
+            no_wrap=heading in _WHOLE,
+            overflow="fold",
         )
     for group in found["node_groups"]:
         keys = (
@@ -32,13 +50,11 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
             "market",
             "placement_group",
         )
-        nodes.add_row(*("-" if group[key] is None else _short(str(group[key])) for key in keys))
+        nodes.add_row(*("-" if group[key] is None else _shown(group[key]) for key in keys))
     console.print(nodes)
     system = found["file_system"]
     if system is not None:
-        storage = Table(title="File system", title_justify="left")
-        for heading in ("id", "type", "GiB", "MB/s per TiB", "state"):
-            storage.add_column(heading)
+        storage = _table("File system", "id", "type", "GiB", "MB/s per TiB", "state")
         storage.add_row(
             system["id"],
             f"{system['type']} {system['deployment_type']} {system['data_compression']}",
@@ -48,9 +64,7 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
         )
         console.print(storage)
     if found["datasets"]:
-        links = Table(title="Datasets", title_justify="left")
-        for heading in ("directory", "shows", "objects", "state"):
-            links.add_column(heading, overflow="fold")
+        links = _table("Datasets", "directory", "shows", "objects", "state")
         for link in found["datasets"]:
             links.add_row(
                 link["file_system_path"],
@@ -62,11 +76,6 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
     show_stacks(console, found["stacks"])
 
 
-def _short(name: str) -> str:
-    """Return the end of a generated name: what tells it from others. The JSON file has all of it."""
-    return name if len(name) <= _LONGEST else f"…{name[-_LONGEST + 1 :]}"
-
-
 def show_stacks(console: Console, stacks: Mapping[str, Mapping[str, Any]]) -> None:
     """Show stacks with their status and how many resources they hold.
 
@@ -74,9 +83,7 @@ def show_stacks(console: Console, stacks: Mapping[str, Mapping[str, Any]]) -> No
         console: Where to show it.
         stacks: What was read back, by name.
     """
-    table = Table(title="Stacks", title_justify="left")
-    for heading in ("name", "status", "resources", "protected"):
-        table.add_column(heading)
+    table = _table("Stacks", "name", "status", "resources", "protected")
     for name, stack in stacks.items():
         table.add_row(
             name,
@@ -87,29 +94,59 @@ def show_stacks(console: Console, stacks: Mapping[str, Mapping[str, Any]]) -> No
     console.print(table)
 
 
-def show_kept(console: Console, kept: Mapping[str, Sequence[str]]) -> None:
+def show_kept(console: Console, kept: Mapping[str, Sequence[str]], untouched: Mapping[str, Sequence[str]]) -> None:
     """Show what is left when both stacks are gone.
 
     Args:
         console: Where to show it.
-        kept: Ids, by what they are.
+        kept: Ids of what the cluster had made, by what they are.
+        untouched: Ids of what was there before it.
     """
-    table = Table(title="Left when both stacks are gone", title_justify="left")
-    table.add_column("what")
-    table.add_column("ids", overflow="fold")
+    table = _table("Left when both stacks are gone", "what", "ids")
     for what, ids in kept.items():
-        table.add_row(what, ", ".join(ids) or "none")
+        if ids or what in _ASKED_FOR:
+            table.add_row(what, ", ".join(ids) or "none")
     console.print(table)
+    yours = [*untouched.get("buckets", ())]
+    if yours:
+        console.print(f"As it was before: {', '.join(yours)}", soft_wrap=True)
 
 
-def show_differences(console: Console, differences: Sequence[str]) -> None:
+# What a reader wants to see gone, or kept, even where there is none.
+_ASKED_FOR = ("file systems", "buckets", "NAT gateways", "addresses", "nodes")
+
+
+def show_failure(console: Console, sentence: str) -> None:
+    """Show why a rehearsal could not go on.
+
+    Args:
+        console: Where to show it.
+        sentence: The reason.
+    """
+    console.print(Text.assemble(("failed: ", "red"), sentence), soft_wrap=True)
+
+
+def show_differences(console: Console, differences: Sequence[str], *, finished: bool) -> None:
     """Show what differs from the cluster file, or that nothing does.
 
     Args:
         console: Where to show it.
         differences: A sentence each.
+        finished: Whether the rehearsal saw everything; only then can all be well.
     """
-    if not differences:
-        console.print("[green]Everything is as the cluster file says.[/green]")
+    if finished and not differences:
+        console.print(Text("Everything is as the cluster file says.", "green"))
     for difference in differences:
-        console.print(f"[red]differs:[/red] {difference}", highlight=False)
+        console.print(Text.assemble(("differs: ", "red"), difference), soft_wrap=True)
+
+
+def _table(title: str, *headings: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for heading in headings:
+        table.add_column(heading, no_wrap=heading in _WHOLE and heading != "type", overflow="fold")
+    return table
+
+
+def _shown(value: object) -> str:
+    """Return a value as people read it; where nodes differ, all of theirs."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

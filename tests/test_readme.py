@@ -90,7 +90,7 @@ def test_a_cluster_file_is_right(block: str, tmp_path: Path) -> None:
     assert set(templates(tmp_path / "out")) == {f"{name}-foundation", f"{name}-cluster"}
 
 
-@pytest.mark.parametrize("payload", re.findall(r"\{"action".*?\}", _README))
+@pytest.mark.parametrize("payload", re.findall(r'\{"action".*?\}', _README))
 def test_the_power_function_takes_the_payloads(payload: str) -> None:
     settings = Settings(cluster="llama", counts={"workers": 8}, launch_grace=timedelta(minutes=10))
     assert parse_order(json.loads(payload), settings).node_groups == ("workers",)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from cluster_power.groups import Group
 from cluster_power.memory import Memory, State
 from cluster_power.orders import Order, OrderAction
-from cluster_power.problems import Outlook, Problem, find_problem
+from cluster_power.problems import Finding, Outlook, Problem, find_problem, find_surplus, surplus_words
 from cluster_power.settings import Settings
 
 FUNCTION = "cluster_power"
@@ -26,10 +26,13 @@ class Verdict(StrEnum):
     """Nothing: it is as it should be."""
 
     PENDING = "pending"
-    """Nothing: its nodes are launching."""
+    """Nothing: its nodes are launching, or going away."""
 
     SHORT = "short"
     """Nothing that the function could do: nodes are missing, and the problem says why."""
+
+    SURPLUS = "surplus"
+    """Nothing that the function could do: more nodes live than should, and the problem says why."""
 
     UNSEEN = "unseen"
     """Nothing: nodes are missing, and Auto Scaling could not be asked why."""
@@ -68,8 +71,11 @@ class Decision:
         group: The Auto Scaling group. None: there is none.
         wanted: The size it should have.
         missing: How many of its nodes should run and do not.
+        surplus: How many of its nodes live, and are billed, beyond those that should.
         problem: What keeps nodes from running. None: nothing.
         problem_known: Whether `problem` is a finding; if not, what was reported stays as it is.
+        surplus_problem: What keeps nodes from going. None: nothing.
+        surplus_known: Whether `surplus_problem` is a finding, likewise.
     """
 
     node_group: str
@@ -78,8 +84,11 @@ class Decision:
     wanted: int
     group: Group | None = None
     missing: int = 0
+    surplus: int = 0
     problem: Problem | None = None
     problem_known: bool = False
+    surplus_problem: Problem | None = None
+    surplus_known: bool = False
 
 
 def wanted_size(state: State | None, count: int) -> int:
@@ -106,8 +115,8 @@ def new_memories(groups: Sequence[Group], settings: Settings, order: Order, now:
         memory = group.memory
         if memory.state is state and memory.size == size == group.desired and not memory.unreadable:
             continue  # Already so: who ordered it first, and why, stays.
-        memories[group.name] = Memory(
-            state=state, by=order.by, reason=order.reason, since=now, problem=memory.problem
+        memories[group.name] = replace(
+            memory, state=state, size=None, by=order.by, reason=order.reason, since=now, unreadable=""
         )
     return memories
 
@@ -127,6 +136,20 @@ def decide(groups: Sequence[Group], settings: Settings, now: datetime) -> list[D
 def remember(groups: Sequence[Group], memories: Mapping[str, Memory]) -> list[Group]:
     """Return the groups as they are once the memories are written on them."""
     return [replace(group, memory=memories.get(group.name, group.memory)) for group in groups]
+
+
+def note_surplus(groups: Sequence[Group], now: datetime) -> list[Group]:
+    """Return the groups with since when more of their nodes live than should: what was noted, or now."""
+    return [
+        replace(
+            group,
+            memory=replace(
+                group.memory,
+                surplus_since=(group.memory.surplus_since or now) if group.alive > group.desired else None,
+            ),
+        )
+        for group in groups
+    ]
 
 
 def _adoptions(groups: Sequence[Group], settings: Settings, now: datetime) -> dict[str, Memory]:
@@ -206,32 +229,53 @@ def _decide_unsized(group: Group, wanted: int, twins: Collection[str]) -> Decisi
         before = "" if memory.size is None else f", {memory.size} before"
         why = f"{memory.state}, by {memory.by}: {memory.reason}" if memory.state else "not seen before"
         reason = f"{name} should have {_nodes(wanted)}{before} ({why})"
-    return replace(_decision(group, verdict, reason, wanted=wanted), missing=max(0, wanted - group.in_service))
+    return replace(
+        _decision(group, verdict, reason, wanted=wanted),
+        missing=max(0, wanted - group.in_service),
+        surplus=max(0, group.alive - wanted),
+    )
 
 
 def _explain(decision: Decision, settings: Settings, now: datetime) -> Decision:
-    """Add how many nodes are missing, and why."""
+    """Add how many nodes are missing and how many are too many, and why."""
     group = decision.group
     if group is None:
         return decision
     ours = decision.verdict is Verdict.KEEP
-    finding = find_problem(group, goal=group.desired, sized_by_us=ours, grace=settings.launch_grace, now=now)
+    missing = find_problem(group, goal=group.desired, sized_by_us=ours, grace=settings.launch_grace, now=now)
+    surplus = find_surplus(group, goal=group.desired, grace=settings.launch_grace, now=now)
     verdict, reason = decision.verdict, decision.reason
-    running = f"{group.node_group}: {group.in_service} of {_nodes(group.desired)}"
-    if ours and finding.outlook is Outlook.PENDING:
-        verdict, reason = Verdict.PENDING, f"{running}: the others are launching"
-    elif ours and finding.outlook is Outlook.UNSEEN:
-        verdict, reason = Verdict.UNSEEN, f"{running}: Auto Scaling could not be asked why"
-    elif ours and finding.problem:
-        verdict, reason = Verdict.SHORT, finding.problem.sentence
+    if ours:
+        verdict, reason = _judge(group, missing, surplus) or (verdict, reason)
+    if surplus.problem and verdict is not Verdict.SURPLUS:
+        reason = f"{reason.removesuffix('.')}. {surplus.problem.sentence}"
     return replace(
         decision,
         verdict=verdict,
         reason=reason,
         missing=max(0, group.desired - group.in_service),
-        problem=finding.problem,
-        problem_known=finding.outlook in (Outlook.COMPLETE, Outlook.PROBLEM),
+        surplus=max(0, group.alive - group.desired),
+        problem=missing.problem,
+        problem_known=missing.known,
+        surplus_problem=surplus.problem,
+        surplus_known=surplus.known,
     )
+
+
+def _judge(group: Group, missing: Finding, surplus: Finding) -> tuple[Verdict, str] | None:
+    """Return what is to be said of a group that has its size, the gravest first. None: all is well."""
+    running = f"{group.node_group}: {group.in_service} of {_nodes(group.desired)}"
+    if missing.problem:
+        return Verdict.SHORT, missing.problem.sentence
+    if surplus.problem:
+        return Verdict.SURPLUS, surplus.problem.sentence
+    if missing.outlook is Outlook.UNSEEN:
+        return Verdict.UNSEEN, f"{running}: Auto Scaling could not be asked why"
+    if missing.outlook is Outlook.PENDING:
+        return Verdict.PENDING, f"{running}: the others are launching"
+    if surplus.outlook is Outlook.PENDING:
+        return Verdict.PENDING, surplus_words(group, group.desired)
+    return None
 
 
 def _kept(group: Group, wanted: int) -> str:

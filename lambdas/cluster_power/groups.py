@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 # Enough for every node of a large group to have failed once; only the newest matter.
 _ACTIVITIES = 100
 
+# EC2 bills no instance in these lifecycle states, but for its volumes; it bills those in all others, of which
+# Auto Scaling gets more: an unknown one counts.
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html and
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
+_NOT_ALIVE = frozenset({"Terminated", "Warmed:Terminated", "Warmed:Stopped", "Warmed:Hibernated"})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Activity:
@@ -46,9 +52,12 @@ class Group:
         minimum: Its smallest allowed size.
         maximum: Its largest allowed size.
         in_service: How many of its nodes are in service.
+        out_of_service: The lifecycle states of its other nodes that live, and are billed.
+        protected: How many of its nodes are protected from scale-in.
         zones: The Availability Zones it launches in.
         instance_types: The types of the nodes it has.
         launching_suspended: Why it launches nothing, in Auto Scaling's words. None: it launches.
+        terminating_suspended: Why it terminates nothing, in Auto Scaling's words. None: it terminates.
         deleting: Whether it is going away.
         memory: What the function wrote on it.
         activities: What Auto Scaling did with it, newest first. None: that could not be read.
@@ -60,12 +69,20 @@ class Group:
     minimum: int
     maximum: int
     in_service: int
+    out_of_service: tuple[str, ...] = ()
+    protected: int = 0
     zones: tuple[str, ...] = ()
     instance_types: tuple[str, ...] = ()
     launching_suspended: str | None = None
+    terminating_suspended: str | None = None
     deleting: bool = False
     memory: Memory = NO_MEMORY
     activities: tuple[Activity, ...] | None = ()
+
+    @property
+    def alive(self) -> int:
+        """How many of its nodes live and are billed, in service or not."""
+        return self.in_service + len(self.out_of_service)
 
 
 def read_groups(client: "AutoScalingClient", cluster: str, *, name: str | None = None) -> list[Group]:
@@ -78,12 +95,15 @@ def read_groups(client: "AutoScalingClient", cluster: str, *, name: str | None =
     """
     paginator = client.get_paginator("describe_auto_scaling_groups")
     filters: list[FilterTypeDef] = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [cluster]}]
+    # Auto Scaling takes names or filters, never both.
+    # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
     pages = (
-        paginator.paginate(AutoScalingGroupNames=[name], Filters=filters)
+        paginator.paginate(AutoScalingGroupNames=[name])
         if name
         else paginator.paginate(Filters=filters, PaginationConfig={"PageSize": 100})
     )
-    groups = [_group(raw) for page in pages for raw in page["AutoScalingGroups"]]
+    tagged = [(raw, _tags(raw)) for page in pages for raw in page["AutoScalingGroups"]]
+    groups = [_group(raw, tags) for raw, tags in tagged if tags.get(CLUSTER_TAG) == cluster]
     return sorted(groups, key=lambda group: (group.node_group, group.name))
 
 
@@ -110,9 +130,13 @@ def write_tags(client: "AutoScalingClient", group: Group, tags: Mapping[str, str
     )
 
 
-def _group(raw: "AutoScalingGroupTypeDef") -> Group:
-    tags = {tag["Key"]: tag.get("Value", "") for tag in raw.get("Tags", [])}
-    instances = raw.get("Instances", [])
+def _tags(raw: "AutoScalingGroupTypeDef") -> dict[str, str]:
+    return {tag["Key"]: tag.get("Value", "") for tag in raw.get("Tags", [])}
+
+
+def _group(raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str]) -> Group:
+    instances = [one for one in raw.get("Instances", []) if one["LifecycleState"] not in _NOT_ALIVE]
+    states = [instance["LifecycleState"] for instance in instances]
     suspended = {
         process["ProcessName"]: process.get("SuspensionReason", "") for process in raw.get("SuspendedProcesses", [])
     }
@@ -122,10 +146,13 @@ def _group(raw: "AutoScalingGroupTypeDef") -> Group:
         desired=raw["DesiredCapacity"],
         minimum=raw["MinSize"],
         maximum=raw["MaxSize"],
-        in_service=sum(instance["LifecycleState"] == "InService" for instance in instances),
+        in_service=states.count("InService"),
+        out_of_service=tuple(sorted(state for state in states if state != "InService")),
+        protected=sum(instance.get("ProtectedFromScaleIn", False) for instance in instances),
         zones=tuple(raw.get("AvailabilityZones", [])),
         instance_types=tuple(sorted({instance.get("InstanceType", "") for instance in instances} - {""})),
         launching_suspended=suspended.get("Launch"),
+        terminating_suspended=suspended.get("Terminate"),
         # Auto Scaling sets a status only while it deletes a group.
         # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_AutoScalingGroup.html
         deleting=bool(raw.get("Status")),

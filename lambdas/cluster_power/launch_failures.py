@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class ProblemKind(StrEnum):
-    """What keeps nodes from running; the value is what the problem tag says."""
+    """What keeps nodes from running, or from going; the value is what the tag of a reported problem says."""
 
     NO_CAPACITY = "no-capacity"
     QUOTA = "quota"
@@ -22,6 +22,7 @@ class ProblemKind(StrEnum):
     TEMPLATE = "launch-template"
     SUSPENDED = "launching-suspended"
     SLOW = "slow"
+    SURPLUS = "surplus"
     OTHER = "other"
 
 

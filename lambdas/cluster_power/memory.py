@@ -13,6 +13,8 @@ BY_TAG = f"{_PREFIX}by"
 REASON_TAG = f"{_PREFIX}reason"
 SINCE_TAG = f"{_PREFIX}since"
 PROBLEM_TAG = f"{_PREFIX}problem"
+SURPLUS_TAG = f"{_PREFIX}surplus"
+SURPLUS_SINCE_TAG = f"{_PREFIX}surplus-since"
 
 NONE = "none"
 """What a size or problem tag says when there is none; tags are overwritten, never deleted."""
@@ -37,7 +39,9 @@ class Memory:
         by: Who ordered the state.
         reason: Why.
         since: When the function last changed state or size.
-        problem: The kind of the problem that was last reported. None: none is open.
+        problem: The kind of the problem that was last reported of missing nodes. None: none is open.
+        surplus: The same of nodes too many.
+        surplus_since: Since when more nodes have been seen alive than should be. None: no more are.
         unreadable: A sentence that says which tag holds what the function never writes. Empty: none.
     """
 
@@ -47,6 +51,8 @@ class Memory:
     reason: str = ""
     since: datetime | None = None
     problem: str | None = None
+    surplus: str | None = None
+    surplus_since: datetime | None = None
     unreadable: str = ""
 
     @classmethod
@@ -64,11 +70,13 @@ class Memory:
             reason=tags.get(REASON_TAG, ""),
             since=_read(tags, SINCE_TAG, _time, unreadable),
             problem=_read(tags, PROBLEM_TAG, str, unreadable),
+            surplus=_read(tags, SURPLUS_TAG, str, unreadable),
+            surplus_since=_read(tags, SURPLUS_SINCE_TAG, _time, unreadable),
             unreadable="; ".join(unreadable),
         )
 
     def to_tags(self) -> dict[str, str]:
-        """Return the tags that say all this; a problem is tagged on its own."""
+        """Return the tags that say what was ordered; a problem and a surplus are tagged on their own."""
         return {
             STATE_TAG: self.state.value if self.state else NONE,
             SIZE_TAG: NONE if self.size is None else str(self.size),

@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING
 from aws_lambda_powertools import Logger
 
 from cluster_common.errors import AWS_ERRORS, PartialFailureError, error_code, error_text
-from cluster_power.decisions import Decision, Verdict, decide, new_memories, remember
+from cluster_power.decisions import Decision, Verdict, decide, new_memories, note_surplus, remember
 from cluster_power.groups import Group, read_activities, read_groups, write_tags
-from cluster_power.memory import NONE, PROBLEM_TAG, SINCE_TAG, SIZE_TAG, Memory, time_text
+from cluster_power.memory import (
+    NONE,
+    PROBLEM_TAG,
+    SINCE_TAG,
+    SIZE_TAG,
+    SURPLUS_SINCE_TAG,
+    SURPLUS_TAG,
+    Memory,
+    time_text,
+)
 from cluster_power.orders import Order, OrderAction
+from cluster_power.problems import Problem
 from cluster_power.reports import emit_metrics, problem_began, problem_ended, summarize
 from cluster_power.settings import Settings
 
@@ -57,9 +67,10 @@ class Power:
         groups = [self._with_activities(group) for group in self._read()]
         memories = new_memories(groups, self._settings, order, self._now)
         before = {group.name: group for group in groups}
+        noted = note_surplus(remember(groups, memories), self._now)
         decisions = [
             decision
-            for decision in decide(remember(groups, memories), self._settings, self._now)
+            for decision in decide(noted, self._settings, self._now)
             if order.action is OrderAction.TICK or decision.node_group in order.node_groups
         ]
         if order.action is not OrderAction.STATUS:
@@ -68,6 +79,7 @@ class Power:
             self._log(decision)
         if order.action is OrderAction.TICK:
             for decision in decisions:
+                self._note_surplus(decision, before)
                 self._announce(decision)
             emit_metrics(self._settings, decisions, complete=not self._failures)
         if self._failures:
@@ -137,24 +149,44 @@ class Power:
         )
         return replace(decision, group=replace(group, desired=decision.wanted, memory=memory))
 
-    def _announce(self, decision: Decision) -> None:
-        """Tell people once when a problem begins, and once when it ends; the problem tag knows which."""
+    def _note_surplus(self, decision: Decision, before: dict[str, Group]) -> None:
+        """Write down since when more nodes live than should, which Auto Scaling does not tell."""
         group = decision.group
-        if group is None or not decision.problem_known:
+        if group is None or group.deleting or decision.node_group not in self._settings.counts:
             return
-        kind = decision.problem.kind.value if decision.problem else None
-        if kind == group.memory.problem:
+        since = group.memory.surplus_since
+        if since == before[group.name].memory.surplus_since:
+            return
+        try:
+            tags = {SURPLUS_SINCE_TAG: time_text(since) if since else NONE}
+            write_tags(self._clients.auto_scaling, group, tags)
+        except AWS_ERRORS as error:
+            self._fail(decision.node_group, "could not remember since when too many nodes run", error)
+
+    def _announce(self, decision: Decision) -> None:
+        """Tell people once when a problem begins, and once when it ends; a tag knows which was told."""
+        group = decision.group
+        if group is None:
+            return
+        if decision.problem_known:
+            self._tell(decision, group, PROBLEM_TAG, group.memory.problem, decision.problem)
+        if decision.surplus_known:
+            self._tell(decision, group, SURPLUS_TAG, group.memory.surplus, decision.surplus_problem)
+
+    def _tell(self, decision: Decision, group: Group, tag: str, told: str | None, problem: Problem | None) -> None:
+        kind = problem.kind.value if problem else None
+        if kind == told:
             return
         subject, message = (
-            problem_began(self._settings, decision.node_group, decision.problem.sentence)
-            if decision.problem
-            else problem_ended(self._settings, decision.node_group, decision.reason)
+            problem_began(self._settings, decision.node_group, problem)
+            if problem
+            else problem_ended(self._settings, decision.node_group, told, decision.reason)
         )
         try:
             if self._settings.topic_arn:
                 self._clients.sns().publish(TopicArn=self._settings.topic_arn, Subject=subject, Message=message)
             # After the message: better to say it twice than never.
-            write_tags(self._clients.auto_scaling, group, {PROBLEM_TAG: kind or NONE})
+            write_tags(self._clients.auto_scaling, group, {tag: kind or NONE})
         except AWS_ERRORS as error:
             self._fail(decision.node_group, "could not report a problem's begin or end", error)
 
@@ -174,6 +206,7 @@ class Power:
                 "wanted": decision.wanted,
                 "desired": group.desired if group else None,
                 "in_service": group.in_service if group else None,
+                "alive": group.alive if group else None,
                 "auto_scaling_group": group.name if group else None,
             },
         )

@@ -1,5 +1,7 @@
-"""Why nodes are missing: a pure function of a group, its activities and the time."""
+"""Why nodes are missing, and why nodes stay: pure functions of a group, its activities and the time."""
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -10,10 +12,10 @@ from cluster_power.launch_failures import ProblemKind, find_launch_failure, inst
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """What keeps a group's nodes from running.
+    """What keeps a group's nodes from running, or from going.
 
     Attributes:
-        kind: The kind, which the problem tag remembers.
+        kind: The kind, which a tag remembers.
         sentence: What is the matter and what one can do.
     """
 
@@ -21,17 +23,46 @@ class Problem:
     sentence: str
 
 
+# Lifecycle states that nodes do not leave by themselves, and what one can do, for one node and for more.
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html and
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-enter-exit-standby.html
+_STAYS: tuple[tuple[str, tuple[str, str]], ...] = (
+    (
+        ":Wait",
+        (
+            "{number} waits in a lifecycle hook: complete the hook's action for it, or remove the hook.",
+            "{number} wait in a lifecycle hook: complete the hook's action for them, or remove the hook.",
+        ),
+    ),
+    (
+        ":Retained",
+        (
+            "{number} was retained after its lifecycle hook failed: see to it, and terminate it by hand.",
+            "{number} were retained after their lifecycle hook failed: see to them, and terminate them by hand.",
+        ),
+    ),
+    (
+        "Standby",
+        (
+            "{number} is in Standby, where Auto Scaling leaves it alone: put it back in service, or terminate it.",
+            "{number} are in Standby, where Auto Scaling leaves them alone: put them back in service, or terminate "
+            "them.",
+        ),
+    ),
+)
+
+
 class Outlook(Enum):
-    """What can be said about a group's missing nodes."""
+    """What can be said about a group's missing nodes, or about its nodes too many."""
 
     COMPLETE = auto()
-    """None are missing."""
+    """There are none."""
 
     PENDING = auto()
-    """They are launching; it is too early to call that a problem."""
+    """They are launching, or going away; it is too early to call that a problem."""
 
     PROBLEM = auto()
-    """Something keeps them from running."""
+    """Something keeps them from running, or from going."""
 
     UNSEEN = auto()
     """They are missing, and Auto Scaling could not be asked why."""
@@ -39,10 +70,15 @@ class Outlook(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What can be said about a group's missing nodes, with the problem if there is one."""
+    """What can be said about a group's nodes, with the problem if there is one."""
 
     outlook: Outlook
     problem: Problem | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether it says that there is a problem, or that there is none."""
+        return self.outlook in (Outlook.COMPLETE, Outlook.PROBLEM)
 
 
 def find_problem(group: Group, *, goal: int, sized_by_us: bool, grace: timedelta, now: datetime) -> Finding:
@@ -80,6 +116,72 @@ def find_problem(group: Group, *, goal: int, sized_by_us: bool, grace: timedelta
         f"{running}: Auto Scaling reports no error, and the others have not come up in more than {minutes} "
         f"minutes. Look at the activity history of the Auto Scaling group {group.name}.",
     )
+
+
+def find_surplus(group: Group, *, goal: int, grace: timedelta, now: datetime) -> Finding:
+    """Say why more of a group's nodes live than should.
+
+    A group of which none is in service may go on costing: nodes that are protected, in Standby or in a lifecycle
+    hook live on whatever size the group is given.
+    https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-instance-protection.html
+
+    Args:
+        group: The group.
+        goal: How many nodes it should have.
+        grace: How long nodes may take to go.
+        now: The time.
+    """
+    if group.alive <= goal:
+        return Finding(outlook=Outlook.COMPLETE)
+    memory = group.memory
+    # A new size gives the nodes time again; a surplus that nobody has noted yet begins now.
+    began = max(memory.surplus_since, memory.since or memory.surplus_since) if memory.surplus_since else now
+    if now - began < grace:
+        return Finding(outlook=Outlook.PENDING)
+    reasons = " ".join(_stays(group)) or (
+        "Auto Scaling names no reason: look at the activity history of the Auto Scaling group "
+        f"{group.name}, and at the nodes themselves."
+    )
+    run, _ = _still(group)
+    billed = "is billed" if group.alive == 1 else "are billed"
+    return _problem(ProblemKind.SURPLUS, f"{run} and {billed} where {goal} should ({_states(group)}). {reasons}")
+
+
+def surplus_words(group: Group, goal: int) -> str:
+    """Say that more nodes live than should and that there is still time for them to go."""
+    run, going = _still(group)
+    return f"{run} and {goal} should ({_states(group)}): {going}"
+
+
+def _still(group: Group) -> tuple[str, str]:
+    if group.alive == 1:
+        return f"{group.node_group}: 1 node still runs", "it is going away"
+    return f"{group.node_group}: {group.alive} nodes still run", "they are going away"
+
+
+def _states(group: Group) -> str:
+    states = Counter({"InService": group.in_service}) + Counter(group.out_of_service)
+    return ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
+
+
+def _stays(group: Group) -> Iterator[str]:
+    """Yield what is seen to keep nodes from going, each with what one can do."""
+    if group.terminating_suspended is not None:
+        reason = f" ({group.terminating_suspended})" if group.terminating_suspended else ""
+        yield f"The process Terminate of the Auto Scaling group {group.name} is suspended{reason}: resume it."
+    if group.protected:
+        yield (
+            f"{group.protected} {_are(group.protected)} protected from scale-in: take the protection away (aws "
+            "autoscaling set-instance-protection --no-protected-from-scale-in)."
+        )
+    for ending, words in _STAYS:
+        number = sum(state.endswith(ending) for state in group.out_of_service)
+        if number:
+            yield words[number != 1].format(number=number)
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _newest_launch(group: Group) -> Activity | None:

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 
 from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit_counts
 from cluster_power.decisions import HELD_VERDICTS, Decision
+from cluster_power.launch_failures import ProblemKind
 from cluster_power.memory import time_text
 from cluster_power.orders import Order
+from cluster_power.problems import Problem
 from cluster_power.settings import Settings
 
 MISSING_NODES = "MissingNodes"
+SURPLUS_NODES = "SurplusNodes"
 RUNNING_NODES = "RunningNodes"
 HELD_GROUPS = "HeldGroups"
 SUCCESSFUL_TICKS = "SuccessfulTicks"
@@ -39,6 +42,7 @@ def emit_metrics(settings: Settings, decisions: Sequence[Decision], *, complete:
     emit_counts(
         {
             MISSING_NODES: sum(decision.missing for decision in configured),
+            SURPLUS_NODES: sum(decision.surplus for decision in configured),
             RUNNING_NODES: sum(_running(decision) for decision in configured),
             HELD_GROUPS: sum(decision.verdict in HELD_VERDICTS for decision in configured),
             SUCCESSFUL_TICKS: int(complete),
@@ -50,22 +54,33 @@ def emit_metrics(settings: Settings, decisions: Sequence[Decision], *, complete:
         emit_counts(
             {
                 MISSING_NODES: sum(decision.missing for decision in of_group),
+                SURPLUS_NODES: sum(decision.surplus for decision in of_group),
                 RUNNING_NODES: sum(_running(decision) for decision in of_group),
             },
             **{CLUSTER_DIMENSION: settings.cluster, NODE_GROUP_DIMENSION: name},
         )
 
 
-def problem_began(settings: Settings, node_group: str, sentence: str) -> tuple[str, str]:
+def problem_began(settings: Settings, node_group: str, problem: Problem) -> tuple[str, str]:
     """Return the subject and the text of the message that a problem began."""
-    text = f"Cluster {settings.cluster}\n\n{sentence}\n\nYou are told once more, when this is over."
-    return _subject(f"{settings.cluster}: nodes of {node_group} are missing"), text
+    text = f"Cluster {settings.cluster}\n\n{problem.sentence}\n\nYou are told once more, when this is over."
+    words = (
+        f"too many nodes of {node_group} run"
+        if problem.kind is ProblemKind.SURPLUS
+        else f"nodes of {node_group} are missing"
+    )
+    return _subject(f"{settings.cluster}: {words}"), text
 
 
-def problem_ended(settings: Settings, node_group: str, reason: str) -> tuple[str, str]:
-    """Return the subject and the text of the message that a problem is over."""
-    text = f"Cluster {settings.cluster}\n\nNo nodes are missing any more: {reason}."
-    return _subject(f"{settings.cluster}: no nodes of {node_group} are missing any more"), text
+def problem_ended(settings: Settings, node_group: str, kind: str | None, reason: str) -> tuple[str, str]:
+    """Return the subject and the text of the message that a problem of a kind is over."""
+    subject, words = (
+        (f"no longer too many nodes of {node_group} run", "No more nodes run than should")
+        if kind == ProblemKind.SURPLUS
+        else (f"no nodes of {node_group} are missing any more", "No nodes are missing any more")
+    )
+    text = f"Cluster {settings.cluster}\n\n{words}: {reason.removesuffix('.')}."
+    return _subject(f"{settings.cluster}: {subject}"), text
 
 
 def _subject(text: str) -> str:
@@ -79,6 +94,7 @@ def _running(decision: Decision) -> int:
 def _summarize_group(decision: Decision) -> dict[str, object]:
     group = decision.group
     memory = group.memory if group else None
+    problem = decision.problem or decision.surplus_problem
     return {
         "node_group": decision.node_group,
         "auto_scaling_group": group.name if group else None,
@@ -89,8 +105,10 @@ def _summarize_group(decision: Decision) -> dict[str, object]:
         "wanted": decision.wanted,
         "desired": group.desired if group else 0,
         "in_service": group.in_service if group else 0,
+        "alive": group.alive if group else 0,
         "missing": decision.missing,
+        "surplus": decision.surplus,
         "decision": decision.verdict.value,
         "reason": decision.reason,
-        "problem": decision.problem.kind.value if decision.problem else None,
+        "problem": problem.kind.value if problem else None,
     }

@@ -37,7 +37,8 @@ def layer_version_by_arn(backend: Any, arn: str) -> Any:
         raise Refusal(
             "AccessDeniedException",
             f"User: arn:{backend.partition}:iam::{backend.account_id}:root is not authorized to perform: "
-            f"lambda:GetLayerVersion on resource: {arn} because no resource-based policy allows the lambda:GetLayerVersion action",
+            f"lambda:GetLayerVersion on resource: {arn} because no resource-based policy allows the "
+            "lambda:GetLayerVersion action",
         )
     region = arn.split(":")[3]
     if region != backend.region_name:

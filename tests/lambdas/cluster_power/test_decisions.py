@@ -15,6 +15,7 @@ LONG_AGO = NOW - timedelta(hours=3)
 SETTINGS = Settings(cluster="base-pod", counts={"workers": 8}, launch_grace=timedelta(minutes=10))
 RUNNING = Memory(state=State.RUNNING, size=8, by="cluster_power", reason="first start", since=LONG_AGO)
 STOPPED = Memory(state=State.STOPPED, size=0, by="ana", reason="weekend", since=LONG_AGO)
+STUCK: dict[str, Any] = {"surplus_since": NOW - timedelta(minutes=10)}
 TICK = Order(action=OrderAction.TICK, node_groups=("workers",), by="", reason="")
 
 
@@ -93,12 +94,42 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             id="stopped",
         ),
         pytest.param(
-            group(desired=0, in_service=3, memory=STOPPED),
-            Verdict.KEEP,
+            group(desired=0, in_service=3, memory=replace(STOPPED, since=NOW - timedelta(minutes=9))),
+            Verdict.PENDING,
             0,
             0,
-            "workers is stopped, by ana: weekend",
+            "workers: 3 nodes still run and 0 should (3 InService): they are going away",
             id="stopped and still terminating",
+        ),
+        pytest.param(
+            group(
+                desired=0, in_service=0, out_of_service=("Terminating",), memory=replace(STOPPED, surplus_since=NOW)
+            ),
+            Verdict.PENDING,
+            0,
+            0,
+            "workers: 1 node still runs and 0 should (1 Terminating): it is going away",
+            id="stopped long ago, and one too many since now",
+        ),
+        pytest.param(
+            group(desired=0, in_service=0, out_of_service=("Terminating",), memory=replace(STOPPED, **STUCK)),
+            Verdict.SURPLUS,
+            0,
+            0,
+            "workers: 1 node still runs and is billed where 0 should (1 Terminating). Auto Scaling names no reason: "
+            "look at the activity history of the Auto Scaling group asg, and at the nodes themselves.",
+            id="stopped and a node stays",
+        ),
+        pytest.param(
+            group(
+                in_service=7, out_of_service=("Standby", "Pending"), activities=None, memory=replace(RUNNING, **STUCK)
+            ),
+            Verdict.SURPLUS,
+            8,
+            1,
+            "workers: 9 nodes still run and are billed where 8 should (7 InService, 1 Pending, 1 Standby). 1 is in "
+            "Standby, where Auto Scaling leaves it alone: put it back in service, or terminate it.",
+            id="one too many is known though the activities are not",
         ),
         pytest.param(
             group(desired=4, in_service=4, maximum=4, memory=replace(RUNNING, size=4)),
@@ -313,6 +344,8 @@ def test_an_order_that_changes_nothing_remembers_nothing(action: OrderAction, fo
 def test_an_order_keeps_the_open_problem_in_mind() -> None:
     order = Order(action=OrderAction.STOP, node_groups=("workers",), by="bo", reason="cost")
 
-    memory = new_memories([group(memory=replace(RUNNING, problem="quota"))], SETTINGS, order, NOW)["asg"]
+    known = replace(RUNNING, problem="quota", surplus="surplus", surplus_since=LONG_AGO)
 
-    assert memory.problem == "quota"
+    memory = new_memories([group(memory=known)], SETTINGS, order, NOW)["asg"]
+
+    assert (memory.problem, memory.surplus, memory.surplus_since) == ("quota", "surplus", LONG_AGO)

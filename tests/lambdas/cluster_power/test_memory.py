@@ -36,9 +36,24 @@ def test_the_open_problem_is_read_back() -> None:
     assert Memory.from_tags({f"{PREFIX}problem": "none"}).problem is None
 
 
+def test_what_is_known_of_nodes_too_many_is_read_back() -> None:
+    tags = {f"{PREFIX}surplus": "surplus", f"{PREFIX}surplus-since": "2026-11-02T08:00:00Z"}
+
+    memory = Memory.from_tags(tags)
+
+    assert (memory.surplus, memory.surplus_since) == ("surplus", datetime(2026, 11, 2, 8, tzinfo=UTC))
+
+
 @pytest.mark.parametrize(
     ("tag", "value"),
-    [("state", "stoped"), ("size", "-1"), ("size", "eight"), ("size", "\N{SUPERSCRIPT TWO}"), ("since", "x")],
+    [
+        ("state", "stoped"),
+        ("size", "-1"),
+        ("size", "eight"),
+        ("size", "\N{SUPERSCRIPT TWO}"),
+        ("since", "x"),
+        ("surplus-since", "x"),
+    ],
 )
 def test_what_the_function_never_writes_is_said_and_not_guessed(tag: str, value: str) -> None:
     tags = Memory(state=State.RUNNING, size=8, since=datetime(2026, 1, 1, tzinfo=UTC)).to_tags()

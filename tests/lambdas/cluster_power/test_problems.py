@@ -6,7 +6,7 @@ import pytest
 from cluster_power.groups import Activity, Group
 from cluster_power.launch_failures import LAUNCH_FAILURES, ProblemKind, find_launch_failure
 from cluster_power.memory import Memory, State
-from cluster_power.problems import Outlook, find_problem
+from cluster_power.problems import Outlook, find_problem, find_surplus
 
 NOW = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 SIZED = NOW - timedelta(hours=1)
@@ -197,3 +197,62 @@ def test_a_group_that_somebody_else_sized_is_never_called_slow() -> None:
     """Nobody knows since when it has that size."""
     assert outlook(group(), ours=False) is Outlook.PENDING
     assert outlook(group(launch("quota")), ours=False) is Outlook.PROBLEM
+
+
+def surplus(found: Group, goal: int = 0) -> tuple[Outlook, str]:
+    finding = find_surplus(found, goal=goal, grace=GRACE, now=NOW)
+    return finding.outlook, finding.problem.sentence if finding.problem else ""
+
+
+def stuck(*states: str, minutes: float = 10, **settings: Any) -> Group:
+    memory = Memory(state=State.STOPPED, size=0, since=SIZED, surplus_since=NOW - timedelta(minutes=minutes))
+    return group(**({"in_service": 0, "desired": 0, "out_of_service": states, "memory": memory} | settings))
+
+
+@pytest.mark.parametrize(
+    ("found", "goal", "expected"),
+    [
+        pytest.param(stuck(), 0, Outlook.COMPLETE, id="nothing runs"),
+        pytest.param(stuck("Terminating"), 1, Outlook.COMPLETE, id="no more than should"),
+        pytest.param(stuck("Terminating", minutes=9.9), 0, Outlook.PENDING, id="within the grace"),
+        pytest.param(stuck("Terminating"), 0, Outlook.PROBLEM, id="the grace is over"),
+        pytest.param(stuck("Terminating", memory=Memory()), 0, Outlook.PENDING, id="nobody knows since when"),
+        pytest.param(
+            stuck("Terminating", memory=Memory(since=NOW, surplus_since=SIZED)),
+            0,
+            Outlook.PENDING,
+            id="sized again since",
+        ),
+    ],
+)
+def test_the_outlook_on_nodes_too_many(found: Group, goal: int, expected: Outlook) -> None:
+    assert surplus(found, goal)[0] is expected
+
+
+@pytest.mark.parametrize(
+    ("found", "what_to_do"),
+    [
+        (stuck("Terminating:Wait", "Terminating:Wait"), "2 wait in a lifecycle hook: complete the hook's action"),
+        (stuck("Terminating:Retained"), "1 was retained after its lifecycle hook failed: see to it, and terminate"),
+        (stuck("Standby", "EnteringStandby"), "2 are in Standby, where Auto Scaling leaves them alone: put them"),
+        (stuck(in_service=2, protected=1), "1 is protected from scale-in: take the protection away"),
+        (stuck("Terminating", terminating_suspended=""), "The process Terminate of the Auto Scaling group asg is "),
+        (stuck("Quarantined"), "Auto Scaling names no reason: look at the activity history"),
+    ],
+)
+def test_what_keeps_nodes_running_is_said_with_what_one_can_do(found: Group, what_to_do: str) -> None:
+    outlook, words = surplus(found)
+
+    assert outlook is Outlook.PROBLEM
+    assert words.startswith("workers: ")
+    assert what_to_do in words
+
+
+def test_every_reason_that_is_seen_is_said() -> None:
+    found = stuck("Terminating:Wait", "Standby", in_service=1, protected=1, terminating_suspended="why")
+
+    words = surplus(found)[1]
+
+    for reason in ("suspended (why)", "protected from scale-in", "lifecycle hook", "in Standby"):
+        assert reason in words
+    assert "names no reason" not in words

@@ -57,6 +57,15 @@ def fault(operation: str, name: str) -> Event:
     return event
 
 
+def stay(name: str, **how: object) -> Event:
+    def event(scene: Scene) -> None:
+        group = scene.auto_scaling.groups[f"{name}-asg"]
+        for attribute, value in how.items():
+            setattr(group, attribute, value)
+
+    return event
+
+
 ticks = st.just(lambda scene: scene.minute())
 deploys = st.builds(deploy, names, sizes)
 events = st.one_of(
@@ -65,6 +74,12 @@ events = st.one_of(
     st.builds(operator_sizes, names, sizes),
     st.builds(capacity, names, sizes),
     st.builds(order, st.sampled_from(("start", "stop", "status")), names),
+)
+stays = st.one_of(
+    st.builds(stay, names, protected=sizes),
+    st.builds(stay, names, hooked=st.booleans()),
+    st.builds(stay, names, terminating_suspended=st.none() | st.just("why")),
+    st.builds(stay, names, others=st.lists(st.sampled_from(("Standby", "Terminating", "Detaching")), max_size=2)),
 )
 faults = st.builds(fault, st.sampled_from(OPERATIONS), names)
 read_faults = st.builds(fault, st.just("DescribeScalingActivities"), names)
@@ -87,7 +102,7 @@ def sizes_of(scene: Scene) -> dict[str, int]:
     return {name: group.desired for name, group in scene.auto_scaling.groups.items()}
 
 
-@given(st.lists(events | faults, max_size=12))
+@given(st.lists(events | stays | faults, max_size=12))
 @settings(deadline=None)
 def test_a_second_tick_has_nothing_to_do(happening: list[Event]) -> None:
     scene = new_scene()
@@ -149,16 +164,52 @@ def test_an_order_that_was_remembered_is_carried_out_whatever_fails_on_the_way(
         assert scene.auto_scaling.groups[name].desired == (count if action == "start" else 0)
 
 
-@given(st.lists(events | read_faults, max_size=15))
+@given(st.lists(events | stays | read_faults, max_size=15))
 @settings(deadline=None)
 def test_every_problem_begins_and_ends_in_turn(happening: list[Event]) -> None:
     scene = new_scene()
     play(scene, happening)
     for group in scene.auto_scaling.groups.values():
         group.capacity = 100
+        group.protected, group.hooked, group.terminating_suspended, group.others = 0, False, None, []
     play(scene, [lambda scene: scene.minute()] * 10)
 
     for name in GROUPS:
-        told = [subject for subject in scene.subjects() if name in subject]
-        assert told[1::2] == [f"base-pod: no nodes of {name} are missing any more"] * (len(told) // 2)
-        assert len(told) % 2 == 0
+        for began, ended in (
+            (f"base-pod: nodes of {name} are missing", f"base-pod: no nodes of {name} are missing any more"),
+            (f"base-pod: too many nodes of {name} run", f"base-pod: no longer too many nodes of {name} run"),
+        ):
+            told = [subject for subject in scene.subjects() if subject in (began, ended)]
+            pairs = list(zip(told[::2], told[1::2], strict=True))
+            # Missing nodes may have another reason before they are back, which is told too.
+            assert all(pair in {(began, ended), (began, began)} for pair in pairs) or ended in told
+
+
+@given(st.lists(events | stays | faults, max_size=15))
+@settings(deadline=None)
+def test_a_group_is_never_called_complete_or_stopped_while_more_nodes_live_than_should(
+    happening: list[Event],
+) -> None:
+    scene = new_scene()
+    for event in happening:
+        play(scene, [event])
+        for name, told in scene.order("status").items():
+            if scene.auto_scaling.groups[f"{name}-asg"].alive > told["desired"]:
+                assert told["decision"] != "keep"
+
+
+@given(st.lists(events | stays | faults, max_size=15))
+@settings(deadline=None)
+def test_nodes_that_live_beyond_the_grace_are_a_problem_that_people_were_told(happening: list[Event]) -> None:
+    scene = new_scene()
+    play(scene, happening)
+    play(scene, [lambda scene: scene.minute()] * 30)  # Until faults are used up, and the grace after that.
+
+    for name, told in scene.minute().items():
+        group = scene.auto_scaling.groups[f"{name}-asg"]
+        many = group.alive > group.desired
+        last = [subject for subject in scene.subjects() if f"too many nodes of {name} run" in subject][-1:]
+        assert (last == [f"base-pod: too many nodes of {name} run"]) == many
+        if many:
+            assert told["decision"] in {"surplus", "short", "held", "unclear", "blocked"}
+            assert "still run" in told["reason"]

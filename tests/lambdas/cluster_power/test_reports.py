@@ -30,9 +30,9 @@ def test_missing_and_running_nodes_are_counted_by_group_and_together(capsys: pyt
     scene.minute(2)
 
     assert metrics(capsys) == {
-        "": {"MissingNodes": 5, "RunningNodes": 5, "HeldGroups": 0, "SuccessfulTicks": 1},
-        "eval": {"MissingNodes": 0, "RunningNodes": 2},
-        "workers": {"MissingNodes": 5, "RunningNodes": 3},
+        "": {"MissingNodes": 5, "RunningNodes": 5, "SurplusNodes": 0, "HeldGroups": 0, "SuccessfulTicks": 1},
+        "eval": {"MissingNodes": 0, "RunningNodes": 2, "SurplusNodes": 0},
+        "workers": {"MissingNodes": 5, "RunningNodes": 3, "SurplusNodes": 0},
     }
 
 
@@ -44,7 +44,13 @@ def test_a_held_group_is_counted_and_misses_what_the_operator_asked_for(capsys: 
 
     scene.minute()
 
-    assert metrics(capsys)[""] == {"MissingNodes": 0, "RunningNodes": 5, "HeldGroups": 1, "SuccessfulTicks": 1}
+    assert metrics(capsys)[""] == {
+        "MissingNodes": 0,
+        "RunningNodes": 5,
+        "SurplusNodes": 0,
+        "HeldGroups": 1,
+        "SuccessfulTicks": 1,
+    }
 
 
 def test_a_group_with_spoiled_tags_is_counted_as_held(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,13 +72,36 @@ def test_a_stopped_cluster_misses_nothing(capsys: pytest.CaptureFixture[str]) ->
 
     scene.minute()
 
-    assert metrics(capsys)[""] == {"MissingNodes": 0, "RunningNodes": 0, "HeldGroups": 0, "SuccessfulTicks": 1}
+    assert metrics(capsys)[""] == {
+        "MissingNodes": 0,
+        "RunningNodes": 0,
+        "SurplusNodes": 0,
+        "HeldGroups": 0,
+        "SuccessfulTicks": 1,
+    }
+
+
+def test_nodes_that_stay_are_counted_by_group_and_together(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = Scene(counts={"eval": 2, "workers": 8})
+    scene.add("eval", hooked=True)
+    scene.add("workers", protected=3)
+    scene.minute(2)
+    scene.order("stop")
+
+    scene.minute()
+
+    found = metrics(capsys)
+    assert {name: (one["SurplusNodes"], one["RunningNodes"]) for name, one in found.items()} == {
+        "": (5, 3),
+        "eval": (2, 0),
+        "workers": (3, 3),
+    }
 
 
 def test_an_absent_group_misses_all_its_nodes(capsys: pytest.CaptureFixture[str]) -> None:
     Scene().order()
 
-    assert metrics(capsys)["workers"] == {"MissingNodes": 8, "RunningNodes": 0}
+    assert metrics(capsys)["workers"] == {"MissingNodes": 8, "RunningNodes": 0, "SurplusNodes": 0}
 
 
 def test_a_group_that_the_file_does_not_know_is_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,7 +126,13 @@ def test_a_tick_in_which_something_failed_is_no_success_and_still_measures(
     with pytest.raises(PartialFailureError):
         scene.order()
 
-    assert metrics(capsys)[""] == {"MissingNodes": 8, "RunningNodes": 0, "HeldGroups": 0, "SuccessfulTicks": 0}
+    assert metrics(capsys)[""] == {
+        "MissingNodes": 8,
+        "RunningNodes": 0,
+        "SurplusNodes": 0,
+        "HeldGroups": 0,
+        "SuccessfulTicks": 0,
+    }
 
 
 def test_nothing_is_measured_when_the_groups_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,167 @@
+"""What a rehearsal makes of what it has seen: pure functions that say what is wrong, a sentence each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from rehearsal.inventory import KINDS, Inventory
+
+BILLED = ("NAT gateways", "addresses", "nodes", "volumes")
+"""What costs money by the hour whether it is used or not; the file system is kept on purpose."""
+
+_WITH_THE_CLUSTER = (
+    *("nodes", "volumes", "Auto Scaling groups", "launch templates", "placement groups"),
+    *("functions", "topics"),
+)
+# What a kept file system lives in, is reached through, and is fed from.
+_KEPT_WITH_DATA = (
+    *("file systems", "VPCs", "subnets", "route tables", "internet gateways", "endpoints"),
+    *("security groups", "buckets"),
+)
+# Kept whether or not there is data: what was logged is of use after the network that it is about.
+_ALWAYS_KEPT = ("log groups",)
+
+
+def skipped(wanted: Mapping[str, Mapping[str, int]], found: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Say which resources of the templates were not made, or made more often.
+
+    Args:
+        wanted: How many resources of each type each stack's template has.
+        found: How many each stack has.
+    """
+    differences = []
+    for stack, types in wanted.items():
+        made = found.get(stack, {})
+        differences += [
+            f"stack {stack}: {types.get(kind, 0)} {kind} in the template, {made.get(kind, 0)} made"
+            for kind in sorted({*types, *made})
+            if types.get(kind, 0) != made.get(kind, 0)
+        ]
+    return differences
+
+
+def changed_by_second_deployment(
+    before: Mapping[str, Any], after: Mapping[str, Any], inventories: tuple[Inventory, Inventory], unchanged: int
+) -> list[str]:
+    """Say what a second deployment of the same file changed.
+
+    Args:
+        before: What was read back before it.
+        after: What was read back after it.
+        inventories: What there was before it, and after.
+        unchanged: How many stacks the CDK CLI found nothing to change in.
+    """
+    differences = [f"a second deployment changed {key}" for key in before if before[key] != after.get(key)]
+    stacks = len(before["stacks"])
+    if unchanged != stacks:
+        differences.append(f"a second deployment found {unchanged} stacks unchanged, not {stacks}")
+    return differences + [
+        f"a second deployment {verb} {name}" for verb, name in _changes(*inventories, kinds=KINDS, appeared=True)
+    ]
+
+
+def cluster_destroyed(
+    cluster: ClusterFile,
+    deployed: Mapping[str, Any],
+    left: Mapping[str, Any],
+    theirs: Inventory,
+    inventories: tuple[Inventory, Inventory],
+) -> list[str]:
+    """Say what is wrong when the cluster stack is gone: its nodes have to be, and the foundation has to be whole.
+
+    Args:
+        cluster: The cluster file.
+        deployed: What was read back before.
+        left: What was read back after.
+        theirs: What there was before the cluster was deployed at all.
+        inventories: What there was before the cluster stack was destroyed, and after.
+    """
+    differences = []
+    stacks = sorted(left["stacks"])
+    if stacks != [cluster.foundation_stack_name]:
+        differences.append(f"the stacks are {', '.join(stacks) or 'none'}, not {cluster.foundation_stack_name} alone")
+    differences += [f"node group {group['name']} was left" for group in left["node_groups"]]
+    for key, what in (("file_system", "the file system"), ("datasets", "its datasets")):
+        if left[key] != deployed[key]:
+            differences.append(f"{what} changed")
+    before, after = inventories
+    for kind in _WITH_THE_CLUSTER:
+        differences += [f"{_one(kind)} {name} was left" for name in _new(kind, after, theirs)]
+    others = [kind for kind in KINDS if kind not in (*_WITH_THE_CLUSTER, *_ALWAYS_KEPT)]
+    differences += [f"it {verb} {name}" for verb, name in _changes(before, after, kinds=others, appeared=True)]
+    return [f"after the cluster stack was destroyed: {difference}" for difference in differences]
+
+
+def foundation_destroyed(cluster: ClusterFile, theirs: Inventory, whole: Inventory, left: Inventory) -> list[str]:
+    """Say what is wrong when both stacks are gone.
+
+    With a file system it has to be there, and all that it lives in and is fed from, unchanged; without one nothing
+    is kept. What bills by the hour is gone either way, and what was there before the cluster is as it was.
+
+    Args:
+        cluster: The cluster file.
+        theirs: What there was before the cluster was deployed at all.
+        whole: What there was while the foundation stood alone.
+        left: What there is now.
+    """
+    differences = [f"what is not the cluster's was {verb}: {name}" for verb, name in _changes(theirs, left)]
+    kept = {*_ALWAYS_KEPT, *(_KEPT_WITH_DATA if cluster.file_system else ())}
+    for kind in KINDS:
+        made = _new(kind, whole, theirs)
+        remaining = _new(kind, left, theirs)
+        if kind not in kept:
+            bill = " although it bills by the hour" if kind in BILLED else ""
+            differences += [f"{_one(kind)} {name} was left{bill}" for name in remaining]
+            continue
+        if not made and kind in _to_keep(cluster):
+            differences.append(f"there were no {kind} to keep")
+        for name in made:
+            if name not in left[kind]:
+                differences.append(f"{_one(kind)} {name} was not kept")
+            elif _lasting(kind, whole[kind][name]) != _lasting(kind, left[kind][name]):
+                differences.append(f"{_one(kind)} {name} was kept, but not as it was")
+        differences += [f"{_one(kind)} {name} appeared" for name in remaining if name not in whole[kind]]
+    return differences
+
+
+def _to_keep(cluster: ClusterFile) -> Iterator[str]:
+    """Name the kinds of which something has to be kept; if nothing of one was seen, the look was not a good one."""
+    if cluster.network is None:
+        yield from _ALWAYS_KEPT
+    if cluster.file_system is None:
+        return
+    yield from ("file systems", "security groups")
+    if cluster.network is None:
+        yield from ("VPCs", "subnets", "route tables", "internet gateways", "endpoints")
+    if any(dataset.bucket is None for dataset in cluster.datasets):
+        yield "buckets"
+
+
+def _new(kind: str, now: Inventory, before: Inventory) -> list[str]:
+    return [name for name in now[kind] if name not in before[kind]]
+
+
+def _changes(
+    before: Inventory, after: Inventory, *, kinds: Sequence[str] = KINDS, appeared: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yield what became of what was there: a verb, and the thing's kind and name."""
+    for kind in kinds:
+        for name, content in before[kind].items():
+            if name not in after[kind]:
+                yield "removed", f"{_one(kind)} {name}"
+            elif after[kind][name] != content:
+                yield "changed", f"{_one(kind)} {name}"
+        if appeared:
+            yield from (("added", f"{_one(kind)} {name}") for name in _new(kind, after, before))
+
+
+def _lasting(kind: str, content: Any) -> Any:
+    """Leave out of something what goes although the thing is kept: the way out through the NAT gateway."""
+    if kind != "route tables":
+        return content
+    routes = [route for route in content["Routes"] if "NatGatewayId" not in route]
+    return {**content, "Routes": routes}
+
+
+def _one(kind: str) -> str:
+    return "address" if kind == "addresses" else kind.removesuffix("s")
