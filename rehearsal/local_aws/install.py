@@ -12,14 +12,17 @@ from moto.autoscaling.models import FakeAutoScalingGroup
 from moto.autoscaling.responses import AutoScalingResponse
 from moto.awslambda.models import LambdaBackend
 from moto.cloudformation import urls as cloudformation_urls
+from moto.cloudwatch.responses import CloudWatchResponse
 from moto.ec2.models import EC2Backend
 from moto.ec2.models.elastic_network_interfaces import NetworkInterface
 from moto.ec2.responses import EC2Response
 from moto.fsx.responses import FSxResponse
+from moto.iam.models import IAMBackend
 from moto.s3.models import FakeBucket
 
 from rehearsal.local_aws.cloudformation.api import CloudFormationApi
 from rehearsal.local_aws.services import (
+    alarms,
     auto_scaling,
     buckets,
     images,
@@ -28,6 +31,7 @@ from rehearsal.local_aws.services import (
     lustre,
     networks,
     placement_groups,
+    roles,
     scaling_activities,
 )
 
@@ -69,6 +73,12 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
     ),
     (
         AutoScalingResponse,
+        "describe_auto_scaling_groups",
+        auto_scaling.by_names_or_filters(AutoScalingResponse.describe_auto_scaling_groups),
+        "takes names and filters together",
+    ),
+    (
+        AutoScalingResponse,
         "describe_scaling_activities",
         scaling_activities.describe_scaling_activities,
         "always empty",
@@ -85,6 +95,13 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
         auto_scaling.launch_more,
         "launches with one interface, no placement group and the default template version",
     ),
+    (
+        CloudWatchResponse,
+        "put_metric_alarm",
+        alarms.checked(CloudWatchResponse.put_metric_alarm),
+        "takes any period and any number of data points",
+    ),
+    (IAMBackend, "create_role", roles.checked(IAMBackend.create_role), "takes any trust policy"),
     (FakeBucket, "get_permission", buckets.permission_by_policy, "denies where a condition does not hold"),
     (LambdaBackend, "layers_versions_by_arn", layers.layer_version_by_arn, "sees no other account's layers"),
     (FSxResponse, "create_file_system", lustre.create_file_system, "checks nothing and lies in no subnet"),
@@ -117,13 +134,14 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
     ),
 )
 
-# Deletions that moto carries out although something still depends on what is deleted.
+# What moto carries out although something that it depends on is missing, or something still depends on it.
 _GUARDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("delete_vpc", networks.guard_vpc),
     ("delete_subnet", networks.guard_subnet),
     ("delete_security_group", networks.guard_security_group),
     ("detach_internet_gateway", networks.guard_gateway_detachment),
     ("release_address", networks.guard_address),
+    ("create_security_group", networks.guard_group_creation),
 )
 
 # Deletions after which moto leaves something behind that would block others for ever.

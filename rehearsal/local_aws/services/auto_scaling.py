@@ -5,8 +5,9 @@ nothing and answer with EC2's own refusal.
 https://docs.aws.amazon.com/autoscaling/ec2/userguide/create-launch-template.html
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from moto.autoscaling.models import InstanceState, autoscaling_backends, make_int
@@ -262,6 +263,21 @@ def _group(response: Any) -> Any:
     if group is None:
         raise Refusal("ValidationError", f"AutoScalingGroup name not found - no such group: {name}")
     return group
+
+
+def by_names_or_filters(original: Callable[[Any], ActionResult]) -> Callable[[Any], ActionResult]:
+    """Return DescribeAutoScalingGroups so that it refuses names and filters together, as the service does.
+
+    Seen in the field: https://github.com/topfreegames/kubernetes-kops-operator/pull/39.
+    """
+
+    @wraps(original)
+    def describe_auto_scaling_groups(response: Any) -> ActionResult:
+        if response._get_param("AutoScalingGroupNames") and response._get_param("Filters"):
+            raise Refusal("ValidationError", "AutoScalingGroupNames and Filters cannot be used together")
+        return original(response)
+
+    return describe_auto_scaling_groups
 
 
 def delete_auto_scaling_group(response: Any) -> ActionResult:

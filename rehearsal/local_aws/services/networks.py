@@ -1,4 +1,4 @@
-"""What EC2 refuses to delete while something depends on it; moto deletes most of it all the same.
+"""What EC2 refuses where one thing depends on another; moto makes and deletes most of it all the same.
 
 Each guard takes moto's EC2 backend and the arguments of the method that it stands before.
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html (DependencyViolation)
@@ -26,6 +26,15 @@ def guard_vpc(ec2: Any, vpc_id: str) -> None:
         or any(_interfaces_in(ec2, vpc_id))
     ):
         raise Refusal("DependencyViolation", f"The vpc '{vpc_id}' has dependencies and cannot be deleted.")
+
+
+def guard_group_creation(
+    ec2: Any, name: str, description: str, vpc_id: str | None = None, *_more: Any, **_named: Any
+) -> None:
+    """Refuse to make a security group in a VPC that is not there."""
+    del name, description
+    if vpc_id is not None and vpc_id not in ec2.vpcs:
+        raise Refusal("InvalidVpcID.NotFound", f"The vpc ID '{vpc_id}' does not exist")
 
 
 def guard_subnet(ec2: Any, subnet_id: str) -> None:

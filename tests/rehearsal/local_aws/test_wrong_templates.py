@@ -9,6 +9,17 @@ from template_changes import Change, launch, lustre, only, properties, second_li
 
 PERSISTENT_2 = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 125}
 
+_ALARM = {
+    "MetricName": "Errors",
+    "Namespace": "AWS/Lambda",
+    "Statistic": "Sum",
+    "Period": 60,
+    "EvaluationPeriods": 3,
+    "Threshold": 1,
+    "ComparisonOperator": "GreaterThanThreshold",
+}
+_TRUST = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
+
 # id, the change that makes the template wrong, the resource that fails, and words of its reason.
 WRONG = [
     (
@@ -92,6 +103,31 @@ WRONG = [
         "The file system path /data/more overlaps with /data",
     ),
     ("overlapping prefixes", second_link("/more", "/tokens/more/"), "Second", "overlaps with s3://"),
+    # Groups, alarms and roles
+    (
+        "a security group in no VPC",
+        only("Group", "AWS::EC2::SecurityGroup", GroupDescription="x", VpcId="vpc-0123456789abcdef0"),
+        "Group",
+        "Error Code: InvalidVpcID.NotFound",
+    ),
+    (
+        "an alarm with a crooked period",
+        only("Alarm", "AWS::CloudWatch::Alarm", **{**_ALARM, "Period": 61}),
+        "Alarm",
+        "Metric alarm period must be 10, 20, 30 or a multiple of 60",
+    ),
+    (
+        "an alarm that waits for more points than it looks at",
+        only("Alarm", "AWS::CloudWatch::Alarm", **_ALARM, DatapointsToAlarm=5),
+        "Alarm",
+        "DatapointsToAlarm must be less than or equal to EvaluationPeriods",
+    ),
+    (
+        "a role with an effect that IAM does not know",
+        only("Role", "AWS::IAM::Role", AssumeRolePolicyDocument={"Statement": [{**_TRUST, "Effect": "Maybe"}]}),
+        "Role",
+        "Error Code: MalformedPolicyDocument",
+    ),
     # What CloudFormation itself checks
     (
         "a capacity in words",
