@@ -77,6 +77,7 @@ class Rehearsal:
         with self._step(f"Deploy what is kept: cdk deploy {cluster.foundation_stack_name}"):
             self._cdk.deploy(cluster.foundation_stack_name, assembly=True)
         self._fill_made_bucket()
+        alone = self._inventory()
         with self._step("Deploy the cluster: cdk deploy --all"):
             self._cdk.deploy(assembly=True)
         wanted = resource_types(self._cdk.output)
@@ -86,8 +87,8 @@ class Rehearsal:
         self._findings.results.update(found, ticks=ticks)
         self._differs(*deployed_differences(cluster, found))
         report.show_deployed(self._console, found)
-        deployed = self._deploy_again(found)
-        whole = self._destroy_cluster(found, theirs, deployed)
+        self._deploy_again(found)
+        whole = self._destroy_cluster(found, alone)
         self._destroy_foundation(theirs, whole)
         self._findings.results["seconds"] = round(monotonic() - self._started, 1)
 
@@ -142,15 +143,15 @@ class Rehearsal:
                 break
         return ticks
 
-    def _deploy_again(self, before: dict[str, Any]) -> Inventory:
-        """Deploy the same file once more and return what there is then."""
+    def _deploy_again(self, before: dict[str, Any]) -> None:
         inventory = self._inventory()
         with self._step("Deploy again: cdk deploy --all"):
             said = self._cdk.deploy()
         ticks = self._power(at_least=1)
-        after, deployed = self._read(), self._inventory()
+        after = self._read()
         unchanged = said.count("(no changes)")
-        changes = verdicts.changed_by_second_deployment(before, after, (inventory, deployed), unchanged)
+        inventories = (inventory, self._inventory())
+        changes = verdicts.changed_by_second_deployment(before, after, inventories, unchanged)
         self._differs(*changes)
         self._console.print(f"A second deployment changed {'something: see below' if changes else 'nothing'}.")
         self._findings.results["second_deployment"] = {
@@ -158,15 +159,14 @@ class Rehearsal:
             "stacks_unchanged": unchanged,
             "ticks": ticks,
         }
-        return deployed
 
-    def _destroy_cluster(self, found: dict[str, Any], theirs: Inventory, deployed: Inventory) -> Inventory:
+    def _destroy_cluster(self, found: dict[str, Any], alone: Inventory) -> Inventory:
         """Destroy the stack that comes and goes, and return what there is then."""
         name = self._cluster.cluster_stack_name
         with self._step(f"Destroy the nodes: cdk destroy {name}"):
             self._cdk.destroy(name)
         left, whole = self._read(), self._inventory()
-        differences = verdicts.cluster_destroyed(self._cluster, found, left, theirs, (deployed, whole))
+        differences = verdicts.cluster_destroyed(self._cluster, found, left, (alone, whole))
         self._differs(*differences)
         self._console.print(f"{name} is gone; the foundation is {'not whole' if differences else 'whole'}:")
         report.show_stacks(self._console, left["stacks"])

@@ -1,6 +1,6 @@
 """What a rehearsal makes of what it has seen: pure functions that say what is wrong, a sentence each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
@@ -9,17 +9,11 @@ from rehearsal.inventory import KINDS, Inventory
 BILLED = ("NAT gateways", "addresses", "nodes", "volumes")
 """What costs money by the hour whether it is used or not; the file system is kept on purpose."""
 
-_WITH_THE_CLUSTER = (
-    *("nodes", "volumes", "Auto Scaling groups", "launch templates", "placement groups"),
-    *("functions", "topics"),
-)
 # What a kept file system lives in, is reached through, and is fed from.
 _KEPT_WITH_DATA = (
     *("file systems", "VPCs", "subnets", "route tables", "internet gateways", "endpoints"),
-    *("security groups", "buckets"),
+    *("security groups", "log groups", "buckets"),
 )
-# Kept whether or not there is data: what was logged is of use after the network that it is about.
-_ALWAYS_KEPT = ("log groups",)
 
 
 def skipped(wanted: Mapping[str, Mapping[str, int]], found: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -55,8 +49,10 @@ def changed_by_second_deployment(
     stacks = len(before["stacks"])
     if unchanged != stacks:
         differences.append(f"a second deployment found {unchanged} stacks unchanged, not {stacks}")
+    earlier, later = inventories
+    differences += [f"a second deployment {verb} {name}" for verb, name in _changes(earlier, later)]
     return differences + [
-        f"a second deployment {verb} {name}" for verb, name in _changes(*inventories, kinds=KINDS, appeared=True)
+        f"a second deployment added {_one(kind)} {name}" for kind in KINDS for name in _new(kind, later, earlier)
     ]
 
 
@@ -64,17 +60,15 @@ def cluster_destroyed(
     cluster: ClusterFile,
     deployed: Mapping[str, Any],
     left: Mapping[str, Any],
-    theirs: Inventory,
     inventories: tuple[Inventory, Inventory],
 ) -> list[str]:
-    """Say what is wrong when the cluster stack is gone: its nodes have to be, and the foundation has to be whole.
+    """Say what is wrong when the cluster stack is gone: all has to be as when the foundation stood alone.
 
     Args:
         cluster: The cluster file.
         deployed: What was read back before.
         left: What was read back after.
-        theirs: What there was before the cluster was deployed at all.
-        inventories: What there was before the cluster stack was destroyed, and after.
+        inventories: What there was before the cluster stack was deployed, and after it was destroyed.
     """
     differences = []
     stacks = sorted(left["stacks"])
@@ -85,10 +79,10 @@ def cluster_destroyed(
         if left[key] != deployed[key]:
             differences.append(f"{what} changed")
     before, after = inventories
-    for kind in _WITH_THE_CLUSTER:
-        differences += [f"{_one(kind)} {name} was left" for name in _new(kind, after, theirs)]
-    others = [kind for kind in KINDS if kind not in (*_WITH_THE_CLUSTER, *_ALWAYS_KEPT)]
-    differences += [f"it {verb} {name}" for verb, name in _changes(before, after, kinds=others, appeared=True)]
+    differences += [f"{name} was {verb}" for verb, name in _changes(before, after)]
+    differences += [
+        f"{_one(kind)} {name} was left{_bill(kind)}" for kind in KINDS for name in _new(kind, after, before)
+    ]
     return [f"after the cluster stack was destroyed: {difference}" for difference in differences]
 
 
@@ -104,14 +98,13 @@ def foundation_destroyed(cluster: ClusterFile, theirs: Inventory, whole: Invento
         whole: What there was while the foundation stood alone.
         left: What there is now.
     """
-    differences = [f"what is not the cluster's was {verb}: {name}" for verb, name in _changes(theirs, left)]
-    kept = {*_ALWAYS_KEPT, *(_KEPT_WITH_DATA if cluster.file_system else ())}
+    differences = [f"{name}, which the cluster did not make, was {verb}" for verb, name in _changes(theirs, left)]
+    kept = _KEPT_WITH_DATA if cluster.file_system else ()
     for kind in KINDS:
         made = _new(kind, whole, theirs)
         remaining = _new(kind, left, theirs)
         if kind not in kept:
-            bill = " although it bills by the hour" if kind in BILLED else ""
-            differences += [f"{_one(kind)} {name} was left{bill}" for name in remaining]
+            differences += [f"{_one(kind)} {name} was left{_bill(kind)}" for name in remaining]
             continue
         if not made and kind in _to_keep(cluster):
             differences.append(f"there were no {kind} to keep")
@@ -126,13 +119,11 @@ def foundation_destroyed(cluster: ClusterFile, theirs: Inventory, whole: Invento
 
 def _to_keep(cluster: ClusterFile) -> Iterator[str]:
     """Name the kinds of which something has to be kept; if nothing of one was seen, the look was not a good one."""
-    if cluster.network is None:
-        yield from _ALWAYS_KEPT
     if cluster.file_system is None:
         return
     yield from ("file systems", "security groups")
     if cluster.network is None:
-        yield from ("VPCs", "subnets", "route tables", "internet gateways", "endpoints")
+        yield from ("VPCs", "subnets", "route tables", "internet gateways", "endpoints", "log groups")
     if any(dataset.bucket is None for dataset in cluster.datasets):
         yield "buckets"
 
@@ -141,18 +132,14 @@ def _new(kind: str, now: Inventory, before: Inventory) -> list[str]:
     return [name for name in now[kind] if name not in before[kind]]
 
 
-def _changes(
-    before: Inventory, after: Inventory, *, kinds: Sequence[str] = KINDS, appeared: bool = False
-) -> Iterator[tuple[str, str]]:
+def _changes(before: Inventory, after: Inventory) -> Iterator[tuple[str, str]]:
     """Yield what became of what was there: a verb, and the thing's kind and name."""
-    for kind in kinds:
+    for kind in KINDS:
         for name, content in before[kind].items():
             if name not in after[kind]:
                 yield "removed", f"{_one(kind)} {name}"
             elif after[kind][name] != content:
                 yield "changed", f"{_one(kind)} {name}"
-        if appeared:
-            yield from (("added", f"{_one(kind)} {name}") for name in _new(kind, after, before))
 
 
 def _lasting(kind: str, content: Any) -> Any:
@@ -165,3 +152,7 @@ def _lasting(kind: str, content: Any) -> Any:
 
 def _one(kind: str) -> str:
     return "address" if kind == "addresses" else kind.removesuffix("s")
+
+
+def _bill(kind: str) -> str:
+    return " although it bills by the hour" if kind in BILLED else ""

@@ -186,6 +186,10 @@ class TrainingCluster(Construct):
         """Return how many of the nodes that should run do not."""
         return self.power.metric_missing_nodes()
 
+    def metric_surplus_nodes(self) -> cloudwatch.Metric:
+        """Return how many nodes run on although they should not."""
+        return self.power.metric_surplus_nodes()
+
     def _make_role(self) -> iam.Role:
         role = iam.Role(
             self,

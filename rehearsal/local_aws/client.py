@@ -203,8 +203,9 @@ class LocalAws:
         ready, _, _ = select.select([stdout], [], [], _START_SECONDS)
         line = stdout.readline() if ready else b""
         if not line:
-            tail = self.log.read_text(errors="replace")[-2000:]
-            raise LocalAwsError(f"the local AWS did not start; the end of {self.log}:\n{tail}")
+            said = self.log.read_text(errors="replace").split("\n")
+            last = next((line for line in reversed(said) if line.strip()), "it said nothing")
+            raise LocalAwsError(f"the local AWS did not start: {last}; see {self.log}")
         return int(json.loads(line)["port"])
 
     def _stop(self) -> None:

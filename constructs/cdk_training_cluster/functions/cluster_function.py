@@ -146,9 +146,8 @@ class ClusterFunction(Construct):
             # No invocation is no proof of health: then the alarm has no state, neither OK nor in alarm.
             treat_missing_data=cloudwatch.TreatMissingData.MISSING,
         )
-        action = actions.SnsAction(alert_topic)
-        alarm.add_alarm_action(action)
-        alarm.add_ok_action(action)
+        # No OK action: the alarm of a new function goes from no state to OK, and nothing has ended.
+        alarm.add_alarm_action(actions.SnsAction(alert_topic))
         return alarm
 
 

@@ -26,13 +26,17 @@ class ClusterPower(Construct):
     Groups are created empty, so that missing capacity never rolls a stack back. Each minute the function
     brings every group to the size it should have: its count, or zero while it is stopped. It remembers what
     it did in tags on the group, leaves alone what an operator has changed, and says in plain words what EC2
-    cannot give. Operators and other functions invoke it with
-    `{"action": "stop", "node_groups": ["workers"], "by": "...", "reason": "..."}`, or with `start` or
-    `status`.
+    cannot give and which nodes go on running, and costing, that should not. Operators and other functions
+    invoke it with `{"action": "stop", "node_groups": ["workers"], "by": "...", "reason": "..."}`, or with
+    `start` or `status`.
 
     Let `schedule` depend on the groups: the first tick then comes when CloudFormation is done with them.
 
-    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, two more alarms.
+    The function itself tells the topic when a problem begins and when it ends. The alarms stand behind it; of
+    those, only the one on the function's silence also says when it is over. It may ring once right after the
+    first deployment, until the first tick has reported: a function that has never reported is silent too.
+
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, three more alarms.
 
     Source: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html
     """
@@ -57,7 +61,8 @@ class ClusterPower(Construct):
             counts: Each node group's name and how many nodes it has while it is not stopped.
             alert_topic: What the function and its alarms tell. It must let CloudWatch publish; if it is
                 encrypted, so must its key.
-            launch_grace: How long nodes may take to launch before their absence is a problem.
+            launch_grace: How long nodes may take to launch before their absence is a problem, and how long
+                they may take to go.
                 Default: - 10 minutes.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
 
@@ -90,6 +95,7 @@ class ClusterPower(Construct):
         self._permit()
         self.schedule = self._make_schedule()
         self.missing_nodes_alarm = self._watch_missing_nodes()
+        self.surplus_nodes_alarm = self._watch_surplus_nodes()
         self.silence_alarm = self._watch_silence()
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
@@ -112,6 +118,19 @@ class ClusterPower(Construct):
             period: How much time a point covers. Default: - 5 minutes.
         """
         return self._metric(POWER_METRICS.missing_nodes, statistic, period, node_group)
+
+    def metric_surplus_nodes(
+        self, *, node_group: str | None = None, statistic: str = "Minimum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Return how many nodes live, and are billed, beyond those that should.
+
+        Args:
+            node_group: Count one node group only. Default: - the whole cluster.
+            statistic: Over what the function reports each minute. Default: - `Minimum`, what was too many all
+                the time.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(POWER_METRICS.surplus_nodes, statistic, period, node_group)
 
     def metric_running_nodes(
         self, *, node_group: str | None = None, statistic: str = "Average", period: Duration | None = None
@@ -241,6 +260,20 @@ class ClusterPower(Construct):
         )
         return self._notify(alarm)
 
+    def _watch_surplus_nodes(self) -> cloudwatch.Alarm:
+        alarm = self.metric_surplus_nodes().create_alarm(
+            self,
+            "SurplusNodes",
+            alarm_description=f"More nodes of {self._cluster_name} than should have been running, and costing, "
+            f"for 15 minutes; the log group {self._cluster_function.log_group.log_group_name} says why.",
+            threshold=1,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            evaluation_periods=3,
+            datapoints_to_alarm=3,
+            treat_missing_data=cloudwatch.TreatMissingData.MISSING,
+        )
+        return self._notify(alarm)
+
     def _watch_silence(self) -> cloudwatch.Alarm:
         alarm = self._metric(POWER_METRICS.successful_ticks, "Sum", None).create_alarm(
             self,
@@ -254,12 +287,13 @@ class ClusterPower(Construct):
             datapoints_to_alarm=3,
             treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
         )
+        alarm.add_ok_action(actions.SnsAction(self._alert_topic))
         return self._notify(alarm)
 
     def _notify(self, alarm: cloudwatch.Alarm) -> cloudwatch.Alarm:
-        action = actions.SnsAction(self._alert_topic)
-        alarm.add_alarm_action(action)
-        alarm.add_ok_action(action)
+        # No OK action where missing data is not breaching: a new alarm goes from no state to OK with its first
+        # points, and would tell people of the end of a problem that never was.
+        alarm.add_alarm_action(actions.SnsAction(self._alert_topic))
         return alarm
 
 

@@ -13,12 +13,14 @@ class PowerMetrics:
 
     Attributes:
         missing_nodes: How many nodes should run and do not, by cluster and by node group.
+        surplus_nodes: How many nodes live, and are billed, beyond those that should, likewise.
         running_nodes: How many nodes are in service, by cluster and by node group.
         held_groups: How many node groups have a size that somebody else gave them, by cluster.
         successful_ticks: 1 for a tick in which nothing failed, else 0, by cluster.
     """
 
     missing_nodes: str
+    surplus_nodes: str
     running_nodes: str
     held_groups: str
     successful_ticks: str
@@ -26,6 +28,7 @@ class PowerMetrics:
 
 POWER_METRICS = PowerMetrics(
     missing_nodes="MissingNodes",
+    surplus_nodes="SurplusNodes",
     running_nodes="RunningNodes",
     held_groups="HeldGroups",
     successful_ticks="SuccessfulTicks",

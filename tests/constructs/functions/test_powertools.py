@@ -37,7 +37,7 @@ def test_a_region_without_the_layer_is_refused(region: str) -> None:
 
     assert str(caught.value) == (
         f"powertools_layer is required in the region {region}: AWS is not known to publish Powertools 3.23.0 there; "
-        "give a layer of your own that holds it, for Python 3.14 on arm64"
+        "give a layer of your own that holds it, for Python 3.14 on arm64 (powertools_layer_arn in a cluster file)"
     )
 
 

@@ -53,6 +53,7 @@ def test_the_grace_reaches_the_function() -> None:
     ("function_says", "construct_says"),
     [
         (reports.MISSING_NODES, POWER_METRICS.missing_nodes),
+        (reports.SURPLUS_NODES, POWER_METRICS.surplus_nodes),
         (reports.RUNNING_NODES, POWER_METRICS.running_nodes),
         (reports.HELD_GROUPS, POWER_METRICS.held_groups),
         (reports.SUCCESSFUL_TICKS, POWER_METRICS.successful_ticks),
@@ -71,6 +72,6 @@ def test_metrics_go_to_the_namespace_of_the_nodes() -> None:
 
 
 def test_every_tag_that_the_function_writes_is_one_it_may_write() -> None:
-    keys = [*memory.Memory().to_tags(), memory.PROBLEM_TAG]
+    keys = [*memory.Memory().to_tags(), memory.PROBLEM_TAG, memory.SURPLUS_TAG, memory.SURPLUS_SINCE_TAG]
 
     assert all(key.startswith("cdk-training-cluster:power-") for key in keys)

@@ -76,15 +76,16 @@ def test_only_schedules_of_this_account_may_use_the_role_of_the_tick(stack: Stac
     )
 
 
-def test_missing_nodes_alarm_after_a_quarter_of_an_hour_and_silence_is_no_proof_of_anything(
-    stack: Stack,
+@pytest.mark.parametrize("metric", ["MissingNodes", "SurplusNodes"])
+def test_nodes_missing_or_too_many_alarm_after_a_quarter_of_an_hour_and_silence_is_no_proof_of_anything(
+    stack: Stack, metric: str
 ) -> None:
     only(
         stack,
         "AWS::CloudWatch::Alarm",
         {
             "Namespace": "CdkTrainingCluster",
-            "MetricName": "MissingNodes",
+            "MetricName": metric,
             "Dimensions": [{"Name": "Cluster", "Value": "base-pod"}],
             "Statistic": "Minimum",
             "Threshold": 1,
@@ -128,20 +129,36 @@ def test_errors_alarm_when_they_come_back(stack: Stack) -> None:
     )
 
 
-def test_every_alarm_tells_people_when_it_begins_and_when_it_ends(stack: Stack) -> None:
+def test_every_alarm_tells_people_when_it_begins(stack: Stack) -> None:
     topic = next(iter(resources(stack, "AWS::SNS::Topic")))
     alarms = resources(stack, "AWS::CloudWatch::Alarm")
 
-    assert len(alarms) == 3
+    assert len(alarms) == 4
     for alarm in alarms.values():
         assert alarm["Properties"]["AlarmActions"] == [{"Ref": topic}]
-        assert alarm["Properties"]["OKActions"] == [{"Ref": topic}]
+
+
+def test_no_new_stack_tells_of_the_end_of_a_problem_that_never_was(stack: Stack) -> None:
+    """An alarm without a state that gets its first good points goes to OK; silence has a state from the start."""
+    topic = next(iter(resources(stack, "AWS::SNS::Topic")))
+    ok_actions = {
+        alarm["Properties"]["MetricName"]: alarm["Properties"].get("OKActions")
+        for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()
+    }
+
+    assert ok_actions == {
+        "Errors": None,
+        "MissingNodes": None,
+        "SurplusNodes": None,
+        "SuccessfulTicks": [{"Ref": topic}],
+    }
 
 
 def test_no_resource_is_made_silently(stack: Stack) -> None:
     kinds = sorted(resource["Type"] for resource in resources_of(stack).values())
 
     assert kinds == [
+        "AWS::CloudWatch::Alarm",
         "AWS::CloudWatch::Alarm",
         "AWS::CloudWatch::Alarm",
         "AWS::CloudWatch::Alarm",
@@ -167,6 +184,7 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
     missing = power.metric_missing_nodes(node_group="workers")
     running = power.metric_running_nodes(statistic="Maximum", period=Duration.minutes(1))
     held = power.metric_held_groups()
+    surplus = power.metric_surplus_nodes(node_group="workers")
 
     assert (missing.namespace, missing.metric_name, missing.dimensions) == (
         NODE_METRICS.namespace,
@@ -179,7 +197,19 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
         "Maximum",
         1,
     )
+    assert (surplus.metric_name, surplus.dimensions, surplus.statistic) == (
+        "SurplusNodes",
+        {"Cluster": "base-pod", "NodeGroup": "workers"},
+        "Minimum",
+    )
     assert (held.metric_name, held.dimensions) == ("HeldGroups", {"Cluster": "base-pod"})
+
+
+def test_the_alarms_are_there_for_other_actions() -> None:
+    power = make_power(new_stack())
+
+    assert power.surplus_nodes_alarm.node.id == "SurplusNodes"
+    assert power.missing_nodes_alarm.node.id == "MissingNodes"
 
 
 def test_grant_power_lets_somebody_invoke_the_function_and_nothing_else() -> None:

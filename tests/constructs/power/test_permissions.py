@@ -40,13 +40,19 @@ def statements() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def calls() -> list[Call]:
-    """Everything the function does in its life: it starts, lacks nodes, tells people, is stopped and started."""
+    """Everything the function does in its life: it starts, lacks nodes, tells people, is stopped and started.
+
+    Once its nodes stay when it is stopped.
+    """
     scene = Scene()
     group = scene.add(capacity=3)
     scene.minute(3)
     group.capacity = 8
     scene.minute(2)
+    group.hooked = True
     scene.order("stop")
+    scene.minute(12)
+    group.hooked = False
     scene.minute()
     scene.order("start")
     scene.minute()

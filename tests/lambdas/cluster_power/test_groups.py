@@ -8,6 +8,7 @@ from cluster_power.groups import read_activities, read_groups
 from fake_auto_scaling import FakeAutoScaling
 
 if TYPE_CHECKING:
+    from botocore.model import StringShape
     from mypy_boto3_autoscaling.client import AutoScalingClient
 
 
@@ -40,11 +41,13 @@ def test_a_group_that_loses_no_nodes_is_read_with_the_reasons() -> None:
     assert (group.protected, group.terminating_suspended, group.launching_suspended) == (2, "debugging", None)
 
 
-_MODEL = botocore.session.get_session().get_service_model("autoscaling")
+_STATES = cast(
+    "StringShape", botocore.session.get_session().get_service_model("autoscaling").shape_for("LifecycleState")
+).enum
 _GONE = {"Terminated", "Warmed:Terminated", "Warmed:Stopped", "Warmed:Hibernated"}
 
 
-@pytest.mark.parametrize("state", [*_MODEL.shape_for("LifecycleState").enum, "A state of the future"])
+@pytest.mark.parametrize("state", [*_STATES, "A state of the future"])
 def test_every_instance_that_is_billed_is_alive(state: str) -> None:
     fake = FakeAutoScaling()
     fake.add("asg", cluster="base-pod", node_group="workers", others=[state])

