@@ -26,7 +26,8 @@ def main(
     """Deploy a cluster to a local AWS, show what came up, and destroy it with the data kept."""
     console, results = report.make_console(), build / "rehearsal.json"
     status = conduct(lambda findings: _rehearse(cluster, build / "rehearsal", console, findings), results, console)
-    console.print(f"Details: {results}, {build / 'rehearsal'}", soft_wrap=True)
+    if (build / "rehearsal" / "cdk.log").exists():
+        console.print(f"Details: {results}, {build / 'rehearsal' / 'cdk.log'}", soft_wrap=True)
     sys.exit(status)
 
 

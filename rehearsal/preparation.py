@@ -17,7 +17,7 @@ _PUBLIC_RANGE = "10.0.0.0/24"
 def prepare(cluster: ClusterFile, aws: LocalAws) -> list[str]:
     """Put into the local AWS what the file takes for granted, and say what is worth knowing of it.
 
-    That is its zone, its instance types, the images it pins, the network and the buckets it names.
+    That is its zone, its instance types, the images it pins, the layer, network and buckets it names.
 
     Args:
         cluster: The cluster file.
@@ -26,6 +26,8 @@ def prepare(cluster: ClusterFile, aws: LocalAws) -> list[str]:
     aws.add_zone(cluster.availability_zone)
     added = [info.name for info in instance_types(cluster) if aws.add_instance_type(description(info))]
     _add_images(cluster, aws)
+    if cluster.powertools_layer_arn is not None:
+        aws.add_layer(cluster.powertools_layer_arn)
     if cluster.network is not None:
         _add_network(cluster.network, cluster.availability_zone, aws)
     s3 = aws.client("s3")

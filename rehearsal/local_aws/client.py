@@ -179,6 +179,14 @@ class LocalAws:
         request = {"vpc_id": vpc_id, "subnet_id": subnet_id, "availability_zone": availability_zone}
         self._control("network", {**self._place, **request})
 
+    def add_layer(self, arn: str) -> None:
+        """Publish a version of a Lambda layer, without contents, to this account.
+
+        Args:
+            arn: Its ARN, with the version at the end.
+        """
+        self._control("layer", {"arn": arn})
+
     @property
     def _place(self) -> Mapping[str, str]:
         return {"account": self.account, "region": self.region}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rehearsal.local_aws.capacity import CAPACITY
-from rehearsal.local_aws.services import auto_scaling, givens
+from rehearsal.local_aws.services import auto_scaling, givens, layers
 
 
 def _capacity(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -19,10 +19,17 @@ def _capacity(request: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"capacity": CAPACITY.listed()}
 
 
+def _layer(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Publish a layer version by its ARN."""
+    layers.share(str(request["arn"]))
+    return {"added": True}
+
+
 CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "capacity": _capacity,
     "zone": givens.add_zone,
     "instance-type": givens.add_instance_type,
     "image": givens.add_image,
     "network": givens.add_network,
+    "layer": _layer,
 }
