@@ -8,7 +8,7 @@ import jsii
 from aws_cdk import CfnResource, RemovalPolicy, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
 from cdk_training_cluster.network.security_group import EfaSecurityGroup
@@ -73,6 +73,7 @@ class ClusterNetwork(Construct):
         super().__init__(scope, id)
         self._kept: list[CfnResource] = []
         self._kept_unless_replaced: list[CfnResource] = []
+        self._way_out: list[IDependable] = []
         if subnet is not None and vpc is not None:
             self.availability_zone = _zone_of(subnet, availability_zone)
             self.vpc, self.node_subnet = vpc, subnet
@@ -85,6 +86,7 @@ class ClusterNetwork(Construct):
         group, *rules = self.security_group.resources
         self._kept.append(group)
         self._kept_unless_replaced += rules
+        self._way_out += rules
         self._connections = self.security_group.connections
 
     @classmethod
@@ -120,6 +122,11 @@ class ClusterNetwork(Construct):
     def connections(self) -> ec2.Connections:
         """What the nodes let in and out: the security group's."""
         return self._connections
+
+    @property
+    def way_out(self) -> tuple[IDependable, ...]:
+        """What must be there before a node can talk to its peers and to AWS: nodes that start depend on it."""
+        return tuple(self._way_out)
 
     def retain(self) -> None:
         """Keep the network when its stack is deleted, because something that keeps data lives in it.
@@ -173,9 +180,11 @@ class ClusterNetwork(Construct):
             private_subnet_route_table_ids=[nodes.route_table.route_table_id],
         )
         self.node_subnet = nodes
+        self._way_out.append(nodes.internet_connectivity_established)
         endpoint = ec2.GatewayVpcEndpoint(
             self, "S3Endpoint", vpc=self.vpc, service=ec2.GatewayVpcEndpointAwsService.S3
         )
+        self._way_out.append(endpoint)
         self._log_flows()
         for subnet in (public, nodes):
             resource = default_child(subnet)

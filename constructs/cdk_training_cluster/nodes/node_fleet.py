@@ -233,6 +233,8 @@ class NodeFleet(Construct):
             ),
             placement_group=self.placement_group.ref if self.placement_group is not None else None,
         )
+        # The subnet alone is no way out: without this, nodes could start, and bill, while the NAT gateway is made.
+        group.node.add_dependency(*network.way_out)
         # Health replacement is left on: a node whose checks fail has ended its gang's job already, and the job starts
         # again from its checkpoint only when the gang is whole.
         # https://docs.aws.amazon.com/autoscaling/ec2/userguide/health-checks-overview.html

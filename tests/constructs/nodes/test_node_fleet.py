@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aws_cdk import Stack, Tags
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk.assertions import Template
+from aws_cdk.assertions import Match, Template
 
 from cdk_training_cluster import InstanceTypeInfo, NodeGroup, Placement, TrainingCluster, instance_type_info
 from cdk_training_cluster.metrics import NODE_METRICS
@@ -40,6 +40,19 @@ def test_the_group_starts_empty_and_may_grow_to_its_count() -> None:
 def test_a_deployment_leaves_the_sizes_as_it_finds_them() -> None:
     group = only(Stack.of(_cluster()), "AWS::AutoScaling::AutoScalingGroup")
     assert group["UpdatePolicy"] == {"AutoScalingScheduledAction": {"IgnoreUnmodifiedGroupSizeProperties": True}}
+
+
+def test_nodes_start_when_their_way_out_is_there() -> None:
+    stack = Stack.of(_cluster())
+    (route,) = resources(stack, "AWS::EC2::Route", {"NatGatewayId": Match.any_value()})
+    needed = {
+        route,
+        *resources(stack, "AWS::EC2::VPCEndpoint"),
+        *resources(stack, "AWS::EC2::SecurityGroupIngress"),
+        *resources(stack, "AWS::EC2::SecurityGroupEgress"),
+    }
+    assert len(needed) == 4
+    assert needed <= set(only(stack, "AWS::AutoScaling::AutoScalingGroup")["DependsOn"])
 
 
 def test_the_placement_group_is_named_on_the_group_and_not_in_the_template() -> None:

@@ -18,6 +18,8 @@ export PATH=$PATH:/snap/bin
 root=${ROOT:-}
 home=$root/opt/cdk-training-cluster
 state=$root/var/lib/cdk-training-cluster
+# An image made of a node that ran before holds that node's scripts.
+rm -rf "$home/scripts" "$home/user-scripts"
 mkdir -p "$home" "$state"
 cat >"$home/settings" <<'SETTINGS'
 %s\

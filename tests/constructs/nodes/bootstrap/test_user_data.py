@@ -33,6 +33,15 @@ def test_the_scripts_are_fetched_and_run(node: NodeSandbox) -> None:
     )
 
 
+def test_scripts_of_a_node_that_the_image_was_made_of_are_not_run(node: NodeSandbox) -> None:
+    for stale in (node.home / "user-scripts" / "after-1-prep.sh", node.home / "scripts" / "agent.json"):
+        stale.parent.mkdir(parents=True, exist_ok=True)
+        stale.write_text("stale")
+    assert _first_boot(node).returncode == 0
+    assert not (node.home / "user-scripts" / "after-1-prep.sh").exists()
+    assert "stale" not in [path.read_text() for path in (node.home / "scripts").glob("agent.json")]
+
+
 def test_a_failing_step_is_the_user_data_s_own_failure(node: NodeSandbox) -> None:
     node.fail("modprobe", "lustre")
     assert _first_boot(node).returncode == 1

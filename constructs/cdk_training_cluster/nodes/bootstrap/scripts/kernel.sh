@@ -12,7 +12,8 @@ hold_apt() {
       'linux-headers-*' 'linux-modules-*' 2>/dev/null || true; } | awk 'substr($1, 2, 1) == "i" { print $2 }'
   )
   if ((${#packages[@]} == 0)); then die "no kernel package is installed: dpkg-query names none"; fi
-  apt-mark hold "${packages[@]}"
+  # It does not wait for dpkg's lock, which a first boot's updates may hold for minutes.
+  retry 11 apt-mark hold "${packages[@]}"
 }
 
 # https://dnf.readthedocs.io/en/latest/conf_ref.html: excludepkgs, of which exclude is an older name
