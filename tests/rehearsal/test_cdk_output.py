@@ -28,7 +28,7 @@ _BOOTSTRAP = """\
  ⏳  Bootstrapping environment aws://123456789012/us-east-1...
 CDKToolkit |  5/12 | 9:20:41 AM | CREATE_FAILED        | AWS::IAM::Role             | LookupRole no such policy
  ❌  Environment aws://123456789012/us-east-1 failed bootstrapping: DeploymentError: Resource updates failed:
-    at _Diagnosis.throwOnError (/work/node_modules/aws-cdk/lib/index.js:110140:15)
+    at _Diagnosis.throwOnError (/project/node_modules/aws-cdk/lib/index.js:110140:15)
 """
 
 _PROTECTED = """\
@@ -45,7 +45,7 @@ python app.py: Subprocess exited with error 1
 
 _FRAMES = """\
 Need to perform AWS calls for account 1, but no credentials have been configured
-    at SdkProvider.forEnvironment (/work/node_modules/aws-cdk/lib/index.js:1:15)
+    at SdkProvider.forEnvironment (/project/node_modules/aws-cdk/lib/index.js:1:15)
     at process.processTicksAndRejections (node:internal/process/task_queues:104:5)
 
 """

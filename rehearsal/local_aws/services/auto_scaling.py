@@ -208,7 +208,7 @@ def create_auto_scaling_group(response: Any) -> ActionResult:
     _keep(group, params)
     try:
         check_group(group)
-    except Exception:
+    except Exception:  # whatever it is: a group that is refused is not there
         del backend.autoscaling_groups[name]
         raise
     group.set_desired_capacity(desired)
@@ -231,7 +231,7 @@ def update_auto_scaling_group(response: Any) -> ActionResult:
         group.placement_group = params.get("PlacementGroup", group.placement_group) or None
         _keep(group, params)
         check_group(group)
-    except Exception:
+    except Exception:  # whatever it is: a change that is refused changes nothing
         vars(group).clear()
         vars(group).update(before)
         raise

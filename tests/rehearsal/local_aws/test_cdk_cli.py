@@ -3,7 +3,6 @@
 import subprocess
 from pathlib import Path
 
-import pytest
 from aws_cdk import App, CfnOutput, Environment, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_lambda as lambda_
@@ -32,7 +31,6 @@ def _synthesized(folder: Path, aws: LocalAws, *, partitions: int | None) -> Path
     return Path(app.synth().directory)
 
 
-@pytest.mark.skipif(not CDK.exists(), reason="the CDK CLI is not installed: make setup")
 def test_the_cdk_cli_bootstraps_deploys_and_prints_why_a_deploy_fails(tmp_path: Path, aws: LocalAws) -> None:
     def cdk(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
