@@ -97,7 +97,7 @@ def main(runs: int = 7) -> None:
 
 
 def _run(case: Case, output: Path) -> tuple[float, float]:
-    """Run a case once and return its seconds and its peak memory in MiB, that of its Node process included."""
+    """Run a case once and return its seconds, and the peak memory in MiB of the larger of its two processes."""
     context = json.loads((_PROJECT / "cdk.json").read_text())["context"] | {"cluster": case.cluster}
     environment = {
         **os.environ,
@@ -136,7 +136,7 @@ def _size(output: Path) -> dict[str, float | int]:
 def _show(console: Console, results: dict[str, dict[str, float | int]], runs: int) -> None:
     table = Table(title=f"Cold processes, median of {runs} in turn", title_justify="left")
     for heading in ("what", "seconds", "ratio", "peak MiB", "resources", "bytes"):
-        table.add_column(heading, justify="left" if heading == "what" else "right")
+        table.add_column(heading, justify="left" if heading == "what" else "right", no_wrap=True)
     for name, entry in results.items():
         keys = ("median_seconds", "ratio", "peak_mib", "resources", "template_bytes")
         table.add_row(name, *(str(entry.get(key, "")) for key in keys))
