@@ -2,6 +2,12 @@
 
 import os
 
+from hypothesis import settings
+
 # The validation costs seconds in every process; the tests of the examples turn it on in processes of their own.
 os.environ["CDK_VALIDATION"] = "false"
 os.environ["JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION"] = "1"
+
+# How long an example takes is no property of what is tested.
+settings.register_profile("tests", deadline=None)
+settings.load_profile("tests")
