@@ -16,7 +16,7 @@ from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.network import ClusterNetwork
-from cdk_training_cluster.nodes import Mount, NodeFleet, NodeGroup, node_metric
+from cdk_training_cluster.nodes import Mount, NodeFleet, NodeGroup, node_metric, utilization_metric
 from cdk_training_cluster.nodes.rules import node_group_problems
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
@@ -175,12 +175,7 @@ class TrainingCluster(Construct):
             period: How much time a point covers. Default: - 5 minutes.
         """
         neuron = all(fleet.instance_type.has_neuron_devices for fleet in self.node_groups)
-        return node_metric(
-            NODE_METRICS.neuron_core_utilization if neuron else NODE_METRICS.gpu_utilization,
-            self.cluster_name,
-            statistic=statistic,
-            period=period,
-        )
+        return utilization_metric(self.cluster_name, neuron=neuron, statistic=statistic, period=period)
 
     def metric_missing_nodes(self) -> cloudwatch.Metric:
         """Return how many of the nodes that should run do not."""

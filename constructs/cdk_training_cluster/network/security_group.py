@@ -4,8 +4,6 @@ import jsii
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge
-
 # The description is create-only: re-wording it would replace the group and, with it, everything that names the
 # group for good, such as a file system.
 _DESCRIPTION = "EFA: all traffic between the members, and out"
@@ -63,11 +61,6 @@ class EfaSecurityGroup(Construct):
             destination_security_group_id=group.attr_group_id,
             ip_protocol=_ALL_PROTOCOLS,
             description="EFA: all traffic to the members",
-        )
-        acknowledge(
-            group,
-            "AwsSolutions-EC23",
-            "Nothing from outside is let in: the only ingress rules name this group or the file system's.",
         )
         self.security_group_id = group.attr_group_id
         self.resources: tuple[ec2.CfnSecurityGroup, ec2.CfnSecurityGroupIngress, ec2.CfnSecurityGroupEgress] = (

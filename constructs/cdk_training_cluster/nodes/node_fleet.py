@@ -12,12 +12,11 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge, default_child
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
-from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface, network_interfaces
 from cdk_training_cluster.nodes.bootstrap import Mount, NodeBootstrap
 from cdk_training_cluster.nodes.images import PublicImage, public_image
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
-from cdk_training_cluster.nodes.node_metrics import node_metric
+from cdk_training_cluster.nodes.node_metrics import utilization_metric
 from cdk_training_cluster.nodes.rules import node_group_problems
 from cdk_training_cluster.tags import NODE_GROUP_TAG
 
@@ -121,11 +120,10 @@ class NodeFleet(Construct):
             statistic: `Average` is over devices and time, `Maximum` the busiest device. Default: - `Average`.
             period: How much time a point covers. Default: - 5 minutes.
         """
-        neuron = self.instance_type.has_neuron_devices
-        return node_metric(
-            NODE_METRICS.neuron_core_utilization if neuron else NODE_METRICS.gpu_utilization,
+        return utilization_metric(
             self.cluster_name,
             self.node_group.name,
+            neuron=self.instance_type.has_neuron_devices,
             statistic=statistic,
             period=period,
         )

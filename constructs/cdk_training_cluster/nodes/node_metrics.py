@@ -6,6 +6,22 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from cdk_training_cluster.metrics import NODE_METRICS
 
 
+def utilization_metric(
+    cluster_name: str, node_group: str | None = None, *, neuron: bool, statistic: str, period: Duration | None
+) -> cloudwatch.Metric:
+    """Return how busy accelerators are, in percent: GPUs, or NeuronCores.
+
+    Args:
+        cluster_name: The cluster's name.
+        node_group: The node group's name. Default: - the whole cluster.
+        neuron: Whether NeuronCores are asked about.
+        statistic: Over what the nodes report.
+        period: How much time a point covers. None: 5 minutes.
+    """
+    name = NODE_METRICS.neuron_core_utilization if neuron else NODE_METRICS.gpu_utilization
+    return node_metric(name, cluster_name, node_group, statistic=statistic, period=period)
+
+
 def node_metric(
     name: str,
     cluster_name: str,

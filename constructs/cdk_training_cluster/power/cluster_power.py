@@ -94,8 +94,16 @@ class ClusterPower(Construct):
         self.error_alarm = self._cluster_function.error_alarm
         self._permit()
         self.schedule = self._make_schedule()
-        self.missing_nodes_alarm = self._watch_missing_nodes()
-        self.surplus_nodes_alarm = self._watch_surplus_nodes()
+        self.missing_nodes_alarm = self._watch_nodes(
+            "MissingNodes",
+            self.metric_missing_nodes(),
+            f"Nodes of {cluster_name} that should run have been missing for 15 minutes",
+        )
+        self.surplus_nodes_alarm = self._watch_nodes(
+            "SurplusNodes",
+            self.metric_surplus_nodes(),
+            f"More nodes of {cluster_name} than should have been running, and costing, for 15 minutes",
+        )
         self.silence_alarm = self._watch_silence()
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
@@ -244,13 +252,11 @@ class ClusterPower(Construct):
         grant.apply_before(schedule)
         return schedule
 
-    def _watch_missing_nodes(self) -> cloudwatch.Alarm:
-        alarm = self.metric_missing_nodes().create_alarm(
+    def _watch_nodes(self, id: str, metric: cloudwatch.Metric, trouble: str) -> cloudwatch.Alarm:
+        alarm = metric.create_alarm(
             self,
-            "MissingNodes",
-            alarm_description=f"Nodes of {self._cluster_name} that should run have been missing for 15 "
-            f"minutes; the "
-            f"log group {self._cluster_function.log_group.log_group_name} says why.",
+            id,
+            alarm_description=f"{trouble}; the log group {self._cluster_function.log_group.log_group_name} says why.",
             threshold=1,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             evaluation_periods=3,
@@ -260,27 +266,12 @@ class ClusterPower(Construct):
         )
         return self._notify(alarm)
 
-    def _watch_surplus_nodes(self) -> cloudwatch.Alarm:
-        alarm = self.metric_surplus_nodes().create_alarm(
-            self,
-            "SurplusNodes",
-            alarm_description=f"More nodes of {self._cluster_name} than should have been running, and costing, "
-            f"for 15 minutes; the log group {self._cluster_function.log_group.log_group_name} says why.",
-            threshold=1,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            evaluation_periods=3,
-            datapoints_to_alarm=3,
-            treat_missing_data=cloudwatch.TreatMissingData.MISSING,
-        )
-        return self._notify(alarm)
-
     def _watch_silence(self) -> cloudwatch.Alarm:
         alarm = self._metric(POWER_METRICS.successful_ticks, "Sum", None).create_alarm(
             self,
             "Silence",
             alarm_description=f"cluster_power of {self._cluster_name} has not once succeeded in 15 minutes: "
-            f"nobody "
-            "knows whether the nodes that should run do.",
+            "nobody knows whether the nodes that should run do.",
             threshold=1,
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
             evaluation_periods=3,

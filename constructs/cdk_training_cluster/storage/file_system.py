@@ -8,7 +8,6 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import Mount
 from cdk_training_cluster.retention import keep, keep_unless_replaced
@@ -78,7 +77,8 @@ class TrainingFileSystem(Construct):
             raise ValueError("\n".join(problems))
         self.network = network
         self.mount_point = mount_point
-        group, rules = self._make_security_group()
+        group = self._make_security_group()
+        rules = self._make_rules(group)
         file_system = fsx.CfnFileSystem(
             self,
             "Resource",
@@ -154,7 +154,7 @@ class TrainingFileSystem(Construct):
             # FSx opens the bucket at once: what its policy demands must be there by then.
             link.node.add_dependency(dataset.bucket.policy)
 
-    def _make_security_group(self) -> tuple[ec2.CfnSecurityGroup, list[CfnResource]]:
+    def _make_security_group(self) -> ec2.CfnSecurityGroup:
         """Make the file system's own group; rules may be added to it later, but it is never swapped for another."""
         nodes = self.network.security_group.security_group_id
         group = ec2.CfnSecurityGroup(
@@ -184,7 +184,16 @@ class TrainingFileSystem(Construct):
             ],
         )
         keep(group)
-        acknowledge(group, "AwsSolutions-EC23", "Only the nodes' group and the file system's own are let in.")
+        self._connections = ec2.Connections(
+            security_groups=[
+                ec2.SecurityGroup.from_security_group_id(self, "Group", group.attr_group_id, allow_all_outbound=False)
+            ]
+        )
+        return group
+
+    def _make_rules(self, group: ec2.CfnSecurityGroup) -> list[CfnResource]:
+        """Make the rules that name the group itself, or stand in the nodes' group."""
+        nodes = self.network.security_group.security_group_id
         rules: list[CfnResource] = []
         for first, last in _LUSTRE_PORTS:
             rules += [
@@ -221,12 +230,7 @@ class TrainingFileSystem(Construct):
             ]
         for rule in rules:
             keep_unless_replaced(rule)
-        self._connections = ec2.Connections(
-            security_groups=[
-                ec2.SecurityGroup.from_security_group_id(self, "Group", group.attr_group_id, allow_all_outbound=False)
-            ]
-        )
-        return group, rules
+        return rules
 
 
 def _link_id(directory: str, position: int) -> str:
