@@ -39,9 +39,14 @@ def instance_type_info(name: str, extra: Sequence[InstanceTypeInfo] = ()) -> Ins
     raise ValueError(_unknown(name, [*_records(), *given]))
 
 
+def instance_type_names() -> tuple[str, ...]:
+    """Return the name of every type in the catalog, sorted, without making their facts."""
+    return tuple(sorted(_records()))
+
+
 def all_instance_types() -> tuple[InstanceTypeInfo, ...]:
     """Return the facts about every type in the catalog, sorted by name."""
-    return tuple(_info(name) for name in sorted(_records()))
+    return tuple(map(_info, instance_type_names()))
 
 
 def merge_hand_kept(catalog: Mapping[str, Any], hand_kept: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -58,7 +63,10 @@ def merge_hand_kept(catalog: Mapping[str, Any], hand_kept: Mapping[str, Any]) ->
     """
     generated, types, additions = catalog["types"], hand_kept["types"], hand_kept["additions"]
     if doubled := sorted(set(generated) & set(types)):
-        raise ValueError(f"hand_kept.json: the catalog has {', '.join(doubled)} by now: delete the hand-kept entry")
+        raise ValueError(
+            f"hand_kept.json: the catalog has {', '.join(doubled)} by now: delete the hand-kept entry, but keep "
+            "under additions what DescribeInstanceTypes does not tell"
+        )
     if orphans := sorted(set(additions) - set(generated)):
         raise ValueError(
             f"hand_kept.json: additions to {', '.join(orphans)}, which the catalog does not have: delete them"
@@ -102,7 +110,9 @@ def _info(name: str) -> InstanceTypeInfo:
         vcpus=record["vcpus"],
         memory_mib=record["memory_mib"],
         architectures=tuple(record["architectures"]),
-        network_cards=tuple(card for group in record["network_cards"] for card in _cards(group)),
+        network_cards=tuple(
+            sorted((card for group in record["network_cards"] for card in _cards(group)), key=lambda card: card.index)
+        ),
         accelerators=tuple(_accelerator(accelerator) for accelerator in record.get("accelerators", ())),
         instance_store_gb=store.get("gb", 0),
         instance_store_disks=store.get("disks", 0),
@@ -115,6 +125,8 @@ def _info(name: str) -> InstanceTypeInfo:
         network_gbps=record["network_gbps"],
         hypervisor=record.get("hypervisor"),
         supported_root_device_types=tuple(record["root_device_types"]),
+        ultraserver_sizes=tuple(record.get("ultraserver_sizes", ())),
+        block_ends_early_minutes=record.get("block_ends_early_minutes", InstanceTypeInfo.block_ends_early_minutes),
         source=", ".join(record["source"]),
     )
 

@@ -129,6 +129,14 @@ class InstanceTypeInfo:
             says "up to"). Default: - not known
         hypervisor: `nitro` or `xen`. Default: - bare metal
         supported_root_device_types: What the root volume can be: `ebs`, `instance-store`. Default: `ebs`
+        ultraserver_sizes: How many instances an UltraServer of the type may have; a Capacity Block of such a
+            type is one UltraServer. Default: - empty: it is bought by the instance
+        block_ends_early_minutes: How long before a Capacity Block's end AWS begins to terminate its instances,
+            in minutes. Default: 30
+        ultraserver_sizes: How many instances an UltraServer of the type can have: a Capacity Block of it is a whole
+            one. Default: - empty: it comes in no UltraServer
+        block_ends_early_minutes: How long before the end of a Capacity Block EC2 begins to terminate its
+            instances, in minutes. Default: 30
         source: Where the facts are from. Default: - whoever made the object
     """
 
@@ -149,14 +157,16 @@ class InstanceTypeInfo:
     network_gbps: float | None = None
     hypervisor: str | None = None
     supported_root_device_types: tuple[str, ...] = ("ebs",)
+    ultraserver_sizes: tuple[int, ...] = ()
+    block_ends_early_minutes: int = 30
     source: str = "given by the user"
 
     def __post_init__(self) -> None:
         """Refuse facts that contradict each other.
 
         Raises:
-            ValueError: If cards are missing or doubled, or a list of cards names one that is not there or
-                cannot do it.
+            ValueError: If cards are missing or doubled, a list of cards names one that is not there or
+                cannot do it, or what is told of Capacity Blocks is not positive.
         """
         cards = {card.index: card for card in self.network_cards}
         if len(cards) != len(self.network_cards):
@@ -183,6 +193,14 @@ class InstanceTypeInfo:
                 raise ValueError(
                     f"{self.name}: ena_cards must name cards beyond 0 that take 'interface', got {index}"
                 )
+        if any(size < 1 for size in self.ultraserver_sizes):
+            raise ValueError(
+                f"{self.name}: ultraserver_sizes must be at least 1 each, got {list(self.ultraserver_sizes)}"
+            )
+        if self.block_ends_early_minutes < 1:
+            raise ValueError(
+                f"{self.name}: block_ends_early_minutes must be at least 1, got {self.block_ends_early_minutes}"
+            )
 
     @property
     def has_nvidia_gpus(self) -> bool:

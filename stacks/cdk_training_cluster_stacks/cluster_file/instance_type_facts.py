@@ -2,20 +2,15 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from cdk_training_cluster.instance_types import Accelerator, AcceleratorKind, InstanceTypeInfo, NetworkCard
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag, Whole
+from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 
-class Facts(BaseModel):
-    """What all facts have in common."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class AcceleratorFacts(Facts):
+class AcceleratorFacts(Settings):
     """Accelerators of one model in an instance."""
 
     kind: Literal["gpu", "neuron", "inference", "fpga", "media"] = Field(examples=["gpu"])
@@ -43,7 +38,7 @@ class AcceleratorFacts(Facts):
     """The NeuronCore's version; Neuron only."""
 
 
-class NetworkCardFacts(Facts):
+class NetworkCardFacts(Settings):
     """One network card of an instance."""
 
     index: Whole = Field(examples=[0])
@@ -61,7 +56,7 @@ class NetworkCardFacts(Facts):
     """The card's own bandwidth in Gbps."""
 
 
-class InstanceTypeFacts(Facts):
+class InstanceTypeFacts(Settings):
     """Facts about an instance type that is newer than the catalog; the answer of
     `aws ec2 describe-instance-types` has every value.
     """
@@ -121,6 +116,12 @@ class InstanceTypeFacts(Facts):
 
     supported_root_device_types: tuple[str, ...] = ("ebs",)
     """What the root volume can be."""
+
+    ultraserver_sizes: tuple[Count, ...] = ()
+    """How many instances an UltraServer of the type may have. Left out: it is bought by the instance."""
+
+    block_ends_early_minutes: Count = 30
+    """How long before a Capacity Block's end AWS begins to terminate its instances, in minutes."""
 
     @model_validator(mode="after")
     def _agree_with_each_other(self) -> Self:

@@ -195,6 +195,47 @@ def test_documented_facts_of_the_hand_kept_types() -> None:
     assert instance_type_info("g4ad.8xlarge").instance_store_gb == 1200
 
 
+def test_p6e_gb200_has_what_the_rules_ask_for() -> None:
+    info = instance_type_info("p6e-gb200.36xlarge")
+    (gpu,) = info.accelerators
+    assert (gpu.kind, gpu.manufacturer, gpu.name, gpu.memory_mib) == (
+        AcceleratorKind.GPU,
+        "NVIDIA",
+        "B200",
+        185 * 1024,
+    )
+    assert (info.vcpus, info.memory_mib, info.network_gbps, info.hypervisor) == (144, 960 * 1024, 3200, "nitro")
+    assert (info.instance_store_gb, info.instance_store_disks, info.instance_store_nvme) == (22500, 3, True)
+    assert info.supported_root_device_types == ("ebs",)
+    assert {card.interface_types for card in info.network_cards if card.index and card.index % 2 == 0} == {
+        ("interface", "efa", "efa-only")
+    }
+    assert [card.baseline_gbps for card in info.network_cards[:3]] == [100, 400, 200]
+
+
+def test_what_is_sold_as_an_ultraserver_says_its_sizes_and_loses_its_block_an_hour_before_the_end() -> None:
+    ultraservers = {
+        info.name: info.ultraserver_sizes for info in all_instance_types() if info.block_ends_early_minutes == 60
+    }
+    assert ultraservers == {"p6e-gb200.36xlarge": (9, 18), "trn2u.48xlarge": (4,)}
+
+
+def test_what_is_sold_by_the_instance_loses_its_block_half_an_hour_before_the_end() -> None:
+    # The instance types of ec2-capacity-blocks.html.
+    sold_by_the_instance = {
+        *("p6-b300.48xlarge", "p6-b200.48xlarge", "p5.4xlarge", "p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge"),
+        *("p4d.24xlarge", "p4de.24xlarge", "trn1.32xlarge", "trn2.3xlarge", "trn2.48xlarge"),
+    }
+    in_blocks = {info.name: info for info in all_instance_types() if "capacity-block" in info.usage_classes}
+    assert {name for name, info in in_blocks.items() if not info.ultraserver_sizes} == sold_by_the_instance
+    assert {in_blocks[name].block_ends_early_minutes for name in sold_by_the_instance} == {30}
+
+
+def test_spot_is_told_where_ac_html_says_so() -> None:
+    without = {info.name for info in all_instance_types() if info.is_accelerated and "spot" not in info.usage_classes}
+    assert without == {"p6e-gb200.36xlarge", "trn2u.48xlarge"}
+
+
 def test_the_cards_that_aws_lists_for_ip_bandwidth() -> None:
     assert instance_type_info("p5.48xlarge").ena_cards == (4, 8, 12, 16, 20, 24, 28)
     assert instance_type_info("p5e.48xlarge").ena_cards == (4, 8, 12, 16, 20, 24, 28)
@@ -208,7 +249,8 @@ def test_a_hand_kept_type_that_the_catalog_has_by_now_is_refused() -> None:
 
     with pytest.raises(
         ValueError,
-        match=r"^hand_kept\.json: the catalog has p5\.48xlarge by now: delete the hand-kept entry$",
+        match=r"^hand_kept\.json: the catalog has p5\.48xlarge by now: delete the hand-kept entry, but keep under "
+        r"additions what DescribeInstanceTypes does not tell$",
     ):
         merge_hand_kept(_CATALOG, doubled)
 

@@ -101,6 +101,8 @@ def test_names_that_are_passed_in_are_among_the_matches() -> None:
         ),
         ({"ena_cards": (0,)}, "p9.48xlarge: ena_cards must name cards beyond 0 that take 'interface', got 0"),
         ({"ena_cards": (7,)}, "p9.48xlarge: ena_cards must name cards beyond 0 that take 'interface', got 7"),
+        ({"ultraserver_sizes": (4, 0)}, "p9.48xlarge: ultraserver_sizes must be at least 1 each, got [4, 0]"),
+        ({"block_ends_early_minutes": 0}, "p9.48xlarge: block_ends_early_minutes must be at least 1, got 0"),
     ],
 )
 def test_facts_that_contradict_each_other_are_refused(facts: dict[str, Any], message: str) -> None:
