@@ -34,6 +34,16 @@ class Ec2Capacity:
             self._left[instance_type, availability_zone] = left - taken
             return taken
 
+    def take_all(self, instance_type: str, availability_zone: str, count: int) -> bool:
+        """Take `count` instances, or none if there are fewer, and say whether they were taken."""
+        with self._lock:
+            left = self._left.get((instance_type, availability_zone))
+            if left is not None and left < count:
+                return False
+            if left is not None:
+                self._left[instance_type, availability_zone] = left - count
+            return True
+
     def listed(self) -> list[dict[str, object]]:
         """Describe every limit."""
         with self._lock:

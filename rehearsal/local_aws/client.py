@@ -9,6 +9,7 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -141,6 +142,97 @@ class LocalAws:
             {"instance_type": instance_type, "availability_zone": availability_zone, "available": available},
         )
 
+    def put_capacity_block(
+        self,
+        capacity_reservation_id: str,
+        *,
+        start: datetime,
+        end: datetime,
+        instance_type: str | None = None,
+        instance_count: int | None = None,
+        availability_zone: str | None = None,
+        instance_platform: str | None = None,
+    ) -> None:
+        """Buy a Capacity Block, or move the one of this id, as an extension does.
+
+        Instances in a block that ends within half an hour (an UltraServer: an hour) are terminated at once.
+
+        Args:
+            capacity_reservation_id: The id, such as "cr-0123456789abcdef0".
+            start: When it starts.
+            end: When it ends.
+            instance_type: Its type; needed for a new one, as are count and zone.
+            instance_count: How many instances it has.
+            availability_zone: The zone's name.
+            instance_platform: The platform of the images that run in it. Default: - Linux/UNIX
+        """
+        request = {
+            "capacity_reservation_id": capacity_reservation_id,
+            "start": start.isoformat(),
+            "end": end.isoformat(),
+            "instance_type": instance_type,
+            "instance_count": instance_count,
+            "availability_zone": availability_zone,
+            "instance_platform": instance_platform,
+        }
+        self._control("capacity-blocks", {**self._place, **_given(request)})
+
+    def remove_capacity_block(self, capacity_reservation_id: str) -> None:
+        """Take a Capacity Block away, with the instances in it.
+
+        Args:
+            capacity_reservation_id: The block's id.
+        """
+        request = {"capacity_reservation_id": capacity_reservation_id, "removed": True}
+        self._control("capacity-blocks", {**self._place, **request})
+
+    def add_capacity_reservation(
+        self,
+        capacity_reservation_id: str,
+        *,
+        instance_type: str,
+        instance_count: int,
+        availability_zone: str,
+        instance_platform: str | None = None,
+        placement_group: str | None = None,
+    ) -> None:
+        """Make a targeted On-Demand Capacity Reservation with an id of the caller's.
+
+        Args:
+            capacity_reservation_id: The id, such as "cr-0123456789abcdef0".
+            instance_type: Its type.
+            instance_count: How many instances it reserves.
+            availability_zone: The zone's name.
+            instance_platform: The platform of the images that run in it. Default: - Linux/UNIX
+            placement_group: The cluster placement group that it is in; made unless it is there. Default: - none
+        """
+        request = {
+            "capacity_reservation_id": capacity_reservation_id,
+            "instance_type": instance_type,
+            "instance_count": instance_count,
+            "availability_zone": availability_zone,
+            "instance_platform": instance_platform,
+            "placement_group": placement_group,
+        }
+        self._control("capacity-reservations", {**self._place, **_given(request)})
+
+    def set_nodes_report(self, nodes_report: bool, /) -> None:
+        """Say whether nodes complete their lifecycle actions when they boot, as they do from the start.
+
+        Args:
+            nodes_report: False keeps instances in Pending:Wait or Warmed:Pending:Wait; True lets those go on.
+        """
+        self._control("lifecycle-hooks", {"nodes_report": nodes_report})
+
+    def set_spot_fleet_modifications(self, *, at_once: bool) -> None:
+        """Say whether modifications of Spot Fleet requests are done at once, as they are from the start.
+
+        Args:
+            at_once: False keeps a request that is modified in the state modifying, with its old target, until
+                this is set to True again.
+        """
+        self._control("spot-fleet-modifications", {"at_once": at_once})
+
     def add_zone(self, availability_zone: str) -> None:
         """Add an Availability Zone or Local Zone to the region, unless it is there.
 
@@ -187,6 +279,25 @@ class LocalAws:
         """
         self._control("layer", {"arn": arn})
 
+    def send_event(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Send an event to the default event bus and return what its rules invoke, without invoking it.
+
+        Args:
+            event: At least its `source`, `detail-type` and `detail`.
+
+        Returns:
+            For each target of each rule that matches: `rule`, `id`, `target` (its ARN) and `input`.
+
+        Raises:
+            LocalAwsError: A rule matches, and EventBridge may not invoke its function.
+        """
+        answer = self._control("events", {**self._place, "event": event})
+        if answer["denied"]:
+            rules = ", ".join(f"{each['rule']} ({each['target']})" for each in answer["denied"])
+            raise LocalAwsError(f"EventBridge may not invoke the function of the rule {rules}")
+        invocations: list[dict[str, Any]] = answer["invocations"]
+        return invocations
+
     @property
     def _place(self) -> Mapping[str, str]:
         return {"account": self.account, "region": self.region}
@@ -230,3 +341,8 @@ class LocalAws:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _given(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a request gives, without what it leaves to the server."""
+    return {name: value for name, value in request.items() if value is not None}

@@ -4,11 +4,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rehearsal.local_aws.capacity import CAPACITY
-from rehearsal.local_aws.services import auto_scaling, givens, layers
+from rehearsal.local_aws.services import (
+    auto_scaling,
+    events,
+    given_capacity,
+    givens,
+    layers,
+    lifecycle_hooks,
+    spot_fleets,
+)
 
 
 def _capacity(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Limit an instance type in a zone; groups that are short try again, as Auto Scaling keeps doing."""
+    """Limit an instance type in a zone; groups and fleets that are short try again, as AWS keeps doing."""
     available = request.get("available", 0)
     CAPACITY.set(
         str(request["instance_type"]),
@@ -16,6 +24,7 @@ def _capacity(request: Mapping[str, Any]) -> Mapping[str, Any]:
         None if available is None else int(available),
     )
     auto_scaling.reconcile_all()
+    spot_fleets.look_after_all()
     return {"capacity": CAPACITY.listed()}
 
 
@@ -27,9 +36,14 @@ def _layer(request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "capacity": _capacity,
+    "capacity-blocks": given_capacity.put_capacity_block,
+    "capacity-reservations": given_capacity.add_capacity_reservation,
     "zone": givens.add_zone,
     "instance-type": givens.add_instance_type,
     "image": givens.add_image,
     "network": givens.add_network,
     "layer": _layer,
+    "events": events.deliver,
+    "lifecycle-hooks": lifecycle_hooks.set_nodes,
+    "spot-fleet-modifications": spot_fleets.set_modifications,
 }

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from moto.autoscaling.models import FakeAutoScalingGroup
+from moto.autoscaling.models import AutoScalingBackend, FakeAutoScalingGroup
 from moto.autoscaling.responses import AutoScalingResponse
 from moto.awslambda.models import LambdaBackend
 from moto.cloudformation import urls as cloudformation_urls
@@ -16,8 +16,12 @@ from moto.cloudwatch.responses import CloudWatchResponse
 from moto.ec2.models import EC2Backend
 from moto.ec2.models.elastic_network_interfaces import NetworkInterface
 from moto.ec2.responses import EC2Response
+from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
+from moto.events.models import EventsBackend
 from moto.fsx.responses import FSxResponse
 from moto.iam.models import IAMBackend
+from moto.resourcegroups import urls as resource_groups_urls
+from moto.resourcegroups.responses import ResourceGroupsResponse
 from moto.s3.models import FakeBucket
 
 from rehearsal.local_aws.cloudformation.api import CloudFormationApi
@@ -25,14 +29,21 @@ from rehearsal.local_aws.services import (
     alarms,
     auto_scaling,
     buckets,
+    capacity_reservations,
+    events,
     images,
     launches,
     layers,
+    lifecycle_hooks,
     lustre,
     networks,
     placement_groups,
+    reserved_launches,
+    resource_groups,
     roles,
     scaling_activities,
+    spot_fleets,
+    warm_pools,
 )
 
 # What moto lacks or does otherwise than AWS: (class, method, what takes its place, why).
@@ -40,7 +51,17 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
     (EC2Response, "create_placement_group", placement_groups.create_placement_group, "missing"),
     (EC2Response, "describe_placement_groups", placement_groups.describe_placement_groups, "missing"),
     (EC2Response, "delete_placement_group", placement_groups.delete_placement_group, "missing"),
+    (EC2Response, "create_capacity_reservation", capacity_reservations.create_capacity_reservation, "missing"),
+    (EC2Response, "describe_capacity_reservations", capacity_reservations.describe_capacity_reservations, "missing"),
+    (EC2Response, "modify_capacity_reservation", capacity_reservations.modify_capacity_reservation, "missing"),
+    (EC2Response, "cancel_capacity_reservation", capacity_reservations.cancel_capacity_reservation, "missing"),
     (EC2Response, "run_instances", launches.run_instances, "refuses nothing; keeps one interface a device index"),
+    (EC2Response, "request_spot_fleet", spot_fleets.request_spot_fleet, "launches nothing from launch templates"),
+    (EC2Response, "describe_spot_fleet_requests", spot_fleets.describe_spot_fleet_requests, "hides unknown ids"),
+    (EC2Response, "describe_spot_fleet_instances", spot_fleets.describe_spot_fleet_instances, "hides unknown ids"),
+    (EC2Response, "describe_spot_fleet_request_history", spot_fleets.describe_spot_fleet_request_history, "missing"),
+    (EC2Response, "modify_spot_fleet_request", spot_fleets.modify_spot_fleet_request, "takes the target alone"),
+    (EC2Response, "cancel_spot_fleet_requests", spot_fleets.cancel_spot_fleet_requests, "forgets the request"),
     (
         NetworkInterface,
         "attachment",
@@ -83,6 +104,26 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
         scaling_activities.describe_scaling_activities,
         "always empty",
     ),
+    (AutoScalingResponse, "put_lifecycle_hook", lifecycle_hooks.put_lifecycle_hook, "holds nothing back"),
+    (AutoScalingResponse, "describe_lifecycle_hooks", lifecycle_hooks.describe_lifecycle_hooks, "invents targets"),
+    (AutoScalingResponse, "delete_lifecycle_hook", lifecycle_hooks.delete_lifecycle_hook, "knows of no waiting"),
+    (AutoScalingResponse, "complete_lifecycle_action", lifecycle_hooks.complete_lifecycle_action, "missing"),
+    (
+        AutoScalingResponse,
+        "record_lifecycle_action_heartbeat",
+        lifecycle_hooks.record_lifecycle_action_heartbeat,
+        "missing",
+    ),
+    (AutoScalingResponse, "put_warm_pool", warm_pools.put_warm_pool, "launches nothing into it"),
+    (AutoScalingResponse, "describe_warm_pool", warm_pools.describe_warm_pool, "is always empty"),
+    (AutoScalingResponse, "delete_warm_pool", warm_pools.delete_warm_pool, "has no instances"),
+    (
+        AutoScalingBackend,
+        "describe_auto_scaling_instances",
+        warm_pools.with_warm_instances(AutoScalingBackend.describe_auto_scaling_instances),
+        "shows no warm ones",
+    ),
+    (FakeAutoScalingGroup, "warm_pool_size", property(warm_pools.size_of), "missing"),
     (
         FakeAutoScalingGroup,
         "set_desired_capacity",
@@ -101,9 +142,25 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
         alarms.checked(CloudWatchResponse.put_metric_alarm),
         "takes any period and any number of data points",
     ),
+    (EventsBackend, "put_targets", events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
     (IAMBackend, "create_role", roles.checked(IAMBackend.create_role), "takes any trust policy"),
     (FakeBucket, "get_permission", buckets.permission_by_policy, "denies where a condition does not hold"),
     (LambdaBackend, "layers_versions_by_arn", layers.layer_version_by_arn, "sees no other account's layers"),
+    (
+        ResourceGroupsResponse,
+        "create_group",
+        resource_groups.checked(ResourceGroupsResponse.create_group),
+        "takes half of a configuration",
+    ),
+    (
+        ResourceGroupsResponse,
+        "put_group_configuration",
+        resource_groups.checked(ResourceGroupsResponse.put_group_configuration),
+        "takes half of a configuration",
+    ),
+    (ResourceGroupsResponse, "group_resources", resource_groups.group_resources, "missing"),
+    (ResourceGroupsResponse, "ungroup_resources", resource_groups.ungroup_resources, "missing"),
+    (ResourceGroupsResponse, "list_group_resources", resource_groups.list_group_resources, "missing"),
     (FSxResponse, "create_file_system", lustre.create_file_system, "checks nothing and lies in no subnet"),
     (FSxResponse, "describe_file_systems", lustre.describe_file_systems, "hides unknown ids"),
     (FSxResponse, "update_file_system", lustre.update_file_system, "missing"),
@@ -142,7 +199,18 @@ _GUARDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("detach_internet_gateway", networks.guard_gateway_detachment),
     ("release_address", networks.guard_address),
     ("create_security_group", networks.guard_group_creation),
+    ("create_tags", capacity_reservations.guard_tags),
+    ("start_instances", reserved_launches.guard_start),
 )
+
+# Paths of services that moto does not listen to.
+_PATHS: tuple[tuple[dict[str, Any], str, Any], ...] = tuple(
+    (resource_groups_urls.url_paths, "{0}/" + path + "$", ResourceGroupsResponse.dispatch)
+    for path in ("group-resources", "ungroup-resources", "list-group-resources")
+)
+
+# Kinds of EC2 resources that moto cannot tag, and how their ids begin.
+_TAGGED_KINDS: tuple[tuple[str, str], ...] = (("capacity-reservation", "cr"),)
 
 # Deletions after which moto leaves something behind that would block others for ever.
 _AFTERMATHS: tuple[tuple[str, Callable[..., None]], ...] = (("delete_nat_gateway", networks.after_nat_gateway),)
@@ -181,6 +249,10 @@ def install(*, endpoint_url: str, account: str, region: str) -> None:
         setattr(EC2Backend, name, _guarded(getattr(EC2Backend, name), guard))
     for name, aftermath in _AFTERMATHS:
         setattr(EC2Backend, name, _followed(getattr(EC2Backend, name), aftermath))
+    for paths, path, answer in _PATHS:
+        paths[path] = answer
+    for kind, prefix in _TAGGED_KINDS:
+        EC2_RESOURCE_TO_PREFIX[kind], EC2_PREFIX_TO_RESOURCE[prefix] = prefix, kind
     # moto's CloudFormation skips types it does not know, never rolls back and re-creates what changed: a
     # CloudFormation of our own takes its place, which calls the services as a client like any other.
     CloudFormationApi.endpoint_url = endpoint_url

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rehearsal.local_aws import interface_rules
+from rehearsal.local_aws import capacity_rules, interface_rules
 from rehearsal.local_aws.launch_facts import Ec2Refusal, Launch, LaunchContext, insufficient_addresses, type_of
 
 _USER_DATA_LIMIT = 16384
@@ -182,5 +182,6 @@ RULES: tuple[Callable[[Launch], None], ...] = (
     the_placement_group_exists_and_fits,
     the_instance_profile_exists,
     the_market_is_sold_for_the_type,
+    *capacity_rules.RULES,
     the_subnet_has_room,
 )

@@ -1,5 +1,6 @@
 """What a change set shows: resources that come, go or change, told by the templates alone."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.local_aws.cloudformation import schemas
@@ -18,11 +19,7 @@ def changes_between(stack: Stack, plan: Plan) -> list[dict[str, Any]]:
     for name in plan.order:
         definition = plan.definition(name)
         if name in old and definition != old[name]:
-            before, after = old[name].get("Properties") or {}, definition.get("Properties") or {}
-            names = {key for key in {*before, *after} if before.get(key) != after.get(key)}
-            fixed = {path[0] for path in schemas.create_only(definition["Type"])}
-            literal = not any(isinstance(after.get(key), dict) for key in names & fixed)
-            replacement = ("True" if literal else "Conditional") if names & fixed else "False"
+            replacement = _replacement(definition["Type"], old[name], definition)
             shown.append(_change("Modify", name, definition["Type"], stack.resources[name].physical_id, replacement))
     shown += [
         _change("Remove", name, resource.type, resource.physical_id)
@@ -30,6 +27,29 @@ def changes_between(stack: Stack, plan: Plan) -> list[dict[str, Any]]:
         if name not in plan.order
     ]
     return shown
+
+
+def _replacement(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Tell whether a resource will be replaced: True, False, or Conditional if a function gives what differs."""
+    verdicts = set()
+    for path in schemas.create_only(kind):
+        before, after = old.get("Properties") or {}, new.get("Properties") or {}
+        # A function above the property gives it too.
+        depth = next((n for n in range(1, len(path)) if _is_function(schemas.value_at(after, path[:n]))), len(path))
+        was, will_be = (schemas.value_at(properties, path[:depth]) for properties in (before, after))
+        if was != will_be:
+            verdicts.add("Conditional" if _holds_function(will_be) else "True")
+    return next((verdict for verdict in ("True", "Conditional") if verdict in verdicts), "False")
+
+
+def _is_function(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and str(next(iter(value))).startswith(("Fn::", "Ref"))
+
+
+def _holds_function(value: Any) -> bool:
+    if isinstance(value, dict):
+        return _is_function(value) or any(_holds_function(item) for item in value.values())
+    return isinstance(value, list) and any(_holds_function(item) for item in value)
 
 
 def _change(

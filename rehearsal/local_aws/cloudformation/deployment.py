@@ -360,14 +360,10 @@ def _needs_replacement(was: StackResource, properties: Mapping[str, Any]) -> boo
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-update-behaviors.html
     """
-    return any(_at(was.properties, path) != _at(properties, path) for path in schemas.create_only(was.type))
-
-
-def _at(properties: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    found: Any = properties
-    for part in path:
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found
+    return any(
+        schemas.value_at(was.properties, path) != schemas.value_at(properties, path)
+        for path in schemas.create_only(was.type)
+    )
 
 
 def _refuse_same_name(was: StackResource, properties: Mapping[str, Any]) -> None:

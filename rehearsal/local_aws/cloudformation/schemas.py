@@ -91,6 +91,16 @@ def create_only(resource_type: str) -> list[tuple[str, ...]]:
     return [tuple(path.split("/")[2:]) for path in schema.get("createOnlyProperties", [])]
 
 
+def value_at(properties: Any, path: tuple[str, ...]) -> Any:
+    """Return the value at a path of properties, or None; `*` in the path stands for every item of a list."""
+    if not path:
+        return properties
+    part, rest = path[0], path[1:]
+    if part == "*":
+        return [value_at(item, rest) for item in properties] if isinstance(properties, list) else None
+    return value_at(properties[part], rest) if isinstance(properties, Mapping) and part in properties else None
+
+
 def name_property(resource_type: str) -> str | None:
     """Return the property that names a resource physically, if its user may choose the name."""
     schema = schema_of(resource_type) or {}

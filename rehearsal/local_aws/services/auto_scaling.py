@@ -5,19 +5,19 @@ nothing and answer with EC2's own refusal.
 https://docs.aws.amazon.com/autoscaling/ec2/userguide/create-launch-template.html
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import wraps
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
 from typing import Any
 
-from moto.autoscaling.models import InstanceState, autoscaling_backends, make_int
+from moto.autoscaling.models import autoscaling_backends, make_int
 from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult, EmptyResult
 from moto.core.utils import utcnow
 
-from rehearsal.local_aws.launch_facts import Ec2Refusal
 from rehearsal.local_aws.refusal import Refusal
-from rehearsal.local_aws.services import launches
+from rehearsal.local_aws.services import launches, warm_pools
+from rehearsal.local_aws.services.group_rules import check_group, check_sizes
+from rehearsal.local_aws.services.purchases import LaunchedInstance, Purchase, dispensable_first, purchases
 from rehearsal.local_aws.services.scaling_activities import remember
 
 GROUP_TAG = "aws:autoscaling:groupName"
@@ -35,146 +35,6 @@ _KEPT = (
 )
 
 
-@dataclass(frozen=True)
-class Purchase:
-    """One way to launch instances of a group: launch data, the market, and how the service calls it."""
-
-    data: Mapping[str, Any]
-    market: str
-    template_id: str
-    template_name: str
-    template_version: int
-
-
-class LaunchedInstance(InstanceState):  # type: ignore[misc] # moto's modules are untyped here
-    """A group's instance that remembers the launch template version it came from; moto shows the default."""
-
-    def __init__(self, instance: Any, group: Any, purchase: Purchase) -> None:
-        super().__init__(instance, protected_from_scale_in=group.new_instances_protected_from_scale_in)
-        self._purchase = purchase
-
-    @property
-    def launch_template(self) -> dict[str, str]:
-        """The template as DescribeAutoScalingGroups shows it beside the instance."""
-        return {
-            "LaunchTemplateId": self._purchase.template_id,
-            "LaunchTemplateName": self._purchase.template_name,
-            "Version": str(self._purchase.template_version),
-        }
-
-
-def purchases(group: Any) -> Iterator[Purchase]:
-    """Yield what a group may launch, most wanted first: its template, or its mixed policy's overrides.
-
-    A mixed group is all On-Demand or all Spot here; a share of each is refused rather than half done.
-    """
-    policy = group.mixed_instances_policy
-    ec2 = group.ec2_backend
-    if not policy:
-        yield _purchase(
-            ec2, {**(group.launch_template or {}), "Version": group.launch_template_version}, group, {}, None
-        )
-        return
-    base = policy["LaunchTemplate"]["LaunchTemplateSpecification"]
-    distribution = policy.get("InstancesDistribution") or {}
-    percentage = int(distribution.get("OnDemandPercentageAboveBaseCapacity", 100))
-    if percentage not in {0, 100} or (int(distribution.get("OnDemandBaseCapacity") or 0) and not percentage):
-        raise NotImplementedError("a share of Spot and a share of On-Demand in one Auto Scaling group")
-    market = None if percentage else "spot"
-    for override in policy["LaunchTemplate"].get("Overrides") or [{}]:
-        changes = {"InstanceType": override["InstanceType"]} if override.get("InstanceType") else {}
-        yield _purchase(ec2, override.get("LaunchTemplateSpecification") or base, group, changes, market)
-
-
-def _purchase(
-    ec2: Any, specification: Mapping[str, Any], group: Any, changes: Mapping[str, Any], market: str | None
-) -> Purchase:
-    template, version = launches.launch_template_data(ec2, specification)
-    data = {**version.data, **changes}
-    if group.placement_group:
-        data["Placement"] = {**(data.get("Placement") or {}), "GroupName": group.placement_group}
-    if market:
-        data["InstanceMarketOptions"] = {"MarketType": market}
-    bought = str((data.get("InstanceMarketOptions") or {}).get("MarketType"))
-    name = {"spot": "Spot", "capacity-block": "Capacity Block"}.get(bought, "On-Demand")
-    return Purchase(data, name, template.id, template.name, version.number)
-
-
-def check_group(group: Any) -> None:
-    """Try the group's launches out in each of its subnets, as the service does, and launch nothing.
-
-    Raises:
-        Refusal: what the service answers, with EC2's message and error code in it.
-    """
-    policy = group.mixed_instances_policy
-    for override in (policy or {}).get("LaunchTemplate", {}).get("Overrides") or []:
-        for unknown in ("WeightedCapacity", "InstanceRequirements"):
-            if override.get(unknown):
-                raise NotImplementedError(f"{unknown} in a mixed instances policy")
-    subnets = (group.vpc_zone_identifier or "").split(",")
-    for purchase in purchases(group):
-        _check_template(group, policy)
-        for subnet_id in subnets:
-            data = {name: value for name, value in purchase.data.items() if name != "SubnetId"}
-            try:
-                launches.check(group.ec2_backend, data, subnet_id or None)
-            except Ec2Refusal as refusal:
-                raise Refusal(
-                    "ValidationError",
-                    f"You must use a valid fully-formed launch template. {refusal.message} "
-                    f"(EC2 error code: {refusal.code})",
-                ) from refusal
-
-
-def _check_template(group: Any, policy: Mapping[str, Any] | None) -> None:
-    """Refuse what the service itself refuses about a launch template.
-
-    Messages as seen in https://github.com/hashicorp/terraform-provider-aws/issues/4570 and
-    https://github.com/kubernetes/kops/pull/7066.
-    """
-    data = group.ec2_launch_template.get_version(group.launch_template_version).data
-    interfaces = data.get("NetworkInterfaces") or []
-    if interfaces and (data.get("SecurityGroupIds") or data.get("SecurityGroups")):
-        raise Refusal(
-            "InvalidQueryParameter",
-            "Invalid launch template: When a network interface is provided, the security groups must be a part of "
-            "it. (EC2 error code: InvalidParameterCombination)",
-        )
-    if policy and data.get("InstanceMarketOptions"):
-        raise Refusal(
-            "InvalidQueryParameter",
-            "Incompatible launch template: You cannot use a launch template that is set to request Spot Instances "
-            "(InstanceMarketOptions) when you configure an Auto Scaling group with a mixed instances policy. Add a "
-            "different launch template to the group and try again.",
-        )
-    if group.vpc_zone_identifier and any(interface.get("SubnetId") for interface in interfaces):
-        raise Refusal(
-            "ValidationError",
-            "You must use a valid fully-formed launch template. The parameter SubnetId of a network interface may "
-            "not be specified: the group's VPCZoneIdentifier decides. (EC2 error code: InvalidParameterCombination)",
-        )
-    own = (data.get("Placement") or {}).get("GroupName")
-    if own and group.placement_group:
-        raise Refusal(
-            "InvalidQueryParameter",
-            f"Incompatible launch template: The launch template names the placement group '{own}' and the Auto "
-            f"Scaling group names '{group.placement_group}'. Name it in one of them and try again.",
-        )
-
-
-def _check_sizes(minimum: int, maximum: int, desired: int | None) -> None:
-    if minimum > maximum:
-        raise Refusal(
-            "ValidationError",
-            f"Max bound, {maximum}, must be greater than or equal to min bound, {minimum}",
-        )
-    if desired is not None and not minimum <= desired <= maximum:
-        raise Refusal(
-            "ValidationError",
-            f"Desired capacity:{desired} must be between the specified min size:{minimum} and max size:{maximum}",
-        )
-
-
 def create_auto_scaling_group(response: Any) -> ActionResult:
     """Carry out CreateAutoScalingGroup: make the group empty, try its launches out, then fill it."""
     params, backend = response._get_params(), response.autoscaling_backend
@@ -182,7 +42,7 @@ def create_auto_scaling_group(response: Any) -> ActionResult:
     if name in backend.autoscaling_groups:
         raise Refusal("AlreadyExists", f"AutoScalingGroup by this name already exists - A group named {name} exists")
     desired = make_int(params.get("DesiredCapacity"))
-    _check_sizes(int(params["MinSize"]), int(params["MaxSize"]), desired)
+    check_sizes(int(params["MinSize"]), int(params["MaxSize"]), desired)
     group = backend.create_auto_scaling_group(
         name=name,
         availability_zones=params.get("AvailabilityZones", []),
@@ -221,7 +81,7 @@ def update_auto_scaling_group(response: Any) -> ActionResult:
     minimum = int(params.get("MinSize", group.min_size))
     maximum = int(params.get("MaxSize", group.max_size))
     desired = make_int(params.get("DesiredCapacity"))
-    _check_sizes(minimum, maximum, desired)
+    check_sizes(minimum, maximum, desired)
     before = dict(vars(group))
     try:
         group._set_azs_and_vpcs(params.get("AvailabilityZones", []), params.get("VPCZoneIdentifier"), update=True)
@@ -231,6 +91,8 @@ def update_auto_scaling_group(response: Any) -> ActionResult:
         group.placement_group = params.get("PlacementGroup", group.placement_group) or None
         _keep(group, params)
         check_group(group)
+        if group.warm_pool:
+            warm_pools.check(group)
     except Exception:  # whatever it is: a change that is refused changes nothing
         vars(group).clear()
         vars(group).update(before)
@@ -283,12 +145,14 @@ def by_names_or_filters(original: Callable[[Any], ActionResult]) -> Callable[[An
 def delete_auto_scaling_group(response: Any) -> ActionResult:
     """Carry out DeleteAutoScalingGroup, which needs ForceDelete while instances are in the group."""
     group = _group(response)
-    if group.instance_states and not response._get_bool_param("ForceDelete", False):
+    occupied = group.instance_states or warm_pools.instances_of(group)
+    if occupied and not response._get_bool_param("ForceDelete", False):
         raise Refusal(
             "ResourceInUse",
             "You cannot delete an AutoScalingGroup while there are instances or pending Spot instance request(s) "
             "still in the group.",
         )
+    warm_pools.dissolve(group)
     group.min_size = 0
     for state in group.instance_states:
         state.protected_from_scale_in = False
@@ -318,8 +182,20 @@ def set_desired_capacity(group: Any, new_capacity: int | None) -> None:
     reconcile(group)
 
 
-def launch_more(group: Any, count: int, _propagated_tags: Mapping[str, str] | None = None) -> None:
-    """Launch `count` instances; replaces `FakeAutoScalingGroup.replace_autoscaling_group_instances`."""
+def launch_more(
+    group: Any,
+    count: int,
+    _propagated_tags: Mapping[str, str] | None = None,
+    *,
+    join: Callable[[LaunchedInstance], None] | None = None,
+) -> None:
+    """Launch `count` instances; replaces `FakeAutoScalingGroup.replace_autoscaling_group_instances`.
+
+    Args:
+        group: The group.
+        count: How many.
+        join: Takes each in. Default: - it joins the group.
+    """
     if any(process["ProcessName"] == "Launch" for process in group.suspended_processes):
         return
     propagated = {tag["Key"]: tag["Value"] for tag in group.tags if tag.get("PropagateAtLaunch")}
@@ -343,10 +219,10 @@ def launch_more(group: Any, count: int, _propagated_tags: Mapping[str, str] | No
             failure = refusal
         for instance in launched:
             instance.autoscaling_group = group
-            group.instance_states.append(LaunchedInstance(instance, group, purchase))
+            (join or partial(warm_pools.join, group))(LaunchedInstance(instance, group, purchase))
             remember(group, f"Launching a new EC2 instance: {instance.id}", cause, "Successful")
         count -= len(launched)
-        if failure is not None:
+        if failure is not None and not purchase.falls_back:
             said = _said(purchase, failure)
             remember(group, f"Launching a new EC2 instance.  Status Reason: {said}", cause, "Failed", said)
         if count == 0:
@@ -368,11 +244,15 @@ def _said(purchase: Purchase, failure: ServiceException) -> str:
 
 def reconcile(group: Any) -> None:
     """Launch or terminate until the group has its desired capacity, or EC2 has no more to give."""
-    missing = (group.desired_capacity or 0) - len(group.active_instances())
+    members = [state for state in group.instance_states if _counts(state)]
+    missing = (group.desired_capacity or 0) - len(members)
     if missing > 0:
+        missing -= warm_pools.enter(group, missing)
         launch_more(group, missing)
     elif missing < 0:
-        spare = [state for state in group.active_instances() if not state.protected_from_scale_in][:-missing]
+        spare = dispensable_first(group, members)
+        spare = [state for state in spare if not state.protected_from_scale_in][:-missing]
+        spare = warm_pools.take_back(group, spare)
         if spare:
             group.ec2_backend.terminate_instances([state.instance.id for state in spare])
         for state in spare:
@@ -382,9 +262,15 @@ def reconcile(group: Any) -> None:
                 f"between desired and actual capacity, shrinking the capacity to {group.desired_capacity}."
             )
             remember(group, f"Terminating EC2 instance: {state.instance.id}", cause, "Successful")
+    warm_pools.refill(group, launch_more)
     if group.name in group.autoscaling_backend.autoscaling_groups:
         group.autoscaling_backend.update_attached_elbs(group.name)
         group.autoscaling_backend.update_attached_target_groups(group.name)
+
+
+def _counts(state: Any) -> bool:
+    """Tell whether an instance counts towards the desired capacity: in service, or on its way there."""
+    return state.lifecycle_state == "InService" or str(state.lifecycle_state).startswith("Pending")
 
 
 def reconcile_all() -> None:

@@ -17,9 +17,10 @@ from moto.ec2.utils import convert_tag_spec, parse_user_data, random_eni_attach_
 from moto.iam.models import iam_backends
 from moto.ssm.models import ssm_backends
 
-from rehearsal.local_aws.capacity import CAPACITY
+from rehearsal.local_aws.capacity_rules import exceeded
 from rehearsal.local_aws.launch_facts import (
     Ec2Refusal,
+    Launch,
     LaunchContext,
     card_of,
     device_of,
@@ -27,7 +28,9 @@ from rehearsal.local_aws.launch_facts import (
     type_of,
 )
 from rehearsal.local_aws.launch_rules import check_launch
+from rehearsal.local_aws.services import reserved_launches, resource_groups
 from rehearsal.local_aws.services.placement_groups import groups_of
+from rehearsal.local_aws.services.reserved_capacity import CapacityReservation, reservations_of
 
 _ROOT_GIB = 8
 # What RunInstances has besides launch data.
@@ -67,7 +70,7 @@ def context_of(ec2: Any, data: Mapping[str, Any], subnet_id: str | None, *, room
         ec2: moto's EC2 backend of the region.
         data: The launch data.
         subnet_id: The subnet it goes to.
-        room: Whether free addresses count (a dry run asks for none).
+        room: Whether it is launched now: free addresses and reservations count (a trial asks for none).
     """
     wanted = list(data.get("SecurityGroupIds") or [])
     for interface in data.get("NetworkInterfaces") or []:
@@ -78,20 +81,32 @@ def context_of(ec2: Any, data: Mapping[str, Any], subnet_id: str | None, *, room
     subnet = ec2.get_subnet(subnet_id) if subnet_id else None
     return LaunchContext(
         image_architectures={image: ec2.amis[image].architecture} if image in ec2.amis else {},
+        image_platforms={image: _platform(ec2.amis[image])} if image in ec2.amis else {},
         security_group_vpcs={name: group.vpc_id for name, group in groups.items() if group},
         placement_groups={name: group.strategy for name, group in groups_of(ec2).items()},
         instance_profiles=frozenset(text for profile in profiles for text in (profile.name, profile.arn)),
         subnet_id=subnet_id,
         subnet_vpc=subnet.vpc_id if subnet else None,
+        availability_zone=subnet.availability_zone if subnet else None,
         free_addresses=subnet.available_ip_address_count if subnet and room else None,
+        reservations={name: known.facts(ec2) for name, known in reservations_of(ec2).items()},
+        reservation_groups=resource_groups.targetable(ec2),
+        is_trial=not room,
     )
 
 
-def check(ec2: Any, data: Mapping[str, Any], subnet_id: str | None, *, room: bool = False) -> None:
-    """Raise Ec2Refusal if EC2 would refuse the launch."""
+def _platform(image: Any) -> str:
+    """Return an image's platform as a Capacity Reservation spells it."""
+    return "Windows" if image.platform == "windows" else "Linux/UNIX"
+
+
+def check(ec2: Any, data: Mapping[str, Any], subnet_id: str | None, *, room: bool = False) -> Launch:
+    """Raise Ec2Refusal if EC2 would refuse the launch; return what it was judged by."""
     data = {**data, "ImageId": resolved_image(ec2, data.get("ImageId"))}
     facts = INSTANCE_TYPES.get(data.get("InstanceType", ""))
-    check_launch(data, facts, context_of(ec2, data, subnet_id, room=room))
+    context = context_of(ec2, data, subnet_id, room=room)
+    check_launch(data, facts, context)
+    return Launch(data, facts, context)
 
 
 def insufficient_capacity(ec2: Any, instance_type: str, zone: str) -> Ec2Refusal:
@@ -110,7 +125,7 @@ def insufficient_capacity(ec2: Any, instance_type: str, zone: str) -> Ec2Refusal
 
 
 def launch(ec2: Any, request: LaunchRequest) -> tuple[list[Instance], Ec2Refusal | None]:
-    """Launch as many of the instances as the zone and the subnet have room for.
+    """Launch as many of the instances as the subnet, and the zone or the reservation, have room for.
 
     Returns:
         The instances, and why there are not more of them if they are fewer than asked for.
@@ -120,14 +135,16 @@ def launch(ec2: Any, request: LaunchRequest) -> tuple[list[Instance], Ec2Refusal
     """
     data = {**request.data, "ImageId": resolved_image(ec2, request.data.get("ImageId"))}
     subnet = ec2.get_subnet(request.subnet_id) if request.subnet_id else _default_subnet(ec2)
-    check(ec2, data, subnet.id, room=True)
+    judged = check(ec2, data, subnet.id, room=True)
     addresses = sum(type_of(i) != "efa-only" for i in data.get("NetworkInterfaces") or []) or 1
     room = min(request.count, subnet.available_ip_address_count // addresses)
-    count = CAPACITY.take(data["InstanceType"], subnet.availability_zone, room)
-    launched = [_launch_one(ec2, data, subnet, request.tags) for _ in range(count)]
-    if count < room:
+    places, unreserved = reserved_launches.places(ec2, judged, room)
+    launched = [_launch_one(ec2, data, subnet, request.tags, reservation) for reservation in places]
+    if len(places) < room and not unreserved:
+        return launched, exceeded(f"It took {len(places)} of {room} instances.")
+    if len(places) < room:
         return launched, insufficient_capacity(ec2, data["InstanceType"], subnet.availability_zone)
-    if count < request.count:
+    if len(places) < request.count:
         return launched, insufficient_addresses(subnet.id)
     return launched, None
 
@@ -139,7 +156,13 @@ def _default_subnet(ec2: Any) -> Any:
     return min(subnets, key=lambda subnet: str(subnet.availability_zone))
 
 
-def _launch_one(ec2: Any, data: Mapping[str, Any], subnet: Any, tags: Mapping[str, str]) -> Instance:
+def _launch_one(
+    ec2: Any,
+    data: Mapping[str, Any],
+    subnet: Any,
+    tags: Mapping[str, str],
+    capacity: CapacityReservation | None,
+) -> Instance:
     interfaces = sorted(data.get("NetworkInterfaces") or [{}], key=lambda i: (card_of(i), device_of(i)))
     primary = interfaces[0]
     placement = data.get("Placement") or {}
@@ -166,7 +189,12 @@ def _launch_one(ec2: Any, data: Mapping[str, Any], subnet: Any, tags: Mapping[st
     instance.nics[0].interface_type = type_of(primary)
     instance.placement.group_name = placement.get("GroupName", "")
     instance.placement.tenancy = placement.get("Tenancy", "default")
-    instance.lifecycle = market
+    instance.lifecycle = None if market == "on-demand" else market
+    instance.capacity_reservation_specification = data.get("CapacityReservationSpecification") or {
+        "CapacityReservationPreference": "open"
+    }
+    instance.capacity_reservation_id = capacity and capacity.id
+    instance.capacity_block_id = capacity and capacity.block_id
     instance.iam_instance_profile = _profile(ec2, data)
     for place, interface in enumerate(interfaces[1:], start=1):
         _attach_interface(ec2, instance, place, interface, subnet)

@@ -12,6 +12,7 @@ from moto.core.responses import ActionResult, EmptyResult
 from moto.utilities.utils import get_partition
 
 from rehearsal.local_aws.refusal import Refusal
+from rehearsal.local_aws.services.reserved_capacity import reservations_of
 
 _STRATEGIES = ("cluster", "partition", "spread")
 
@@ -122,18 +123,18 @@ def _matches(group: PlacementGroup, filters: dict[str, list[str]]) -> bool:
 
 
 def delete_placement_group(response: Any) -> ActionResult:
-    """Carry out DeletePlacementGroup, which EC2 refuses while an instance is in the group.
+    """Carry out DeletePlacementGroup, which EC2 refuses while an instance or an active reservation is in the group.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeletePlacementGroup.html
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html
     """
     name = response._get_param("GroupName")
     ec2 = response.ec2_backend
     if name not in groups_of(ec2):
         raise Refusal("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
-    for instance in ec2.all_instances():
-        if instance.placement.group_name == name and instance.state != "terminated":
-            raise Refusal(
-                "InvalidPlacementGroup.InUse", f"The placement group {name} is in use and may not be deleted."
-            )
+    taken = any(i.placement.group_name == name and i.state != "terminated" for i in ec2.all_instances())
+    reserved = any(r.placement_group == name and r.state == "active" for r in reservations_of(ec2).values())
+    if taken or reserved:
+        raise Refusal("InvalidPlacementGroup.InUse", f"The placement group {name} is in use and may not be deleted.")
     del groups_of(ec2)[name]
     return EmptyResult()

@@ -107,7 +107,7 @@ def test_an_update_may_not_change_a_resource_type(stacks: Stacks) -> None:
 
 
 def test_a_stack_that_rolled_back_must_be_deleted_first(stacks: Stacks) -> None:
-    name = stacks.create({"Resources": {"Fleet": {"Type": "AWS::EC2::SpotFleet"}}})
+    name = stacks.create({"Resources": {"Fleet": {"Type": "AWS::EC2::EC2Fleet"}}})
     with pytest.raises(ClientError, match="is in ROLLBACK_COMPLETE state and can not be updated"):
         stacks.update(name, TOPIC)
 

@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from capacity_templates import POOL, reservation
 from local_aws_scene import NETWORK, NODES, ROLE, Stacks, Template, imported
 from rehearsal.local_aws import LocalAws
 from rehearsal.local_aws.cloudformation import schemas
 from rehearsal.local_aws.cloudformation.resources import HANDLERS
+from spot_scene import spot_fleet
+from warm_scene import warm_nodes
 
 CODE = {"Code": {"ZipFile": "def handler(event, context): pass"}, "Handler": "index.handler", "Runtime": "python3.13"}
 LAYER = "arn:aws:lambda:us-east-1:017000801446:layer:AWSLambdaPowertoolsPythonV3-python313-x86_64:27"
@@ -167,6 +170,25 @@ def _everything(tag: str, days: int) -> Template:
         "Key": ("AWS::KMS::Key", {"KeyPolicy": _policy("*", f"{tag}.amazonaws.com"), "EnableKeyRotation": days > 1}),
         "Alias": ("AWS::KMS::Alias", {"AliasName": "alias/everything", "TargetKeyId": {"Ref": "Key"}}),
         "Parameter": ("AWS::SSM::Parameter", {"Type": "String", "Value": tag, "Tags": {"tag": tag}}),
+        "Reserved": (
+            "AWS::EC2::CapacityReservation",
+            reservation(
+                InstanceCount=days,
+                EndDateType="limited",
+                EndDate=f"209{days}-01-01T00:00:00Z",
+                TagSpecifications=[{"ResourceType": "capacity-reservation", "Tags": tags}],
+            )["Properties"],
+        ),
+        "Pool": (
+            "AWS::ResourceGroups::Group",
+            {
+                "Name": "everything",
+                "Description": tag,
+                "Configuration": POOL,
+                "Resources": [{"Fn::GetAtt": ["Reserved", "CapacityReservationArn"]}] if days > 1 else [],
+                "Tags": tags,
+            },
+        ),
         "Gateway": ("AWS::EC2::InternetGateway", {"Tags": tags}),
         "Attached": (
             "AWS::EC2::VPCGatewayAttachment",
@@ -240,6 +262,14 @@ def test_everything_is_created_changed_in_place_and_deleted(aws: LocalAws, stack
     assert aws.client("ssm").get_parameter(Name=before["Parameter"])["Parameter"]["Value"] == "second"
     rules = aws.client("events").list_targets_by_rule(Rule=before["Rule"])["Targets"]
     assert [target["Id"] for target in rules] == ["second"]
+    reserved = aws.client("ec2").describe_capacity_reservations(CapacityReservationIds=[before["Reserved"]])
+    (described,) = reserved["CapacityReservations"]
+    assert (described["TotalInstanceCount"], described["EndDate"].year) == (3, 2093)
+    assert described["Tags"] == [{"Key": "tag", "Value": "second"}]
+    groups = aws.client("resource-groups")
+    assert groups.get_group(GroupName=before["Pool"])["Group"]["Description"] == "second"
+    (member,) = groups.list_group_resources(Group=before["Pool"])["Resources"]
+    assert member["Identifier"]["ResourceArn"] == described["CapacityReservationArn"]
     (table,) = aws.client("ec2").describe_route_tables(RouteTableIds=[before["Table"]])["RouteTables"]
     assert before["Nat"] in [route.get("NatGatewayId") for route in table["Routes"]]
 
@@ -248,7 +278,8 @@ def test_everything_is_created_changed_in_place_and_deleted(aws: LocalAws, stack
 
 
 def test_no_type_is_carried_out_that_no_test_deploys() -> None:
-    templates = (NETWORK, NODES, {"Resources": {"Role": ROLE}}, _everything("first", 1))
+    alone: Template = {"Resources": {"Role": ROLE}}
+    templates = (NETWORK, NODES, alone, spot_fleet(), warm_nodes(), _everything("first", 1))
     deployed = {resource["Type"] for template in templates for resource in template["Resources"].values()}
     assert deployed == set(HANDLERS)
 

@@ -24,9 +24,9 @@ _TRUST = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service"
 WRONG = [
     (
         "a type that it does not know",
-        only("Fleet", "AWS::EC2::SpotFleet"),
+        only("Fleet", "AWS::EC2::EC2Fleet"),
         "Fleet",
-        "the local AWS has no AWS::EC2::SpotFleet",
+        "the local AWS has no AWS::EC2::EC2Fleet",
     ),
     (
         "a custom resource",

@@ -12,7 +12,10 @@ from rehearsal.local_aws.cloudformation.resources import (
     monitoring,
     network,
     repositories,
+    reservations,
+    scaling,
     security_groups,
+    spot_fleets,
     storage,
 )
 from rehearsal.local_aws.cloudformation.resources.base import Handler
@@ -27,7 +30,10 @@ _MODULES = (
     monitoring,
     network,
     repositories,
+    reservations,
+    scaling,
     security_groups,
+    spot_fleets,
     storage,
 )
 

@@ -14,6 +14,8 @@ from rehearsal.local_aws.cloudformation.resources.base import (
 from rehearsal.local_aws.cloudformation.resources.network import tag_specifications
 
 _SIZES = ("MinSize", "MaxSize", "DesiredCapacity")
+# What UpdateAutoScalingGroup takes for a setting that shall be there no longer.
+_UNSET = {"PlacementGroup": "", "CapacityReservationSpecification": {"CapacityReservationPreference": "default"}}
 
 
 class LaunchTemplate(Handler):
@@ -126,8 +128,9 @@ class AutoScalingGroup(Handler):
             for name, size in self._sizes(properties).items()
             if not ignored or properties.get(name) != before.get(name)
         }
+        gone = {name: unset for name, unset in _UNSET.items() if name in before and name not in properties}
         call.client("autoscaling").update_auto_scaling_group(
-            AutoScalingGroupName=call.physical_id, **self._settings(properties), **sizes
+            AutoScalingGroupName=call.physical_id, **self._settings(properties), **gone, **sizes
         )
         self._retag(call, properties, before)
         self._collect_metrics(call, properties)

@@ -198,20 +198,32 @@ class Rule(Handler):
 
     type = "AWS::Events::Rule"
     carries_out = frozenset(
-        {"Description", "EventBusName", "EventPattern", "Name", "ScheduleExpression", "State", "Targets"}
+        {
+            "Description",
+            "EventBusName",
+            "EventPattern",
+            "Name",
+            "RoleArn",
+            "ScheduleExpression",
+            "State",
+            "Tags",
+            "Targets",
+        }
     )
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         name = properties.get("Name") or call.physical_name(64)
         arn = self._put(call, name, properties)
         call.made(name)
+        self._tag(call, arn, properties, {})
         self._target(call, properties, {})
         return {"Arn": arn, "RuleName": name}
 
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
         if "EventBusName" in changed(properties, before):
             raise self.cannot_change(["EventBusName"])
-        self._put(call, call.physical_id, properties)
+        arn = self._put(call, call.physical_id, properties)
+        self._tag(call, arn, properties, before)
         self._target(call, properties, before)
         return {}
 
@@ -222,12 +234,21 @@ class Rule(Handler):
     @staticmethod
     def _put(call: Call, name: str, properties: Properties) -> str:
         pattern = properties.get("EventPattern")
+        pattern = json.dumps(pattern) if isinstance(pattern, dict) else pattern
         answer = call.client("events").put_rule(
             Name=name,
-            **picked(properties, "Description", "EventBusName", "ScheduleExpression", "State"),
-            **({"EventPattern": json.dumps(pattern)} if pattern is not None else {}),
+            **picked(properties, "Description", "EventBusName", "RoleArn", "ScheduleExpression", "State"),
+            **({"EventPattern": pattern} if pattern is not None else {}),
         )
         return str(answer["RuleArn"])
+
+    @staticmethod
+    def _tag(call: Call, arn: str, properties: Properties, before: Properties) -> None:
+        put, removed = tag_changes(properties, before)
+        if put:
+            call.client("events").tag_resource(ResourceARN=arn, Tags=as_tags(put))
+        if removed:
+            call.client("events").untag_resource(ResourceARN=arn, TagKeys=removed)
 
     @staticmethod
     def _target(call: Call, properties: Properties, before: Properties) -> None:
