@@ -8,6 +8,7 @@ from botocore.config import Config
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
+    from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_sns.client import SNSClient
 
 # Throttling and passing faults are retried with growing pauses; the time-outs keep a silent endpoint from
@@ -24,6 +25,12 @@ _CONFIG = Config(
 def auto_scaling() -> "AutoScalingClient":
     """Return the client of EC2 Auto Scaling."""
     return boto3.client("autoscaling", config=_CONFIG)
+
+
+@cache
+def ec2() -> "EC2Client":
+    """Return the client of EC2."""
+    return boto3.client("ec2", config=_CONFIG)
 
 
 @cache

@@ -1,20 +1,28 @@
-"""Why Auto Scaling could not launch a node, in plain words, and what one can do about it.
+"""Why a node could not be launched, in plain words, and what one can do about it.
 
-Auto Scaling reports a failed launch as text, sometimes with EC2's error code and sometimes with its sentence
-only, so that each rule knows both.
-Sources: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html and
-https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+Auto Scaling and Spot Fleets report a failed launch as text, sometimes with EC2's error code and sometimes with
+its sentence only, so that each rule knows both.
+Sources: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html,
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html and
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_EventInformation.html
 """
 
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from cluster_power.groups import OwnerWords
+
 
 class ProblemKind(StrEnum):
     """What keeps nodes from running, or from going; the value is what the tag of a reported problem says."""
 
     NO_CAPACITY = "no-capacity"
+    RESERVATION_FULL = "reservation-full"
+    RESERVATION_ENDED = "reservation-ended"
+    BLOCK = "capacity-block"
+    BLOCK_TOO_SMALL = "capacity-block-too-small"
+    MAX_PRICE = "max-price"
     QUOTA = "quota"
     NOT_OFFERED = "not-offered"
     DENIED = "denied"
@@ -33,7 +41,8 @@ class LaunchFailure:
     Attributes:
         kind: What keeps the nodes from running.
         pattern: What AWS's message holds.
-        words: The cause and what one can do; `{types}` and `{code}` are filled in.
+        words: The cause and what one can do; `{types}`, `{code}`, `{service}`, `{role}` and `{more_capacity}` are
+            filled in.
         code: EC2's error code where the message has its sentence only. Default: - none is told.
     """
 
@@ -42,11 +51,17 @@ class LaunchFailure:
     words: str
     code: str = ""
 
-    def explain(self, message: str, instance_types: str) -> str:
+    def explain(self, message: str, instance_types: str, owner: OwnerWords) -> str:
         """Return the cause in plain words, with AWS's own at the end."""
         found = self.pattern.search(message)
         code = found[0] if found and " " not in found[0] else self.code
-        words = self.words.format(types=instance_types, code=f" ({code})" if code else "")
+        words = self.words.format(
+            types=instance_types,
+            code=f" ({code})" if code else "",
+            service=owner.sentence_start,
+            role=owner.role,
+            more_capacity=owner.more_capacity,
+        )
         return f"{words} AWS says: {message}"
 
 
@@ -71,17 +86,33 @@ _INSTANCE_TYPE = re.compile(
 
 LAUNCH_FAILURES = (
     _rule(
+        ProblemKind.RESERVATION_FULL,
+        r"ReservationCapacityExceeded|reservation does not have sufficient .*capacity",
+        "the capacity reservation has no room for more {types}{code}. {service} goes on trying. Other instances run "
+        "in it, or it holds fewer instances than the node group has nodes: raise it, or lower the count in the "
+        "cluster's file.",
+        code="ReservationCapacityExceeded",
+    ),
+    _rule(
         ProblemKind.NO_CAPACITY,
         r"InsufficientInstanceCapacity|InsufficientHostCapacity|InsufficientReservedInstanceCapacity"
         r"|UnfulfillableCapacity|do not have sufficient .*capacity|no Spot capacity available",
-        "EC2 has no more {types} there right now{code}. Auto Scaling goes on trying. Nodes that do run are "
+        "EC2 has no more {types} there right now{code}. {service} goes on trying. Nodes that do run are "
         "billed while they wait for the others: if they are of no use alone, stop the group and start it "
-        "later, or get the capacity beforehand with a capacity reservation or in another Availability Zone.",
+        "later, or {more_capacity}.",
         code="InsufficientInstanceCapacity",
+    ),
+    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html
+    _rule(
+        ProblemKind.MAX_PRICE,
+        r"SpotMaxPriceTooLow|fleetProgressHalted|(?:below|lower than) the (?:minimum required )?Spot .*price"
+        r"|price-too-low",
+        "the most that the cluster's file pays (max_price) is less than {types} cost now{code}. {service} goes on "
+        "trying. Raise max_price, or leave it out: then it is the on-demand price.",
     ),
     _rule(
         ProblemKind.QUOTA,
-        r"VcpuLimitExceeded|InstanceLimitExceeded|MaxSpotInstanceCountExceeded"
+        r"VcpuLimitExceeded|InstanceLimitExceeded|MaxSpotInstanceCountExceeded|spotInstanceCountLimitExceeded"
         r"|Max spot instance count exceeded|more vCPU capacity than your current vCPU limit"
         r"|more instances .* than your current instance limit",
         "the account's EC2 quota in this region does not allow so many {types}{code}. Ask for more in "
@@ -89,18 +120,18 @@ LAUNCH_FAILURES = (
     ),
     _rule(
         ProblemKind.NOT_OFFERED,
-        r"not supported in your requested Availability Zone|Availability Zone is no longer supported",
+        r"not supported in (?:your|the) requested Availability Zone|Availability Zone is no longer supported",
         "EC2 does not offer {types} in this Availability Zone{code}. Choose another zone or another type.",
     ),
     _rule(
         ProblemKind.KEY,
         r"(?:Client\.)?InvalidKMSKey[.\w]*|Client\.InternalError|Client error on launch|KMS key",
-        "a volume's encryption key could not be used{code}. Let the role AWSServiceRoleForAutoScaling use "
+        "a volume's encryption key could not be used{code}. Let the role {role} use "
         "the KMS key of the image or of the account's default for EBS, and see that the key is enabled.",
     ),
     _rule(
         ProblemKind.DENIED,
-        r"UnauthorizedOperation|AccessDenied|not authorized to perform",
+        r"UnauthorizedOperation|AccessDenied|not authorized to perform|iamFleetRoleInvalid",
         "AWS does not allow the launch{code}. Look for a service control policy or a permission boundary "
         "that denies ec2:RunInstances, ec2:CreateTags or iam:PassRole.",
     ),
@@ -108,10 +139,11 @@ LAUNCH_FAILURES = (
         ProblemKind.TEMPLATE,
         r"InvalidFleetConfiguration|launch template|LaunchTemplate|InvalidAMIID[.\w]*|InvalidParameter\w*"
         r"|InvalidGroup[.\w]*|AttachmentLimitExceeded|currently not supported|not currently supported"
-        r"|does not exist|is invalid|Placement groups may not be used|Unsupported",
+        r"|does not exist|is invalid|Placement groups may not be used|Unsupported"
+        r"|spotFleetRequestConfigurationInvalid",
         "EC2 refuses what the launch template asks for{code}. Waiting does not help: correct the cluster's "
         "file and deploy again.",
     ),
-    _rule(ProblemKind.OTHER, r"", "a launch failed{code}. Auto Scaling goes on trying."),
+    _rule(ProblemKind.OTHER, r"", "a launch failed{code}. {service} goes on trying."),
 )
 """The first rule that fits is taken, so that the order matters; the last fits any message."""

@@ -1,4 +1,4 @@
-"""What the function remembers of a node group, as tags on the Auto Scaling group itself."""
+"""What the function remembers of a node group, as tags on what owns its nodes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ SINCE_TAG = f"{_PREFIX}since"
 PROBLEM_TAG = f"{_PREFIX}problem"
 SURPLUS_TAG = f"{_PREFIX}surplus"
 SURPLUS_SINCE_TAG = f"{_PREFIX}surplus-since"
+CLOSING_TAG = f"{_PREFIX}closing"
 
 NONE = "none"
 """What a size or problem tag says when there is none; tags are overwritten, never deleted."""
@@ -31,7 +32,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """What the function remembers of a group, in tags on the group itself.
+    """What the function remembers of a group, in tags on what owns its nodes.
 
     Attributes:
         state: Whether the group is meant to run. None: the function has not seen the group yet.
@@ -42,6 +43,7 @@ class Memory:
         problem: The kind of the problem that was last reported of missing nodes. None: none is open.
         surplus: The same of nodes too many.
         surplus_since: Since when more nodes have been seen alive than should be. None: no more are.
+        closing: When its nodes go at the end of its Capacity Block, as people were last told. None: they were not.
         unreadable: A sentence that says which tag holds what the function never writes. Empty: none.
     """
 
@@ -53,6 +55,7 @@ class Memory:
     problem: str | None = None
     surplus: str | None = None
     surplus_since: datetime | None = None
+    closing: datetime | None = None
     unreadable: str = ""
 
     @classmethod
@@ -72,11 +75,12 @@ class Memory:
             problem=_read(tags, PROBLEM_TAG, str, unreadable),
             surplus=_read(tags, SURPLUS_TAG, str, unreadable),
             surplus_since=_read(tags, SURPLUS_SINCE_TAG, _time, unreadable),
+            closing=_read(tags, CLOSING_TAG, _time, unreadable),
             unreadable="; ".join(unreadable),
         )
 
     def to_tags(self) -> dict[str, str]:
-        """Return the tags that say what was ordered; a problem and a surplus are tagged on their own."""
+        """Return the tags that say what was ordered; what is noted or told is tagged on its own."""
         return {
             STATE_TAG: self.state.value if self.state else NONE,
             SIZE_TAG: NONE if self.size is None else str(self.size),

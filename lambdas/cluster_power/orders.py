@@ -18,7 +18,7 @@ class OrderAction(StrEnum):
     """Bring every group to the size it should have, report, and measure."""
 
     START = "start"
-    """Give groups the file's count, whatever their size is now."""
+    """Give groups the file's count, whatever their size is now; in a Capacity Block, when it starts."""
 
     STOP = "stop"
     """Take groups to zero, until somebody orders a start."""
@@ -70,12 +70,12 @@ def parse_order(event: object, settings: Settings) -> Order:
 
 
 def _node_groups(names: object, settings: Settings) -> tuple[str, ...]:
-    known = ", ".join(settings.counts)
+    known = ", ".join(settings.groups)
     if names is None:
-        return tuple(settings.counts)
+        return tuple(settings.groups)
     if not isinstance(names, list) or not names:
         raise InvalidEventError(f"node_groups must be a list of names from {known}, got {names!r}")
-    unknown = sorted({str(name) for name in names if not isinstance(name, str) or name not in settings.counts})
+    unknown = sorted({str(name) for name in names if not isinstance(name, str) or name not in settings.groups})
     if unknown:
         raise InvalidEventError(
             f"{settings.cluster} has no node group {', '.join(unknown)}; its node groups are {known}"

@@ -65,7 +65,7 @@ class Outlook(Enum):
     """Something keeps them from running, or from going."""
 
     UNSEEN = auto()
-    """They are missing, and Auto Scaling could not be asked why."""
+    """They are missing, and it could not be asked why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,18 +103,18 @@ def find_problem(group: Group, *, goal: int, sized_by_us: bool, grace: timedelta
     if failure is not None and failure.failed:
         rule = find_launch_failure(failure.message)
         types = instance_type_in(failure.message) or " or ".join(group.instance_types) or "nodes of its type"
-        return _problem(rule.kind, f"{running}: {rule.explain(failure.message, types)}")
+        return _problem(rule.kind, f"{running}: {rule.explain(failure.message, types, group.owner.words)}")
     changed = max(
         (moment for moment in (group.memory.since, *(one.started for one in group.activities)) if moment),
         default=now,
     )
     if not sized_by_us or now - changed < grace:
         return Finding(outlook=Outlook.PENDING)
-    minutes = round(grace.total_seconds() / 60)
+    minutes, words = round(grace.total_seconds() / 60), group.owner.words
     return _problem(
         ProblemKind.SLOW,
-        f"{running}: Auto Scaling reports no error, and the others have not come up in more than {minutes} "
-        f"minutes. Look at the activity history of the Auto Scaling group {group.name}.",
+        f"{running}: {words.service} reports no error, and the others have not come up in more than {minutes} "
+        f"minutes. Look at the {words.history} of the {words.noun} {group.name}.",
     )
 
 
@@ -138,10 +138,7 @@ def find_surplus(group: Group, *, goal: int, grace: timedelta, now: datetime) ->
     began = max(memory.surplus_since, memory.since or memory.surplus_since) if memory.surplus_since else now
     if now - began < grace:
         return Finding(outlook=Outlook.PENDING)
-    reasons = " ".join(_stays(group)) or (
-        "Auto Scaling names no reason: look at the activity history of the Auto Scaling group "
-        f"{group.name}, and at the nodes themselves."
-    )
+    reasons = " ".join(_stays(group)) or group.owner.words.lingering.format(name=group.name)
     run, _ = _still(group)
     billed = "is billed" if group.alive == 1 else "are billed"
     return _problem(ProblemKind.SURPLUS, f"{run} and {billed} where {goal} should ({_states(group)}). {reasons}")

@@ -1,14 +1,18 @@
 """What people and alarms get to see: the summary, the metrics and the messages."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit_counts
-from cluster_power.decisions import HELD_VERDICTS, Decision
+from cluster_power.groups import OwnerKind
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.memory import time_text
 from cluster_power.orders import Order
 from cluster_power.problems import Problem
 from cluster_power.settings import Settings
+from cluster_power.situation import Situation
+from cluster_power.verdicts import HELD_VERDICTS, Decision, Verdict
+from cluster_power.windows import Window
 
 MISSING_NODES = "MissingNodes"
 SURPLUS_NODES = "SurplusNodes"
@@ -30,57 +34,93 @@ def summarize(settings: Settings, order: Order, decisions: Sequence[Decision]) -
     }
 
 
-def emit_metrics(settings: Settings, decisions: Sequence[Decision], *, complete: bool) -> None:
+def emit_metrics(situation: Situation, decisions: Sequence[Decision], *, complete: bool) -> None:
     """Write the tick's metrics, once for the cluster and once for each node group.
 
+    What was not seen is not counted: there is no point then, rather than a wrong one.
+
     Args:
-        settings: The function's settings.
+        situation: What the decisions rest on.
         decisions: What was decided.
         complete: Whether nothing failed; only such a tick counts as a successful one.
     """
-    configured = [decision for decision in decisions if decision.node_group in settings.counts]
-    emit_counts(
-        {
-            MISSING_NODES: sum(decision.missing for decision in configured),
-            SURPLUS_NODES: sum(decision.surplus for decision in configured),
-            RUNNING_NODES: sum(_running(decision) for decision in configured),
+    settings, unread = situation.settings, situation.unread
+    configured = [
+        decision
+        for decision in decisions
+        if decision.node_group in settings.groups and decision.verdict is not Verdict.UNCONFIGURED
+    ]
+    if not unread:
+        counts = _counts(configured) | {
             HELD_GROUPS: sum(decision.verdict in HELD_VERDICTS for decision in configured),
             SUCCESSFUL_TICKS: int(complete),
-        },
-        **{CLUSTER_DIMENSION: settings.cluster},
-    )
-    for name in settings.counts:
-        of_group = [decision for decision in configured if decision.node_group == name]
-        emit_counts(
-            {
-                MISSING_NODES: sum(decision.missing for decision in of_group),
-                SURPLUS_NODES: sum(decision.surplus for decision in of_group),
-                RUNNING_NODES: sum(_running(decision) for decision in of_group),
-            },
-            **{CLUSTER_DIMENSION: settings.cluster, NODE_GROUP_DIMENSION: name},
-        )
+        }
+        emit_counts(counts, **{CLUSTER_DIMENSION: settings.cluster})
+    for name in settings.groups:
+        if name not in unread:
+            of_group = [decision for decision in configured if decision.node_group == name]
+            emit_counts(_counts(of_group), **{CLUSTER_DIMENSION: settings.cluster, NODE_GROUP_DIMENSION: name})
 
 
 def problem_began(settings: Settings, node_group: str, problem: Problem) -> tuple[str, str]:
     """Return the subject and the text of the message that a problem began."""
     text = f"Cluster {settings.cluster}\n\n{problem.sentence}\n\nYou are told once more, when this is over."
-    words = (
-        f"too many nodes of {node_group} run"
-        if problem.kind is ProblemKind.SURPLUS
-        else f"nodes of {node_group} are missing"
-    )
-    return _subject(f"{settings.cluster}: {words}"), text
+    began = _SUBJECTS.get(problem.kind, _MISSING)[0].format(node_group)
+    return _subject(f"{settings.cluster}: {began}"), text
 
 
 def problem_ended(settings: Settings, node_group: str, kind: str | None, reason: str) -> tuple[str, str]:
     """Return the subject and the text of the message that a problem of a kind is over."""
-    subject, words = (
-        (f"no longer too many nodes of {node_group} run", "No more nodes run than should")
-        if kind == ProblemKind.SURPLUS
-        else (f"no nodes of {node_group} are missing any more", "No nodes are missing any more")
-    )
+    _, ended, words = _SUBJECTS.get(kind or "", _MISSING)
     text = f"Cluster {settings.cluster}\n\n{words}: {reason.removesuffix('.')}."
-    return _subject(f"{settings.cluster}: {subject}"), text
+    return _subject(f"{settings.cluster}: {ended.format(node_group)}"), text
+
+
+def block_closes(settings: Settings, node_group: str, window: Window, left: timedelta) -> tuple[str, str]:
+    """Return the subject and the text of the message that a node group's Capacity Block is about to end.
+
+    Args:
+        settings: The function's settings.
+        node_group: The node group.
+        window: What its block allows.
+        left: In how much time its nodes go.
+    """
+    minutes = round(left.total_seconds() / 60)
+    text = (
+        f"Cluster {settings.cluster}\n\n{window.sentence}.\n\nThe nodes stay if the Capacity Block is extended "
+        "before they go."
+    )
+    when = "1 minute" if minutes == 1 else f"{minutes} minutes"
+    return _subject(f"{settings.cluster}: the nodes of {node_group} go in {when}"), text
+
+
+# How a problem of a kind is told: its begin, its end, and the words before the reason for that.
+_MISSING = ("nodes of {} are missing", "no nodes of {} are missing any more", "No nodes are missing any more")
+_SUBJECTS: dict[str, tuple[str, str, str]] = {
+    ProblemKind.SURPLUS: (
+        "too many nodes of {} run",
+        "no longer too many nodes of {} run",
+        "No more nodes run than should",
+    ),
+    ProblemKind.BLOCK: (
+        "the Capacity Block of {} cannot be used",
+        "the Capacity Block of {} is no problem any more",
+        "The Capacity Block is no problem any more",
+    ),
+    ProblemKind.RESERVATION_ENDED: (
+        "the capacity reservation of {} has ended",
+        "the capacity reservation of {} is no problem any more",
+        "The capacity reservation is no problem any more",
+    ),
+}
+
+
+def _counts(decisions: Sequence[Decision]) -> dict[str, int]:
+    return {
+        MISSING_NODES: sum(decision.missing for decision in decisions),
+        SURPLUS_NODES: sum(decision.surplus for decision in decisions),
+        RUNNING_NODES: sum(_running(decision) for decision in decisions),
+    }
 
 
 def _subject(text: str) -> str:
@@ -97,7 +137,9 @@ def _summarize_group(decision: Decision) -> dict[str, object]:
     problem = decision.problem or decision.surplus_problem
     return {
         "node_group": decision.node_group,
-        "auto_scaling_group": group.name if group else None,
+        "auto_scaling_group": group.name if group and group.owner is OwnerKind.AUTO_SCALING_GROUP else None,
+        **({"spot_fleet": group.name} if group and group.owner is OwnerKind.SPOT_FLEET else {}),
+        **({"capacity_block": decision.window.block} if decision.window else {}),
         "state": memory.state.value if memory and memory.state else None,
         "by": memory.by if memory else "",
         "why": memory.reason if memory else "",

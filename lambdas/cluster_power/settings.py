@@ -11,6 +11,30 @@ from cluster_common.errors import InvalidSettingsError
 SETTINGS_VARIABLE = "CLUSTER_POWER_SETTINGS"
 TOPIC_VARIABLE = "ALERT_TOPIC_ARN"
 
+_GROUP_KEYS = ("block", "block_ends_early_minutes", "count", "reservation", "spot_fleet")
+_CLOSING_NOTICE_SECONDS = 1800
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSettings:
+    """What the cluster's file says of one node group.
+
+    Attributes:
+        count: How many nodes it has.
+        block: The id of the Capacity Block that its nodes run in. Default: - none.
+        block_ends_early: How long before the block's end EC2 begins to terminate its nodes.
+        spot_fleet: The id of the Spot Fleet request that owns its nodes. Default: - an Auto Scaling group owns
+            them, and is found by its tags.
+        reservation: The id of the capacity reservation that is lowered while the group is stopped.
+            Default: - none.
+    """
+
+    count: int
+    block: str | None = None
+    block_ends_early: timedelta = timedelta(0)
+    spot_fleet: str | None = None
+    reservation: str | None = None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -18,15 +42,35 @@ class Settings:
 
     Attributes:
         cluster: The cluster's name, the value of the tag on everything that belongs to it.
-        counts: Each node group's name and how many nodes the cluster's file gives it.
+        groups: What the cluster's file says of each node group, by name.
         launch_grace: How long nodes may take to launch before their absence is a problem.
+        closing_notice: How long before its nodes go people are told that a Capacity Block ends.
         topic_arn: The SNS topic that is told when a problem begins and ends. Default: - only the log is told.
     """
 
     cluster: str
-    counts: Mapping[str, int]
+    groups: Mapping[str, GroupSettings]
     launch_grace: timedelta
+    closing_notice: timedelta = timedelta(seconds=_CLOSING_NOTICE_SECONDS)
     topic_arn: str | None = None
+
+    @property
+    def spot_fleets(self) -> dict[str, str]:
+        """The ids of the Spot Fleet requests, by node group."""
+        return {name: group.spot_fleet for name, group in self.groups.items() if group.spot_fleet}
+
+    @property
+    def auto_scaling_groups(self) -> tuple[str, ...]:
+        """The node groups that Auto Scaling groups own."""
+        return tuple(name for name, group in self.groups.items() if not group.spot_fleet)
+
+    @property
+    def reservations(self) -> dict[str, tuple[str, ...]]:
+        """The ids of the Capacity Blocks and reservations, by node group, where there are any."""
+        ids = {
+            name: tuple(one for one in (group.block, group.reservation) if one) for name, group in self.groups.items()
+        }
+        return {name: found for name, found in ids.items() if found}
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
@@ -36,21 +80,56 @@ class Settings:
             InvalidSettingsError: What is there is not what the construct writes.
         """
         raw = read_settings(environment, SETTINGS_VARIABLE)
-        cluster, counts, grace = raw.get("cluster"), raw.get("groups"), raw.get("launch_grace_seconds")
+        cluster, groups, grace = raw.get("cluster"), raw.get("groups"), raw.get("launch_grace_seconds")
+        notice = raw.get("closing_notice_seconds", _CLOSING_NOTICE_SECONDS)
         if not isinstance(cluster, str) or not cluster:
-            raise InvalidSettingsError(f"{SETTINGS_VARIABLE}: cluster must be a name, got {cluster!r}")
-        if not isinstance(counts, dict) or not all(_is_count(count) for count in counts.values()):
-            raise InvalidSettingsError(
-                f"{SETTINGS_VARIABLE}: groups must give each node group's count, got {counts!r}"
-            )
+            raise _invalid(f"cluster must be a name, got {cluster!r}")
+        if not isinstance(groups, dict):
+            raise _invalid(f"groups must give each node group's count, got {groups!r}")
         if not _is_count(grace):
-            raise InvalidSettingsError(f"{SETTINGS_VARIABLE}: launch_grace_seconds must be 0 or more, got {grace!r}")
+            raise _invalid(f"launch_grace_seconds must be 0 or more, got {grace!r}")
+        if not _is_count(notice):
+            raise _invalid(f"closing_notice_seconds must be 0 or more, got {notice!r}")
         return cls(
             cluster=cluster,
-            counts=dict(sorted(counts.items())),
+            groups={name: _group(name, group) for name, group in sorted(groups.items())},
             launch_grace=timedelta(seconds=grace),
+            closing_notice=timedelta(seconds=notice),
             topic_arn=environment.get(TOPIC_VARIABLE) or None,
         )
+
+
+def _group(name: str, raw: object) -> GroupSettings:
+    settings = raw if isinstance(raw, dict) else {"count": raw}
+    count, minutes = settings.get("count"), settings.get("block_ends_early_minutes", 0)
+    if not _is_count(count):
+        raise _invalid(f"groups must give each node group's count, got {raw!r} for {name!r}")
+    unknown = sorted(set(settings) - set(_GROUP_KEYS))
+    if unknown:
+        raise _invalid(f"a node group takes {', '.join(_GROUP_KEYS)}, got {', '.join(unknown)} for {name!r}")
+    block, fleet, reservation = (_id(settings, key, name) for key in ("block", "spot_fleet", "reservation"))
+    if not _is_count(minutes) or (block is None) != ("block_ends_early_minutes" not in settings):
+        raise _invalid(f"block goes with block_ends_early_minutes of 0 or more, got {raw!r} for {name!r}")
+    if sum(one is not None for one in (block, fleet, reservation)) > 1:
+        raise _invalid(f"block, spot_fleet and reservation exclude each other, got {raw!r} for {name!r}")
+    return GroupSettings(
+        count=count,
+        block=block,
+        block_ends_early=timedelta(minutes=minutes),
+        spot_fleet=fleet,
+        reservation=reservation,
+    )
+
+
+def _id(settings: Mapping[str, object], key: str, name: str) -> str | None:
+    value = settings.get(key)
+    if value is None or (isinstance(value, str) and value):
+        return value
+    raise _invalid(f"{key} must be an id, got {value!r} for {name!r}")
+
+
+def _invalid(message: str) -> InvalidSettingsError:
+    return InvalidSettingsError(f"{SETTINGS_VARIABLE}: {message}")
 
 
 def _is_count(value: object) -> TypeGuard[int]:

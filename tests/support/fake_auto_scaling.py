@@ -1,18 +1,14 @@
 """An Auto Scaling service in memory: it answers, refuses, launches and records every call."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import botocore.session
 from botocore.exceptions import ClientError
-from botocore.validate import ParamValidator
 
-from policy_evaluator import Call
+from fake_service import ACCOUNT, REGION, FakePaginator, FakeService, refusal
 
-ACCOUNT = "111122223333"
-REGION = "us-east-1"
 NO_CAPACITY = (
     "Could not launch On-Demand Instances. InsufficientInstanceCapacity - We currently do not have "
     "sufficient "
@@ -20,7 +16,6 @@ NO_CAPACITY = (
     "failed."
 )
 
-_MODEL = botocore.session.get_session().get_service_model("autoscaling")
 _PAGE = 2
 
 
@@ -130,16 +125,12 @@ class FakeGroup:
         return raw
 
 
-class FakeAutoScaling:
-    """The client of a service in memory. Parameters are checked against botocore's model of the real "
-    "service."""
+class FakeAutoScaling(FakeService):
+    """The client of Auto Scaling."""
 
     def __init__(self) -> None:
+        super().__init__("autoscaling")
         self.groups: dict[str, FakeGroup] = {}
-        self.calls: list[Call] = []
-        self.requests: list[tuple[str, dict[str, Any]]] = []
-        self.before_next_read_by_name: Callable[[], object] | None = None
-        self._faults: list[tuple[str, str | None, ClientError]] = []
 
     def add(self, name: str, *, cluster: str, node_group: str, **settings: Any) -> FakeGroup:
         """Make a group that carries a cluster's tags."""
@@ -147,35 +138,21 @@ class FakeAutoScaling:
         self.groups[name] = FakeGroup(name=name, tags=tags | settings.pop("tags", {}), **settings)
         return self.groups[name]
 
-    def fail_next(self, operation: str, code: str, *, group: str | None = None, message: str = "no") -> None:
-        """Answer the next call of an operation, or the next one for a group, with an error."""
-        error = ClientError({"Error": {"Code": code, "Message": message}}, operation)
-        self._faults.append((operation, group, error))
-
-    @property
-    def writes(self) -> list[str]:
-        """The operations that changed something, in order."""
-        return [call.action.split(":")[1] for call in self.calls if "Describe" not in call.action]
-
-    def get_paginator(self, operation: str) -> "FakeAutoScaling":
+    def get_paginator(self, operation: str) -> FakePaginator:
         """Return the paginator of DescribeAutoScalingGroups."""
         assert operation == "describe_auto_scaling_groups"
-        return self
+        return FakePaginator(self.describe_groups)
 
-    def paginate(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+    def describe_groups(self, **parameters: Any) -> Iterator[dict[str, Any]]:
         """Answer DescribeAutoScalingGroups, page by page."""
         assert parameters.pop("PaginationConfig", {}).get("PageSize", 0) <= 100
-        self._call("DescribeAutoScalingGroups", parameters)
         names = parameters.get("AutoScalingGroupNames")
+        self.record("DescribeAutoScalingGroups", parameters, names=names or [])
         if names and parameters.get("Filters"):
             # Seen in the field: https://github.com/topfreegames/kubernetes-kops-operator/pull/39
             raise _validation(
                 "AutoScalingGroupNames and Filters cannot be used together", "DescribeAutoScalingGroups"
             )
-        interruption = self.before_next_read_by_name
-        if names and interruption:
-            self.before_next_read_by_name = None
-            interruption()
         found = [
             self.groups[name].describe()
             for name in names or list(self.groups)
@@ -186,14 +163,14 @@ class FakeAutoScaling:
 
     def describe_scaling_activities(self, **parameters: Any) -> dict[str, Any]:
         """Answer DescribeScalingActivities."""
-        self._call("DescribeScalingActivities", parameters)
+        self.record("DescribeScalingActivities", parameters, names=[parameters["AutoScalingGroupName"]])
         group = self._group(parameters["AutoScalingGroupName"])
         return {"Activities": group.activities[: parameters["MaxRecords"]]}
 
     def set_desired_capacity(self, **parameters: Any) -> dict[str, Any]:
         """Answer SetDesiredCapacity."""
         group = self._group(parameters["AutoScalingGroupName"])
-        self._call("SetDesiredCapacity", parameters, group)
+        self.record("SetDesiredCapacity", parameters, names=[group.name], arn=group.arn, tags=group.tags)
         size = parameters["DesiredCapacity"]
         if size > group.maximum:
             raise _validation(f"New SetDesiredCapacity value {size} is above max value {group.maximum}")
@@ -206,7 +183,10 @@ class FakeAutoScaling:
         """Answer CreateOrUpdateTags."""
         tags = parameters["Tags"]
         group = self._group(tags[0]["ResourceId"])
-        self._call("CreateOrUpdateTags", parameters, group, [tag["Key"] for tag in tags])
+        keys = [tag["Key"] for tag in tags]
+        self.record(
+            "CreateOrUpdateTags", parameters, names=[group.name], arn=group.arn, tags=group.tags, tag_keys=keys
+        )
         assert len(tags) <= 25
         for tag in tags:
             assert tag["ResourceId"] == group.name
@@ -220,36 +200,10 @@ class FakeAutoScaling:
             raise _validation(f"AutoScalingGroup name not found - {name}")
         return self.groups[name]
 
-    def _call(
-        self,
-        operation: str,
-        parameters: dict[str, Any],
-        group: FakeGroup | None = None,
-        tag_keys: list[str] | None = None,
-    ) -> None:
-        self.requests.append((operation, parameters))
-        shape = _MODEL.operation_model(operation).input_shape
-        assert shape is not None
-        report = ParamValidator().validate(parameters, shape)
-        assert not report.has_errors(), report.generate_report()
-        context: dict[str, str | list[str]] = {}
-        if group is not None:
-            context |= {f"aws:ResourceTag/{key}": value for key, value in group.tags.items()}
-        if tag_keys is not None:
-            context["aws:TagKeys"] = tag_keys
-        name = group.name if group else parameters.get("AutoScalingGroupName")
-        self.calls.append(
-            Call(action=f"autoscaling:{operation}", resource=group.arn if group else "*", context=context)
-        )
-        for fault in self._faults:
-            if fault[0] == operation and fault[1] in (None, name):
-                self._faults.remove(fault)
-                raise fault[2]
-
 
 def _matches(group: FakeGroup, filters: list[dict[str, Any]]) -> bool:
     return all(group.tags.get(one["Name"].removeprefix("tag:")) in one["Values"] for one in filters)
 
 
 def _validation(message: str, operation: str = "SetDesiredCapacity") -> ClientError:
-    return ClientError({"Error": {"Code": "ValidationError", "Message": message}}, operation)
+    return refusal(operation, "ValidationError", message)

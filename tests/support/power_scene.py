@@ -11,12 +11,16 @@ from botocore.exceptions import ClientError
 
 from cluster_power.orders import parse_order
 from cluster_power.power import Clients, Power
-from cluster_power.settings import Settings
+from cluster_power.settings import GroupSettings, Settings
 from fake_auto_scaling import FakeAutoScaling, FakeGroup
+from fake_ec2 import FakeEc2
+from fake_reservations import FakeReservation
+from fake_spot_fleets import FakeFleet
 from policy_evaluator import Call
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
+    from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_sns.client import SNSClient
 
 # The construct sets it; the function's metrics are nowhere without it.
@@ -46,12 +50,24 @@ class FakeSns:
         return {"MessageId": "1"}
 
 
+def plain(**counts: int) -> dict[str, GroupSettings]:
+    """Return the settings of groups of which only the counts are told."""
+    return {name: GroupSettings(count=count) for name, count in counts.items()}
+
+
 @dataclass
 class Scene:
-    """A cluster in memory, and the function that owns its sizes."""
+    """A cluster in memory, and the function that owns its sizes.
+
+    Attributes:
+        counts: How many nodes the cluster's file gives each node group.
+        details: What else it says of some of them.
+    """
 
     counts: dict[str, int] = field(default_factory=lambda: {"workers": 8})
+    details: dict[str, dict[str, Any]] = field(default_factory=dict)
     auto_scaling: FakeAutoScaling = field(default_factory=FakeAutoScaling)
+    ec2: FakeEc2 = field(default_factory=FakeEc2)
     sns: FakeSns = field(default_factory=FakeSns)
     now: datetime = START
     topic: str | None = TOPIC
@@ -63,21 +79,68 @@ class Scene:
             settings.pop("name", f"{node_group}-asg"), cluster=CLUSTER, node_group=node_group, **settings
         )
 
+    def add_fleet(self, node_group: str = "extras", **settings: Any) -> FakeFleet:
+        """Deploy a node group that a Spot Fleet owns."""
+        self.counts.setdefault(node_group, 4)
+        self.details[node_group] = {"spot_fleet": f"sfr-{node_group}"}
+        return self.ec2.add_fleet(f"sfr-{node_group}", cluster=CLUSTER, node_group=node_group, **settings)
+
+    def add_block(
+        self,
+        group: FakeGroup,
+        *,
+        starts: timedelta = timedelta(0),
+        lasts: timedelta = timedelta(hours=24),
+        ends_early: timedelta = timedelta(minutes=30),
+        **settings: Any,
+    ) -> FakeReservation:
+        """Buy a Capacity Block for a node group, that starts some time from now."""
+        node_group = group.tags["cdk-training-cluster:node-group"]
+        block = f"cr-{node_group}"
+        self.details[node_group] = {"block": block, "block_ends_early": ends_early}
+        settings.setdefault("bought", self.counts[node_group])
+        return self.ec2.add_reservation(
+            block,
+            **{
+                "starts": self.now + starts,
+                "ends": self.now + starts + lasts,
+                "ends_early": ends_early,
+                "state": "scheduled" if starts > timedelta(0) else "active",
+                "group": group,
+                "is_block": True,
+                **settings,
+            },
+        )
+
+    def deploy_pod(
+        self, starts: timedelta = timedelta(minutes=5), **settings: Any
+    ) -> tuple[FakeGroup, FakeReservation]:
+        """Deploy the node group `pod`, and the Capacity Block of 24 hours that it runs in."""
+        group = self.add("pod")
+        return group, self.add_block(group, starts=starts, **settings)
+
+    def add_reservation(self, group: FakeGroup, **settings: Any) -> FakeReservation:
+        """Deploy a reservation for a node group, that is released while the group is stopped."""
+        node_group = group.tags["cdk-training-cluster:node-group"]
+        reservation = f"cr-{node_group}"
+        self.details[node_group] = {"reservation": reservation}
+        settings.setdefault("bought", self.counts[node_group])
+        return self.ec2.add_reservation(reservation, **{"group": group, "tags": dict(group.tags), **settings})
+
     @property
     def settings(self) -> Settings:
         """What the deploy tells the function."""
-        return Settings(
-            cluster=CLUSTER,
-            counts=dict(self.counts),
-            launch_grace=timedelta(minutes=10),
-            topic_arn=self.topic,
-        )
+        groups = {
+            name: GroupSettings(count=count, **self.details.get(name, {})) for name, count in self.counts.items()
+        }
+        return Settings(cluster=CLUSTER, groups=groups, launch_grace=timedelta(minutes=10), topic_arn=self.topic)
 
     def order(self, action: str = "tick", **event: Any) -> dict[str, Any]:
         """Invoke the function and return the node groups of its summary, by name."""
         settings = self.settings
         clients = Clients(
-            auto_scaling=cast("AutoScalingClient", self.auto_scaling),
+            auto_scaling=lambda: cast("AutoScalingClient", self.auto_scaling),
+            ec2=lambda: cast("EC2Client", self.ec2),
             sns=lambda: cast("SNSClient", self.sns),
         )
         power = Power(settings, clients, Logger(service="test"), self.now)
@@ -86,13 +149,26 @@ class Scene:
         return {group["node_group"]: group for group in summary["node_groups"]}
 
     def minute(self, number: int = 1) -> dict[str, Any]:
-        """Let minutes pass: Auto Scaling does its work, then the function ticks. Return the last summary."""
+        """Let minutes pass: AWS does its work, then the function ticks. Return the last summary."""
         for _ in range(number):
-            self.now += timedelta(minutes=1)
-            for group in self.auto_scaling.groups.values():
-                group.settle(self.now)
+            self.pass_time(timedelta(minutes=1))
             summary = self.order()
         return summary
+
+    def pass_time(self, time: timedelta) -> None:
+        """Let time pass in which AWS does its work and nobody calls the function."""
+        self.now += time
+        for reservation in self.ec2.reservations.values():
+            reservation.settle(self.now)
+        for group in self.auto_scaling.groups.values():
+            group.settle(self.now)
+        for fleet in self.ec2.fleets.values():
+            fleet.settle(self.now)
+
+    @property
+    def calls(self) -> list[Call]:
+        """Every call to AWS so far."""
+        return [*self.auto_scaling.calls, *self.ec2.calls, *self.sns.calls]
 
     def subjects(self) -> list[str]:
         """The subjects of the messages so far."""

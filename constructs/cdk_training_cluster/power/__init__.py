@@ -1,6 +1,7 @@
 """The power function, which owns the sizes of a cluster's node groups."""
 
 from cdk_training_cluster.power.cluster_power import ClusterPower
+from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.power.power_metrics import POWER_METRICS, PowerMetrics
 
-__all__ = ["POWER_METRICS", "ClusterPower", "PowerMetrics"]
+__all__ = ["POWER_METRICS", "ClusterPower", "PowerGroup", "PowerMetrics"]

@@ -1,23 +1,35 @@
 """The construct that makes the power function, its tick, its alarms and its permissions."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 
-from aws_cdk import Aws, Duration, Token
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.functions import ClusterFunction
 from cdk_training_cluster.nodes import node_metric
+from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.power.power_metrics import POWER_METRICS
-from cdk_training_cluster.tags import CLUSTER_TAG
+from cdk_training_cluster.power.power_permissions import PowerPermissions
 
-_POWER_TAGS = "cdk-training-cluster:power-*"
+_TICK = {"action": "tick"}
+
+# AWS's documents spell them in two ways.
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
+_BLOCK_EVENTS = (
+    "Capacity Block Delivered",
+    "Capacity Block Expiration Warning",
+    "Capacity Block Reservation Delivered",
+    "Capacity Block Reservation Expiration Warning",
+)
 
 
 class ClusterPower(Construct):
@@ -30,15 +42,26 @@ class ClusterPower(Construct):
     invoke it with `{"action": "stop", "node_groups": ["workers"], "by": "...", "reason": "..."}`, or with
     `start` or `status`.
 
+    A group in a Capacity Block is up from the block's own start, which is read each minute, until 10 minutes before
+    EC2 begins to terminate what runs in it; people are told half an hour ahead to save their checkpoint. A block that
+    is extended opens again. EC2's events make a tick of their own at both ends. The size of a group that a Spot Fleet
+    owns is the request's target. A reservation that may be released is lowered to one instance, the least that EC2
+    has, while its group is stopped, and raised before the group starts: what EC2 then lacks is told, and asked for
+    again each minute.
+
     Let `schedule` depend on the groups: the first tick then comes when CloudFormation is done with them.
 
     The function itself tells the topic when a problem begins and when it ends. The alarms stand behind it; of
     those, only the one on the function's silence also says when it is over. It may ring once right after the
     first deployment, until the first tick has reported: a function that has never reported is silent too.
 
-    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, three more alarms.
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, three more alarms; for
+    Capacity Blocks one `AWS::Events::Rule` with an `AWS::Lambda::Permission`.
 
-    Source: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html
+    Sources: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html,
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html,
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ModifySpotFleetRequest.html and
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-modify.html
     """
 
     def __init__(
@@ -47,9 +70,10 @@ class ClusterPower(Construct):
         id: str,
         *,
         cluster_name: str,
-        counts: Mapping[str, int],
+        groups: Mapping[str, PowerGroup],
         alert_topic: sns.ITopic,
         launch_grace: Duration | None = None,
+        closing_notice: Duration | None = None,
         powertools_layer: lambda_.ILayerVersion | None = None,
     ) -> None:
         """Make the function, its tick and its alarms.
@@ -58,19 +82,23 @@ class ClusterPower(Construct):
             scope: The parent construct.
             id: The construct's id.
             cluster_name: The value of the tag `cdk-training-cluster:cluster` on the groups it owns.
-            counts: Each node group's name and how many nodes it has while it is not stopped.
+            groups: Each node group's name, how many nodes it has while it is not stopped, and what drives its size
+                beside orders.
             alert_topic: What the function and its alarms tell. It must let CloudWatch publish; if it is
                 encrypted, so must its key.
             launch_grace: How long nodes may take to launch before their absence is a problem, and how long
                 they may take to go.
                 Default: - 10 minutes.
+            closing_notice: How long before its nodes go people are told that a Capacity Block ends.
+                Default: - 30 minutes.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
 
         Raises:
-            ValueError: A count is not 1 or more, or `ClusterFunction` refuses its settings.
+            ValueError: There is no node group, or `ClusterFunction` refuses its settings.
         """
         super().__init__(scope, id)
-        _check_counts(counts)
+        if not groups:
+            raise ValueError("groups must name at least one node group, got none")
         self._cluster_name = cluster_name
         self._alert_topic = alert_topic
         self._cluster_function = ClusterFunction(
@@ -81,19 +109,23 @@ class ClusterPower(Construct):
             cluster_name=cluster_name,
             settings={
                 "cluster": cluster_name,
-                "groups": dict(counts),
+                "groups": {name: group.settings for name, group in groups.items()},
                 "launch_grace_seconds": (launch_grace or Duration.minutes(10)).to_seconds(),
+                **({} if closing_notice is None else {"closing_notice_seconds": closing_notice.to_seconds()}),
             },
             environment={"ALERT_TOPIC_ARN": alert_topic.topic_arn},
             alert_topic=alert_topic,
-            # Shorter than the time between two ticks, so that they do not overlap.
+            # Shorter than the time between two scheduled ticks, so that they do not overlap.
             timeout=Duration.seconds(50),
             powertools_layer=powertools_layer,
         )
         self.function: lambda_.IFunction = self._cluster_function.function
         self.error_alarm = self._cluster_function.error_alarm
-        self._permit()
+        PowerPermissions(cluster_name, groups.values()).grant(self._cluster_function.role)
+        alert_topic.grant_publish(self._cluster_function.role)
         self.schedule = self._make_schedule()
+        blocks = sorted({group.capacity_block for group in groups.values() if group.capacity_block is not None})
+        self.block_events = self._make_block_events(blocks) if blocks else None
         self.missing_nodes_alarm = self._watch_nodes(
             "MissingNodes",
             self.metric_missing_nodes(),
@@ -166,53 +198,6 @@ class ClusterPower(Construct):
     ) -> cloudwatch.Metric:
         return node_metric(name, self._cluster_name, node_group, statistic=statistic, period=period)
 
-    def _permit(self) -> None:
-        """Permit what the function calls: it reads all groups, and writes on those of its cluster only.
-
-        https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2autoscaling.html
-        """
-        groups = (
-            f"arn:{Aws.PARTITION}:autoscaling:{Aws.REGION}:{Aws.ACCOUNT_ID}:autoScalingGroup:*:autoScalingGroupName/*"
-        )
-        of_this_cluster = {f"aws:ResourceTag/{CLUSTER_TAG}": self._cluster_name}
-        role = self._cluster_function.role
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities"],
-                resources=["*"],
-            )
-        )
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["autoscaling:SetDesiredCapacity"],
-                resources=[groups],
-                conditions={"StringEquals": of_this_cluster},
-            )
-        )
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["autoscaling:CreateOrUpdateTags"],
-                resources=[groups],
-                conditions={
-                    "StringEquals": of_this_cluster,
-                    "ForAllValues:StringLike": {"aws:TagKeys": [_POWER_TAGS]},
-                },
-            )
-        )
-        self._alert_topic.grant_publish(role)
-        acknowledge(
-            role,
-            "AwsSolutions-IAM5[Resource::*]",
-            "Auto Scaling's Describe actions take no resource; they change nothing.",
-        )
-        acknowledge(
-            role,
-            "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:"
-            "autoScalingGroup:*:autoScalingGroupName/*]",
-            "Names and ids of the groups are made at deployment; the condition on the cluster's tag limits "
-            "the writes.",
-        )
-
     def _make_schedule(self) -> scheduler.CfnSchedule:
         # L1, because the L2 target grants every version and alias of the function too, and by default
         # retries a tick for a day: the next one comes in a minute.
@@ -242,7 +227,7 @@ class ClusterPower(Construct):
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=self.function.function_arn,
                 role_arn=role.role_arn,
-                input='{"action":"tick"}',
+                input=json.dumps(_TICK, separators=(",", ":")),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                     maximum_retry_attempts=0, maximum_event_age_in_seconds=60
                 ),
@@ -251,6 +236,30 @@ class ClusterPower(Construct):
         # Scheduler checks at once that it may assume the role and call the function.
         grant.apply_before(schedule)
         return schedule
+
+    def _make_block_events(self, blocks: Sequence[str]) -> events.Rule:
+        """Make a tick right when a Capacity Block starts, and when EC2 warns that it ends.
+
+        A missed event is made good by the next tick of the schedule, which reads the blocks all the same.
+        """
+        return events.Rule(
+            self,
+            "BlockEvents",
+            description=f"Capacity Blocks of the training cluster {self._cluster_name} that start or end",
+            event_pattern=events.EventPattern(
+                source=["aws.ec2"],
+                detail_type=list(_BLOCK_EVENTS),
+                detail={"capacity-reservation-id": list(blocks)},
+            ),
+            targets=[
+                targets.LambdaFunction(
+                    self.function,
+                    event=events.RuleTargetInput.from_object(_TICK),
+                    retry_attempts=0,
+                    max_event_age=Duration.minutes(1),
+                )
+            ],
+        )
 
     def _watch_nodes(self, id: str, metric: cloudwatch.Metric, trouble: str) -> cloudwatch.Alarm:
         alarm = metric.create_alarm(
@@ -286,11 +295,3 @@ class ClusterPower(Construct):
         # points, and would tell people of the end of a problem that never was.
         alarm.add_alarm_action(actions.SnsAction(self._alert_topic))
         return alarm
-
-
-def _check_counts(counts: Mapping[str, int]) -> None:
-    if not counts:
-        raise ValueError("counts must name at least one node group, got none")
-    for name, count in counts.items():
-        if not Token.is_unresolved(count) and count < 1:
-            raise ValueError(f"counts must be 1 or more for each node group, got {count} for {name!r}")

@@ -4,49 +4,124 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from aws_cdk import Duration
+from aws_cdk import CfnResource, Duration
 from aws_cdk import aws_sns as sns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdk_training_cluster import tags
 from cdk_training_cluster.metrics import NODE_METRICS
-from cdk_training_cluster.power import POWER_METRICS, ClusterPower
+from cdk_training_cluster.power import POWER_METRICS, ClusterPower, PowerGroup
 from cluster_common import metrics as function_metrics
 from cluster_common import tags as function_tags
 from cluster_power import memory, reports
-from cluster_power.settings import Settings
+from cluster_power.settings import GroupSettings, Settings
+from policy_evaluator import resolve
 from power_scene import TOPIC
 from synthesis import new_stack, only
 
 names = st.text("abcdefghijklmnopqrstuvwxyz-0123456789", min_size=1, max_size=20)
 
 
-def environment(counts: dict[str, int], grace: Duration | None = None) -> dict[str, str]:
+def environment(
+    groups: dict[str, PowerGroup], grace: Duration | None = None, notice: Duration | None = None
+) -> dict[str, str]:
     """Return the function's environment as it is deployed, with the topic's ARN put in."""
     stack = new_stack()
     topic = sns.Topic(stack, "Alerts")
-    ClusterPower(stack, "Power", cluster_name="base-pod", counts=counts, alert_topic=topic, launch_grace=grace)
+    ClusterPower(
+        stack,
+        "Power",
+        cluster_name="base-pod",
+        groups=groups,
+        alert_topic=topic,
+        launch_grace=grace,
+        closing_notice=notice,
+    )
     variables: dict[str, Any] = only(stack, "AWS::Lambda::Function")["Properties"]["Environment"]["Variables"]
     assert variables.pop("ALERT_TOPIC_ARN") == stack.resolve(topic.topic_arn)
     return {**variables, "ALERT_TOPIC_ARN": TOPIC}
 
 
-@given(st.dictionaries(names, st.integers(min_value=1, max_value=1000), min_size=1, max_size=5))
-@settings(deadline=None, max_examples=5)
-def test_the_function_reads_the_settings_that_the_construct_writes(counts: dict[str, int]) -> None:
-    assert Settings.from_environment(environment(counts)) == Settings(
-        cluster="base-pod", counts=counts, launch_grace=timedelta(minutes=10), topic_arn=TOPIC
+ids = st.text("0123456789abcdef", min_size=8, max_size=17)
+power_groups = st.one_of(
+    st.builds(PowerGroup, count=st.integers(1, 1000)),
+    st.builds(
+        PowerGroup,
+        count=st.integers(1, 64),
+        capacity_block=ids.map("cr-{}".format),
+        block_ends_early_minutes=st.sampled_from((30, 60)),
+    ),
+    st.builds(PowerGroup, count=st.integers(1, 100), spot_fleet_id=ids.map("sfr-{}".format)),
+    st.builds(PowerGroup, count=st.integers(1, 100), released_reservation_id=ids.map("cr-{}".format)),
+)
+
+
+@given(st.dictionaries(names, power_groups, min_size=1, max_size=5))
+@settings(deadline=None, max_examples=10)
+def test_the_function_reads_the_settings_that_the_construct_writes(groups: dict[str, PowerGroup]) -> None:
+    assert Settings.from_environment(environment(groups)) == Settings(
+        cluster="base-pod",
+        groups={
+            name: GroupSettings(
+                count=group.count,
+                block=group.capacity_block,
+                block_ends_early=timedelta(minutes=group.block_ends_early_minutes if group.capacity_block else 0),
+                spot_fleet=group.spot_fleet_id,
+                reservation=group.released_reservation_id,
+            )
+            for name, group in groups.items()
+        },
+        launch_grace=timedelta(minutes=10),
+        topic_arn=TOPIC,
     )
 
 
-def test_the_grace_reaches_the_function() -> None:
-    written = environment({"workers": 8}, Duration.minutes(25))
+def test_times_reach_the_function() -> None:
+    written = environment({"workers": PowerGroup(count=8)}, Duration.minutes(25), Duration.hours(1))
 
     assert Settings.from_environment(written).launch_grace == timedelta(minutes=25)
+    assert Settings.from_environment(written).closing_notice == timedelta(hours=1)
     assert written["CLUSTER_POWER_SETTINGS"] == (
-        '{"cluster":"base-pod","groups":{"workers":8},"launch_grace_seconds":1500}'
+        '{"closing_notice_seconds":3600,"cluster":"base-pod","groups":{"workers":8},"launch_grace_seconds":1500}'
     )
+
+
+def test_the_settings_say_no_more_than_there_is_to_say() -> None:
+    groups = {
+        "extras": PowerGroup(count=4, spot_fleet_id="sfr-1"),
+        "held": PowerGroup(count=8, released_reservation_id="cr-2"),
+        "pod": PowerGroup(count=8, capacity_block="cr-1"),
+        "ultra": PowerGroup(count=18, capacity_block="cr-3", block_ends_early_minutes=60),
+        "workers": PowerGroup(count=8),
+    }
+
+    assert environment(groups)["CLUSTER_POWER_SETTINGS"] == (
+        '{"cluster":"base-pod","groups":{"extras":{"count":4,"spot_fleet":"sfr-1"},'
+        '"held":{"count":8,"reservation":"cr-2"},'
+        '"pod":{"block":"cr-1","block_ends_early_minutes":30,"count":8},'
+        '"ultra":{"block":"cr-3","block_ends_early_minutes":60,"count":18},"workers":8},"launch_grace_seconds":600}'
+    )
+
+
+def test_an_id_that_is_known_at_deployment_only_reaches_the_function() -> None:
+    """The settings are one text then, which CloudFormation puts together."""
+    stack = new_stack()
+    topic = sns.Topic(stack, "Alerts")
+    stand_in = CfnResource(stack, "Fleet", type="AWS::EC2::SpotFleet")
+    ClusterPower(
+        stack,
+        "Power",
+        cluster_name="base-pod",
+        groups={"extras": PowerGroup(count=4, spot_fleet_id=stand_in.ref)},
+        alert_topic=topic,
+    )
+
+    variables = only(stack, "AWS::Lambda::Function")["Properties"]["Environment"]["Variables"]
+    text = resolve(variables["CLUSTER_POWER_SETTINGS"], {"Fleet": "sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE"})
+
+    [group] = Settings.from_environment({"CLUSTER_POWER_SETTINGS": text}).groups.values()
+    assert group == GroupSettings(count=4, spot_fleet="sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE")
 
 
 @pytest.mark.parametrize(
@@ -68,10 +143,13 @@ def test_both_sides_use_the_same_names(function_says: str, construct_says: str) 
 
 
 def test_metrics_go_to_the_namespace_of_the_nodes() -> None:
-    assert environment({"workers": 8})["POWERTOOLS_METRICS_NAMESPACE"] == NODE_METRICS.namespace
+    assert environment({"workers": PowerGroup(count=8)})["POWERTOOLS_METRICS_NAMESPACE"] == NODE_METRICS.namespace
 
 
 def test_every_tag_that_the_function_writes_is_one_it_may_write() -> None:
-    keys = [*memory.Memory().to_tags(), memory.PROBLEM_TAG, memory.SURPLUS_TAG, memory.SURPLUS_SINCE_TAG]
+    keys = [
+        *memory.Memory().to_tags(),
+        *(memory.PROBLEM_TAG, memory.SURPLUS_TAG, memory.SURPLUS_SINCE_TAG, memory.CLOSING_TAG),
+    ]
 
     assert all(key.startswith("cdk-training-cluster:power-") for key in keys)

@@ -5,12 +5,12 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match, Template
 
 from cdk_training_cluster.metrics import NODE_METRICS
-from cdk_training_cluster.power import POWER_METRICS, ClusterPower
+from cdk_training_cluster.power import POWER_METRICS, ClusterPower, PowerGroup
 from synthesis import new_stack, only, resources
 
 
 def make_power(stack: Stack, **settings: object) -> ClusterPower:
-    whole: dict[str, object] = {"cluster_name": "base-pod", "counts": {"workers": 8}} | settings
+    whole: dict[str, object] = {"cluster_name": "base-pod", "groups": {"workers": PowerGroup(count=8)}} | settings
     return ClusterPower(stack, "Power", alert_topic=sns.Topic(stack, "Alerts"), **whole)  # type: ignore[arg-type]  # a test's settings
 
 
@@ -229,27 +229,40 @@ def test_grant_power_lets_somebody_invoke_the_function_and_nothing_else() -> Non
     ]
 
 
-@pytest.mark.parametrize(
-    ("counts", "message"),
-    [
-        ({}, "counts must name at least one node group, got none"),
-        ({"workers": 0}, "counts must be 1 or more for each node group, got 0 for 'workers'"),
-        ({"workers": -1}, "counts must be 1 or more for each node group, got -1 for 'workers'"),
-    ],
-)
-def test_impossible_counts_are_refused(counts: dict[str, int], message: str) -> None:
+def test_a_function_without_node_groups_is_refused() -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole text is compared)
-        make_power(new_stack(), counts=counts)
+        make_power(new_stack(), groups={})
 
-    assert str(caught.value) == message
+    assert str(caught.value) == "groups must name at least one node group, got none"
 
 
 def test_settings_that_lambda_does_not_take_are_refused() -> None:
-    counts = {f"a-node-group-with-a-long-name-{number:03}": 1 for number in range(120)}
+    groups = {f"a-node-group-with-a-long-name-{number:03}": PowerGroup(count=1) for number in range(120)}
 
     with pytest.raises(ValueError, match=r"^settings of cluster_power must fit into 4096 bytes of environment, got"):
-        make_power(new_stack(), counts=counts)
+        make_power(new_stack(), groups=groups)
 
 
 def test_fifty_groups_fit() -> None:
-    make_power(new_stack(), counts={f"workers-of-team-{number:03}": 64 for number in range(50)})
+    make_power(new_stack(), groups={f"workers-of-team-{number:03}": PowerGroup(count=64) for number in range(50)})
+
+
+def test_ids_that_are_known_at_deployment_only_are_counted_as_long_as_they_will_be() -> None:
+    stack = new_stack()
+    token = sns.Topic(stack, "Stand-in").topic_name
+
+    with pytest.raises(ValueError, match=r"must fit into 4096 bytes"):
+        make_power(
+            stack,
+            groups={f"extras-of-team-{number:02}": PowerGroup(count=64, spot_fleet_id=token) for number in range(50)},
+        )
+
+
+def test_thirty_spot_fleets_fit() -> None:
+    stack = new_stack()
+    token = sns.Topic(stack, "Stand-in").topic_name
+
+    make_power(
+        stack,
+        groups={f"extras-of-team-{number:02}": PowerGroup(count=64, spot_fleet_id=token) for number in range(30)},
+    )

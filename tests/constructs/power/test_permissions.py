@@ -1,13 +1,14 @@
 """The synthesized policy against the calls that the function was seen to make."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
-from cdk_training_cluster.power import ClusterPower
-from fake_auto_scaling import ACCOUNT, REGION
+from cdk_training_cluster.power import ClusterPower, PowerGroup
+from fake_service import ACCOUNT, REGION
 from policy_evaluator import Call, is_allowed, role_statements, unused
 from power_scene import CLUSTER, TOPIC, Scene
 from synthesis import new_stack
@@ -18,10 +19,10 @@ LOG_CALLS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def statements() -> list[dict[str, Any]]:
+def synthesize(groups: dict[str, PowerGroup]) -> list[dict[str, Any]]:
+    """Return the statements of the function's role."""
     stack = new_stack()
-    ClusterPower(stack, "Power", cluster_name=CLUSTER, counts={"workers": 8}, alert_topic=sns.Topic(stack, "Alerts"))
+    ClusterPower(stack, "Power", cluster_name=CLUSTER, groups=groups, alert_topic=sns.Topic(stack, "Alerts"))
     template = Template.from_stack(stack).to_json()
     ids = {resource["Type"]: name for name, resource in template["Resources"].items()}
     [function] = [one for one in template["Resources"].values() if one["Type"] == "AWS::Lambda::Function"]
@@ -38,13 +39,11 @@ def statements() -> list[dict[str, Any]]:
     )
 
 
-@pytest.fixture(scope="module")
-def calls() -> list[Call]:
-    """Everything the function does in its life: it starts, lacks nodes, tells people, is stopped and started.
+def live_with_groups(scene: Scene) -> None:
+    """Do all that is done with Auto Scaling groups: start, lack nodes, tell people, stop, start.
 
     Once its nodes stay when it is stopped.
     """
-    scene = Scene()
     group = scene.add(capacity=3)
     scene.minute(3)
     group.capacity = 8
@@ -56,29 +55,186 @@ def calls() -> list[Call]:
     scene.minute()
     scene.order("start")
     scene.minute()
-    return [*scene.auto_scaling.calls, *scene.sns.calls, *LOG_CALLS]
 
 
-def test_the_scene_makes_every_kind_of_call(calls: list[Call]) -> None:
-    assert {call.action for call in calls} == {
+def live_with_a_fleet(scene: Scene) -> None:
+    """Do all that is done with a Spot Fleet."""
+    fleet = scene.add_fleet("extras", capacity=1)
+    scene.minute(3)
+    fleet.capacity = 8
+    scene.minute(2)
+    fleet.deploy()
+    scene.minute(2)
+    scene.order("stop")
+    scene.minute(2)
+
+
+def live_with_a_block(scene: Scene) -> None:
+    """Do all that is done with a Capacity Block."""
+    scene.counts["pod"] = 8
+    block = scene.add_block(scene.add("pod", capacity=3), starts=timedelta(minutes=2), bought=3)
+    scene.minute(5)
+    assert block.ends is not None
+    scene.now = block.ends - timedelta(minutes=60)
+    scene.minute(2)
+    scene.now = block.ends - timedelta(minutes=40)
+    scene.minute(2)
+    block.state = "expired"
+    scene.minute()
+
+
+def live_with_a_release(scene: Scene) -> None:
+    """Do all that is done with a reservation that is released."""
+    scene.counts["held"] = 8
+    reservation = scene.add_reservation(scene.add("held"))
+    scene.minute(2)
+    scene.order("stop")
+    scene.minute(2)
+    reservation.capacity = 7
+    scene.order("start")
+    scene.minute(2)
+
+
+LIVES = {
+    "groups": ({"workers": PowerGroup(count=8)}, [live_with_groups]),
+    "a fleet": ({"extras": PowerGroup(count=4, spot_fleet_id="sfr-extras")}, [live_with_a_fleet]),
+    "a block": (
+        {"workers": PowerGroup(count=8), "pod": PowerGroup(count=8, capacity_block="cr-pod")},
+        [live_with_groups, live_with_a_block],
+    ),
+    "a release": (
+        {"workers": PowerGroup(count=8), "held": PowerGroup(count=8, released_reservation_id="cr-held")},
+        [live_with_groups, live_with_a_release],
+    ),
+    "everything": (
+        {
+            "workers": PowerGroup(count=8),
+            "extras": PowerGroup(count=4, spot_fleet_id="sfr-extras"),
+            "pod": PowerGroup(count=8, capacity_block="cr-pod"),
+            "held": PowerGroup(count=8, released_reservation_id="cr-held"),
+        },
+        [live_with_groups, live_with_a_fleet, live_with_a_block, live_with_a_release],
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=LIVES)
+def life(request: pytest.FixtureRequest) -> tuple[list[dict[str, Any]], list[Call]]:
+    """The statements for some node groups, and everything the function does in its life with them."""
+    groups, parts = LIVES[request.param]
+    calls = list(LOG_CALLS)
+    for part in parts:
+        scene = Scene(counts={"workers": 8} if part is live_with_groups else {})
+        part(scene)
+        calls += scene.calls
+    return synthesize(groups), calls
+
+
+@pytest.fixture(scope="module")
+def statements() -> list[dict[str, Any]]:
+    return synthesize(LIVES["everything"][0])
+
+
+def test_the_scenes_make_every_kind_of_call() -> None:
+    scene = Scene()
+    for part in (live_with_groups, live_with_a_fleet, live_with_a_block, live_with_a_release):
+        part(scene)
+
+    assert {call.action for call in scene.calls} == {
         "autoscaling:CreateOrUpdateTags",
         "autoscaling:DescribeAutoScalingGroups",
         "autoscaling:DescribeScalingActivities",
         "autoscaling:SetDesiredCapacity",
-        "logs:CreateLogStream",
-        "logs:PutLogEvents",
+        "ec2:CreateTags",
+        "ec2:DescribeCapacityReservations",
+        "ec2:DescribeSpotFleetInstances",
+        "ec2:DescribeSpotFleetRequestHistory",
+        "ec2:DescribeSpotFleetRequests",
+        "ec2:ModifyCapacityReservation",
+        "ec2:ModifySpotFleetRequest",
         "sns:Publish",
     }
 
 
-def test_everything_the_function_does_is_allowed(statements: list[dict[str, Any]], calls: list[Call]) -> None:
+def test_everything_the_function_does_is_allowed(life: tuple[list[dict[str, Any]], list[Call]]) -> None:
+    statements, calls = life
+
     assert [call for call in calls if not is_allowed(statements, call)] == []
 
 
-def test_nothing_is_allowed_that_the_function_does_not_do(
-    statements: list[dict[str, Any]], calls: list[Call]
-) -> None:
+def test_nothing_is_allowed_that_the_function_does_not_do(life: tuple[list[dict[str, Any]], list[Call]]) -> None:
+    statements, calls = life
+
     assert unused(statements, calls) == []
+
+
+def test_only_what_the_node_groups_need_is_allowed() -> None:
+    services = {
+        name: {action.split(":")[0] for one in synthesize(groups) for action in _actions(one)}
+        for name, (groups, _) in LIVES.items()
+    }
+
+    assert services["groups"] == {"autoscaling", "logs", "sns"}
+    assert services["a fleet"] == {"ec2", "logs", "sns"}
+    assert services["everything"] == {"autoscaling", "ec2", "logs", "sns"}
+
+
+FLEET = f"arn:aws:ec2:{REGION}:{ACCOUNT}:spot-fleet-request/sfr-1"
+RESERVATION = f"arn:aws:ec2:{REGION}:{ACCOUNT}:capacity-reservation/cr-1"
+POWER_KEYS = ["cdk-training-cluster:power-size"]
+
+
+@pytest.mark.parametrize(
+    ("action", "resource"),
+    [
+        ("ec2:ModifySpotFleetRequest", FLEET),
+        ("ec2:CreateTags", FLEET),
+        ("ec2:ModifyCapacityReservation", RESERVATION),
+    ],
+)
+def test_what_ec2_keeps_for_another_cluster_cannot_be_written(
+    statements: list[dict[str, Any]], action: str, resource: str
+) -> None:
+    allowed = {
+        cluster: is_allowed(
+            statements,
+            Call(
+                action=action,
+                resource=resource,
+                context={"aws:TagKeys": POWER_KEYS}
+                | ({"aws:ResourceTag/cdk-training-cluster:cluster": cluster} if cluster else {}),
+            ),
+        )
+        for cluster in (CLUSTER, "other-pod", "")
+    }
+
+    assert allowed == {CLUSTER: True, "other-pod": False, "": False}
+
+
+@pytest.mark.parametrize(
+    ("action", "resource"),
+    [
+        ("ec2:CreateTags", RESERVATION),
+        ("ec2:CreateTags", f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-1"),
+        ("ec2:ModifySpotFleetRequest", FLEET.replace(ACCOUNT, "999999999999")),
+        ("ec2:ModifySpotFleetRequest", FLEET.replace(REGION, "eu-west-1")),
+        ("ec2:CancelSpotFleetRequests", FLEET),
+        ("ec2:ModifyCapacityReservation", RESERVATION.replace(ACCOUNT, "999999999999")),
+        ("ec2:CancelCapacityReservation", RESERVATION),
+    ],
+)
+def test_nothing_else_of_ec2_can_be_written(statements: list[dict[str, Any]], action: str, resource: str) -> None:
+    context: dict[str, str | list[str]] = {
+        "aws:ResourceTag/cdk-training-cluster:cluster": CLUSTER,
+        "aws:TagKeys": POWER_KEYS,
+    }
+
+    assert not is_allowed(statements, Call(action=action, resource=resource, context=context))
+
+
+def _actions(statement: dict[str, Any]) -> list[str]:
+    actions = statement["Action"]
+    return [actions] if isinstance(actions, str) else list(actions)
 
 
 @pytest.mark.parametrize("action", ["autoscaling:SetDesiredCapacity", "autoscaling:CreateOrUpdateTags"])
@@ -110,13 +266,16 @@ def test_another_clusters_group_cannot_be_written(statements: list[dict[str, Any
     ids=["the tag that decides about permissions", "a foreign tag beside an own one"],
 )
 def test_no_other_tag_can_be_written(statements: list[dict[str, Any]], keys: list[str]) -> None:
-    group = Scene().add()
+    group, fleet = Scene().add(), Scene().add_fleet()
     context: dict[str, str | list[str]] = {f"aws:ResourceTag/{key}": value for key, value in group.tags.items()}
 
-    assert not is_allowed(
-        statements,
-        Call(action="autoscaling:CreateOrUpdateTags", resource=group.arn, context=context | {"aws:TagKeys": keys}),
-    )
+    for action, resource in (("autoscaling:CreateOrUpdateTags", group.arn), ("ec2:CreateTags", fleet.arn)):
+        assert is_allowed(
+            statements, Call(action=action, resource=resource, context=context | {"aws:TagKeys": POWER_KEYS})
+        )
+        assert not is_allowed(
+            statements, Call(action=action, resource=resource, context=context | {"aws:TagKeys": keys})
+        )
 
 
 def test_a_group_of_another_account_or_region_cannot_be_written(statements: list[dict[str, Any]]) -> None:

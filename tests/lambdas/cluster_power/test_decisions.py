@@ -4,15 +4,20 @@ from typing import Any
 
 import pytest
 
-from cluster_power.decisions import Decision, Verdict, decide, new_memories
+from cluster_power.decisions import decide
 from cluster_power.groups import Activity, Group
+from cluster_power.intentions import new_memories
 from cluster_power.memory import Memory, State
 from cluster_power.orders import Order, OrderAction
 from cluster_power.settings import Settings
+from cluster_power.situation import Situation
+from cluster_power.verdicts import Decision, Verdict
+from power_scene import plain
 
 NOW = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=3)
-SETTINGS = Settings(cluster="base-pod", counts={"workers": 8}, launch_grace=timedelta(minutes=10))
+SETTINGS = Settings(cluster="base-pod", groups=plain(workers=8), launch_grace=timedelta(minutes=10))
+SITUATION = Situation(settings=SETTINGS, now=NOW)
 RUNNING = Memory(state=State.RUNNING, size=8, by="cluster_power", reason="first start", since=LONG_AGO)
 STOPPED = Memory(state=State.STOPPED, size=0, by="ana", reason="weekend", since=LONG_AGO)
 STUCK: dict[str, Any] = {"surplus_since": NOW - timedelta(minutes=10)}
@@ -33,7 +38,7 @@ def group(**settings: Any) -> Group:
 
 
 def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
-    [decision] = decide(groups, settings, NOW)
+    [decision] = decide(groups, Situation(settings=settings, now=NOW))
     return decision
 
 
@@ -189,14 +194,14 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
     ],
 )
 def test_a_tick_decides(found: Group, verdict: Verdict, wanted: int, missing: int, reason: str) -> None:
-    decision = next(one for one in decide([found], SETTINGS, NOW) if one.group)
+    decision = next(one for one in decide([found], SITUATION) if one.group)
 
     assert (decision.verdict, decision.wanted, decision.missing) == (verdict, wanted, missing)
     assert decision.reason == reason
 
 
 def test_one_node_is_a_node_and_not_nodes() -> None:
-    settings = replace(SETTINGS, counts={"workers": 1})
+    settings = replace(SETTINGS, groups=plain(workers=1))
     memory = replace(RUNNING, size=1)
 
     assert decide_one(group(desired=1, in_service=1, memory=memory), settings=settings).reason == (
@@ -213,8 +218,8 @@ def test_a_group_that_the_file_knows_and_nobody_made_is_missing_with_all_its_nod
 
 
 def test_an_absent_group_of_a_stopped_cluster_misses_nothing() -> None:
-    settings = replace(SETTINGS, counts={"workers": 8, "extra": 2})
-    decisions = decide([group(desired=0, in_service=0, memory=STOPPED)], settings, NOW)
+    settings = replace(SETTINGS, groups=plain(extra=2, workers=8))
+    decisions = decide([group(desired=0, in_service=0, memory=STOPPED)], Situation(settings=settings, now=NOW))
 
     assert [(one.node_group, one.verdict, one.missing) for one in decisions] == [
         ("extra", Verdict.ABSENT, 0),
@@ -224,9 +229,7 @@ def test_an_absent_group_of_a_stopped_cluster_misses_nothing() -> None:
 
 def test_two_groups_of_one_name_are_not_both_started() -> None:
     new = replace(RUNNING, size=None)
-    decisions = decide(
-        [group(name="a", desired=0, memory=new), group(name="b", desired=0, memory=new)], SETTINGS, NOW
-    )
+    decisions = decide([group(name="a", desired=0, memory=new), group(name="b", desired=0, memory=new)], SITUATION)
 
     assert {one.verdict for one in decisions} == {Verdict.BLOCKED}
     assert decisions[0].reason == (
@@ -236,7 +239,7 @@ def test_two_groups_of_one_name_are_not_both_started() -> None:
 
 def test_two_groups_of_one_name_are_both_stopped() -> None:
     stop = replace(STOPPED, size=None)
-    decisions = decide([group(name="a", memory=stop), group(name="b", memory=stop)], SETTINGS, NOW)
+    decisions = decide([group(name="a", memory=stop), group(name="b", memory=stop)], SITUATION)
 
     assert {one.verdict for one in decisions} == {Verdict.SIZE}
 
@@ -244,8 +247,7 @@ def test_two_groups_of_one_name_are_both_stopped() -> None:
 def test_a_group_that_replaces_one_in_deletion_is_sized() -> None:
     decisions = decide(
         [group(name="a", deleting=True), group(name="b", desired=0, memory=replace(RUNNING, size=None))],
-        SETTINGS,
-        NOW,
+        SITUATION,
     )
 
     assert [one.verdict for one in decisions] == [Verdict.DELETING, Verdict.SIZE]
@@ -258,7 +260,7 @@ def test_a_node_that_is_replaced_is_pending_for_the_grace_and_no_problem() -> No
 
 
 def test_new_groups_are_adopted_as_running() -> None:
-    memories = new_memories([group(desired=0, memory=Memory())], SETTINGS, TICK, NOW)
+    memories = new_memories([group(desired=0, memory=Memory())], SITUATION, TICK)
 
     assert memories == {
         "asg": Memory(state=State.RUNNING, by="cluster_power", reason="first start after the deploy", since=NOW)
@@ -266,21 +268,23 @@ def test_new_groups_are_adopted_as_running() -> None:
 
 
 def test_a_new_group_of_a_stopped_cluster_is_adopted_as_stopped() -> None:
-    settings = replace(SETTINGS, counts={"workers": 8, "extra": 2})
+    settings = replace(SETTINGS, groups=plain(extra=2, workers=8))
     new = group(name="new", node_group="extra", desired=0, memory=Memory())
 
-    memories = new_memories([group(desired=0, memory=STOPPED), new], settings, TICK, NOW)
+    memories = new_memories([group(desired=0, memory=STOPPED), new], Situation(settings=settings, now=NOW), TICK)
 
     assert memories["new"].state is State.STOPPED
     assert memories["new"].reason == "the cluster was stopped when this node group came"
 
 
 def test_a_group_in_deletion_has_no_say_in_whether_the_cluster_is_stopped() -> None:
-    settings = replace(SETTINGS, counts={"workers": 8, "extra": 2})
+    settings = replace(SETTINGS, groups=plain(extra=2, workers=8))
     new = group(name="new", node_group="extra", desired=0, memory=Memory())
     going = group(name="old", deleting=True)
 
-    memories = new_memories([group(desired=0, memory=STOPPED), going, new], settings, TICK, NOW)
+    memories = new_memories(
+        [group(desired=0, memory=STOPPED), going, new], Situation(settings=settings, now=NOW), TICK
+    )
 
     assert memories["new"].state is State.STOPPED
 
@@ -296,7 +300,7 @@ def test_a_group_in_deletion_has_no_say_in_whether_the_cluster_is_stopped() -> N
     ids=["deleting", "unconfigured", "unclear", "known"],
 )
 def test_what_is_not_new_is_not_adopted(found: Group) -> None:
-    assert new_memories([found], SETTINGS, TICK, NOW) == {}
+    assert new_memories([found], SITUATION, TICK) == {}
 
 
 @pytest.mark.parametrize(
@@ -313,7 +317,7 @@ def test_what_is_not_new_is_not_adopted(found: Group) -> None:
 def test_a_stop_applies_whatever_there_is(found: Group) -> None:
     order = Order(action=OrderAction.STOP, node_groups=("workers",), by="bo", reason="cost")
 
-    memory = new_memories([found], SETTINGS, order, NOW)["asg"]
+    memory = new_memories([found], SITUATION, order)["asg"]
 
     assert (memory.state, memory.size, memory.by, memory.reason, memory.since, memory.unreadable) == (
         State.STOPPED,
@@ -338,7 +342,7 @@ def test_a_stop_applies_whatever_there_is(found: Group) -> None:
 def test_an_order_that_changes_nothing_remembers_nothing(action: OrderAction, found: Group) -> None:
     order = Order(action=action, node_groups=("workers",), by="bo", reason="cost")
 
-    assert new_memories([found], SETTINGS, order, NOW) == {}
+    assert new_memories([found], SITUATION, order) == {}
 
 
 def test_an_order_keeps_the_open_problem_in_mind() -> None:
@@ -346,6 +350,6 @@ def test_an_order_keeps_the_open_problem_in_mind() -> None:
 
     known = replace(RUNNING, problem="quota", surplus="surplus", surplus_since=LONG_AGO)
 
-    memory = new_memories([group(memory=known)], SETTINGS, order, NOW)["asg"]
+    memory = new_memories([group(memory=known)], SITUATION, order)["asg"]
 
     assert (memory.problem, memory.surplus, memory.surplus_since) == ("quota", "surplus", LONG_AGO)

@@ -6,8 +6,9 @@ import pytest
 from cluster_common.errors import InvalidEventError
 from cluster_power.orders import OrderAction, parse_order
 from cluster_power.settings import Settings
+from power_scene import plain
 
-SETTINGS = Settings(cluster="base-pod", counts={"eval": 2, "workers": 8}, launch_grace=timedelta(minutes=10))
+SETTINGS = Settings(cluster="base-pod", groups=plain(eval=2, workers=8), launch_grace=timedelta(minutes=10))
 
 
 @pytest.mark.parametrize("event", [{}, {"action": "tick"}])

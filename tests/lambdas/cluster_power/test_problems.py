@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from cluster_power.groups import Activity, Group
+from cluster_power.groups import Activity, Group, OwnerKind
 from cluster_power.launch_failures import LAUNCH_FAILURES, ProblemKind, find_launch_failure
 from cluster_power.memory import Memory, State
 from cluster_power.problems import Outlook, find_problem, find_surplus
@@ -60,6 +60,38 @@ MESSAGES = [
     (
         ProblemKind.TEMPLATE,
         "AttachmentLimitExceeded - Interface count 33 exceeds the limit. Launching EC2 instance failed.",
+    ),
+    (
+        ProblemKind.RESERVATION_FULL,
+        "Could not launch On-Demand Instances. ReservationCapacityExceeded - The requested reservation does not have "
+        "sufficient compatible and available capacity for this request. Launching EC2 instance failed.",
+    ),
+    (
+        ProblemKind.NO_CAPACITY,
+        "spotFleetRequestConfigurationInvalid: p2.xlarge, ami-1, Linux/UNIX: There is no Spot capacity available "
+        "that matches your request.",
+    ),
+    (
+        ProblemKind.MAX_PRICE,
+        "Could not launch Spot Instances. SpotMaxPriceTooLow - Your Spot request price of 3.1 is lower than the "
+        "minimum required Spot request fulfillment price of 9.8. Launching EC2 instance failed.",
+    ),
+    (
+        ProblemKind.MAX_PRICE,
+        "fleetProgressHalted: The price in every launch specification is not valid because it is below the Spot "
+        "price.",
+    ),
+    (
+        ProblemKind.NOT_OFFERED,
+        "launchSpecUnusable: p2.xlarge, ami-1, Linux/UNIX, eu-central-1c, requested instance type is not supported "
+        "in the requested Availability Zone",
+    ),
+    (ProblemKind.QUOTA, "spotInstanceCountLimitExceeded: m4.4xlarge, ami-1, Linux/UNIX: Max spot count exceeded"),
+    (ProblemKind.DENIED, "iamFleetRoleInvalid: The role arn:aws:iam::111122223333:role/fleet lacks permissions"),
+    (
+        ProblemKind.TEMPLATE,
+        "spotFleetRequestConfigurationInvalid: r4.2xlarge, ami-1, Linux/UNIX: The associatePublicIPAddress parameter "
+        "can only be specified for the network interface with DeviceIndex 0.",
     ),
     (ProblemKind.OTHER, "A thing that nobody has seen. Launching EC2 instance failed."),
 ]
@@ -133,6 +165,26 @@ def test_a_disabled_key_in_plain_words() -> None:
     words = sentence(group(launch(MESSAGES[7][1])))
 
     assert "a volume's encryption key could not be used (Client.InvalidKMSKey.InvalidState). Let the" in words
+
+
+def test_a_spot_fleet_is_spoken_of_as_one() -> None:
+    found = group(
+        launch("UnfulfillableCapacity"), owner=OwnerKind.SPOT_FLEET, name="sfr-1", node_group="extras", zones=()
+    )
+
+    assert sentence(found) == (
+        "extras: 3 of 8 nodes are running: EC2 has no more p4de.24xlarge there right now (UnfulfillableCapacity). "
+        "The Spot Fleet goes on trying. Nodes that do run are billed while they wait for the others: if they are of "
+        "no use alone, stop the group and start it later, or name more instance types, or buy the nodes in another "
+        "way. AWS says: UnfulfillableCapacity"
+    )
+    assert "Let the role AWSServiceRoleForEC2SpotFleet use the KMS key" in sentence(
+        group(launch("Client.InternalError"), owner=OwnerKind.SPOT_FLEET)
+    )
+    assert sentence(group(owner=OwnerKind.SPOT_FLEET, name="sfr-1")).endswith(
+        "the Spot Fleet reports no error, and the others have not come up in more than 10 minutes. Look at the "
+        "history of the Spot Fleet request sfr-1."
+    )
 
 
 def test_a_message_without_a_type_names_the_type_of_the_nodes_that_run() -> None:
@@ -237,6 +289,11 @@ def test_the_outlook_on_nodes_too_many(found: Group, goal: int, expected: Outloo
         (stuck("Standby", "EnteringStandby"), "2 are in Standby, where Auto Scaling leaves them alone: put them"),
         (stuck(in_service=2, protected=1), "1 is protected from scale-in: take the protection away"),
         (stuck("Terminating", terminating_suspended=""), "The process Terminate of the Auto Scaling group asg is "),
+        (
+            stuck("unhealthy", owner=OwnerKind.SPOT_FLEET, name="sfr-1"),
+            "A node that EC2 is about to take back runs on beside its replacement: terminate it when its work is "
+            "saved. The history of the Spot Fleet request sfr-1 says more.",
+        ),
         (stuck("Quarantined"), "Auto Scaling names no reason: look at the activity history"),
     ],
 )

@@ -1,6 +1,7 @@
 """What a tick tells the alarms."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -114,6 +115,44 @@ def test_a_group_that_the_file_does_not_know_is_not_counted(capsys: pytest.Captu
     assert metrics(capsys).keys() == {"", "workers"}
     scene.minute()
     assert metrics(capsys)[""]["RunningNodes"] == 8
+
+
+def test_a_group_that_is_left_over_beside_a_fleet_is_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = Scene(counts={"workers": 8})
+    scene.add("workers")
+    scene.add("extras", name="old-asg", desired=3, in_service=3)
+    scene.add_fleet("extras")
+    scene.minute(3)
+
+    scene.minute()
+
+    assert metrics(capsys)["extras"] == {"MissingNodes": 0, "RunningNodes": 4, "SurplusNodes": 0}
+
+
+def test_what_could_not_be_read_is_not_counted_and_the_rest_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """A point of what is not known would be a wrong one; the silence of the cluster's alarms says enough."""
+    scene = Scene(counts={"workers": 8})
+    scene.add("workers")
+    scene.add_fleet("extras")
+    scene.minute(3)
+    metrics(capsys)
+    scene.ec2.fail_next("DescribeSpotFleetRequests", "RequestLimitExceeded")
+
+    with pytest.raises(PartialFailureError):
+        scene.minute()
+
+    assert metrics(capsys) == {"workers": {"MissingNodes": 0, "RunningNodes": 8, "SurplusNodes": 0}}
+
+
+def test_a_group_that_waits_for_its_block_misses_nothing_and_runs_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scene = Scene(counts={"pod": 8})
+    scene.add_block(scene.add("pod"), starts=timedelta(hours=1))
+
+    scene.minute(2)
+
+    assert metrics(capsys)["pod"] == {"MissingNodes": 0, "RunningNodes": 0, "SurplusNodes": 0}
 
 
 def test_a_tick_in_which_something_failed_is_no_success_and_still_measures(

@@ -1,9 +1,11 @@
+import json
 from datetime import timedelta
 
 import pytest
 
 from cluster_common.errors import InvalidSettingsError
-from cluster_power.settings import Settings
+from cluster_power.settings import GroupSettings, Settings
+from power_scene import plain
 
 WHOLE = '{"cluster":"base-pod","groups":{"workers":8,"eval":2},"launch_grace_seconds":600}'
 
@@ -15,11 +17,38 @@ def test_settings_come_from_the_environment() -> None:
 
     assert settings == Settings(
         cluster="base-pod",
-        counts={"eval": 2, "workers": 8},
+        groups=plain(eval=2, workers=8),
         launch_grace=timedelta(minutes=10),
         topic_arn="arn:aws:sns:us-east-1:111122223333:alerts",
     )
-    assert list(settings.counts) == ["eval", "workers"]
+    assert list(settings.groups) == ["eval", "workers"]
+
+
+def test_what_nodes_are_bought_with_comes_from_the_environment_too() -> None:
+    groups = {
+        "workers": 8,
+        "pod": {"count": 8, "block": "cr-1", "block_ends_early_minutes": 30},
+        "extras": {"count": 4, "spot_fleet": "sfr-1"},
+        "held": {"count": 2, "reservation": "cr-2"},
+    }
+    text = json.dumps({"cluster": "a", "groups": groups, "launch_grace_seconds": 600, "closing_notice_seconds": 3600})
+
+    settings = Settings.from_environment({"CLUSTER_POWER_SETTINGS": text})
+
+    assert settings.groups == {
+        "workers": GroupSettings(count=8),
+        "pod": GroupSettings(count=8, block="cr-1", block_ends_early=timedelta(minutes=30)),
+        "extras": GroupSettings(count=4, spot_fleet="sfr-1"),
+        "held": GroupSettings(count=2, reservation="cr-2"),
+    }
+    assert settings.closing_notice == timedelta(hours=1)
+    assert settings.spot_fleets == {"extras": "sfr-1"}
+    assert settings.auto_scaling_groups == ("held", "pod", "workers")
+    assert settings.reservations == {"held": ("cr-2",), "pod": ("cr-1",)}
+
+
+def test_people_are_told_half_an_hour_ahead_that_nodes_go_unless_another_time_is_set() -> None:
+    assert Settings.from_environment({"CLUSTER_POWER_SETTINGS": WHOLE}).closing_notice == timedelta(minutes=30)
 
 
 @pytest.mark.parametrize("environment", [{}, {"ALERT_TOPIC_ARN": ""}])
@@ -34,17 +63,14 @@ def test_a_topic_is_a_choice(environment: dict[str, str]) -> None:
         ("[]", "the environment variable CLUSTER_POWER_SETTINGS must hold a JSON object, got []"),
         ("{", "the environment variable CLUSTER_POWER_SETTINGS is not JSON: Expecting property name"),
         ("{}", "CLUSTER_POWER_SETTINGS: cluster must be a name, got None"),
-        (
-            '{"cluster":"a","groups":{"workers":-1}}',
-            "CLUSTER_POWER_SETTINGS: groups must give each node group's count, got {'workers': -1}",
-        ),
-        (
-            '{"cluster":"a","groups":{"workers":true}}',
-            "CLUSTER_POWER_SETTINGS: groups must give each node group's count, got {'workers': True}",
-        ),
+        ('{"cluster":"a","groups":[]}', "CLUSTER_POWER_SETTINGS: groups must give each node group's count, got []"),
         (
             '{"cluster":"a","groups":{"workers":1},"launch_grace_seconds":"x"}',
             "CLUSTER_POWER_SETTINGS: launch_grace_seconds must be 0 or more, got 'x'",
+        ),
+        (
+            '{"cluster":"a","groups":{"workers":1},"launch_grace_seconds":1,"closing_notice_seconds":-1}',
+            "CLUSTER_POWER_SETTINGS: closing_notice_seconds must be 0 or more, got -1",
         ),
     ],
 )
@@ -53,3 +79,40 @@ def test_wrong_settings_are_refused(text: str, message: str) -> None:
         Settings.from_environment({"CLUSTER_POWER_SETTINGS": text})
 
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("group", "message"),
+    [
+        (-1, "groups must give each node group's count, got -1 for 'pod'"),
+        (True, "groups must give each node group's count, got True for 'pod'"),
+        ({}, "groups must give each node group's count, got {} for 'pod'"),
+        (
+            {"count": 1, "blok": "cr-1"},
+            "a node group takes block, block_ends_early_minutes, count, reservation, spot_fleet, got blok for 'pod'",
+        ),
+        ({"count": 1, "spot_fleet": ""}, "spot_fleet must be an id, got '' for 'pod'"),
+        ({"count": 1, "reservation": 7}, "reservation must be an id, got 7 for 'pod'"),
+        (
+            {"count": 1, "block": "cr-1"},
+            "block goes with block_ends_early_minutes of 0 or more, got {'count': 1, 'block': 'cr-1'} for 'pod'",
+        ),
+        (
+            {"count": 1, "block_ends_early_minutes": 30},
+            "block goes with block_ends_early_minutes of 0 or more, got {'count': 1, 'block_ends_early_minutes': 30} "
+            "for 'pod'",
+        ),
+        (
+            {"count": 1, "spot_fleet": "sfr-1", "reservation": "cr-1"},
+            "block, spot_fleet and reservation exclude each other, got {'count': 1, 'spot_fleet': 'sfr-1', "
+            "'reservation': 'cr-1'} for 'pod'",
+        ),
+    ],
+)
+def test_wrong_settings_of_a_group_are_refused(group: object, message: str) -> None:
+    text = json.dumps({"cluster": "a", "groups": {"pod": group}, "launch_grace_seconds": 600})
+
+    with pytest.raises(InvalidSettingsError) as caught:
+        Settings.from_environment({"CLUSTER_POWER_SETTINGS": text})
+
+    assert str(caught.value) == f"CLUSTER_POWER_SETTINGS: {message}"

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, cast
 import botocore.session
 import pytest
 
-from cluster_power.groups import read_activities, read_groups
+from cluster_power.auto_scaling_groups import AutoScalingGroups
+from cluster_power.groups import Group
+from cluster_power.owners import Glance
 from fake_auto_scaling import FakeAutoScaling
 
 if TYPE_CHECKING:
@@ -12,11 +14,21 @@ if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
 
 
+def owner(fake: FakeAutoScaling) -> AutoScalingGroups:
+    return AutoScalingGroups(cast("AutoScalingClient", fake), "base-pod", ["workers"])
+
+
+def read(fake: FakeAutoScaling) -> list[Group]:
+    reading = owner(fake).read()
+    assert reading.unread == {}
+    return reading.groups
+
+
 def test_a_group_is_read_as_auto_scaling_describes_it() -> None:
     fake = FakeAutoScaling()
     fake.add("asg", cluster="base-pod", node_group="workers", desired=4, in_service=2, launching=1, suspended="why")
 
-    [group] = read_groups(cast("AutoScalingClient", fake), "base-pod")
+    [group] = read(fake)
 
     assert (group.name, group.node_group, group.minimum, group.desired, group.maximum) == (
         "asg",
@@ -36,7 +48,7 @@ def test_a_group_that_loses_no_nodes_is_read_with_the_reasons() -> None:
         "asg", cluster="base-pod", node_group="workers", in_service=3, protected=2, terminating_suspended="debugging"
     )
 
-    [group] = read_groups(cast("AutoScalingClient", fake), "base-pod")
+    [group] = read(fake)
 
     assert (group.protected, group.terminating_suspended, group.launching_suspended) == (2, "debugging", None)
 
@@ -52,21 +64,23 @@ def test_every_instance_that_is_billed_is_alive(state: str) -> None:
     fake = FakeAutoScaling()
     fake.add("asg", cluster="base-pod", node_group="workers", others=[state])
 
-    [group] = read_groups(cast("AutoScalingClient", fake), "base-pod")
+    [group] = read(fake)
 
     assert group.alive == (state not in _GONE)
     assert group.in_service == (state == "InService")
 
 
-def test_one_group_is_read_by_its_name_and_only_if_it_is_the_clusters() -> None:
+def test_a_glance_reads_one_group_by_its_name_and_only_if_it_is_still_the_clusters() -> None:
     fake = FakeAutoScaling()
-    fake.add("asg", cluster="base-pod", node_group="workers")
-    fake.add("foreign", cluster="other-pod", node_group="workers")
-    client = cast("AutoScalingClient", fake)
+    raw = fake.add("asg", cluster="base-pod", node_group="workers", desired=3)
+    [group] = read(fake)
+    fake.requests.clear()
 
-    assert [group.name for group in read_groups(client, "base-pod", name="asg")] == ["asg"]
-    assert read_groups(client, "base-pod", name="foreign") == []
-    assert fake.requests[0] == ("DescribeAutoScalingGroups", {"AutoScalingGroupNames": ["asg"]})
+    assert owner(fake).glance(group) == Glance(memory=group.memory, size=3)
+    assert fake.requests == [("DescribeAutoScalingGroups", {"AutoScalingGroupNames": ["asg"]})]
+
+    raw.tags["cdk-training-cluster:cluster"] = "other-pod"
+    assert owner(fake).glance(group) is None
 
 
 def test_activities_are_read_newest_first_with_their_words_on_one_line() -> None:
@@ -90,10 +104,9 @@ def test_activities_are_read_newest_first_with_their_words_on_one_line() -> None
             "StartTime": datetime(2026, 1, 1, 7, tzinfo=UTC),
         },
     ]
-    client = cast("AutoScalingClient", fake)
-    [group] = read_groups(client, "base-pod")
+    [group] = read(fake)
 
-    activities = read_activities(client, group)
+    activities = owner(fake).read_activities(group)
 
     assert [(one.launch, one.failed, one.finished, one.message) for one in activities] == [
         (False, False, False, "Terminating EC2 instance: i-1"),

@@ -1,0 +1,79 @@
+"""What the power function has to know of one node group."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aws_cdk import Token
+
+BLOCK_ENDS_EARLY_MINUTES = 30
+"""How long before a Capacity Block's end EC2 begins to terminate its instances; for UltraServers it is 60.
+
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerGroup:
+    """Say how many nodes a node group has, and what drives its size beside orders.
+
+    Ids may be known at deployment only. At most one of them is given.
+
+    Attributes:
+        count: How many nodes it has while it is not stopped.
+        capacity_block: The id of the Capacity Block that its nodes run in: they come up when it starts and go before
+            EC2 terminates them. Default: - none.
+        block_ends_early_minutes: How long before the block's end EC2 begins to terminate its nodes, in minutes.
+            Default: - 30; UltraServers need 60.
+        spot_fleet_id: The id of the Spot Fleet request that owns its nodes and whose target is its size.
+            Default: - an Auto Scaling group owns them, and is found by its tags.
+        released_reservation_id: The id of a capacity reservation of the cluster that is lowered to one instance while
+            the group is stopped, and raised before it starts. Default: - none.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
+    """
+
+    count: int
+    capacity_block: str | None = None
+    block_ends_early_minutes: int = BLOCK_ENDS_EARLY_MINUTES
+    spot_fleet_id: str | None = None
+    released_reservation_id: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the settings.
+
+        Raises:
+            ValueError: A number is too small, or there is more than one id; every reason, a line each.
+        """
+        problems = list(self._problems())
+        if problems:
+            raise ValueError("\n".join(problems))
+
+    @property
+    def settings(self) -> object:
+        """What the function's environment says of it: the bare count where there is no more to say."""
+        settings: dict[str, object] = {}
+        if self.capacity_block is not None:
+            settings = {"block": self.capacity_block, "block_ends_early_minutes": self.block_ends_early_minutes}
+        if self.spot_fleet_id is not None:
+            settings["spot_fleet"] = self.spot_fleet_id
+        if self.released_reservation_id is not None:
+            settings["reservation"] = self.released_reservation_id
+        return {"count": self.count, **settings} if settings else self.count
+
+    def _problems(self) -> Iterator[str]:
+        if not Token.is_unresolved(self.count) and self.count < 1:
+            yield f"count must be 1 or more, got {self.count}"
+        minutes = self.block_ends_early_minutes
+        if not Token.is_unresolved(minutes) and minutes < 0:
+            yield f"block_ends_early_minutes must be 0 or more, got {minutes}"
+        ids = {
+            name: value
+            for name, value in (
+                ("capacity_block", self.capacity_block),
+                ("spot_fleet_id", self.spot_fleet_id),
+                ("released_reservation_id", self.released_reservation_id),
+            )
+            if value is not None
+        }
+        if len(ids) > 1:
+            yield f"at most one of capacity_block, spot_fleet_id and released_reservation_id is allowed, got {ids}"

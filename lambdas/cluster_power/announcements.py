@@ -1,0 +1,126 @@
+"""What people are told: each problem once when it begins and once when it ends, and the end of a Capacity Block."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cluster_common.errors import AWS_ERRORS
+from cluster_power.failures import Failures
+from cluster_power.groups import Group, OwnerKind
+from cluster_power.memory import CLOSING_TAG, NONE, PROBLEM_TAG, SURPLUS_SINCE_TAG, SURPLUS_TAG, Memory, time_text
+from cluster_power.owners import Owner
+from cluster_power.problems import Problem
+from cluster_power.reports import block_closes, problem_began, problem_ended
+from cluster_power.settings import Settings
+from cluster_power.verdicts import Decision, Verdict
+from cluster_power.windows import Phase
+
+if TYPE_CHECKING:
+    from mypy_boto3_sns.client import SNSClient
+
+
+class Announcements:
+    """Tell people through the topic, and remember in tags what they were told.
+
+    A message is sent before it is remembered: better to say it twice than never. Where runs overlap, the later one
+    looks first whether the other has told it.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        owners: Mapping[OwnerKind, Owner],
+        sns: "Callable[[], SNSClient]",
+        failures: Failures,
+        now: datetime,
+    ) -> None:
+        self._settings = settings
+        self._owners = owners
+        self._sns = sns
+        self._failures = failures
+        self._now = now
+
+    def note_surplus(self, decision: Decision, before: Group | None) -> None:
+        """Write down since when more nodes live than should, which nobody else tells."""
+        group = decision.group
+        if group is None or before is None or group.deleting or decision.verdict is Verdict.UNCONFIGURED:
+            return
+        since = group.memory.surplus_since
+        if since == before.memory.surplus_since:
+            return
+        try:
+            tags = {SURPLUS_SINCE_TAG: time_text(since) if since else NONE}
+            self._owners[group.owner].write_tags(group, tags)
+        except AWS_ERRORS as error:
+            self._failures.add(decision.node_group, "could not remember since when too many nodes run", error)
+
+    def announce(self, decision: Decision) -> None:
+        """Tell what is new about a node group."""
+        group = decision.group
+        if group is None:
+            return
+        if decision.problem_known:
+            self._tell_problem(decision, group, PROBLEM_TAG, lambda memory: memory.problem, decision.problem)
+        if decision.surplus_known:
+            self._tell_problem(decision, group, SURPLUS_TAG, lambda memory: memory.surplus, decision.surplus_problem)
+        self._tell_closing(decision, group)
+
+    def _tell_problem(
+        self,
+        decision: Decision,
+        group: Group,
+        tag: str,
+        told: Callable[[Memory], str | None],
+        problem: Problem | None,
+    ) -> None:
+        kind = problem.kind.value if problem else None
+        before = told(group.memory)
+        if kind == before:
+            return
+        message = (
+            problem_began(self._settings, decision.node_group, problem)
+            if problem
+            else problem_ended(self._settings, decision.node_group, before, decision.reason)
+        )
+        self._tell(
+            group,
+            message,
+            {tag: kind or NONE},
+            lambda memory: told(memory) == kind,
+            "could not report a problem's begin or end",
+        )
+
+    def _tell_closing(self, decision: Decision, group: Group) -> None:
+        """Tell once that nodes go; a block that was extended since has another time, which is told again."""
+        window = decision.window
+        if window is None or window.phase is not Phase.CLOSING or window.down_at is None or not group.alive:
+            return
+        down_at = window.down_at
+        if group.memory.closing == down_at:
+            return
+        self._tell(
+            group,
+            block_closes(self._settings, decision.node_group, window, down_at - self._now),
+            {CLOSING_TAG: time_text(down_at)},
+            lambda memory: memory.closing == down_at,
+            "could not report that its Capacity Block ends",
+        )
+
+    def _tell(
+        self,
+        group: Group,
+        message: tuple[str, str],
+        tags: Mapping[str, str],
+        is_told: Callable[[Memory], bool],
+        failure: str,
+    ) -> None:
+        owner, (subject, text) = self._owners[group.owner], message
+        try:
+            glance = owner.glance(group)
+            if glance is None or is_told(glance.memory):
+                return
+            if self._settings.topic_arn:
+                self._sns().publish(TopicArn=self._settings.topic_arn, Subject=subject, Message=text)
+            owner.write_tags(group, tags)
+        except AWS_ERRORS as error:
+            self._failures.add(group.node_group, failure, error)

@@ -1,0 +1,129 @@
+"""Auto Scaling groups as owners of nodes."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from cluster_common.errors import AWS_ERRORS, error_code
+from cluster_common.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cluster_power.groups import Activity, Group
+from cluster_power.memory import Memory
+from cluster_power.owners import Glance, OwnerBusyError, Reading
+
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling.client import AutoScalingClient
+    from mypy_boto3_autoscaling.type_defs import ActivityTypeDef, AutoScalingGroupTypeDef
+
+# Enough for every node of a large group to have failed once; only the newest matter.
+_ACTIVITIES = 100
+
+# EC2 bills no instance in these lifecycle states, but for its volumes; it bills those in all others, of which
+# Auto Scaling gets more: an unknown one counts.
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html and
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
+_NOT_ALIVE = frozenset({"Terminated", "Warmed:Terminated", "Warmed:Stopped", "Warmed:Hibernated"})
+
+
+class AutoScalingGroups:
+    """The cluster's Auto Scaling groups, found by its tag."""
+
+    def __init__(self, client: "AutoScalingClient", cluster: str, node_groups: Collection[str]) -> None:
+        self.node_groups = node_groups
+        self._client = client
+        self._cluster = cluster
+
+    def read(self) -> Reading:
+        """Find the cluster's groups by its tag."""
+        pages = self._client.get_paginator("describe_auto_scaling_groups").paginate(
+            Filters=[{"Name": f"tag:{CLUSTER_TAG}", "Values": [self._cluster]}], PaginationConfig={"PageSize": 100}
+        )
+        groups = self._own(raw for page in pages for raw in page["AutoScalingGroups"])
+        return Reading(groups=sorted(groups, key=lambda group: (group.node_group, group.name)))
+
+    def glance(self, group: Group) -> Glance | None:
+        """Read one group by its name; it may have become another cluster's."""
+        # Auto Scaling takes names or filters, never both.
+        # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
+        paginator = self._client.get_paginator("describe_auto_scaling_groups")
+        pages = paginator.paginate(AutoScalingGroupNames=[group.name])
+        found = self._own(raw for page in pages for raw in page["AutoScalingGroups"])
+        return next((Glance(memory=one.memory, size=one.desired) for one in found), None)
+
+    def read_activities(self, group: Group) -> tuple[Activity, ...]:
+        """Read what Auto Scaling last did with a group, newest first."""
+        answer = self._client.describe_scaling_activities(AutoScalingGroupName=group.name, MaxRecords=_ACTIVITIES)
+        activities = [_activity(raw) for raw in answer["Activities"]]
+        return tuple(sorted(activities, key=lambda activity: activity.started, reverse=True))
+
+    def set_size(self, group: Group, size: int) -> None:
+        """Set a group's desired capacity, without waiting for its cooldown."""
+        if group.desired == size:
+            return
+        try:
+            self._client.set_desired_capacity(
+                AutoScalingGroupName=group.name, DesiredCapacity=size, HonorCooldown=False
+            )
+        except AWS_ERRORS as error:
+            if error_code(error) == "ScalingActivityInProgress":
+                raise OwnerBusyError from error
+            raise
+
+    def write_tags(self, group: Group, tags: Mapping[str, str]) -> None:
+        """Write tags on a group only, not on the nodes it launches."""
+        self._client.create_or_update_tags(
+            Tags=[
+                {
+                    "ResourceId": group.name,
+                    "ResourceType": "auto-scaling-group",
+                    "Key": key,
+                    "Value": value,
+                    "PropagateAtLaunch": False,
+                }
+                for key, value in tags.items()
+            ]
+        )
+
+    def _own(self, raws: "Iterator[AutoScalingGroupTypeDef]") -> list[Group]:
+        tagged = ((raw, _tags(raw)) for raw in raws)
+        return [_group(raw, tags) for raw, tags in tagged if tags.get(CLUSTER_TAG) == self._cluster]
+
+
+def _tags(raw: "AutoScalingGroupTypeDef") -> dict[str, str]:
+    return {tag["Key"]: tag.get("Value", "") for tag in raw.get("Tags", [])}
+
+
+def _group(raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str]) -> Group:
+    instances = [one for one in raw.get("Instances", []) if one["LifecycleState"] not in _NOT_ALIVE]
+    states = [instance["LifecycleState"] for instance in instances]
+    suspended = {
+        process["ProcessName"]: process.get("SuspensionReason", "") for process in raw.get("SuspendedProcesses", [])
+    }
+    return Group(
+        name=raw["AutoScalingGroupName"],
+        node_group=tags.get(NODE_GROUP_TAG, ""),
+        desired=raw["DesiredCapacity"],
+        minimum=raw["MinSize"],
+        maximum=raw["MaxSize"],
+        in_service=states.count("InService"),
+        out_of_service=tuple(sorted(state for state in states if state != "InService")),
+        protected=sum(instance.get("ProtectedFromScaleIn", False) for instance in instances),
+        zones=tuple(raw.get("AvailabilityZones", [])),
+        instance_types=tuple(sorted({instance.get("InstanceType", "") for instance in instances} - {""})),
+        launching_suspended=suspended.get("Launch"),
+        terminating_suspended=suspended.get("Terminate"),
+        # Auto Scaling sets a status only while it deletes a group.
+        # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_AutoScalingGroup.html
+        deleting=bool(raw.get("Status")),
+        memory=Memory.from_tags(tags),
+    )
+
+
+def _activity(raw: "ActivityTypeDef") -> Activity:
+    status = raw["StatusCode"]
+    return Activity(
+        # "Launching a new EC2 instance: i-..."; a termination or a replacement has an activity of its own.
+        launch=raw.get("Description", "").startswith("Launching"),
+        started=raw["StartTime"],
+        failed=status in ("Failed", "Cancelled"),
+        finished=status in ("Failed", "Cancelled", "Successful"),
+        message=" ".join(raw.get("StatusMessage", raw.get("Description", "")).split()),
+    )

@@ -1,0 +1,114 @@
+"""The hands of the function: they carry out what was decided about one group."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cluster_common.errors import AWS_ERRORS, error_text
+from cluster_power.failures import Failures
+from cluster_power.groups import Group, OwnerKind
+from cluster_power.memory import NONE, SINCE_TAG, SIZE_TAG, Memory, time_text
+from cluster_power.owners import Glance, Owner, OwnerBusyError
+from cluster_power.releases import explain_refusal
+from cluster_power.reservations import set_instances
+from cluster_power.settings import Settings
+from cluster_power.verdicts import Decision, Verdict
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.client import EC2Client
+
+
+class Hands:
+    """Write what is to be remembered, raise the reservation, set the size, remember that it was set.
+
+    In this order a crash anywhere leaves a group so that the next tick does the rest. Two runs may overlap, and an
+    operator may act at any time: a tick looks again before it writes, and whoever set a size looks again after it
+    has remembered it. Of two runs that set different sizes, one sees the other's then, and the next tick decides.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        owners: Mapping[OwnerKind, Owner],
+        ec2: "Callable[[], EC2Client]",
+        failures: Failures,
+        now: datetime,
+    ) -> None:
+        self._settings = settings
+        self._owners = owners
+        self._ec2 = ec2
+        self._failures = failures
+        self._now = now
+
+    def carry_out(self, decision: Decision, memory: Memory | None, before: Group | None) -> Decision:
+        """Carry out one decision, and return it with what came of it.
+
+        Args:
+            decision: What was decided.
+            memory: What is to be remembered first. None: nothing new.
+            before: The group as it was read, where somebody's order may have come in between.
+                None: this is an order.
+        """
+        group = decision.group
+        if group is None or not (memory or decision.verdict is Verdict.SIZE or decision.reserve is not None):
+            return decision
+        try:
+            if before is not None and not self._is_still(before):
+                return _wait(decision, "changed while the tick looked: the next tick decides", group=before)
+            if memory is not None:
+                self._owners[group.owner].write_tags(group, memory.to_tags())
+            if decision.reserve is not None:
+                decision = self._reserve(decision, decision.reserve)
+            if decision.verdict is Verdict.SIZE:
+                return self._size(decision, group)
+        except AWS_ERRORS as error:
+            self._failures.add(decision.node_group, f"could not bring it to {decision.wanted}", error)
+        return decision
+
+    def _is_still(self, group: Group) -> bool:
+        """Whether the group is as it was read: an operator's order may have come in between."""
+        glance = self._owners[group.owner].glance(group)
+        return glance == Glance(memory=group.memory, size=group.desired, busy=group.busy)
+
+    def _reserve(self, decision: Decision, instances: int) -> Decision:
+        """Raise or lower a reservation; capacity that EC2 does not have is a problem, and no failure."""
+        own = self._settings.groups[decision.node_group]
+        try:
+            set_instances(self._ec2(), own.reservation or "", instances)
+        except AWS_ERRORS as error:
+            problem = explain_refusal(decision, own, error_text(error))
+            if problem is None:
+                raise
+            return replace(
+                decision, verdict=Verdict.SHORT, reason=problem.sentence, problem=problem, problem_known=True
+            )
+        return decision
+
+    def _size(self, decision: Decision, group: Group) -> Decision:
+        owner = self._owners[group.owner]
+        try:
+            owner.set_size(group, decision.wanted)
+        except OwnerBusyError:
+            return _wait(decision, "is busy with another scaling activity: the next tick tries again")
+        memory = replace(group.memory, size=decision.wanted, since=self._now)
+        owner.write_tags(group, {SIZE_TAG: str(decision.wanted), SINCE_TAG: time_text(self._now)})
+        glance = owner.glance(group)
+        if glance is not None and not glance.busy and glance.size != decision.wanted:
+            # Then what is remembered and what is there must not stay apart: it would look like an operator's size.
+            owner.write_tags(group, {SIZE_TAG: NONE})
+            return _wait(decision, "was given another size at the same moment: the next tick decides")
+        return replace(decision, group=replace(group, desired=decision.wanted, memory=memory))
+
+
+def _wait(decision: Decision, why: str, group: Group | None = None) -> Decision:
+    return replace(
+        decision,
+        group=group or decision.group,
+        verdict=Verdict.BLOCKED,
+        reason=f"{decision.node_group} {why}",
+        # Nothing is known of it that may be told.
+        problem_known=False,
+        surplus_known=False,
+        window=None,
+    )

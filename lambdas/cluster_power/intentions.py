@@ -1,0 +1,88 @@
+"""What is to be remembered of groups: what was ordered, what was adopted, and since when nodes are too many."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from cluster_power.groups import Group
+from cluster_power.memory import Memory, State
+from cluster_power.orders import Order, OrderAction
+from cluster_power.situation import Situation
+
+FUNCTION = "cluster_power"
+"""Who changed a state that nobody ordered."""
+
+
+def new_memories(groups: Sequence[Group], situation: Situation, order: Order) -> dict[str, Memory]:
+    """Return what is to be remembered before any size is set, by the owner's name.
+
+    An order is remembered first, so that a tick finishes what a crash interrupts. A tick remembers only
+    groups that the function has never seen: they start, or stay at zero in a cluster that is stopped.
+    """
+    if order.action is OrderAction.TICK:
+        return _adoptions(groups, situation)
+    if order.action is OrderAction.STATUS:
+        return {}
+    state = State.RUNNING if order.action is OrderAction.START else State.STOPPED
+    memories: dict[str, Memory] = {}
+    for group in groups:
+        if group.deleting or group.node_group not in order.node_groups or not situation.is_configured(group):
+            continue
+        memory = group.memory
+        window = situation.window(group.node_group, group.zones)
+        size = situation.wanted(group.node_group, replace(memory, state=state), window)
+        size = memory.size if size is None else size
+        if memory.state is state and memory.size == size == group.desired and not memory.unreadable:
+            continue  # Already so: who ordered it first, and why, stays.
+        memories[group.name] = replace(
+            memory, state=state, size=None, by=order.by, reason=order.reason, since=situation.now, unreadable=""
+        )
+    return memories
+
+
+def remember(groups: Sequence[Group], memories: Mapping[str, Memory]) -> list[Group]:
+    """Return the groups as they are once the memories are written on them."""
+    return [replace(group, memory=memories.get(group.name, group.memory)) for group in groups]
+
+
+def note_surplus(groups: Sequence[Group], now: datetime) -> list[Group]:
+    """Return the groups with since when more of their nodes live than should: what was noted, or now."""
+    return [
+        replace(
+            group,
+            memory=replace(
+                group.memory,
+                surplus_since=(group.memory.surplus_since or now) if group.alive > group.desired else None,
+            ),
+        )
+        for group in groups
+    ]
+
+
+def is_stopped(groups: Sequence[Group]) -> bool:
+    """Say whether there are groups whose state is known, and all of them are stopped."""
+    states = {group.memory.state for group in groups if not group.deleting} - {None}
+    return states == {State.STOPPED}
+
+
+def _adoptions(groups: Sequence[Group], situation: Situation) -> dict[str, Memory]:
+    if situation.unread:
+        return {}  # One that is not seen may run: then the cluster is not stopped.
+    memory = (
+        Memory(
+            state=State.STOPPED,
+            by=FUNCTION,
+            reason="the cluster was stopped when this node group came",
+            since=situation.now,
+        )
+        if is_stopped(groups)
+        else Memory(state=State.RUNNING, by=FUNCTION, reason="first start after the deploy", since=situation.now)
+    )
+    return {
+        group.name: memory
+        for group in groups
+        if group.memory.state is None
+        and not group.memory.unreadable
+        and not group.deleting
+        and situation.is_configured(group)
+    }

@@ -1,0 +1,67 @@
+"""What owns the nodes of a cluster, as the function deals with it."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cluster_power.groups import Activity, Group
+from cluster_power.memory import Memory
+
+
+class OwnerBusyError(Exception):
+    """Say that an owner takes no new size at the moment. Nothing was changed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Glance:
+    """The little of a group that decides whether it is still as it was read.
+
+    Attributes:
+        memory: What the function wrote on it.
+        size: How many nodes it was given.
+        busy: Whether it may not show yet what it was given last.
+    """
+
+    memory: Memory
+    size: int
+    busy: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What was read of the groups of one kind of owner.
+
+    Attributes:
+        groups: The groups, sorted by node group and name.
+        unread: Why a node group could not be read, by its name.
+    """
+
+    groups: list[Group]
+    unread: Mapping[str, Exception] = field(default_factory=dict)
+
+
+class Owner(Protocol):
+    """A service that owns nodes: it launches and terminates them until there are as many as it was told."""
+
+    @property
+    def node_groups(self) -> Collection[str]:
+        """The node groups that it should own, by the cluster's file."""
+
+    def read(self) -> Reading:
+        """Read the cluster's groups, with what their tags remember."""
+
+    def glance(self, group: Group) -> Glance | None:
+        """Read again what decides about one group. None: it is gone, or another cluster's."""
+
+    def read_activities(self, group: Group) -> tuple[Activity, ...]:
+        """Read what it last did with a group, newest first."""
+
+    def set_size(self, group: Group, size: int) -> None:
+        """Give a group a size, if it does not have it.
+
+        Raises:
+            OwnerBusyError: It takes none at the moment.
+        """
+
+    def write_tags(self, group: Group, tags: Mapping[str, str]) -> None:
+        """Write tags on what owns a group's nodes only, not on the nodes it launches."""

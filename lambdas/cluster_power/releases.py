@@ -1,0 +1,101 @@
+"""What becomes of a capacity reservation that is released while its node group is stopped.
+
+EC2 has no reservation for zero instances, and a cancelled one does not come back: the last instance stays.
+Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-modify.html
+"""
+
+from dataclasses import replace
+
+from cluster_power.launch_failures import ProblemKind, find_launch_failure
+from cluster_power.memory import time_text
+from cluster_power.problems import Problem
+from cluster_power.reservations import ACTIVE, COMING, Absence, Reservation
+from cluster_power.settings import GroupSettings
+from cluster_power.situation import Situation
+from cluster_power.verdicts import Decision, Verdict
+
+_LEFT_ALONE = frozenset({Verdict.DELETING, Verdict.UNCONFIGURED, Verdict.UNCLEAR, Verdict.BLOCKED})
+
+
+def decide_release(decision: Decision, own: GroupSettings, situation: Situation) -> Decision:
+    """Add what is to become of the node group's reservation.
+
+    It is raised before the group gets its size, and lowered when the group is stopped and none of its nodes
+    lives. A group whose reservation cannot hold its nodes is not started.
+    """
+    if own.reservation is None or decision.group is None or decision.verdict in _LEFT_ALONE:
+        return decision
+    reservation = situation.reservations.find(own.reservation)
+    starts = decision.verdict is Verdict.SIZE and decision.wanted > 0
+    if reservation is Absence.UNREAD:
+        reason = f"{decision.node_group} is not started: its capacity reservation {own.reservation} could not be read"
+        return replace(decision, verdict=Verdict.UNSEEN, reason=reason) if starts else decision
+    if isinstance(reservation, Absence) or reservation.state not in COMING | {ACTIVE}:
+        return _with_end(decision, _end(decision.node_group, own.reservation, reservation))
+    if reservation.state != ACTIVE:
+        which = f"its capacity reservation {reservation.id} is {reservation.state}"
+        reason = f"{decision.node_group} is not started yet: {which}"
+        return replace(decision, verdict=Verdict.BLOCKED, reason=reason) if starts else decision
+    return replace(decision, reserve=_instances(decision, reservation))
+
+
+def explain_refusal(decision: Decision, own: GroupSettings, message: str) -> Problem | None:
+    """Say why EC2 would not raise a reservation. None: that is no matter of capacity.
+
+    Args:
+        decision: What was decided of the node group.
+        own: The node group's settings.
+        message: EC2's error code and message.
+    """
+    kind = find_launch_failure(message).kind
+    whys = {
+        ProblemKind.NO_CAPACITY: "EC2 has no more of its instance type there right now, and its nodes wait until it "
+        "has. That is tried again each minute",
+        ProblemKind.QUOTA: "the account's EC2 quota in this region does not allow so many. Ask for more in Service "
+        "Quotas (EC2, the quota of the type's family), or lower the count in the cluster's file",
+    }
+    if kind not in whys or decision.group is None:
+        return None
+    sentence = (
+        f"{decision.node_group}: {decision.group.in_service} of {decision.wanted} nodes are running: its capacity "
+        f"reservation {own.reservation} could not be raised to {decision.reserve} instances: {whys[kind]}. AWS says: "
+        f"{message}"
+    )
+    return Problem(kind=kind, sentence=sentence)
+
+
+def _instances(decision: Decision, reservation: Reservation) -> int | None:
+    """Return for how many instances the reservation should hold capacity. None: for as many as it does."""
+    group = decision.group
+    if group is None:
+        return None
+    goal = group.desired if decision.verdict is Verdict.HELD else decision.wanted
+    if goal > reservation.instances:
+        return goal
+    # Somebody else's instances in it are not to be shut out.
+    least = max(1, reservation.used)
+    idle = decision.verdict is not Verdict.SIZE and not (goal or group.desired or group.alive)
+    return least if idle and reservation.instances > least else None
+
+
+def _end(node_group: str, id: str, reservation: Reservation | Absence) -> str:
+    if isinstance(reservation, Absence):
+        what = "cannot be found in this account and region"
+    else:
+        at = f", at {time_text(reservation.ends)}" if reservation.ends else ""
+        what = f"has ended ({reservation.state}{at})"
+    return (
+        f"{node_group}: its capacity reservation {id} {what}: nodes that run go on without it, and no other starts. "
+        "It cannot be brought back: give the node group another name and its reservation a new end in the "
+        "cluster's file, and deploy."
+    )
+
+
+def _with_end(decision: Decision, sentence: str) -> Decision:
+    """Say that the reservation is gone, but do not keep a group from being stopped."""
+    if decision.verdict is Verdict.SIZE and not decision.wanted:
+        return decision
+    problem = Problem(kind=ProblemKind.RESERVATION_ENDED, sentence=sentence)
+    if decision.verdict is Verdict.HELD:
+        return replace(decision, problem=problem, problem_known=True, reason=f"{decision.reason}. {sentence}")
+    return replace(decision, problem=problem, problem_known=True, verdict=Verdict.UNUSABLE, reason=sentence)

@@ -1,0 +1,58 @@
+"""Everything that decisions rest on, beside the groups themselves."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from cluster_power.groups import Group, OwnerKind
+from cluster_power.memory import Memory, State
+from cluster_power.reservations import NO_RESERVATIONS, Reservations
+from cluster_power.settings import Settings
+from cluster_power.windows import Phase, Window, find_window
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """What was asked for and what was seen, at one moment.
+
+    Attributes:
+        settings: The function's settings.
+        now: The time.
+        reservations: What is known of Capacity Blocks and reservations.
+        unread: The node groups that could not be read.
+    """
+
+    settings: Settings
+    now: datetime
+    reservations: Reservations = NO_RESERVATIONS
+    unread: Collection[str] = ()
+
+    def is_configured(self, group: Group) -> bool:
+        """Say whether the cluster's file gives a group its nodes, and with this kind of owner."""
+        own = self.settings.groups.get(group.node_group)
+        return own is not None and (group.owner is OwnerKind.SPOT_FLEET) == (own.spot_fleet is not None)
+
+    def window(self, node_group: str, zones: Collection[str] = ()) -> Window | None:
+        """Return what a node group's Capacity Block allows. None: it has none."""
+        own = self.settings.groups.get(node_group)
+        if own is None or own.block is None:
+            return None
+        block = self.reservations.find(own.block)
+        return find_window(node_group, own, block, zones=zones, settings=self.settings, now=self.now)
+
+    def wanted(self, node_group: str, memory: Memory, window: Window | None) -> int | None:
+        """Return the size that a node group should have. None: nobody knows.
+
+        That is zero while it is stopped and while its Capacity Block is not open, and else the file's count. A
+        block that has fewer instances gets what it has; but none of the nodes that run go, whatever it says.
+        """
+        count = self.settings.groups[node_group].count
+        if memory.state is State.STOPPED:
+            return 0
+        if window is None:
+            return count
+        if window.phase is Phase.UNSEEN:
+            return None
+        if window.phase in (Phase.OPEN, Phase.CLOSING):
+            return min(count, max(window.instances, memory.size or 0))
+        return 0

@@ -1,0 +1,179 @@
+"""Spot Fleet requests as owners of nodes: the size of such a group is the request's target."""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from cluster_common.errors import AWS_ERRORS, error_code
+from cluster_common.tags import CLUSTER_TAG
+from cluster_power.groups import Activity, Group, OwnerKind
+from cluster_power.memory import Memory
+from cluster_power.owners import Glance, OwnerBusyError, Reading
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.client import EC2Client
+    from mypy_boto3_ec2.type_defs import ActiveInstanceTypeDef, HistoryRecordTypeDef, SpotFleetRequestConfigTypeDef
+
+# A request that is modified shows its old target until it is done, and takes no other; one that was just
+# submitted is not validated yet.
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ModifySpotFleetRequest.html
+_BUSY = frozenset({"modifying", "submitted"})
+_GOING = frozenset({"cancelled_running", "cancelled_terminating"})
+_GONE = frozenset({"cancelled", "failed"})
+
+# EC2 keeps a request's events for so long.
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotFleetRequestHistory.html
+_HISTORY = timedelta(hours=48)
+_PAGE = 1000
+
+# What says only that EC2 pauses after several attempts, of which each was reported on its own.
+_PAUSES = frozenset({"allLaunchSpecsTemporarilyBlacklisted", "launchSpecTemporarilyBlacklisted"})
+_FAILURES = frozenset({"launchSpecUnusable", "fleetProgressHalted"}) | _PAUSES
+
+
+class SpotFleets:
+    """The Spot Fleet requests that the settings name, if they carry the cluster's tag."""
+
+    def __init__(
+        self, client: "EC2Client", cluster: str, fleets: Mapping[str, str], counts: Mapping[str, int], now: datetime
+    ) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._fleets = fleets
+        self._counts = counts
+        self._now = now
+
+    @property
+    def node_groups(self) -> Collection[str]:
+        """The node groups that the settings give a Spot Fleet request."""
+        return self._fleets.keys()
+
+    def read(self) -> Reading:
+        """Read the requests that are not gone, and the nodes of each."""
+        requests = self._describe(list(self._fleets.values()))
+        groups: list[Group] = []
+        unread: dict[str, Exception] = {}
+        for name, fleet in sorted(self._fleets.items()):
+            raw = requests.get(fleet)
+            if raw is None:
+                continue
+            try:
+                groups.append(self._group(name, raw, self._read_nodes(fleet)))
+            except AWS_ERRORS as error:
+                unread[name] = error
+        return Reading(groups=groups, unread=unread)
+
+    def glance(self, group: Group) -> Glance | None:
+        """Read a request's tags and target."""
+        raw = self._describe([group.name]).get(group.name)
+        if raw is None:
+            return None
+        fresh = self._group(group.node_group, raw, [])
+        return Glance(memory=fresh.memory, size=fresh.desired, busy=fresh.busy)
+
+    def read_activities(self, group: Group) -> tuple[Activity, ...]:
+        """Read why nodes were not launched, and which were, since the group was sized."""
+        since = max(self._now - _HISTORY, group.memory.since or self._now - _HISTORY)
+        activities = [activity for raw in self._read_history(group.name, since) for activity in _activities(raw)]
+        telling = [activity for activity in activities if not activity.message.startswith(tuple(_PAUSES))]
+        if any(activity.failed for activity in telling):
+            activities = telling
+        return tuple(sorted(activities, key=lambda activity: activity.started, reverse=True))
+
+    def set_size(self, group: Group, size: int) -> None:
+        """Set a request's target, and whether nodes beyond it stay."""
+        keeps = group.should_keep_excess(size)
+        if group.desired == size and group.keeps_excess is keeps:
+            return
+        try:
+            self._client.modify_spot_fleet_request(
+                SpotFleetRequestId=group.name,
+                TargetCapacity=size,
+                ExcessCapacityTerminationPolicy="noTermination" if keeps else "default",
+            )
+        except AWS_ERRORS as error:
+            if error_code(error) == "FleetNotInModifiableState":
+                raise OwnerBusyError from error
+            raise
+
+    def write_tags(self, group: Group, tags: Mapping[str, str]) -> None:
+        """Write tags on a request."""
+        self._client.create_tags(
+            Resources=[group.name], Tags=[{"Key": key, "Value": value} for key, value in tags.items()]
+        )
+
+    def _describe(self, ids: list[str]) -> dict[str, "SpotFleetRequestConfigTypeDef"]:
+        """Return the requests that exist and are the cluster's, by id."""
+        pages = self._client.get_paginator("describe_spot_fleet_requests").paginate(SpotFleetRequestIds=ids)
+        try:
+            found = [raw for page in pages for raw in page["SpotFleetRequestConfigs"]]
+        except AWS_ERRORS as error:
+            # One id that does not exist fails the whole call.
+            if not error_code(error).startswith("InvalidSpotFleetRequestId"):
+                raise
+            if len(ids) == 1:
+                return {}
+            return {key: raw for one in ids for key, raw in self._describe([one]).items()}
+        return {
+            raw["SpotFleetRequestId"]: raw
+            for raw in found
+            if _tags(raw).get(CLUSTER_TAG) == self._cluster and raw["SpotFleetRequestState"] not in _GONE
+        }
+
+    def _read_nodes(self, fleet: str) -> list["ActiveInstanceTypeDef"]:
+        pages = self._client.get_paginator("describe_spot_fleet_instances").paginate(SpotFleetRequestId=fleet)
+        return [node for page in pages for node in page["ActiveInstances"]]
+
+    def _read_history(self, fleet: str, since: datetime) -> Iterator["HistoryRecordTypeDef"]:
+        answer = self._client.describe_spot_fleet_request_history(
+            SpotFleetRequestId=fleet, StartTime=since, MaxResults=_PAGE
+        )
+        yield from answer.get("HistoryRecords", [])
+        while answer.get("NextToken"):
+            answer = self._client.describe_spot_fleet_request_history(
+                SpotFleetRequestId=fleet, StartTime=since, MaxResults=_PAGE, NextToken=answer["NextToken"]
+            )
+            yield from answer.get("HistoryRecords", [])
+
+    def _group(
+        self, name: str, raw: "SpotFleetRequestConfigTypeDef", nodes: Collection["ActiveInstanceTypeDef"]
+    ) -> Group:
+        config, state = raw["SpotFleetRequestConfig"], raw["SpotFleetRequestState"]
+        policy = config.get("ExcessCapacityTerminationPolicy")
+        unhealthy = tuple("unhealthy" for node in nodes if node.get("InstanceHealth") == "unhealthy")
+        return Group(
+            name=raw["SpotFleetRequestId"],
+            node_group=name,
+            owner=OwnerKind.SPOT_FLEET,
+            desired=config["TargetCapacity"],
+            minimum=0,
+            # A request has no largest size: the cluster's file has.
+            maximum=self._counts[name],
+            in_service=len(nodes) - len(unhealthy),
+            out_of_service=unhealthy,
+            instance_types=tuple(sorted({node.get("InstanceType", "") for node in nodes} - {""})),
+            keeps_excess=None if policy is None else policy == "noTermination",
+            busy=state in _BUSY,
+            deleting=state in _GOING,
+            memory=Memory.from_tags(_tags(raw)),
+        )
+
+
+def _tags(raw: "SpotFleetRequestConfigTypeDef") -> dict[str, str]:
+    return {tag["Key"]: tag.get("Value", "") for tag in raw.get("Tags", [])}
+
+
+def _activities(raw: "HistoryRecordTypeDef") -> Iterator[Activity]:
+    """Yield a launch, or an attempt at one; a request's history holds much else."""
+    event = raw.get("EventInformation", {})
+    kind, subtype = raw["EventType"], event.get("EventSubType", "")
+    failed = kind == "error" or (kind == "information" and subtype in _FAILURES)
+    if not failed and (kind, subtype) != ("instanceChange", "launched"):
+        return
+    yield Activity(
+        launch=True,
+        started=raw["Timestamp"],
+        failed=failed,
+        finished=True,
+        message=" ".join(f"{subtype}: {event.get('EventDescription', '')}".split()),
+    )

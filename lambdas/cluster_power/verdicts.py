@@ -1,0 +1,99 @@
+"""What is decided about a node group."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cluster_power.groups import Group
+from cluster_power.problems import Problem
+from cluster_power.windows import Window
+
+
+class Verdict(StrEnum):
+    """What is to be done with a node group."""
+
+    SIZE = "size"
+    """Set its size, and remember it."""
+
+    KEEP = "keep"
+    """Nothing: it is as it should be."""
+
+    PENDING = "pending"
+    """Nothing: its nodes are launching, or going away."""
+
+    WAITING = "waiting"
+    """Nothing yet: its Capacity Block has not started."""
+
+    CLOSING = "closing"
+    """Nothing yet: it is as it should be, and its nodes go soon, because its Capacity Block ends."""
+
+    OVER = "over"
+    """Nothing any more: its Capacity Block is over."""
+
+    UNUSABLE = "unusable"
+    """Nothing that the function could do: its Capacity Block or reservation cannot be used; the problem says why."""
+
+    SHORT = "short"
+    """Nothing that the function could do: nodes are missing, and the problem says why."""
+
+    SURPLUS = "surplus"
+    """Nothing that the function could do: more nodes live than should, and the problem says why."""
+
+    UNSEEN = "unseen"
+    """Nothing: what would have to be known to decide, or to say why nodes are missing, could not be read."""
+
+    HELD = "held"
+    """Nothing: somebody else sized it, and is not fought."""
+
+    BLOCKED = "blocked"
+    """Nothing yet: the size it should have is not allowed now."""
+
+    UNCLEAR = "unclear"
+    """Nothing: its tags say what the function never writes."""
+
+    UNCONFIGURED = "unconfigured"
+    """Nothing: it carries the cluster's tag, but the cluster's file does not know it."""
+
+    DELETING = "deleting"
+    """Nothing: it is going away."""
+
+    ABSENT = "absent"
+    """Nothing: the cluster's file knows it, but nothing that would own its nodes is there."""
+
+
+HELD_VERDICTS = frozenset({Verdict.HELD, Verdict.UNCLEAR})
+"""The verdicts on groups whose size the function does not own at the moment."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What is to be done with one node group, and why.
+
+    Attributes:
+        node_group: The node group's name.
+        verdict: What is to be done.
+        reason: Why, in one sentence.
+        group: The group. None: there is none, or it could not be read.
+        wanted: The size it should have.
+        missing: How many of its nodes should run and do not.
+        surplus: How many of its nodes live, and are billed, beyond those that should.
+        problem: What keeps nodes from running. None: nothing.
+        problem_known: Whether `problem` is a finding; if not, what was reported stays as it is.
+        surplus_problem: What keeps nodes from going. None: nothing.
+        surplus_known: Whether `surplus_problem` is a finding, likewise.
+        window: What its Capacity Block allows. None: it has none, or is stopped whatever that says.
+        reserve: For how many instances its reservation is to hold capacity. None: it is left as it is.
+    """
+
+    node_group: str
+    verdict: Verdict
+    reason: str
+    wanted: int
+    group: Group | None = None
+    missing: int = 0
+    surplus: int = 0
+    problem: Problem | None = None
+    problem_known: bool = False
+    surplus_problem: Problem | None = None
+    surplus_known: bool = False
+    window: Window | None = None
+    reserve: int | None = None

@@ -1,0 +1,229 @@
+"""When a Capacity Block lets nodes run: a pure function of the block and the time.
+
+A block is active from its start to its end; EC2 terminates what runs in it some time before the end. The nodes
+go earlier, at the time of the warning that EC2 gives 40 minutes ahead, so that they are drained and down by then.
+Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from cluster_power.groups import Group
+from cluster_power.launch_failures import ProblemKind
+from cluster_power.memory import time_text
+from cluster_power.problems import Problem
+from cluster_power.reservations import ACTIVE, COMING, ENDED, Absence, Reservation
+from cluster_power.settings import GroupSettings, Settings
+
+MARGIN = timedelta(minutes=10)
+"""How long before EC2 begins to terminate nodes they are taken down."""
+
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-view.html
+_ENDINGS = {
+    "payment-failed": "was never paid, and EC2 has released it",
+    "cancelled": "was cancelled",
+    "cancelling": "was cancelled",
+    "failed": "could not be made",
+    "unsupported": "could not be made",
+    "expired": "has ended",
+}
+_REPLACE = "put the id of another one into the cluster's file (capacity_block) and deploy, or remove the node group"
+
+
+class Phase(Enum):
+    """What a Capacity Block is good for at the moment."""
+
+    BEFORE = auto()
+    """Nothing yet: it has not started."""
+
+    OPEN = auto()
+    """Nodes run in it."""
+
+    CLOSING = auto()
+    """Nodes run in it, and go soon."""
+
+    OVER = auto()
+    """Nothing any more: EC2 is about to terminate what runs in it, or has done so."""
+
+    UNUSABLE = auto()
+    """Nothing: it never comes, never comes back, or is not what the node group needs."""
+
+    UNSEEN = auto()
+    """Nobody knows: it could not be read, or says what is not known here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """What a node group's Capacity Block allows at the moment, and how people are told.
+
+    Attributes:
+        block: The block's id.
+        phase: What it is good for.
+        cause: What it is that decides, within another sentence.
+        sentence: The same as a sentence of its own.
+        instances: How many instances it has.
+        down_at: When its nodes go. None: unknown.
+        problem: What is wrong with it. None: nothing.
+        problem_known: Whether `problem` is a finding.
+    """
+
+    block: str
+    phase: Phase
+    cause: str
+    sentence: str
+    instances: int = 0
+    down_at: datetime | None = None
+    problem: Problem | None = None
+    problem_known: bool = True
+
+
+def find_phase(
+    block: Reservation | Absence, *, now: datetime, ends_early: timedelta, notice: timedelta = timedelta(0)
+) -> Phase:
+    """Say what a Capacity Block is good for.
+
+    Args:
+        block: The block, or why nothing is known of it.
+        now: The time.
+        ends_early: How long before the block's end EC2 begins to terminate its nodes.
+        notice: How long before they go it is closing.
+    """
+    if isinstance(block, Absence):
+        return Phase.UNSEEN
+    if block.state in ENDED or block.plain:
+        return Phase.UNUSABLE
+    if block.starts is None or block.ends is None or block.state not in COMING | {ACTIVE}:
+        return Phase.UNSEEN
+    down_at = block.ends - ends_early - MARGIN
+    if now >= down_at:
+        return Phase.OVER
+    # Before it starts a block has no instances, whatever was bought.
+    if now < block.starts or block.state in COMING or not block.instances:
+        return Phase.BEFORE
+    return Phase.CLOSING if now >= down_at - notice else Phase.OPEN
+
+
+def find_window(
+    name: str,
+    own: GroupSettings,
+    block: Reservation | Absence,
+    *,
+    zones: Collection[str],
+    settings: Settings,
+    now: datetime,
+) -> Window:
+    """Say what a node group's Capacity Block allows, and tell what is wrong with it.
+
+    Args:
+        name: The node group.
+        own: Its settings, which name the block.
+        block: The block, or why nothing is known of it.
+        zones: The Availability Zones that the group launches in. Empty: unknown.
+        settings: The function's settings.
+        now: The time.
+    """
+    block_id = own.block or ""
+    phase = find_phase(block, now=now, ends_early=own.block_ends_early, notice=settings.closing_notice)
+    if isinstance(block, Absence):
+        return _unseen(name, block_id, block)
+    if phase is Phase.UNUSABLE:
+        return _unusable(name, block, _wrong(block))
+    if phase is Phase.UNSEEN or block.starts is None or block.ends is None:
+        return _unseen(name, block_id, block)
+    if phase is not Phase.OVER and zones and block.zone and block.zone not in zones:
+        there = ", ".join(sorted(zones))
+        wrong = (
+            f"is in {block.zone} and the nodes would launch in {there}: use a network in {block.zone}, or {_REPLACE}"
+        )
+        return _unusable(name, block, wrong)
+    whose = f"its Capacity Block {block_id}"
+    if phase is Phase.BEFORE:
+        return _before(name, block, block.starts, settings, now)
+    ends = f"{'ended' if now >= block.ends else 'ends'} at {time_text(block.ends)}"
+    down_at = block.ends - own.block_ends_early - MARGIN
+    sentences = {
+        Phase.OPEN: f"{name} runs until {time_text(down_at)}: {whose} {ends}",
+        Phase.CLOSING: f"{name}: its nodes go at {time_text(down_at)}, before {whose} {ends}: save your checkpoint",
+        Phase.OVER: f"{name} is down: {whose} {ends}, and EC2 terminates what runs in it from "
+        f"{time_text(block.ends - own.block_ends_early)}",
+    }
+    return Window(
+        block=block_id,
+        phase=phase,
+        cause=f"{whose} {ends}",
+        sentence=sentences[phase],
+        instances=block.instances,
+        down_at=down_at,
+    )
+
+
+def too_small(group: Group, window: Window, count: int) -> Problem:
+    """Say that a block has fewer instances than its node group has nodes."""
+    instances = "1 instance" if window.instances == 1 else f"{window.instances} instances"
+    return Problem(
+        kind=ProblemKind.BLOCK_TOO_SMALL,
+        sentence=f"{group.node_group}: {group.in_service} of {count} nodes are running: its Capacity Block "
+        f"{window.block} has {instances}. Lower the count in the cluster's file, or give the node group a larger "
+        "block.",
+    )
+
+
+def _before(name: str, block: Reservation, starts: datetime, settings: Settings, now: datetime) -> Window:
+    if now < starts:
+        unpaid = " and is not paid for yet (payment-pending)" if block.state == "payment-pending" else ""
+        text = f"starts at {time_text(starts)}{unpaid}"
+    else:
+        state = block.state if block.state != ACTIVE else "active without instances"
+        text = f"should have started at {time_text(starts)} and is {state}"
+    sentence = f"{name} waits for its Capacity Block {block.id}, which {text}"
+    late = now - starts >= settings.launch_grace
+    return Window(
+        block=block.id,
+        phase=Phase.BEFORE,
+        cause=f"its Capacity Block {block.id} {text}",
+        sentence=sentence,
+        problem=_problem(f"{sentence}: ask AWS Support why it is not delivered.") if late else None,
+    )
+
+
+def _unseen(name: str, id: str, block: Reservation | Absence) -> Window:
+    if isinstance(block, Reservation):
+        what = f"is {block.state!r}" if block.state not in COMING | {ACTIVE} else "has no start or no end"
+        text = f"{what}, which this function does not know"
+    elif block is Absence.UNREAD:
+        text = "could not be read"
+    else:
+        text = "cannot be found in this account and region"
+    sentence = f"{name}: its Capacity Block {id} {text}: its size is left alone"
+    known = block is not Absence.UNREAD
+    return Window(
+        block=id,
+        phase=Phase.UNSEEN,
+        cause=f"its Capacity Block {id} {text}",
+        sentence=sentence,
+        problem=_problem(f"{sentence}. If the id is wrong, {_REPLACE}.") if known else None,
+        problem_known=known,
+    )
+
+
+def _wrong(block: Reservation) -> str:
+    if block.plain:
+        return "is an On-Demand Capacity Reservation: use it as one (from_reservation), or " + _REPLACE
+    return f"{_ENDINGS[block.state]} ({block.state}): {_REPLACE}"
+
+
+def _unusable(name: str, block: Reservation, wrong: str) -> Window:
+    sentence = f"{name}: its Capacity Block {block.id} {wrong}"
+    return Window(
+        block=block.id,
+        phase=Phase.UNUSABLE,
+        cause=f"its Capacity Block {block.id} {wrong.split(':', maxsplit=1)[0]}",
+        sentence=sentence,
+        problem=_problem(f"{sentence}."),
+    )
+
+
+def _problem(sentence: str) -> Problem:
+    return Problem(kind=ProblemKind.BLOCK, sentence=sentence)

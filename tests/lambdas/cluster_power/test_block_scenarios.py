@@ -1,0 +1,247 @@
+"""The power function on a node group that runs in a Capacity Block."""
+
+from datetime import timedelta
+
+import pytest
+
+from power_scene import Scene
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+CLOSING = "cdk-training-cluster:power-closing"
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene(counts={"pod": 8})
+
+
+def test_a_group_waits_for_its_block_and_misses_nothing(scene: Scene) -> None:
+    group, _ = scene.deploy_pod()
+
+    waiting = scene.minute(4)["pod"]
+
+    assert (waiting["decision"], waiting["wanted"], waiting["missing"], group.desired) == ("waiting", 0, 0, 0)
+    assert waiting["reason"] == "pod waits for its Capacity Block cr-pod, which starts at 2026-11-02T08:05:00Z"
+    assert waiting["capacity_block"] == "cr-pod"
+    assert scene.sns.messages == []
+
+
+def test_nodes_come_up_when_the_block_starts(scene: Scene) -> None:
+    scene.deploy_pod()
+    scene.minute(4)
+
+    started = scene.minute()["pod"]
+    running = scene.minute()["pod"]
+
+    assert (started["decision"], started["desired"], started["missing"]) == ("size", 8, 8)
+    assert (running["decision"], running["in_service"], running["missing"]) == ("keep", 8, 0)
+    assert running["reason"] == (
+        "pod has all of its 8 nodes until 2026-11-03T07:25:00Z: its Capacity Block cr-pod ends at "
+        "2026-11-03T08:05:00Z"
+    )
+
+
+@pytest.mark.parametrize(("ends_early", "down"), [(30, 40), (60, 70)])
+def test_nodes_are_down_before_ec2_terminates_them(scene: Scene, ends_early: int, down: int) -> None:
+    group, block = scene.deploy_pod(starts=timedelta(0), ends_early=ends_early * MINUTE)
+    scene.minute(2)
+    assert block.ends is not None
+
+    scene.now = block.ends - (down + 2) * MINUTE
+    last = scene.minute()["pod"]
+    gone = scene.minute()["pod"]
+    after = scene.minute()["pod"]
+
+    assert (last["desired"], last["in_service"]) == (8, 8)
+    assert (gone["decision"], gone["desired"]) == ("size", 0)
+    assert (after["decision"], after["alive"], after["missing"], group.alive) == ("over", 0, 0, 0)
+    assert scene.now == block.ends - (down - 1) * MINUTE
+
+
+def test_people_are_told_once_that_nodes_go_soon(scene: Scene) -> None:
+    group, block = scene.deploy_pod(starts=timedelta(0))
+    scene.minute(2)
+    assert block.ends is not None
+    scene.now = block.ends - 72 * MINUTE
+
+    assert scene.minute()["pod"]["decision"] == "keep"
+    assert scene.minute()["pod"]["decision"] == "closing"
+    scene.minute(20)
+
+    [message] = scene.sns.messages
+    assert message["Subject"] == "base-pod: the nodes of pod go in 30 minutes"
+    assert message["Message"] == (
+        "Cluster base-pod\n\npod: its nodes go at 2026-11-03T07:20:00Z, before its Capacity Block cr-pod ends at "
+        "2026-11-03T08:00:00Z: save your checkpoint.\n\nThe nodes stay if the Capacity Block is extended before they "
+        "go."
+    )
+    assert group.tags[CLOSING] == "2026-11-03T07:20:00Z"
+
+
+def test_a_tick_that_has_told_it_only_reads(scene: Scene) -> None:
+    _, block = scene.deploy_pod(starts=timedelta(0))
+    scene.minute(2)
+    assert block.ends is not None
+    scene.now = block.ends - 65 * MINUTE
+    scene.minute()
+    scene.auto_scaling.calls.clear()
+    scene.ec2.calls.clear()
+
+    scene.minute()
+
+    assert [call.action for call in scene.calls if call.action != "sns:Publish"] == [
+        "autoscaling:DescribeAutoScalingGroups",
+        "ec2:DescribeCapacityReservations",
+    ]
+
+
+def test_nobody_is_told_that_nodes_go_where_none_run(scene: Scene) -> None:
+    group, block = scene.deploy_pod(starts=timedelta(0))
+    scene.minute()
+    group.in_service, group.suspended = 0, "for debugging"
+    assert block.ends is not None
+    scene.now = block.ends - 65 * MINUTE
+
+    scene.minute(3)
+
+    assert scene.subjects() == ["base-pod: nodes of pod are missing"]
+
+
+def test_a_block_that_is_extended_while_it_closes_goes_on_and_its_new_end_is_told(scene: Scene) -> None:
+    _, block = scene.deploy_pod(starts=timedelta(0))
+    scene.minute(2)
+    assert block.ends is not None
+    scene.now = block.ends - 60 * MINUTE
+    scene.minute()
+    block.ends += 24 * HOUR
+
+    assert scene.minute(30)["pod"]["decision"] == "keep"
+    scene.now = block.ends - 71 * MINUTE
+    scene.minute(2)
+
+    assert scene.subjects() == [
+        "base-pod: the nodes of pod go in 19 minutes",
+        "base-pod: the nodes of pod go in 30 minutes",
+    ]
+
+
+def test_a_block_that_is_extended_at_the_last_moment_opens_again(scene: Scene) -> None:
+    """EC2 takes the payment of an extension until 35 minutes before the end; the nodes go five minutes earlier."""
+    group, block = scene.deploy_pod(starts=timedelta(0))
+    scene.minute(2)
+    assert block.ends is not None
+    scene.now = block.ends - 41 * MINUTE
+    scene.minute(2)
+    assert group.alive == 0
+    block.ends += 24 * HOUR
+
+    assert scene.minute(2)["pod"]["in_service"] == 8
+
+
+def test_a_stop_during_the_block_stays(scene: Scene) -> None:
+    group, block = scene.deploy_pod(starts=timedelta(0))
+    scene.minute(2)
+
+    scene.order("stop", by="ana", reason="the data are wrong")
+    stopped = scene.minute(2)["pod"]
+    assert block.ends is not None
+    scene.now = block.ends - 70 * MINUTE
+    scene.minute(3)
+    block.ends += 24 * HOUR
+    scene.minute(2)
+
+    assert (stopped["decision"], stopped["reason"]) == ("keep", "pod is stopped, by ana: the data are wrong")
+    assert (group.desired, scene.sns.messages) == (0, [])
+
+
+def test_a_start_before_the_block_means_when_it_starts(scene: Scene) -> None:
+    group, _ = scene.deploy_pod()
+    scene.minute()
+    scene.order("stop", by="ana", reason="weekend")
+
+    ordered = scene.order("start", by="bo", reason="monday")["pod"]
+
+    assert ordered["reason"] == ("pod should have 0 nodes (its Capacity Block cr-pod starts at 2026-11-02T08:05:00Z)")
+    assert (ordered["state"], group.desired) == ("running", 0)
+    assert scene.minute(3)["pod"]["decision"] == "waiting"
+    assert scene.minute(2)["pod"]["in_service"] == 8
+
+
+def test_a_second_start_before_the_block_changes_nothing(scene: Scene) -> None:
+    scene.deploy_pod()
+    scene.order("start", by="ana", reason="first")
+    scene.order("start", by="bo", reason="second")
+
+    assert scene.order("status")["pod"]["by"] == "ana"
+
+
+def test_a_size_that_an_operator_sets_stays_until_the_block_ends(scene: Scene) -> None:
+    group, block = scene.deploy_pod(starts=timedelta(0))
+    scene.minute(2)
+    group.desired = 5
+
+    held = scene.minute(3)["pod"]
+    assert (held["decision"], group.desired) == ("held", 5)
+    assert held["reason"].endswith("the file's count changes, or its Capacity Block starts or ends")
+    assert block.ends is not None
+    scene.now = block.ends - 42 * MINUTE
+    scene.minute(3)
+
+    assert group.desired == 0
+    assert scene.subjects() == ["base-pod: the nodes of pod go in 1 minute"]
+
+
+def test_nodes_that_an_operator_asks_for_before_the_block_starts_are_not_missing(scene: Scene) -> None:
+    group, _ = scene.deploy_pod()
+    scene.minute()
+    group.desired = 2
+
+    held = scene.minute()["pod"]
+
+    assert (held["decision"], held["missing"], held["problem"], group.desired) == ("held", 0, None, 2)
+    assert scene.minute(4)["pod"]["in_service"] == 8
+
+
+def test_nodes_that_an_operator_started_in_a_stopped_group_go_before_the_block_ends_too(scene: Scene) -> None:
+    group, block = scene.deploy_pod(starts=timedelta(0))
+    scene.order("stop", by="ana", reason="weekend")
+    group.desired = 2
+    assert scene.minute(2)["pod"]["decision"] == "held"
+    assert block.ends is not None
+    scene.now = block.ends - 42 * MINUTE
+
+    scene.minute()
+    gone = scene.minute()["pod"]
+
+    assert gone["reason"] == (
+        "pod should have 0 nodes and somebody made it 2: its Capacity Block cr-pod ends at 2026-11-03T08:00:00Z, and "
+        "they go before"
+    )
+    assert group.desired == 0
+    assert scene.minute()["pod"]["reason"] == "pod is stopped, by ana: weekend"
+    assert scene.subjects() == ["base-pod: the nodes of pod go in 1 minute"]
+
+
+def test_a_block_that_is_smaller_than_the_group_runs_what_it_has_and_the_rest_is_missing(scene: Scene) -> None:
+    group, _ = scene.deploy_pod(starts=timedelta(0), bought=6)
+
+    scene.minute(2)
+    short = scene.minute()["pod"]
+
+    assert (group.desired, group.in_service) == (6, 6)
+    assert (short["decision"], short["missing"], short["problem"]) == ("short", 2, "capacity-block-too-small")
+    assert short["reason"] == (
+        "pod: 6 of 8 nodes are running: its Capacity Block cr-pod has 6 instances. Lower the count in the cluster's "
+        "file, or give the node group a larger block."
+    )
+    assert scene.subjects() == ["base-pod: nodes of pod are missing"]
+
+
+def test_a_block_that_says_it_shrank_takes_no_node_away(scene: Scene) -> None:
+    group, block = scene.deploy_pod(starts=timedelta(0))
+    scene.minute(2)
+    block.bought = 3
+
+    scene.minute(3)
+
+    assert group.desired == 8

@@ -1,0 +1,98 @@
+"""What the fakes of AWS services share: calls are checked, recorded and, where a test says so, refused."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import botocore.session
+from botocore.exceptions import ClientError
+from botocore.model import ServiceModel
+from botocore.validate import ParamValidator
+
+from policy_evaluator import Call
+
+ACCOUNT = "111122223333"
+REGION = "us-east-1"
+
+
+class FakeService:
+    """A service in memory. Parameters are checked against botocore's model of the real one."""
+
+    def __init__(self, service: str) -> None:
+        self.calls: list[Call] = []
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        self._service = service
+        self._model = _model(service)
+        self._faults: list[tuple[str, str | None, ClientError]] = []
+        self._interruptions: list[tuple[str, str, Callable[[], object]]] = []
+
+    def fail_next(self, operation: str, code: str, *, group: str | None = None, message: str = "no") -> None:
+        """Answer the next call of an operation, or the next one for one name or id, with an error."""
+        self._faults.append((operation, group, refusal(operation, code, message)))
+
+    def before_next(self, operation: str, name: str, interruption: Callable[[], object]) -> None:
+        """Let something happen right before the next call of an operation about one name or id."""
+        self._interruptions.append((operation, name, interruption))
+
+    @property
+    def writes(self) -> list[str]:
+        """The operations that changed something, in order."""
+        return [call.action.split(":")[1] for call in self.calls if "Describe" not in call.action]
+
+    def record(
+        self,
+        operation: str,
+        parameters: dict[str, Any],
+        *,
+        names: Sequence[str] = (),
+        arn: str = "*",
+        tags: dict[str, str] | None = None,
+        tag_keys: list[str] | None = None,
+    ) -> None:
+        """Check and record a call, and refuse it where that was asked for.
+
+        Args:
+            operation: The operation.
+            parameters: Its parameters.
+            names: The names or ids that it is about.
+            arn: The ARN that IAM sees.
+            tags: The tags on what it acts on.
+            tag_keys: The keys of the tags that it writes.
+        """
+        for waiting in [one for one in self._interruptions if one[0] == operation and one[1] in names]:
+            self._interruptions.remove(waiting)
+            waiting[2]()
+        self.requests.append((operation, parameters))
+        shape = self._model.operation_model(operation).input_shape
+        assert shape is not None
+        report = ParamValidator().validate(parameters, shape)
+        assert not report.has_errors(), report.generate_report()
+        context: dict[str, str | list[str]] = {f"aws:ResourceTag/{key}": value for key, value in (tags or {}).items()}
+        if tag_keys is not None:
+            context["aws:TagKeys"] = tag_keys
+        self.calls.append(Call(action=f"{self._service}:{operation}", resource=arn, context=context))
+        for fault in self._faults:
+            if fault[0] == operation and (fault[1] is None or fault[1] in names):
+                self._faults.remove(fault)
+                raise fault[2]
+
+
+@cache
+def _model(service: str) -> ServiceModel:
+    return botocore.session.get_session().get_service_model(service)
+
+
+class FakePaginator:
+    """The paginator of one operation."""
+
+    def __init__(self, pages: Callable[..., Iterator[dict[str, Any]]]) -> None:
+        self._pages = pages
+
+    def paginate(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        """Answer page by page."""
+        return self._pages(**parameters)
+
+
+def refusal(operation: str, code: str, message: str) -> ClientError:
+    """Return the error that AWS answers with."""
+    return ClientError({"Error": {"Code": code, "Message": message}}, operation)
