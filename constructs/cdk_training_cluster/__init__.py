@@ -3,7 +3,7 @@
 `TrainingCluster` composes everything; the parts stand alone too. Names that are not listed here are not public.
 """
 
-from cdk_training_cluster.capacity import Capacity
+from cdk_training_cluster.capacity import UNTIL_CANCELLED, Capacity, OnIdle, UntilCancelled
 from cdk_training_cluster.instance_types import (
     Accelerator,
     AcceleratorKind,
@@ -12,12 +12,13 @@ from cdk_training_cluster.instance_types import (
     instance_type_info,
 )
 from cdk_training_cluster.network import ClusterNetwork, EfaSecurityGroup, InterfaceLayout, NetworkInterface
-from cdk_training_cluster.nodes import NodeFleet, NodeGroup, Placement
+from cdk_training_cluster.nodes import NodeFleet, NodeGroup, Placement, WarmPool
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 from cdk_training_cluster.training_cluster import TrainingCluster
 
 __all__ = [
+    "UNTIL_CANCELLED",
     "Accelerator",
     "AcceleratorKind",
     "Capacity",
@@ -31,8 +32,11 @@ __all__ = [
     "NetworkInterface",
     "NodeFleet",
     "NodeGroup",
+    "OnIdle",
     "Placement",
     "TrainingCluster",
     "TrainingFileSystem",
+    "UntilCancelled",
+    "WarmPool",
     "instance_type_info",
 ]

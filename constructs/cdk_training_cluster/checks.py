@@ -1,9 +1,23 @@
 """Checks that many settings share, each one sentence where it fails; what is not known yet is not checked."""
 
+import math
 from collections.abc import Sequence
 from enum import Enum
 
 from aws_cdk import Token
+
+
+def is_unknown(value: object) -> bool:
+    """Tell whether a value is a token, which the deployment puts something in the place of.
+
+    Args:
+        value: What was given. Anything: what no text or number of CDK's own can be is not handed to CDK, which
+            would end the process over a number such as `nan`.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    known_to_cdk = isinstance(value, str | int | float) or hasattr(type(value), "__jsii_type__")
+    return known_to_cdk and Token.is_unresolved(value)
 
 
 def whole_number_problems(setting: str, value: object, *, minimum: int, advice: str = "") -> list[str]:
@@ -15,10 +29,10 @@ def whole_number_problems(setting: str, value: object, *, minimum: int, advice: 
         minimum: The smallest that is allowed.
         advice: How to mend it, if that is not plain. Default: - nothing.
     """
-    if Token.is_unresolved(value):
-        return []
     whole = isinstance(value, int) and not isinstance(value, bool)
     if whole and value >= minimum:  # type: ignore[operator]  # a whole number here
+        return []
+    if is_unknown(value):
         return []
     kind = "" if whole else "a whole number of "
     return [f"{setting} must be {kind}at least {minimum}, got {value!r}{advice}"]

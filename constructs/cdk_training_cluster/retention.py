@@ -24,5 +24,5 @@ def keep_unless_replaced(resource: CfnResource) -> None:
     Args:
         resource: What belongs to something that is kept.
     """
-    resource.cfn_options.deletion_policy = CfnDeletionPolicy.RETAIN_EXCEPT_ON_CREATE
+    keep(resource)
     resource.cfn_options.update_replace_policy = CfnDeletionPolicy.DELETE

@@ -13,12 +13,14 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.capacity import OnIdle
+from cdk_training_cluster.capacity.kinds import CapacityBlock, Reservation, SpotFleet
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import Mount, NodeFleet, NodeGroup, node_metric, utilization_metric
-from cdk_training_cluster.nodes.rules import node_group_problems
-from cdk_training_cluster.power import ClusterPower
+from cdk_training_cluster.nodes.rules import cluster_problems, node_group_problems
+from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 from cdk_training_cluster.tags import CLUSTER_TAG
 
@@ -116,14 +118,14 @@ class TrainingCluster(Construct):
             self,
             "Power",
             cluster_name=self.cluster_name,
-            counts={group.name: group.count for group in node_groups},
+            groups={name: _power_group(fleet) for name, fleet in self._node_groups.items()},
             alert_topic=self.alert_topic,
             powertools_layer=powertools_layer,
         )
         for fleet in self.node_groups:
             # The function learns of a group when CloudFormation is done with it: a group that gets its nodes
             # before would make the deployment wait for them.
-            self.power.function.node.add_dependency(fleet.auto_scaling_group)
+            self.power.function.node.add_dependency(fleet.owner)
         self.bootstrap_alarm = self._watch_bootstrap()
         Tags.of(self).add(CLUSTER_TAG, self.cluster_name)
 
@@ -198,7 +200,8 @@ class TrainingCluster(Construct):
         acknowledge(
             role,
             "AwsSolutions-IAM5[Resource::*]",
-            "Session Manager's actions and PutMetricData know no resources; the latter is limited to one namespace.",
+            "Session Manager's, Auto Scaling's Describe and CloudWatch's PutMetricData actions know no resources; "
+            "the last is limited to one namespace.",
         )
         return role
 
@@ -232,6 +235,22 @@ class TrainingCluster(Construct):
         )
         alarm.add_alarm_action(actions.SnsAction(self.alert_topic))
         return alarm
+
+
+def _power_group(fleet: NodeFleet) -> PowerGroup:
+    """Return what the power function has to know of a group's nodes."""
+    count, capacity = fleet.node_group.count, fleet.node_group.capacity
+    if isinstance(capacity, CapacityBlock):
+        return PowerGroup(
+            count=count,
+            capacity_block=capacity.capacity_reservation_id,
+            block_ends_early_minutes=fleet.instance_type.block_ends_early_minutes,
+        )
+    if isinstance(capacity, SpotFleet):
+        return PowerGroup(count=count, spot_fleet_id=fleet.spot_fleet.ref)
+    if isinstance(capacity, Reservation) and capacity.on_idle is OnIdle.RELEASE and fleet.capacity_reservation:
+        return PowerGroup(count=count, released_reservation_id=fleet.capacity_reservation.ref)
+    return PowerGroup(count=count)
 
 
 def _mount(file_system: TrainingFileSystem | None) -> Mount | None:
@@ -275,7 +294,9 @@ def _check(
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]
+    zone = network.availability_zone if network is not None else availability_zone
     for group in node_groups:
-        problems += node_group_problems(group, facts)
+        problems += node_group_problems(group, facts, availability_zone=zone)
+    problems += cluster_problems(node_groups)
     if problems:
         raise ValueError("\n".join(problems))

@@ -134,6 +134,18 @@ def test_fifty_groups_of_p5_stay_within_what_cloudformation_takes() -> None:
     assert len(json.dumps(template)) <= 1_000_000
 
 
+def test_eight_p5_with_network_and_file_system_are_a_small_template() -> None:
+    stack = new_stack()
+    corpus = s3.Bucket.from_bucket_name(stack, "Corpus", "corpus")
+    pod = NodeGroup("workers", instance_types=["p5.48xlarge"], count=8)
+    _cluster(stack, node_groups=[pod], datasets=[Dataset(bucket=corpus, file_system_path="/data")])
+    template = Template.from_stack(stack).to_json()
+    only(stack, "AWS::EC2::VPC")
+    assert len(template["Resources"]) <= 60
+    # As CDK writes it, indented by one space.
+    assert len(json.dumps(template, indent=1)) <= 60_000
+
+
 def test_a_node_group_is_found_by_its_name() -> None:
     cluster = _cluster(new_stack(), node_groups=[_WORKERS, _CPU])
     assert cluster.node_group("login").node_group is _CPU

@@ -21,8 +21,8 @@ EBS = "Amazon Elastic Block Store"
 
 # What a script may use of the machine that runs the tests: nothing that changes it outside the directory.
 _TOOLS = (
-    *("awk", "basename", "bash", "cat", "chmod", "cp", "cut", "date", "dirname", "env", "grep", "mkdir"),
-    *("mktemp", "mv", "paste", "rm", "sed", "sh", "stat", "tail", "tee", "touch"),
+    *("awk", "basename", "bash", "cat", "chmod", "cp", "cut", "date", "dirname", "env", "grep", "head", "mkdir"),
+    *("mktemp", "mv", "paste", "rm", "sed", "sh", "stat", "tail", "tee", "touch", "wc"),
 )
 
 # A stand-in writes down how it was called, fails if it is told to, and does what follows.
@@ -44,9 +44,25 @@ _BEHAVIOUR = {
     "amazon-cloudwatch-agent-ctl": "",
     "apt-get": _INSTALL,
     "apt-mark": "",
-    "aws": """if [[ $1 == s3 ]]; then cp "$SANDBOX/s3/$(basename "${@: -2:1}")" "${@: -1}"; fi""",
+    "aws": """
+case "$1 $2" in
+  "s3 cp") cp "$SANDBOX/s3/$(basename "${@: -2:1}")" "${@: -1}" ;;
+  "autoscaling describe-auto-scaling-instances")
+    # Each answer but the last is given once.
+    head -n 1 "$SANDBOX/lifecycle"
+    if (($(wc -l <"$SANDBOX/lifecycle") > 1)); then sed -i 1d "$SANDBOX/lifecycle"; fi
+    ;;
+esac
+""",
     "blkid": """[[ -e $SANDBOX/labels/${@: -1} ]]""",
-    "curl": """while [[ $1 != --output ]]; do shift; done; echo "from ${*: -1}" >"$2" """,
+    "curl": """
+case ${@: -1} in
+  http://169.254.169.254/latest/api/token) echo a-token ;;
+  http://169.254.169.254/latest/meta-data/instance-id)
+    [[ "$*" == *"X-aws-ec2-metadata-token: a-token"* ]] && cat "$SANDBOX/instance-id" ;;
+  *) while [[ $1 != --output ]]; do shift; done; echo "from ${*: -1}" >"$2" ;;
+esac
+""",
     "dnf": _INSTALL,
     "dpkg": "echo amd64",
     "dpkg-query": """
@@ -124,6 +140,8 @@ class NodeSandbox:
         (self.root / "opt/aws/neuron/bin/neuron-monitor").chmod(0o755)
         (self.sandbox / "calls").touch()
         (self.sandbox / "lsblk").write_text("".join(f"{line}\n" for line in disks))
+        self.becomes("i-0a1b2c3d4e5f67890")
+        self.in_states("InService")
         self._make_commands()
         self.settings: dict[str, str | Sequence[str]] = {
             "CLUSTER": "llama",
@@ -139,6 +157,7 @@ class NodeSandbox:
             "ENVIRONMENT": ["NCCL_SOCKET_IFNAME=^docker,lo,veth"],
             "SCRIPTS_BEFORE": [],
             "SCRIPTS_AFTER": [],
+            "LAUNCH_HOOK": "",
             **settings,
         }
 
@@ -195,6 +214,15 @@ class NodeSandbox:
     def unit(self, name: str, start: str = "") -> None:
         """Give the image an enabled systemd unit; `start` is what starting it does."""
         (self.sandbox / "units" / name).write_text(start)
+
+    def becomes(self, instance_id: str) -> None:
+        """Let the metadata service name an instance."""
+        (self.sandbox / "instance-id").write_text(f"{instance_id}\n")
+
+    def in_states(self, *states: str) -> None:
+        """Let Auto Scaling tell the node's lifecycle states one after the other; "" is of a node it does not know."""
+        answers = [f"workers-group\t{state}\n" if state else "\n" for state in states]
+        (self.sandbox / "lifecycle").write_text("".join(answers))
 
     def user_script(self, name: str, content: str) -> str:
         """Put a user's script into S3 and return the setting that names it."""

@@ -1,13 +1,14 @@
-"""The one place that decides how nodes are bought."""
+"""The one place that decides how nodes are bought: market, reservation and placement group together."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from datetime import datetime
 
-from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.capacity.choices import OnIdle, UntilCancelled
 
 
 class Capacity(ABC):
-    """How the nodes of a group are bought. Make one with `Capacity.on_demand()`.
+    """How the nodes of a group are bought. Make one with one of its calls, such as `Capacity.on_demand()`.
 
     It says only how to buy: what and how many stands on `NodeGroup`.
     """
@@ -20,39 +21,192 @@ class Capacity(ABC):
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html
         """
-        return _OnDemand()
+        return kinds.OnDemand()
 
-    @property
-    @abstractmethod
-    def market(self) -> str:
-        """The usage class that is bought, in DescribeInstanceTypes' words, such as `on-demand`."""
+    @staticmethod
+    def reservation(
+        *,
+        end: datetime | UntilCancelled,
+        on_idle: OnIdle = OnIdle.KEEP,
+        instance_platform: str = "Linux/UNIX",
+    ) -> "Capacity":
+        """Reserve On-Demand capacity for every node of the group, and launch into nothing else.
 
-    @abstractmethod
-    def problems(self, instance_types: Sequence[InstanceTypeInfo]) -> list[str]:
-        """Say why these instance types cannot be bought in this way, a sentence each; none if they can.
+        The reservation is billed at the On-Demand price from the deployment on, whether nodes run or not. EC2
+        may not have the capacity: then the deployment fails and is rolled back, with nothing left to bill.
+
+        Resources: an `AWS::EC2::CapacityReservation` inside the group's placement group, and an Auto Scaling
+        group that launches `capacity-reservations-only`: without that, a node for which the reservation has no
+        room would silently run, and be billed, On-Demand.
 
         Args:
-            instance_types: The facts about the node group's types, in the order the user gave them.
+            end: When EC2 gives the capacity back; a time with its zone. After that the group cannot start
+                again: give a new end while the reservation lasts. `UNTIL_CANCELLED`: when the group is taken
+                out of the cluster.
+            on_idle: What happens to the reservation while the group is stopped. Default: - it is kept, and
+                billed.
+            instance_platform: The platform of the nodes' image, as EC2 bills it. Default: - `Linux/UNIX`, right
+                for AWS's Deep Learning images.
+
+        Raises:
+            ValueError: `end` has no zone, or the platform is none that EC2 knows or none for these nodes.
+
+        Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html
         """
+        return kinds.Reservation(end=end, on_idle=on_idle, instance_platform=instance_platform)
 
+    @staticmethod
+    def from_reservation(
+        capacity_reservation_id: str,
+        *,
+        placement_group: str | None = None,
+        availability_zone: str | None = None,
+        instance_platform: str | None = None,
+        instance_count: int | None = None,
+    ) -> "Capacity":
+        """Launch into an existing On-Demand Capacity Reservation, and into nothing else.
 
-class _OnDemand(Capacity):
+        Resources: an Auto Scaling group that launches `capacity-reservations-only`, in the reservation's own
+        placement group if it has one.
+
+        Args:
+            capacity_reservation_id: The reservation, such as `cr-0a1b2c3d4e5f67890`.
+            placement_group: The name of the cluster placement group that the reservation was made in.
+                Default: - it was made in none, and the nodes are launched into none.
+            availability_zone: The reservation's zone, to be checked against the cluster's.
+                Default: - not checked.
+            instance_platform: The reservation's platform, to be checked against the image's.
+                Default: - not checked.
+            instance_count: How many instances it reserves, to be checked against the counts of all the node
+                groups that share it. Default: - not checked.
+
+        Raises:
+            ValueError: The id, the platform or the count is none that EC2 knows.
+
+        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/target-capacity-reservations.html
+        """
+        return kinds.ExistingReservation(
+            capacity_reservation_id=capacity_reservation_id,
+            placement_group=placement_group,
+            availability_zone=availability_zone,
+            instance_platform=instance_platform,
+            instance_count=instance_count,
+        )
+
+    @staticmethod
+    def capacity_block(
+        capacity_reservation_id: str,
+        *,
+        availability_zone: str | None = None,
+        instance_count: int | None = None,
+    ) -> "Capacity":
+        """Launch into a Capacity Block for ML: bought beforehand, for a time, close together.
+
+        The power function starts the nodes when the block starts and brings them down before EC2 terminates
+        them, which begins 30 minutes before the block's end (UltraServers: 60). It reads start and end from EC2
+        each minute, since blocks can be extended. Buying a block is not in CloudFormation.
+
+        Resources: an Auto Scaling group with minimum 0 whose launch template names the market `capacity-block`
+        and the block; no placement group, which blocks do not support; an EventBridge rule for the block's
+        events.
+
+        Args:
+            capacity_reservation_id: The block's reservation, such as `cr-0a1b2c3d4e5f67890`.
+            availability_zone: The block's zone, to be checked against the cluster's. Default: - not checked
+                before the power function does.
+            instance_count: How many instances it has, to be checked against the counts of all the node groups
+                that share it. Default: - not checked before the power function does.
+
+        Raises:
+            ValueError: The id or the count is none that EC2 knows.
+
+        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-template-capacity-blocks.html
+        """
+        return kinds.CapacityBlock(
+            capacity_reservation_id=capacity_reservation_id,
+            availability_zone=availability_zone,
+            instance_count=instance_count,
+        )
+
+    @staticmethod
+    def spot(*, max_price: float | None = None) -> "Capacity":
+        """Buy Spot Instances with an Auto Scaling group: cheap, and EC2 may take them back at two minutes' notice.
+
+        Several types make it likelier that there are any. Each type gets the network interfaces that suit it.
+
+        Resources: a launch template for each interface layout among the types, and one Auto Scaling group over
+        all types with `price-capacity-optimized` and capacity rebalancing; what is interrupted is terminated.
+
+        Args:
+            max_price: The most to pay for an instance and hour, in US dollars. Default: - the On-Demand price;
+                a lower limit means more interruptions.
+
+        Raises:
+            ValueError: The price is not a positive number.
+
+        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/mixed-instances-groups-set-up-overview.html
+        """
+        return kinds.Spot(max_price=max_price)
+
+    @staticmethod
+    def spot_fleet(*, max_price: float | None = None) -> "Capacity":
+        """Buy Spot Instances with a Spot Fleet, for elastic extra workers beside a steady base.
+
+        AWS recommends Auto Scaling groups instead, and so does a warning: prefer `Capacity.spot()`.
+
+        Resources: an `AWS::EC2::SpotFleet` of type maintain with a role of its own, and a launch template for
+        each interface layout among the types. The power function sets its target.
+
+        Args:
+            max_price: The most to pay for an instance and hour, in US dollars. Default: - the On-Demand price.
+
+        Raises:
+            ValueError: The price is not a positive number.
+
+        Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/work-with-spot-fleets.html
+        """
+        return kinds.SpotFleet(max_price=max_price)
+
+    @staticmethod
+    def prioritized(
+        *, reservations: Sequence[str] = (), capacity_blocks: Sequence[str] = (), on_demand: bool = True
+    ) -> "Capacity":
+        """Use what is reserved first: reservations, then Capacity Blocks, then On-Demand.
+
+        EC2 terminates the nodes of a block at its end, and Auto Scaling then launches others where the list
+        goes on.
+
+        Resources: an `AWS::ResourceGroups::Group` of all reservations and blocks, and an Auto Scaling group
+        with distribution segments that targets it; no placement group unless the node group asks for one.
+
+        Args:
+            reservations: On-Demand Capacity Reservations, such as `cr-0a1b2c3d4e5f67890`, or the ARNs of those that
+                other accounts share. Default: - none.
+            capacity_blocks: Capacity Blocks' reservations, likewise. Default: - none.
+            on_demand: Whether On-Demand Instances make up for what the others cannot give. Default: - they do.
+
+        Raises:
+            ValueError: There is neither a reservation nor a block, or an id is none or given twice.
+
+        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html
+        """
+        return kinds.Prioritized(reservations=reservations, capacity_blocks=capacity_blocks, falls_back=on_demand)
+
     @property
-    def market(self) -> str:
-        return "on-demand"
+    @abstractmethod
+    def call(self) -> str:
+        """The call that makes one, as messages name it: `Capacity.on_demand()`."""
 
-    def problems(self, instance_types: Sequence[InstanceTypeInfo]) -> list[str]:
-        found = []
-        if len(instance_types) != 1:
-            names = ", ".join(info.name for info in instance_types)
-            found.append(
-                f"instance_types must name exactly one type for Capacity.on_demand(), got {names}: "
-                "make a node group for each type"
-            )
-        found += [
-            f"{info.name} cannot be bought with Capacity.on_demand(): its usage classes are "
-            f"{', '.join(info.usage_classes)}"
-            for info in instance_types
-            if info.usage_classes and self.market not in info.usage_classes
-        ]
-        return found
+    @property
+    @abstractmethod
+    def usage_classes(self) -> tuple[str, ...]:
+        """What is bought, in the words of DescribeInstanceTypes: `on-demand`, `spot`, `capacity-block`."""
+
+    @property
+    def keeps_together(self) -> bool:
+        """Whether the nodes go into a cluster placement group unless the node group says otherwise."""
+        return False
+
+
+# Last, because each kind is a Capacity.
+from cdk_training_cluster.capacity import kinds  # noqa: E402

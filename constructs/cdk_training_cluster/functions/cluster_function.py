@@ -1,10 +1,11 @@
 """A Lambda function of a training cluster, set up the way all of them are."""
 
 import json
+import re
 from collections.abc import Mapping
 
 import jsii
-from aws_cdk import Duration, RemovalPolicy, Token
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
@@ -22,8 +23,11 @@ from cdk_training_cluster.metrics import NODE_METRICS
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 _MAXIMUM_ENVIRONMENT_BYTES = 4096
 
-# What is known at deployment only is an ARN or a name here, and none of these is longer.
+# What is known at deployment only is an ARN or a name here, and none of these is longer; within the settings it is
+# an id, of which that of a Spot Fleet request is the longest.
 _UNRESOLVED_BYTES = 256
+_UNRESOLVED_ID_BYTES = 40
+_TOKEN = re.compile(r"\$\{Token\[[^\]]*\]\}")
 
 
 @jsii.implements(iam.IGrantable)
@@ -170,7 +174,9 @@ def _environment(package: str, settings: Mapping[str, object], more: Mapping[str
 
 
 def _bytes(value: str) -> int:
-    return _UNRESOLVED_BYTES if Token.is_unresolved(value) else len(value.encode())
+    literals = _TOKEN.sub("", value)
+    tokens = len(_TOKEN.findall(value))
+    return len(literals.encode()) + tokens * (_UNRESOLVED_ID_BYTES if literals else _UNRESOLVED_BYTES)
 
 
 def _public_layer(scope: Construct) -> lambda_.ILayerVersion:

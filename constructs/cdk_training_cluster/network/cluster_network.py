@@ -5,7 +5,7 @@ import re
 from typing import Self
 
 import jsii
-from aws_cdk import CfnResource, RemovalPolicy, Stack, Token
+from aws_cdk import Aws, CfnResource, RemovalPolicy, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
@@ -181,8 +181,13 @@ class ClusterNetwork(Construct):
         )
         self.node_subnet = nodes
         self._way_out.append(nodes.internet_connectivity_established)
-        endpoint = ec2.GatewayVpcEndpoint(
-            self, "S3Endpoint", vpc=self.vpc, service=ec2.GatewayVpcEndpointAwsService.S3
+        endpoint = ec2.CfnVPCEndpoint(
+            Construct(self, "S3Endpoint"),
+            "Resource",
+            vpc_id=vpc.ref,
+            service_name=f"com.amazonaws.{Aws.REGION}.s3",
+            vpc_endpoint_type="Gateway",
+            route_table_ids=[nodes.route_table.route_table_id, public.route_table.route_table_id],
         )
         self._way_out.append(endpoint)
         self._log_flows()
@@ -191,7 +196,7 @@ class ClusterNetwork(Construct):
             ignore_lint(resource, "W3010")  # see _ONE_ZONE
             acknowledge(resource, "CloudFormation-Validate::W3010", _ONE_ZONE)
             self._kept.append(resource)
-        self._kept += [vpc, gateway, default_child(endpoint)]
+        self._kept += [vpc, gateway, endpoint]
         self._kept_unless_replaced.append(attachment)
         nat_route = nodes.node.find_child("DefaultRoute").node.path
         self._kept_unless_replaced += [
@@ -221,9 +226,9 @@ def _checked_zone(zone: str | None, region: str) -> str:
             "availability_zone is required: name the zone that the nodes and the file system live in, such as "
             "availability_zone='us-east-1b'"
         )
-    if not Token.is_unresolved(zone) and not _ZONE_NAME.fullmatch(zone):
+    if not _ZONE_NAME.fullmatch(zone) and not Token.is_unresolved(zone):
         raise ValueError(f"availability_zone must be the name of a zone, such as 'us-east-1b', got {zone!r}")
-    if not Token.is_unresolved(zone) and not Token.is_unresolved(region) and not zone.startswith(region):
+    if not zone.startswith(region) and not Token.is_unresolved(zone) and not Token.is_unresolved(region):
         raise ValueError(
             f"availability_zone must be a zone of {region}, the stack's region, got {zone!r}: name one of its zones, "
             "or give the stack the zone's region"

@@ -46,30 +46,30 @@ class EfaSecurityGroup(Construct):
                 )
             ],
         )
+        self.security_group_id = group.attr_group_id
         ingress = ec2.CfnSecurityGroupIngress(
             self,
             "SelfIngress",
-            group_id=group.attr_group_id,
-            source_security_group_id=group.attr_group_id,
+            group_id=self.security_group_id,
+            source_security_group_id=self.security_group_id,
             ip_protocol=_ALL_PROTOCOLS,
             description="EFA: all traffic from the members",
         )
         egress = ec2.CfnSecurityGroupEgress(
             self,
             "SelfEgress",
-            group_id=group.attr_group_id,
-            destination_security_group_id=group.attr_group_id,
+            group_id=self.security_group_id,
+            destination_security_group_id=self.security_group_id,
             ip_protocol=_ALL_PROTOCOLS,
             description="EFA: all traffic to the members",
         )
-        self.security_group_id = group.attr_group_id
         self.resources: tuple[ec2.CfnSecurityGroup, ec2.CfnSecurityGroupIngress, ec2.CfnSecurityGroupEgress] = (
             group,
             ingress,
             egress,
         )
         self.security_group: ec2.ISecurityGroup = ec2.SecurityGroup.from_security_group_id(
-            self, "Group", group.attr_group_id, allow_all_outbound=True
+            self, "Group", self.security_group_id, allow_all_outbound=True
         )
         self._connections = ec2.Connections(security_groups=[self.security_group])
 

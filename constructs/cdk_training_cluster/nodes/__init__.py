@@ -4,5 +4,15 @@ from cdk_training_cluster.nodes.bootstrap import Mount, NodeBootstrap
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
 from cdk_training_cluster.nodes.node_metrics import node_metric, utilization_metric
+from cdk_training_cluster.nodes.warm_pool import WarmPool
 
-__all__ = ["Mount", "NodeBootstrap", "NodeFleet", "NodeGroup", "Placement", "node_metric", "utilization_metric"]
+__all__ = [
+    "Mount",
+    "NodeBootstrap",
+    "NodeFleet",
+    "NodeGroup",
+    "Placement",
+    "WarmPool",
+    "node_metric",
+    "utilization_metric",
+]

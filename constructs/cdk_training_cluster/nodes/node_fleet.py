@@ -1,34 +1,34 @@
-"""The nodes of one group: a launch template and the Auto Scaling group that runs it."""
+"""The nodes of one group: how they are launched, what is reserved for them, and who runs them."""
 
 from collections.abc import Sequence
 
 import jsii
-from aws_cdk import Annotations, CfnAutoScalingScheduledAction, CfnUpdatePolicy, Duration, Tags
+from aws_cdk import Annotations, CfnTag, Duration, Tags
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge, default_child
+from cdk_training_cluster.capacity.kinds import ExistingReservation, SpotFleet
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
-from cdk_training_cluster.network import ClusterNetwork, NetworkInterface, network_interfaces
+from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
 from cdk_training_cluster.nodes.bootstrap import Mount, NodeBootstrap
-from cdk_training_cluster.nodes.images import PublicImage, public_image
+from cdk_training_cluster.nodes.layouts import LaunchLayout, launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
+from cdk_training_cluster.nodes.node_launch_template import make_launch_template
 from cdk_training_cluster.nodes.node_metrics import utilization_metric
-from cdk_training_cluster.nodes.rules import node_group_problems
-from cdk_training_cluster.tags import NODE_GROUP_TAG
-
-_ROOT_GIB, _NEURON_ROOT_GIB = 200, 512
+from cdk_training_cluster.nodes.owners import Launch, make_auto_scaling_group, make_spot_fleet
+from cdk_training_cluster.nodes.reserved import make_reserved
+from cdk_training_cluster.nodes.rules import node_group_problems, node_group_warnings
+from cdk_training_cluster.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cdk_training_cluster.template_rules import check_templates
 
 _ABOVE_DEFAULT = 150
 
-_USUAL_ROOT_DEVICE = "/dev/xvda"
-
-# Containers reach the metadata service through one hop more than the node itself.
-# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-options.html
-_METADATA_HOPS = 2
+_LAUNCH_HOOK = "ready"
+# Twice what the slowest set-up known takes, file system and scripts included; then the node is taken as it is.
+_LAUNCH_HOOK_SECONDS = 1800
 
 
 @jsii.implements(ec2.IConnectable, iam.IGrantable)
@@ -39,8 +39,22 @@ class NodeFleet(Construct):
     stack back. The power function brings the group to its size afterwards, and a later deployment leaves the
     size as it finds it.
 
-    Resources: `AWS::EC2::LaunchTemplate`, `AWS::AutoScaling::AutoScalingGroup`, and with `Placement.CLUSTER` an
-    `AWS::EC2::PlacementGroup`, which is named on the Auto Scaling group.
+    Resources: an `AWS::EC2::LaunchTemplate` for each layout of network interfaces among the types, an
+    `AWS::AutoScaling::AutoScalingGroup` (with `Capacity.spot_fleet()` an `AWS::EC2::SpotFleet` instead), with
+    `Placement.CLUSTER` an `AWS::EC2::PlacementGroup`, what the capacity reserves, and with a warm pool an
+    `AWS::AutoScaling::WarmPool` and an `AWS::AutoScaling::LifecycleHook`.
+
+    Attributes:
+        node_group: The settings.
+        cluster_name: The cluster's name.
+        instance_types: The facts about the types, in the order of the settings.
+        instance_type: The facts about the first type.
+        network_interfaces: The interfaces of the first type.
+        role: The instance role.
+        launch_templates: One for each layout of network interfaces among the types, the first type's first.
+        placement_group: The placement group that was made. None: none was.
+        capacity_reservation: The reservation that was made. None: none was.
+        reservation_group: The resource group of reservations that was made. None: none was.
 
     Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-templates.html
     """
@@ -75,26 +89,76 @@ class NodeFleet(Construct):
             ValueError: EC2 would refuse the group; every reason, a line each.
         """
         super().__init__(scope, id)
-        problems = node_group_problems(node_group, instance_type_facts)
+        problems = node_group_problems(node_group, instance_type_facts, availability_zone=network.availability_zone)
         if problems:
             raise ValueError("\n".join(problems))
-        self.node_group = node_group
-        self.cluster_name = cluster_name
-        self.instance_type = instance_type_info(node_group.instance_types[0], instance_type_facts)
-        efa = self.instance_type.supports_efa if node_group.efa is None else node_group.efa
-        self.network_interfaces: tuple[NetworkInterface, ...] = network_interfaces(
-            self.instance_type, efa=efa, layout=node_group.interface_layout
+        self.node_group, self.cluster_name, self.role = node_group, cluster_name, role
+        self.instance_types = tuple(
+            instance_type_info(name, instance_type_facts) for name in node_group.instance_types
         )
-        self.role = role
+        self.instance_type = self.instance_types[0]
         self._connections = network.connections
-        Tags.of(self).add(NODE_GROUP_TAG, node_group.name)
-        # Above the name that ec2.LaunchTemplate gives its instances: the path of the construct.
-        Tags.of(self).add("Name", f"{cluster_name}/{node_group.name}", priority=_ABOVE_DEFAULT)
-        bootstrap = self._make_bootstrap(efa, mount)
-        self.launch_template = self._make_launch_template(network, instance_profile, bootstrap.user_data)
+        self._tag()
+        for rule, sentence in node_group_warnings(node_group, instance_type_facts).items():
+            self._warn(rule, sentence)
         self.placement_group = self._make_placement_group()
-        self.auto_scaling_group = self._make_auto_scaling_group(network)
-        self.auto_scaling_group_name = self.auto_scaling_group.ref
+        reserved = make_reserved(
+            self,
+            node_group=node_group,
+            availability_zone=network.availability_zone,
+            placement_group=self.placement_group,
+            tags=self._own_tags(),
+        )
+        self.capacity_reservation, self.reservation_group = reserved.reservation, reserved.resource_group
+        layouts = launch_layouts(node_group, self.instance_types)
+        self.network_interfaces: tuple[NetworkInterface, ...] = next(iter(layouts)).interfaces
+        launches = [
+            Launch(
+                template=make_launch_template(
+                    self,
+                    f"LaunchTemplate{_suffix(number)}",
+                    node_group=node_group,
+                    layout=layout,
+                    instance_type=types[0],
+                    network=network,
+                    instance_profile=instance_profile,
+                    user_data=self._make_bootstrap(f"Bootstrap{_suffix(number)}", layout, types[0], mount).user_data,
+                    block_id=reserved.block_id,
+                    # Where there is no Auto Scaling group to name it.
+                    placement_group=(
+                        self.placement_group_name if isinstance(node_group.capacity, SpotFleet) else None
+                    ),
+                ),
+                instance_types=types,
+            )
+            for number, (layout, types) in enumerate(layouts.items())
+        ]
+        for layout in layouts:
+            self._warn_of_a_moving_image(layout)
+        self.launch_templates = tuple(launch.template for launch in launches)
+        self._auto_scaling_group: autoscaling.CfnAutoScalingGroup | None = None
+        self._spot_fleet: ec2.CfnSpotFleet | None = None
+        if isinstance(node_group.capacity, SpotFleet):
+            self._spot_fleet = make_spot_fleet(
+                self,
+                "SpotFleet",
+                capacity=node_group.capacity,
+                launches=launches,
+                network=network,
+                tags=self._own_tags(),
+            )
+        else:
+            self._auto_scaling_group = make_auto_scaling_group(
+                self,
+                "AutoScalingGroup",
+                node_group=node_group,
+                launches=launches,
+                network=network,
+                placement_group=self.placement_group_name,
+                reserved=reserved,
+            )
+            self._make_warm_pool(self._auto_scaling_group)
+        check_templates(self)
 
     @property
     def connections(self) -> ec2.Connections:
@@ -108,8 +172,65 @@ class NodeFleet(Construct):
 
     @property
     def efa_interfaces(self) -> int:
-        """How many Elastic Fabric Adapters each node has."""
+        """How many Elastic Fabric Adapters each node of the first type has."""
         return sum(interface.interface_type != "interface" for interface in self.network_interfaces)
+
+    @property
+    def launch_template(self) -> ec2.LaunchTemplate:
+        """The launch template of the first type."""
+        return self.launch_templates[0]
+
+    @property
+    def placement_group_name(self) -> str | None:
+        """The placement group that the nodes go into, made here or not. None: they go into none."""
+        if self.node_group.chosen_placement is Placement.NONE:
+            return None
+        if self.placement_group is not None:
+            return self.placement_group.ref
+        capacity = self.node_group.capacity
+        return capacity.placement_group if isinstance(capacity, ExistingReservation) else None
+
+    @property
+    def auto_scaling_group(self) -> autoscaling.CfnAutoScalingGroup:
+        """The Auto Scaling group that runs the nodes.
+
+        Raises:
+            ValueError: A Spot Fleet runs them.
+        """
+        if self._auto_scaling_group is None:
+            raise ValueError(
+                f"node group {self.node_group.name!r} has no Auto Scaling group: it is bought with "
+                "Capacity.spot_fleet(); use spot_fleet"
+            )
+        return self._auto_scaling_group
+
+    @property
+    def auto_scaling_group_name(self) -> str:
+        """The Auto Scaling group's name.
+
+        Raises:
+            ValueError: A Spot Fleet runs the nodes.
+        """
+        return self.auto_scaling_group.ref
+
+    @property
+    def spot_fleet(self) -> ec2.CfnSpotFleet:
+        """The Spot Fleet that runs the nodes.
+
+        Raises:
+            ValueError: An Auto Scaling group runs them.
+        """
+        if self._spot_fleet is None:
+            raise ValueError(
+                f"node group {self.node_group.name!r} has no Spot Fleet: it is bought with "
+                f"{self.node_group.capacity.call}; use auto_scaling_group"
+            )
+        return self._spot_fleet
+
+    @property
+    def owner(self) -> autoscaling.CfnAutoScalingGroup | ec2.CfnSpotFleet:
+        """What runs the nodes and replaces them: the Auto Scaling group or the Spot Fleet."""
+        return self._auto_scaling_group or self.spot_fleet
 
     def metric_gpu_utilization(
         self, *, statistic: str = "Average", period: Duration | None = None
@@ -128,125 +249,91 @@ class NodeFleet(Construct):
             period=period,
         )
 
-    def _make_bootstrap(self, efa: bool, mount: Mount | None) -> NodeBootstrap:
+    def _tag(self) -> None:
+        Tags.of(self).add(NODE_GROUP_TAG, self.node_group.name)
+        # Above the name that ec2.LaunchTemplate gives its instances: the path of the construct.
+        Tags.of(self).add("Name", f"{self.cluster_name}/{self.node_group.name}", priority=_ABOVE_DEFAULT)
+
+    def _own_tags(self) -> list[CfnTag]:
+        """Return the tags of what CDK's own tagging does not reach."""
+        return [
+            CfnTag(key=CLUSTER_TAG, value=self.cluster_name),
+            CfnTag(key=NODE_GROUP_TAG, value=self.node_group.name),
+        ]
+
+    def _warn(self, rule: str, sentence: str) -> None:
+        Annotations.of(self).add_warning_v2(f"cdk-training-cluster:{rule}", sentence)
+
+    def _warn_of_a_moving_image(self, layout: LaunchLayout) -> None:
+        if layout.image is not None:
+            self._warn(
+                "latestImage",
+                f"node group {self.node_group.name!r} takes the newest image of {layout.image.parameter_name}: a "
+                "later deployment may move drivers under a running fleet. Pin the image you have tested with "
+                "machine_image.",
+            )
+
+    def _make_bootstrap(
+        self, id: str, layout: LaunchLayout, instance_type: InstanceTypeInfo, mount: Mount | None
+    ) -> NodeBootstrap:
         group = self.node_group
         try:
             return NodeBootstrap(
                 self,
-                "Bootstrap",
+                id,
                 cluster_name=self.cluster_name,
                 node_group=group.name,
                 role=self.role,
-                instance_type=self.instance_type,
-                efa=efa,
+                instance_type=instance_type,
+                efa=layout.efa,
                 mount=mount,
                 environment=group.environment,
                 scripts_before=group.scripts_before,
                 scripts_after=group.scripts_after,
+                launch_hook=None if group.warm_pool is None else _LAUNCH_HOOK,
             )
         except ValueError as error:
             lines = str(error).splitlines()
             raise ValueError("\n".join(f"node group {group.name!r}: {line}" for line in lines)) from error
 
-    def _make_launch_template(
-        self, network: ClusterNetwork, instance_profile: iam.IInstanceProfile, user_data: ec2.UserData
-    ) -> ec2.LaunchTemplate:
-        image, root_device_name = self._image()
-        template = ec2.LaunchTemplate(
-            self,
-            "LaunchTemplate",
-            machine_image=image,
-            instance_type=ec2.InstanceType(self.instance_type.name),
-            instance_profile=instance_profile,
-            user_data=user_data,
-            require_imdsv2=True,
-            http_put_response_hop_limit=_METADATA_HOPS,
-            block_devices=[
-                ec2.BlockDevice(
-                    device_name=root_device_name,
-                    volume=ec2.BlockDeviceVolume.ebs(
-                        self.node_group.root_volume_gib or self._usual_root_volume_gib(),
-                        volume_type=ec2.EbsDeviceVolumeType.GP3,
-                        encrypted=True,
-                        delete_on_termination=True,
-                    ),
-                )
-            ],
-        )
-        # ec2.LaunchTemplate knows one interface only. Groups stand on each interface, since EC2 refuses them at
-        # the top beside interfaces; the subnet is left to the Auto Scaling group.
-        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/create-launch-template.html
-        default_child(template).add_property_override(
-            "LaunchTemplateData.NetworkInterfaces",
-            [
-                {
-                    "NetworkCardIndex": interface.card,
-                    "DeviceIndex": interface.device,
-                    "InterfaceType": interface.interface_type,
-                    "Groups": [network.security_group.security_group_id],
-                    "DeleteOnTermination": True,
-                }
-                for interface in self.network_interfaces
-            ],
-        )
-        return template
-
-    def _usual_root_volume_gib(self) -> int:
-        # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/setup/pytorch/update-dlami.html
-        return _NEURON_ROOT_GIB if self.instance_type.has_neuron_devices else _ROOT_GIB
-
-    def _image(self) -> tuple[ec2.IMachineImage, str]:
-        own, public = self.node_group.machine_image, public_image(self.instance_type)
-        if own is not None:
-            # Most images of people's own are AWS's with something added, or one of AWS's by its id.
-            usual = _USUAL_ROOT_DEVICE if public is None else public.root_device_name
-            return own, self.node_group.root_device_name or usual
-        if not isinstance(public, PublicImage):
-            raise TypeError(f"no image for {self.instance_type.name}")  # node_group_problems has said so before
-        Annotations.of(self).add_warning_v2(
-            "cdk-training-cluster:latestImage",
-            f"node group {self.node_group.name!r} takes the newest image of {public.parameter_name}: a later "
-            "deployment may move drivers under a running fleet. Pin the image you have tested with machine_image.",
-        )
-        return ec2.MachineImage.from_ssm_parameter(public.parameter_name), public.root_device_name
-
     def _make_placement_group(self) -> ec2.CfnPlacementGroup | None:
-        if self.node_group.placement is Placement.NONE:
+        group = self.node_group
+        named = isinstance(group.capacity, ExistingReservation) and group.capacity.placement_group is not None
+        if named or group.chosen_placement is Placement.NONE:
             return None
-        group = ec2.CfnPlacementGroup(self, "PlacementGroup", strategy=Placement.CLUSTER.value)
+        made = ec2.CfnPlacementGroup(self, "PlacementGroup", strategy=Placement.CLUSTER.value)
         # Tags are create-only here: a tag that an app adds to all it has would replace the group.
-        group.add_property_deletion_override("Tags")
-        return group
+        made.add_property_deletion_override("Tags")
+        return made
 
-    def _make_auto_scaling_group(self, network: ClusterNetwork) -> autoscaling.CfnAutoScalingGroup:
-        group = autoscaling.CfnAutoScalingGroup(
+    def _make_warm_pool(self, group: autoscaling.CfnAutoScalingGroup) -> None:
+        if self.node_group.warm_pool is None:
+            return
+        # Without it, a node would be stopped in the middle of its set-up.
+        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
+        hook = autoscaling.CfnLifecycleHook(
             self,
-            "AutoScalingGroup",
-            min_size="0",
-            max_size=str(self.node_group.count),
-            vpc_zone_identifier=[network.node_subnet.subnet_id],
-            launch_template=autoscaling.CfnAutoScalingGroup.LaunchTemplateSpecificationProperty(
-                launch_template_id=self.launch_template.launch_template_id,
-                version=self.launch_template.latest_version_number,
-            ),
-            placement_group=self.placement_group.ref if self.placement_group is not None else None,
+            "LaunchHook",
+            auto_scaling_group_name=group.ref,
+            lifecycle_hook_name=_LAUNCH_HOOK,
+            lifecycle_transition="autoscaling:EC2_INSTANCE_LAUNCHING",
+            # A node whose set-up failed stays for a look; another in its place would fail in the same way.
+            default_result="CONTINUE",
+            heartbeat_timeout=_LAUNCH_HOOK_SECONDS,
         )
-        # The subnet alone is no way out: without this, nodes could start, and bill, while the NAT gateway is made.
-        group.node.add_dependency(*network.way_out)
-        # Health replacement is left on: a node whose checks fail has ended its gang's job already, and the job starts
-        # again from its checkpoint only when the gang is whole.
-        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/health-checks-overview.html
-        #
-        # Without the policy, any deployment that touches the group would set its sizes anew and wake a stopped
-        # cluster.
-        # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-updatepolicy.html
-        group.cfn_options.update_policy = CfnUpdatePolicy(
-            auto_scaling_scheduled_action=CfnAutoScalingScheduledAction(ignore_unmodified_group_size_properties=True)
+        pool = autoscaling.CfnWarmPool(
+            self,
+            "WarmPool",
+            auto_scaling_group_name=group.ref,
+            # Left out, the pool would be as large as the group, and launched at once.
+            max_group_prepared_capacity=self.node_group.warm_pool.size,
+            min_size=0,
+            pool_state="Stopped",
+            instance_reuse_policy=autoscaling.CfnWarmPool.InstanceReusePolicyProperty(reuse_on_scale_in=True),
         )
-        acknowledge(
-            group,
-            "AwsSolutions-AS3",
-            "A training node joins and leaves with its gang: the power function reports what is missing and why, "
-            "once, instead of a message for every launch.",
-        )
-        return group
+        pool.node.add_dependency(hook)
+
+
+def _suffix(number: int) -> str:
+    """Return what tells a further construct of a kind from the first, whose id is as if it were the only one."""
+    return str(number + 1) if number else ""

@@ -10,6 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from cdk_training_cluster.capacity import Capacity
 from cdk_training_cluster.checks import choice_problems, list_problems, whole_number_problems
 from cdk_training_cluster.network import InterfaceLayout
+from cdk_training_cluster.nodes.warm_pool import WarmPool
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
 
@@ -34,13 +35,16 @@ class NodeGroup:
     Attributes:
         name: The group's name: letters, digits and hyphens. It becomes a tag, and a part of the template's ids:
             a new name makes new nodes.
-        instance_types: The EC2 types; with `Capacity.on_demand()` exactly one.
+        instance_types: The EC2 types, best first: several for Spot and `Capacity.prioritized()`, else exactly one.
         count: How many nodes run when the cluster is on.
         capacity: How they are bought. Default: - `Capacity.on_demand()`.
-        placement: Where EC2 puts them relative to each other. Default: - `Placement.CLUSTER`.
+        placement: Where EC2 puts them relative to each other. Default: - what suits the capacity:
+            `Placement.CLUSTER` for `Capacity.on_demand()`, `Capacity.reservation()` and an existing reservation in
+            a placement group, else `Placement.NONE`.
         efa: Whether they get Elastic Fabric Adapters. Default: - if the type has them.
         interface_layout: How many interfaces have an IP address. Default: - one a node
             (`InterfaceLayout.IP_OPTIMISED`).
+        warm_pool: How many nodes may be kept stopped for a quick start. Default: - none: nodes are terminated.
         machine_image: The image. Default: - AWS's newest Deep Learning Base AMI for the type's architecture and
             accelerators, with a warning: it moves drivers under a running fleet at a later deployment.
         root_device_name: The root volume's device name in `machine_image`; a wrong one adds a volume and leaves
@@ -59,9 +63,10 @@ class NodeGroup:
     instance_types: Sequence[str]
     count: int
     capacity: Capacity = field(default_factory=Capacity.on_demand)
-    placement: Placement = Placement.CLUSTER
+    placement: Placement | None = None
     efa: bool | None = None
     interface_layout: InterfaceLayout = InterfaceLayout.IP_OPTIMISED
+    warm_pool: WarmPool | None = None
     machine_image: ec2.IMachineImage | None = None
     root_device_name: str | None = None
     root_volume_gib: int | None = None
@@ -85,8 +90,13 @@ class NodeGroup:
         )
         if not isinstance(self.capacity, Capacity):
             problems.append(f"capacity must be a Capacity, such as Capacity.on_demand(), got {self.capacity!r}")
-        problems += choice_problems("placement", self.placement, Placement)
+        if self.placement is not None:
+            problems += choice_problems("placement", self.placement, Placement)
+        if self.efa is not None and not isinstance(self.efa, bool):
+            problems.append(f"efa must be True or False, got {self.efa!r}")
         problems += choice_problems("interface_layout", self.interface_layout, InterfaceLayout)
+        if self.warm_pool is not None and not isinstance(self.warm_pool, WarmPool):
+            problems.append(f"warm_pool must be a WarmPool, such as WarmPool(size=2), got {self.warm_pool!r}")
         if self.root_volume_gib is not None:
             problems += whole_number_problems("root_volume_gib", self.root_volume_gib, minimum=1)
         if self.root_device_name is not None and self.machine_image is None:
@@ -98,3 +108,10 @@ class NodeGroup:
         ]
         if problems:
             raise ValueError("\n".join(problems))
+
+    @property
+    def chosen_placement(self) -> Placement:
+        """Where EC2 puts the nodes: as the user said, or as it suits the capacity."""
+        if self.placement is not None:
+            return self.placement
+        return Placement.CLUSTER if self.capacity.keeps_together else Placement.NONE

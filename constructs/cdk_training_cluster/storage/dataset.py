@@ -36,9 +36,9 @@ class Dataset:
     def __post_init__(self) -> None:
         """Check the settings that need no other."""
         path = self.file_system_path
-        if not Token.is_unresolved(path) and (not path.startswith("/") or "//" in path):
+        if (not path.startswith("/") or "//" in path) and not Token.is_unresolved(path):
             raise ValueError(f"file_system_path must start with one /, such as '/data', got {path!r}")
-        if not Token.is_unresolved(self.prefix) and self.prefix.startswith(("/", "s3:")):
+        if self.prefix.startswith(("/", "s3:")) and not Token.is_unresolved(self.prefix):
             raise ValueError(
                 f"prefix must be a key prefix without a leading /, such as 'tokens/', got {self.prefix!r}"
             )

@@ -98,8 +98,7 @@ class TrainingFileSystem(Construct):
         )
         # FSx looks for its ports in the group's rules before it makes anything.
         # https://docs.aws.amazon.com/fsx/latest/LustreGuide/cannot-create-fs.html
-        for rule in rules:
-            file_system.node.add_dependency(rule)
+        file_system.node.add_dependency(*rules)
         keep(file_system)
         network.retain()
         self.file_system_id = file_system.ref
@@ -194,14 +193,15 @@ class TrainingFileSystem(Construct):
     def _make_rules(self, group: ec2.CfnSecurityGroup) -> list[CfnResource]:
         """Make the rules that name the group itself, or stand in the nodes' group."""
         nodes = self.network.security_group.security_group_id
+        own = group.attr_group_id
         rules: list[CfnResource] = []
         for first, last in _LUSTRE_PORTS:
             rules += [
                 ec2.CfnSecurityGroupIngress(
                     self,
                     f"SelfIngress{first}",
-                    group_id=group.attr_group_id,
-                    source_security_group_id=group.attr_group_id,
+                    group_id=own,
+                    source_security_group_id=own,
                     ip_protocol="tcp",
                     from_port=first,
                     to_port=last,
@@ -210,8 +210,8 @@ class TrainingFileSystem(Construct):
                 ec2.CfnSecurityGroupEgress(
                     self,
                     f"SelfEgress{first}",
-                    group_id=group.attr_group_id,
-                    destination_security_group_id=group.attr_group_id,
+                    group_id=own,
+                    destination_security_group_id=own,
                     ip_protocol="tcp",
                     from_port=first,
                     to_port=last,
@@ -221,7 +221,7 @@ class TrainingFileSystem(Construct):
                     self,
                     f"NodeIngress{first}",
                     group_id=nodes,
-                    source_security_group_id=group.attr_group_id,
+                    source_security_group_id=own,
                     ip_protocol="tcp",
                     from_port=first,
                     to_port=last,
@@ -240,16 +240,16 @@ def _link_id(directory: str, position: int) -> str:
 
 def _problems(storage_capacity_gib: int, throughput_mbps_per_tib: int, mount_point: str) -> list[str]:
     found = []
-    if not Token.is_unresolved(storage_capacity_gib) and not isinstance(storage_capacity_gib, int):
+    if not isinstance(storage_capacity_gib, int) and not Token.is_unresolved(storage_capacity_gib):
         found.append(f"storage_capacity_gib must be a whole number of GiB, got {storage_capacity_gib!r}")
-    elif not Token.is_unresolved(storage_capacity_gib) and not (
+    elif not (
         storage_capacity_gib == _SMALLEST_GIB or (storage_capacity_gib > 0 and storage_capacity_gib % _STEP_GIB == 0)
-    ):
+    ) and not Token.is_unresolved(storage_capacity_gib):
         found.append(
             f"storage_capacity_gib must be {_SMALLEST_GIB} or a multiple of {_STEP_GIB} for {_DEPLOYMENT_TYPE}, "
             f"got {storage_capacity_gib}"
         )
-    if not Token.is_unresolved(throughput_mbps_per_tib) and throughput_mbps_per_tib not in _THROUGHPUTS:
+    if throughput_mbps_per_tib not in _THROUGHPUTS and not Token.is_unresolved(throughput_mbps_per_tib):
         allowed = ", ".join(map(str, _THROUGHPUTS[:-1]))
         found.append(
             f"throughput_mbps_per_tib must be {allowed} or {_THROUGHPUTS[-1]} for {_DEPLOYMENT_TYPE}, "

@@ -1,31 +1,427 @@
-"""How nodes are bought: what each way refuses."""
+"""The ways to buy: what each refuses by itself, in exact words, and what it makes of its settings."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any
 
 import pytest
+from aws_cdk import CfnParameter, Token
 
-from cdk_training_cluster import Capacity, instance_type_info
+from cdk_training_cluster import UNTIL_CANCELLED, Capacity, OnIdle, UntilCancelled
+from cdk_training_cluster.capacity.kinds import (
+    LINUX_PLATFORMS,
+    CapacityBlock,
+    ExistingReservation,
+    Prioritized,
+    Reservation,
+    Spot,
+    SpotFleet,
+)
+from synthesis import new_stack
+
+Call = Callable[..., Capacity]
+
+_ID, _OTHER = "cr-0a1b2c3d4e5f67890", "cr-0123456789abcdef0"
+_ARN = f"arn:aws:ec2:us-east-1:111122223333:capacity-reservation/{_ID}"
+_PLATFORMS = ", ".join(LINUX_PLATFORMS)
+_END = datetime(2026, 12, 24, 18, tzinfo=UTC)
 
 
-def test_on_demand_buys_one_type() -> None:
-    assert Capacity.on_demand().problems([instance_type_info("p5.48xlarge")]) == []
-    assert Capacity.on_demand().market == "on-demand"
+def _refusal(call: Call, *arguments: Any, **settings: Any) -> str:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        call(*arguments, **settings)
+    return str(refused.value)
 
 
-def test_on_demand_refuses_several_types() -> None:
-    types = [instance_type_info(name) for name in ("p5.48xlarge", "p5e.48xlarge")]
-    assert Capacity.on_demand().problems(types) == [
-        "instance_types must name exactly one type for Capacity.on_demand(), got p5.48xlarge, p5e.48xlarge: make a "
-        "node group for each type"
-    ]
+_WRONG_IDS = [
+    "",
+    "cr-",
+    "cr-0a1b2c3d4e5f6789",
+    "cr-0a1b2c3d4e5f678901",
+    "cr-0A1B2C3D4E5F67890",
+    "cr-0a1b2c3g",
+    " cr-0a1b2c3d",
+    "crb-0a1b2c3d4e5f67890",
+    "lt-0a1b2c3d4e5f67890",
+    None,
+    7,
+]
 
 
-@pytest.mark.parametrize("name", ["p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "trn2.48xlarge"])
-def test_on_demand_takes_what_ec2_sells_on_demand(name: str) -> None:
-    info = instance_type_info(name)
-    assert ("on-demand" in info.usage_classes) is (Capacity.on_demand().problems([info]) == [])
+@pytest.mark.parametrize("call", [Capacity.from_reservation, Capacity.capacity_block])
+@pytest.mark.parametrize("wrong", [*_WRONG_IDS, _ARN])
+def test_what_is_no_id_is_refused(call: Call, wrong: Any) -> None:
+    assert _refusal(call, wrong) == (
+        "capacity_reservation_id must be the id of a capacity reservation, such as 'cr-0a1b2c3d4e5f67890', got "
+        f"{wrong!r}"
+    )
 
 
-def test_on_demand_refuses_a_type_that_ec2_sells_otherwise() -> None:
-    info = instance_type_info("p6e-gb200.36xlarge")
-    assert Capacity.on_demand().problems([info]) == [
-        "p6e-gb200.36xlarge cannot be bought with Capacity.on_demand(): its usage classes are capacity-block"
-    ]
+@pytest.mark.parametrize("call", [Capacity.from_reservation, Capacity.capacity_block])
+@pytest.mark.parametrize("right", ["cr-0a1b2c3d", _ID])
+def test_both_lengths_of_ids_are_taken(call: Call, right: str) -> None:
+    made = call(right)
+    assert isinstance(made, ExistingReservation | CapacityBlock)
+    assert made.capacity_reservation_id == right
+
+
+@pytest.mark.parametrize("setting", ["reservations", "capacity_blocks"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *_WRONG_IDS,
+        f"arn:aws:ec2:us-east-1:1111:capacity-reservation/{_ID}",
+        "arn:aws:ec2:us-east-1:111122223333:capacity-reservation/cr-1",
+        f"arn:aws:ec2:us-east-1:111122223333:instance/{_ID}",
+    ],
+)
+def test_what_is_neither_id_nor_arn_is_refused(setting: str, wrong: Any) -> None:
+    assert _refusal(Capacity.prioritized, **{setting: [wrong]}) == (
+        f"{setting} must be ids or ARNs of capacity reservations, such as 'cr-0a1b2c3d4e5f67890', got {wrong!r}"
+    )
+
+
+@pytest.mark.parametrize("setting", ["reservations", "capacity_blocks"])
+@pytest.mark.parametrize("right", [_ID, _ARN, _ARN.replace("arn:aws:", "arn:aws-us-gov:"), "cr-0a1b2c3d"])
+def test_ids_and_arns_are_taken(setting: str, right: str) -> None:
+    settings: dict[str, Any] = {setting: [right]}
+    made = Capacity.prioritized(**settings)
+    assert isinstance(made, Prioritized)
+    assert getattr(made, setting) == (right,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {},
+            "Capacity.prioritized() needs at least one id in reservations or capacity_blocks, got none: for "
+            "On-Demand Instances alone use Capacity.on_demand()",
+        ),
+        (
+            {"on_demand": False},
+            "Capacity.prioritized() needs at least one id in reservations or capacity_blocks, got none: for "
+            "On-Demand Instances alone use Capacity.on_demand()",
+        ),
+        (
+            {"reservations": [_ID, _OTHER, _ID]},
+            "Capacity.prioritized() takes each id once, got cr-0a1b2c3d4e5f67890 2 times",
+        ),
+        (
+            {"reservations": [_ID], "capacity_blocks": [_OTHER, _ID]},
+            "Capacity.prioritized() takes each id once, got cr-0a1b2c3d4e5f67890 2 times",
+        ),
+        (
+            {"reservations": [_ID, _ARN], "capacity_blocks": [_ID]},
+            "Capacity.prioritized() takes each id once, got cr-0a1b2c3d4e5f67890 3 times",
+        ),
+        (
+            {"reservations": _ID},
+            "reservations must be a list of ids of capacity reservations, such as ['cr-0a1b2c3d4e5f67890'], got "
+            "'cr-0a1b2c3d4e5f67890'",
+        ),
+        (
+            {"capacity_blocks": None},
+            "capacity_blocks must be a list of ids of capacity reservations, such as ['cr-0a1b2c3d4e5f67890'], got "
+            "None",
+        ),
+        ({"reservations": [_ID], "on_demand": "yes"}, "on_demand must be True or False, got 'yes'"),
+        (
+            {"reservations": ["cr-1"], "capacity_blocks": ["cr-2"], "on_demand": 1},
+            "reservations must be ids or ARNs of capacity reservations, such as 'cr-0a1b2c3d4e5f67890', got 'cr-1'\n"
+            "capacity_blocks must be ids or ARNs of capacity reservations, such as 'cr-0a1b2c3d4e5f67890', got "
+            "'cr-2'\n"
+            "on_demand must be True or False, got 1",
+        ),
+    ],
+)
+def test_an_order_of_priority_that_makes_no_sense_is_refused(settings: dict[str, Any], message: str) -> None:
+    assert _refusal(Capacity.prioritized, **settings) == message
+
+
+@pytest.mark.parametrize(
+    ("settings", "types", "classes"),
+    [
+        ({"reservations": [_ID]}, ("on-demand-capacity-reservation", "on-demand"), ("on-demand",)),
+        (
+            {"reservations": [_ID], "on_demand": False},
+            ("on-demand-capacity-reservation",),
+            ("on-demand",),
+        ),
+        ({"capacity_blocks": [_ID]}, ("capacity-block", "on-demand"), ("on-demand", "capacity-block")),
+        ({"capacity_blocks": [_ID], "on_demand": False}, ("capacity-block",), ("capacity-block",)),
+        (
+            {"capacity_blocks": [_ID], "reservations": [_OTHER]},
+            ("on-demand-capacity-reservation", "capacity-block", "on-demand"),
+            ("on-demand", "capacity-block"),
+        ),
+    ],
+)
+def test_what_is_paid_for_comes_first_and_on_demand_last(
+    settings: dict[str, Any], types: tuple[str, ...], classes: tuple[str, ...]
+) -> None:
+    made = Capacity.prioritized(**settings)
+    assert isinstance(made, Prioritized)
+    assert (made.capacity_types, made.usage_classes) == (types, classes)
+
+
+class _NoOffset(tzinfo):
+    def utcoffset(self, _when: datetime | None) -> None:
+        return None
+
+    def dst(self, _when: datetime | None) -> None:
+        return None
+
+    def tzname(self, _when: datetime | None) -> str:
+        return "nowhere"
+
+
+_WANTED_END = (
+    "end must be a datetime with its zone, such as datetime(2026, 12, 24, 18, tzinfo=UTC), or UNTIL_CANCELLED: an "
+    "idle reservation is billed all the same; got "
+)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        datetime(2026, 12, 24, 18),  # noqa: DTZ001  # that is what is wrong
+        datetime(2026, 12, 24, 18, tzinfo=_NoOffset()),
+        _END.date(),
+        "2026-12-24T18:00:00Z",
+        "until-cancelled",
+        None,
+        0,
+    ],
+)
+def test_an_end_that_could_be_misread_is_refused(wrong: Any) -> None:
+    assert _refusal(Capacity.reservation, end=wrong) == f"{_WANTED_END}{wrong!r}"
+
+
+def test_an_end_must_be_said() -> None:
+    with pytest.raises(TypeError, match="end"):
+        Capacity.reservation()  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("end", "date"),
+    [
+        (_END, "2026-12-24T18:00:00Z"),
+        (datetime(2026, 12, 24, 23, 30, tzinfo=timezone(timedelta(hours=5, minutes=30))), "2026-12-24T18:00:00Z"),
+        (datetime(2026, 12, 31, 20, 0, 59, 999999, tzinfo=timezone(timedelta(hours=-8))), "2027-01-01T04:00:59Z"),
+        (UNTIL_CANCELLED, None),
+        (UntilCancelled.UNTIL_CANCELLED, None),
+    ],
+)
+def test_an_end_is_told_in_utc(end: datetime | UntilCancelled, date: str | None) -> None:
+    made = Capacity.reservation(end=end)
+    assert isinstance(made, Reservation)
+    assert made.end_date == date
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"on_idle": "keep"}, "on_idle must be OnIdle.KEEP or OnIdle.RELEASE, got 'keep'"),
+        ({"on_idle": None}, "on_idle must be OnIdle.KEEP or OnIdle.RELEASE, got None"),
+        *(
+            (
+                {"instance_platform": wrong},
+                f"instance_platform must be one of {_PLATFORMS}, since nodes run Linux; got {wrong!r}",
+            )
+            for wrong in ("Windows", "linux/unix", "Linux/Unix", "", None, 3)
+        ),
+    ],
+)
+def test_a_reservation_of_what_nodes_cannot_use_is_refused(settings: dict[str, Any], message: str) -> None:
+    assert _refusal(Capacity.reservation, **{"end": UNTIL_CANCELLED, **settings}) == message
+
+
+@pytest.mark.parametrize("platform", LINUX_PLATFORMS)
+def test_every_linux_platform_of_ec2_is_taken(platform: str) -> None:
+    made = Capacity.reservation(end=_END, instance_platform=platform)
+    existing = Capacity.from_reservation(_ID, instance_platform=platform)
+    assert isinstance(made, Reservation)
+    assert isinstance(existing, ExistingReservation)
+    assert made.instance_platform == existing.instance_platform == platform
+
+
+def test_a_reservation_is_kept_and_of_linux_unless_it_is_said_otherwise() -> None:
+    made = Capacity.reservation(end=_END)
+    assert isinstance(made, Reservation)
+    assert (made.on_idle, made.instance_platform) == (OnIdle.KEEP, "Linux/UNIX")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"placement_group": ""}, "placement_group must be the name of a cluster placement group, got ''"),
+        ({"placement_group": 3}, "placement_group must be the name of a cluster placement group, got 3"),
+        ({"availability_zone": ""}, "availability_zone must be a zone, such as 'us-east-1b', got ''"),
+        ({"availability_zone": 1}, "availability_zone must be a zone, such as 'us-east-1b', got 1"),
+        (
+            {"instance_platform": "Windows"},
+            f"instance_platform must be one of {_PLATFORMS}, since nodes run Linux; got 'Windows'",
+        ),
+        ({"instance_count": 0}, "instance_count must be at least 1, got 0"),
+        ({"instance_count": -1}, "instance_count must be at least 1, got -1"),
+        ({"instance_count": 1.5}, "instance_count must be a whole number of at least 1, got 1.5"),
+        ({"instance_count": float("nan")}, "instance_count must be a whole number of at least 1, got nan"),
+        ({"instance_count": "8"}, "instance_count must be a whole number of at least 1, got '8'"),
+        ({"instance_count": True}, "instance_count must be a whole number of at least 1, got True"),
+        (
+            {"placement_group": "", "availability_zone": "", "instance_count": 0},
+            "placement_group must be the name of a cluster placement group, got ''\n"
+            "availability_zone must be a zone, such as 'us-east-1b', got ''\n"
+            "instance_count must be at least 1, got 0",
+        ),
+    ],
+)
+def test_what_no_reservation_is_like_is_refused(settings: dict[str, Any], message: str) -> None:
+    assert _refusal(Capacity.from_reservation, _ID, **settings) == message
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"availability_zone": ""}, "availability_zone must be a zone, such as 'us-east-1b', got ''"),
+        ({"instance_count": 0}, "instance_count must be at least 1, got 0"),
+        ({"instance_count": True}, "instance_count must be a whole number of at least 1, got True"),
+    ],
+)
+def test_what_no_block_is_like_is_refused(settings: dict[str, Any], message: str) -> None:
+    assert _refusal(Capacity.capacity_block, _ID, **settings) == message
+
+
+@pytest.mark.parametrize("call", [Capacity.from_reservation, Capacity.capacity_block])
+def test_the_smallest_count_is_taken(call: Call) -> None:
+    made = call(_ID, instance_count=1)
+    assert isinstance(made, ExistingReservation | CapacityBlock)
+    assert made.instance_count == 1
+
+
+_NO_PRICE = [0, 0.0, -1, -0.5, float("nan"), float("inf"), float("-inf"), True, False, "12", "12.5", [12], _END]
+
+
+@pytest.mark.parametrize(
+    ("call", "lowest", "wrong"),
+    [
+        (call, lowest, wrong)
+        for call, lowest, just_below in (
+            (Capacity.spot, "0.001", 0.0009999),
+            (Capacity.spot_fleet, "0.000001", 0.0000009),
+        )
+        for wrong in (*_NO_PRICE, just_below)
+    ],
+)
+def test_what_is_no_price_is_refused(call: Call, lowest: str, wrong: Any) -> None:
+    assert _refusal(call, max_price=wrong) == (
+        f"max_price must be a number of US dollars an hour of at least {lowest}, such as 12.5, got {wrong!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("price", "text"),
+    [
+        (None, None),
+        (12.5, "12.5"),
+        (12, "12"),
+        (100, "100"),
+        (100.0, "100"),
+        (0.001, "0.001"),
+        (0.1 + 0.2, "0.3"),
+        (31.464, "31.464"),
+        (1e6, "1000000"),
+        (123456.789, "123456.789"),
+    ],
+)
+@pytest.mark.parametrize("call", [Capacity.spot, Capacity.spot_fleet])
+def test_a_price_is_told_without_an_exponent(call: Call, price: float | None, text: str | None) -> None:
+    made = call(max_price=price)
+    assert isinstance(made, Spot | SpotFleet)
+    assert made.max_price_text == text
+
+
+def test_the_lowest_price_of_a_fleet_has_no_exponent_either() -> None:
+    made = Capacity.spot_fleet(max_price=0.000001)
+    assert isinstance(made, SpotFleet)
+    assert made.max_price_text == "0.000001"
+
+
+def test_what_is_not_known_yet_is_not_checked() -> None:
+    stack = new_stack()
+    text = CfnParameter(stack, "Text").value_as_string
+    number: Any = CfnParameter(stack, "Number", type="Number").value_as_number
+    Capacity.reservation(end=_END, instance_platform=text)
+    Capacity.from_reservation(
+        text, placement_group=text, availability_zone=text, instance_platform=text, instance_count=number
+    )
+    Capacity.capacity_block(text, availability_zone=text, instance_count=number)
+    Capacity.prioritized(reservations=[text], capacity_blocks=[_ID])
+    price = Capacity.spot(max_price=number)
+    assert isinstance(price, Spot)
+    assert Token.is_unresolved(price.max_price_text)
+    assert stack.resolve(price.max_price_text) == {"Ref": "Number"}
+
+
+_EQUAL: list[Callable[[], Capacity]] = [
+    Capacity.on_demand,
+    lambda: Capacity.reservation(end=_END),
+    lambda: Capacity.reservation(end=UNTIL_CANCELLED),
+    lambda: Capacity.reservation(end=_END, on_idle=OnIdle.RELEASE),
+    lambda: Capacity.from_reservation(_ID),
+    lambda: Capacity.from_reservation(_ID, placement_group="pod"),
+    lambda: Capacity.capacity_block(_ID),
+    lambda: Capacity.capacity_block(_ID, instance_count=4),
+    Capacity.spot,
+    lambda: Capacity.spot(max_price=1),
+    Capacity.spot_fleet,
+    lambda: Capacity.spot_fleet(max_price=1),
+    lambda: Capacity.prioritized(reservations=[_ID]),
+    lambda: Capacity.prioritized(capacity_blocks=[_ID]),
+    lambda: Capacity.prioritized(reservations=[_ID], on_demand=False),
+]
+
+
+def test_capacities_are_equal_if_they_buy_the_same() -> None:
+    for at, make in enumerate(_EQUAL):
+        for other_at, make_other in enumerate(_EQUAL):
+            assert (make() == make_other()) is (at == other_at)
+    assert len({make() for make in [*_EQUAL, *_EQUAL]}) == len(_EQUAL)
+
+
+def test_a_capacity_does_not_change_with_the_list_it_was_made_of() -> None:
+    ids = [_ID]
+    made = Capacity.prioritized(reservations=ids)
+    ids.append(_OTHER)
+    assert made == Capacity.prioritized(reservations=[_ID])
+
+
+@pytest.mark.parametrize("make", _EQUAL)
+def test_a_capacity_cannot_be_changed(make: Callable[[], Capacity]) -> None:
+    with pytest.raises(AttributeError):
+        make().capacity_reservation_id = _OTHER  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("made", "call", "classes", "together"),
+    [
+        (Capacity.on_demand(), "Capacity.on_demand()", ("on-demand",), True),
+        (Capacity.reservation(end=_END), "Capacity.reservation()", ("on-demand",), True),
+        (Capacity.from_reservation(_ID), "Capacity.from_reservation()", ("on-demand",), False),
+        (
+            Capacity.from_reservation(_ID, placement_group="pod"),
+            "Capacity.from_reservation()",
+            ("on-demand",),
+            True,
+        ),
+        (Capacity.capacity_block(_ID), "Capacity.capacity_block()", ("capacity-block",), False),
+        (Capacity.spot(), "Capacity.spot()", ("spot",), False),
+        (Capacity.spot_fleet(), "Capacity.spot_fleet()", ("spot",), False),
+        (Capacity.prioritized(reservations=[_ID]), "Capacity.prioritized()", ("on-demand",), False),
+    ],
+)
+def test_each_call_knows_what_it_buys_and_whether_its_nodes_belong_together(
+    made: Capacity, call: str, classes: tuple[str, ...], together: bool
+) -> None:
+    assert (made.call, made.usage_classes, made.keeps_together) == (call, classes, together)

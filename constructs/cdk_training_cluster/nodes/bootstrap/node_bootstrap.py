@@ -5,25 +5,40 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from aws_cdk import Aws, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as s3_assets
-from constructs import Construct
+from constructs import Construct, IConstruct
 
+from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import scripts_asset
 from cdk_training_cluster.nodes.bootstrap.environment import node_environment, warn_about_environment
 from cdk_training_cluster.nodes.bootstrap.user_data import render_user_data
+from cdk_training_cluster.tags import CLUSTER_TAG
 
 # What is safe unquoted in a metric's dimension, a StatsD tag and a systemd unit alike.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
+# https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutLifecycleHook.html
+_HOOK_NAME = re.compile(r"[A-Za-z0-9_/-]{1,255}")
+
 # The characters that need no escape in /etc/fstab and in the name of a systemd mount unit.
 _MOUNT_POINT = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9._-]*)+")
+
+
+_GROUPS_AS_NAG_SAYS = (
+    "arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/*"
+)
+_GROUPS_REASON = (
+    "A node cannot be told its group's name, since the group refers to its template; the condition on the cluster's "
+    "tag limits whose actions it completes."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +76,13 @@ class NodeBootstrap(Construct):
     log `/var/log/cdk-training-cluster.log` and the metric `NODE_METRICS.bootstrap_failed` say which. Running
     it again, `bash /opt/cdk-training-cluster/scripts/bootstrap.sh`, changes nothing that is right already.
 
-    Resources: S3 assets, and two statements in the role's policy: reading these assets, and writing metrics
-    to the library's namespace.
+    Where a lifecycle hook waits for the nodes, a node completes its action when it is set up, and again
+    whenever it has started anew: then local NVMe is there and the file system mounted. One whose set-up failed
+    does not; what becomes of it is for the hook to say when its time is up.
+
+    Resources: S3 assets, and statements in the role's policy: reading these assets, writing metrics to the
+    library's namespace, and with a hook, finding the node's own group and completing actions in groups that
+    carry the cluster's tag.
 
     Attributes:
         user_data: For the launch template. Nothing can be added: it ends by handing over to the scripts.
@@ -82,6 +102,7 @@ class NodeBootstrap(Construct):
         environment: Mapping[str, str] | None = None,
         scripts_before: Sequence[str] = (),
         scripts_after: Sequence[str] = (),
+        launch_hook: str | None = None,
     ) -> None:
         """Make the scripts and the user data.
 
@@ -98,12 +119,15 @@ class NodeBootstrap(Construct):
             environment: Variables of every login shell and service. Default: - `DEFAULT_ENVIRONMENT` only.
             scripts_before: Files to run as root before anything else, in this order. Default: - none.
             scripts_after: Files to run as root after everything else, in this order. Default: - none.
+            launch_hook: The name of the group's launching lifecycle hook, which waits for a node to be set up;
+                the group carries the cluster's tag. Default: - none waits.
 
         Raises:
             ValueError: A name, a variable or a script is not usable; every reason, a line each.
         """
         super().__init__(scope, id)
-        _check(cluster_name, node_group, scripts_before, scripts_after)
+        _check(cluster_name, node_group, scripts_before, scripts_after, launch_hook)
+        self._cluster_name, self._launch_hook = cluster_name, launch_hook
         given = dict(environment or {})
         variables = node_environment(given)
         warn_about_environment(self, given)
@@ -127,11 +151,16 @@ class NodeBootstrap(Construct):
                     "ENVIRONMENT": [f"{name}={value}" for name, value in variables.items()],
                     "SCRIPTS_BEFORE": _sources(before, scripts_before),
                     "SCRIPTS_AFTER": _sources(after, scripts_after),
+                    "LAUNCH_HOOK": launch_hook or "",
                 }
             )
         )
         for statement in self.policy_statements():
             role.grant_principal.add_to_principal_policy(statement)
+        # An imported role is a construct too, though none of this language's class.
+        if launch_hook is not None and Construct.is_construct(role.grant_principal):
+            principal = cast("IConstruct", role.grant_principal)
+            acknowledge(principal, f"AwsSolutions-IAM5[Resource::{_GROUPS_AS_NAG_SAYS}]", _GROUPS_REASON)
 
     def policy_statements(self) -> list[iam.PolicyStatement]:
         """Return what the scripts and the agent need of AWS, and nothing more."""
@@ -147,6 +176,21 @@ class NodeBootstrap(Construct):
                 actions=["cloudwatch:PutMetricData"],
                 resources=["*"],
                 conditions={"StringEquals": {"cloudwatch:namespace": NODE_METRICS.namespace}},
+            ),
+            *(self._hook_statements() if self._launch_hook is not None else ()),
+        ]
+
+    def _hook_statements(self) -> list[iam.PolicyStatement]:
+        # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2autoscaling.html
+        return [
+            iam.PolicyStatement(actions=["autoscaling:DescribeAutoScalingInstances"], resources=["*"]),
+            iam.PolicyStatement(
+                actions=["autoscaling:CompleteLifecycleAction"],
+                resources=[
+                    f"arn:{Aws.PARTITION}:autoscaling:{Aws.REGION}:{Aws.ACCOUNT_ID}:"
+                    "autoScalingGroup:*:autoScalingGroupName/*"
+                ],
+                conditions={"StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": self._cluster_name}},
             ),
         ]
 
@@ -185,7 +229,13 @@ def _sources(assets: Sequence[s3_assets.Asset], paths: Sequence[str]) -> list[st
     return [f"{asset.s3_object_url} {Path(path).name}" for asset, path in zip(assets, paths, strict=True)]
 
 
-def _check(cluster_name: str, node_group: str, scripts_before: Sequence[str], scripts_after: Sequence[str]) -> None:
+def _check(
+    cluster_name: str,
+    node_group: str,
+    scripts_before: Sequence[str],
+    scripts_after: Sequence[str],
+    launch_hook: str | None,
+) -> None:
     problems = []
     for setting, name in (("cluster_name", cluster_name), ("node_group", node_group)):
         if not Token.is_unresolved(name) and not _NAME.fullmatch(name):
@@ -199,5 +249,10 @@ def _check(cluster_name: str, node_group: str, scripts_before: Sequence[str], sc
         problems += [
             f"{setting} must name files that exist, got {path!r}" for path in paths if not Path(path).is_file()
         ]
+    if launch_hook is not None and not Token.is_unresolved(launch_hook) and not _HOOK_NAME.fullmatch(launch_hook):
+        problems.append(
+            "launch_hook must be a lifecycle hook's name of 1 to 255 letters, digits, '-', '_' and '/', got "
+            f"{launch_hook!r}"
+        )
     if problems:
         raise ValueError("\n".join(problems))

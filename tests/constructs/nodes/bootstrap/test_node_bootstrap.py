@@ -1,6 +1,10 @@
 """What the construct puts into a template."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +120,89 @@ def test_the_role_may_read_these_assets_and_write_these_metrics_and_nothing_else
     }
 
 
+def test_a_hook_s_name_is_a_setting_of_its_nodes(cluster: _Cluster) -> None:
+    cluster.bootstrap(launch_hook="ready")
+    assert "\nLAUNCH_HOOK='ready'\n" in cluster.user_data()
+
+
+def test_where_no_hook_waits_the_setting_is_empty(cluster: _Cluster) -> None:
+    cluster.bootstrap()
+    assert "\nLAUNCH_HOOK=''\n" in cluster.user_data()
+
+
+def test_a_hook_s_name_may_be_known_at_deployment_only(cluster: _Cluster) -> None:
+    cluster.bootstrap(launch_hook=CfnParameter(cluster.stack, "Hook").value_as_string)
+    assert "\nLAUNCH_HOOK='<Hook>'\n" in cluster.user_data()
+
+
+def test_with_a_hook_the_role_may_complete_actions_of_its_cluster_s_groups(cluster: _Cluster) -> None:
+    for group in ("workers", "extras"):
+        NodeBootstrap(
+            cluster.stack,
+            group,
+            cluster_name="llama",
+            node_group=group,
+            role=cluster.role,
+            instance_type=instance_type_info("p5.48xlarge"),
+            launch_hook="ready",
+        )
+    statements = [one for one in cluster.statements() if str(one["Action"]).startswith("autoscaling:")]
+    assert statements == [
+        {"Action": "autoscaling:DescribeAutoScalingInstances", "Effect": "Allow", "Resource": "*"},
+        {
+            "Action": "autoscaling:CompleteLifecycleAction",
+            "Condition": {"StringEquals": {"aws:ResourceTag/cdk-training-cluster:cluster": "llama"}},
+            "Effect": "Allow",
+            "Resource": {
+                "Fn::Join": [
+                    "",
+                    [
+                        "arn:",
+                        {"Ref": "AWS::Partition"},
+                        ":autoscaling:",
+                        {"Ref": "AWS::Region"},
+                        ":",
+                        {"Ref": "AWS::AccountId"},
+                        ":autoScalingGroup:*:autoScalingGroupName/*",
+                    ],
+                ]
+            },
+        },
+    ]
+
+
+# cdk-nag looks at an app of its own, so that CDK's validation is on for it alone.
+_NAGGED = """
+from aws_cdk import App, Stack, Validations, aws_iam as iam
+from cdk_nag import AwsSolutionsChecks
+from cdk_training_cluster.instance_types import instance_type_info
+from cdk_training_cluster.nodes.bootstrap import NodeBootstrap
+app = App(outdir="cdk.out")
+stack = Stack(app, "Test")
+made = iam.Role(stack, "Made", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+imported = iam.Role.from_role_arn(stack, "Imported", "arn:aws:iam::123456789012:role/nodes")
+for role in (made, imported):
+    for group in ("workers", "extras"):
+        NodeBootstrap(stack, f"{role.node.id}{group}", cluster_name="llama", node_group=group, role=role,
+                      instance_type=instance_type_info("p5.48xlarge"), launch_hook="ready")
+Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+app.synth()
+"""
+
+
+def test_cdk_nag_finds_the_groups_acknowledged_whoever_made_the_role(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _NAGGED],
+        cwd=tmp_path,
+        env={**os.environ, "CDK_VALIDATION": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # What takes no resource is the role's owner's to acknowledge: other actions of the role are of that kind too.
+    assert set(re.findall(r"AwsSolutions-[^']+", ended.stderr)) == {"AwsSolutions-IAM5[Resource::*]"}
+
+
 def test_user_scripts_are_assets_of_their_own_in_their_order(cluster: _Cluster, tmp_path: Path) -> None:
     for name in ("b.sh", "a script.sh", "it's.py"):
         (tmp_path / name).write_text(f"# {name}\n")
@@ -206,6 +293,15 @@ def test_the_user_s_value_wins_over_the_default_and_the_order_is_by_name(cluster
         (
             {"node_group": "a'b"},
             "node_group must be letters, digits, '.', '_' and '-' and start with a letter or digit, got \"a'b\"",
+        ),
+        (
+            {"launch_hook": "is it ready?"},
+            "launch_hook must be a lifecycle hook's name of 1 to 255 letters, digits, '-', '_' and '/', got "
+            "'is it ready?'",
+        ),
+        (
+            {"launch_hook": ""},
+            "launch_hook must be a lifecycle hook's name of 1 to 255 letters, digits, '-', '_' and '/', got ''",
         ),
         (
             {"scripts_before": ["/no/such.sh"], "scripts_after": "setup.sh"},

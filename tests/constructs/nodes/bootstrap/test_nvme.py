@@ -100,6 +100,13 @@ def test_a_stand_in_that_fails_fails_the_step(make_node: MakeNode, command: str)
     assert any(call.startswith("aws cloudwatch put-metric-data") for call in node.calls)
 
 
+def test_systemd_may_mount_what_was_made_before_the_step_does(make_node: MakeNode) -> None:
+    node = make_node(disks=[disk("nvme1n1", INSTANCE_STORE)])
+    (node.sandbox / "bin/mount").write_text('#!/bin/bash\ntouch "$SANDBOX/mounted"\nexit 32\n')
+    assert node.bootstrap("--boot").returncode == 0
+    assert (node.root / "opt/dlami/nvme").stat().st_mode & 0o7777 == 0o1777
+
+
 def test_twice_leaves_the_same_files(make_node: MakeNode) -> None:
     node = make_node(disks=[disk("nvme1n1", INSTANCE_STORE), disk("nvme2n1", INSTANCE_STORE)])
     assert node.bootstrap("--boot").returncode == 0

@@ -99,6 +99,9 @@ FAILURES = [
     (AMAZON_LINUX, "amazon-cloudwatch-agent-ctl", "", "agent"),
     (AMAZON_LINUX, "systemctl", "restart cdk-training-cluster-neuron", "neuron"),
     (AMAZON_LINUX, "aws", "s3 cp", "before: setup.sh"),
+    (AMAZON_LINUX, "curl", "169.254.169.254", "hook"),
+    (AMAZON_LINUX, "aws", "describe-auto-scaling-instances", "hook"),
+    (AMAZON_LINUX, "aws", "complete-lifecycle-action", "hook"),
     (UBUNTU, "dpkg-query", "", "kernel"),
     (UBUNTU, "apt-mark", "", "kernel"),
     (UBUNTU, "curl", "fsx-ubuntu", "lustre"),
@@ -119,7 +122,8 @@ def test_a_step_that_fails_is_named_where_an_operator_looks(
     make_node: MakeNode, os_release: str, command: str, arguments: str, step: str
 ) -> None:
     node = _bare(make_node(os_release=os_release, vendor=AcceleratorVendor.NEURON))
-    node.change_settings(SCRIPTS_BEFORE=[node.user_script("setup.sh", "true")])
+    node.change_settings(SCRIPTS_BEFORE=[node.user_script("setup.sh", "true")], LAUNCH_HOOK="ready")
+    node.in_states("Warmed:Pending:Wait")
     node.fail(command, arguments)
     result = node.bootstrap()
     assert result.returncode == 1

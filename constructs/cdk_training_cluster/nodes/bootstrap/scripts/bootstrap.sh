@@ -1,7 +1,7 @@
 #!/bin/bash
 # Sets a node up, step by step. The first step that fails ends it, is reported, and is named.
 #   bootstrap.sh         everything: the first start, or again by hand
-#   bootstrap.sh --boot  what does not outlive a stop and start: local NVMe
+#   bootstrap.sh --boot  what does not outlive a stop and start: local NVMe, and what Auto Scaling was told
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -44,11 +44,13 @@ mkdir -p "${LOG%/*}" "$STATE_DIR"
 touch "$LOG"
 if [[ ${1:-} == --boot ]]; then
   run nvme bash nvme.sh
+  if [[ -n $LAUNCH_HOOK ]]; then run hook bash hook.sh --boot; fi
   reported=yes
   exit 0
 fi
 
 report_state running "" ""
+rm -f "$SET_UP"
 run_user_scripts before "${SCRIPTS_BEFORE[@]}"
 run limits bash limits.sh
 run kernel bash kernel.sh
@@ -65,4 +67,6 @@ run_user_scripts after "${SCRIPTS_AFTER[@]}"
 step=report
 report_state ready "" ""
 to_console "ready"
+# The last step: the node may be stopped at once.
+if [[ -n $LAUNCH_HOOK ]]; then run hook bash hook.sh; fi
 reported=yes

@@ -10,11 +10,13 @@ LABEL=local-nvme
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-store-volumes.html: EBS volumes have another model
 MODEL='Amazon EC2 NVMe Instance Storage'
 
+online=
+if [[ -n $LAUNCH_HOOK ]]; then online=$'Wants=network-online.target\nAfter=network-online.target\n'; fi
 write_file "$ROOT/etc/systemd/system/cdk-training-cluster-boot.service" <<EOF
 [Unit]
-Description=Local NVMe of a training node
+Description=What a training node makes anew at each boot
 After=local-fs.target dlami-nvme.service
-
+$online
 [Service]
 Type=oneshot
 ExecStart=/bin/bash ${SCRIPTS_DIR#"$ROOT"}/bootstrap.sh --boot
@@ -77,6 +79,7 @@ fi
 set_fstab "$MOUNT" "LABEL=$LABEL $MOUNT xfs defaults,noatime,nofail,x-systemd.device-timeout=30s 0 0"
 systemctl daemon-reload
 mkdir -p "$ROOT$MOUNT"
-mount "$MOUNT"
+# At a later boot systemd may be quicker: it has waited for the file system since it read /etc/fstab.
+mount "$MOUNT" || is_mounted
 # As on AWS's images: every user's jobs may write there.
 chmod 1777 "$ROOT$MOUNT"

@@ -1,0 +1,60 @@
+#!/bin/bash
+# Tells Auto Scaling that this node is ready. A group with a warm pool waits for it twice: before it stops a new node,
+# and before it counts on one that it has started again.
+#   hook.sh         the node has been set up just now
+#   hook.sh --boot  it was started again: whoever is sent there then finds the file system mounted
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+source ./lib.sh
+
+METADATA=http://169.254.169.254/latest
+
+metadata() {
+  curl --fail --silent --show-error --max-time 5 "$@"
+}
+
+# Sets instance.
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
+find_instance() {
+  local token
+  token=$(metadata --request PUT --header "X-aws-ec2-metadata-token-ttl-seconds: 60" "$METADATA/api/token") &&
+    instance=$(metadata --header "X-aws-ec2-metadata-token: $token" "$METADATA/meta-data/instance-id")
+}
+
+# Fails as long as there is something to wait for. That no action is to be completed is no answer: Auto Scaling may say
+# so of a node that it has not got round to yet. The node's own state tells.
+complete() {
+  local answer group state
+  # The group's name cannot come with the settings: the group refers to the template that holds them.
+  answer=$(aws autoscaling describe-auto-scaling-instances --region "$REGION" --instance-ids "$instance" \
+    --query 'AutoScalingInstances[].[AutoScalingGroupName,LifecycleState]' --output text) || return 1
+  IFS=$'\t' read -r group state <<<"$answer"
+  case $state in
+    Pending:Wait | Warmed:Pending:Wait)
+      aws autoscaling complete-lifecycle-action --region "$REGION" --auto-scaling-group-name "$group" \
+        --lifecycle-hook-name "$LAUNCH_HOOK" --instance-id "$instance" --lifecycle-action-result CONTINUE || return 1
+      log "$group goes on with $instance"
+      ;;
+    "" | Pending | Warmed:Pending | Warmed:Stopped)
+      log "Auto Scaling does not wait for $instance yet, which is '$state'"
+      return 1
+      ;;
+    *) log "Auto Scaling does not wait for $instance, which is '$state'" ;;
+  esac
+}
+
+retry 5 find_instance || die "the instance metadata service does not say which instance this is"
+if [[ ${1:-} == --boot ]]; then
+  # An image may have been made of a node that was set up: the new one has not been.
+  if [[ ! -f $SET_UP || $(<"$SET_UP") != "$instance" ]]; then
+    log "$instance has not been set up to the end: Auto Scaling is not told that it is ready"
+    exit 0
+  fi
+  if [[ -n $MOUNT_SOURCE ]]; then bash mount.sh || exit 1; fi
+else
+  printf '%s\n' "$instance" | write_file "$SET_UP"
+fi
+# For close to eight minutes.
+retry 14 complete ||
+  die "Auto Scaling could not be told that $instance is ready: it goes on when the hook $LAUNCH_HOOK times out"

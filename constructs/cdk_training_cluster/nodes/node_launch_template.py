@@ -1,0 +1,124 @@
+"""The launch template of the nodes of one layout."""
+
+from typing import Any
+
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from cdk_training_cluster.acknowledgements import default_child
+from cdk_training_cluster.capacity.kinds import SpotFleet
+from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.network import ClusterNetwork
+from cdk_training_cluster.nodes.images import public_image
+from cdk_training_cluster.nodes.layouts import LaunchLayout
+from cdk_training_cluster.nodes.node_group import NodeGroup
+from cdk_training_cluster.nodes.rules.type_rules import IMAGE_AT_LAUNCH
+
+_ROOT_GIB, _NEURON_ROOT_GIB = 200, 512
+
+_USUAL_ROOT_DEVICE = "/dev/xvda"
+
+# Containers reach the metadata service through one hop more than the node itself.
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-options.html
+_METADATA_HOPS = 2
+
+
+def make_launch_template(
+    scope: Construct,
+    id: str,
+    *,
+    node_group: NodeGroup,
+    layout: LaunchLayout,
+    instance_type: InstanceTypeInfo,
+    network: ClusterNetwork,
+    instance_profile: iam.IInstanceProfile,
+    user_data: ec2.UserData,
+    block_id: str | None = None,
+    placement_group: str | None = None,
+) -> ec2.LaunchTemplate:
+    """Make the launch template of the nodes of one layout.
+
+    Args:
+        scope: The parent construct.
+        id: The construct's id.
+        node_group: What the nodes are.
+        layout: What the types that are launched from it have in common.
+        instance_type: The first of these types.
+        network: Where the nodes live.
+        instance_profile: The profile that carries the nodes' role.
+        user_data: What sets a node up.
+        block_id: The Capacity Block that the nodes are launched into. Default: - none.
+        placement_group: The placement group, where there is no Auto Scaling group to name it. Default: - none.
+
+    Raises:
+        ValueError: Only a launch would find the image's id, and a Spot Fleet does not look.
+    """
+    template = ec2.LaunchTemplate(
+        scope,
+        id,
+        machine_image=_image(node_group, layout),
+        instance_type=ec2.InstanceType(instance_type.name),
+        instance_profile=instance_profile,
+        user_data=user_data,
+        require_imdsv2=True,
+        http_put_response_hop_limit=_METADATA_HOPS,
+        block_devices=[
+            ec2.BlockDevice(
+                device_name=_root_device_name(node_group, instance_type),
+                volume=ec2.BlockDeviceVolume.ebs(
+                    node_group.root_volume_gib or _usual_root_volume_gib(instance_type),
+                    volume_type=ec2.EbsDeviceVolumeType.GP3,
+                    encrypted=True,
+                    delete_on_termination=True,
+                ),
+            )
+        ],
+    )
+    # A rule says so of CDK's own such images, before anything is made.
+    if isinstance(node_group.capacity, SpotFleet) and (template.image_id or "").startswith("resolve:ssm:"):
+        raise ValueError(f"node group {node_group.name!r}: {IMAGE_AT_LAUNCH}")
+    # ec2.LaunchTemplate knows one interface only, and nothing of reservations. Groups stand on each interface,
+    # since EC2 refuses them at the top beside interfaces; the subnet is left to what launches.
+    # https://docs.aws.amazon.com/autoscaling/ec2/userguide/create-launch-template.html
+    added: dict[str, Any] = {
+        "NetworkInterfaces": [
+            {
+                "NetworkCardIndex": interface.card,
+                "DeviceIndex": interface.device,
+                "InterfaceType": interface.interface_type,
+                "Groups": [network.security_group.security_group_id],
+                "DeleteOnTermination": True,
+            }
+            for interface in layout.interfaces
+        ]
+    }
+    if block_id is not None:
+        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-template-capacity-blocks.html
+        added["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
+        added["CapacityReservationSpecification"] = {"CapacityReservationTarget": {"CapacityReservationId": block_id}}
+    if placement_group is not None:
+        added["Placement"] = {"GroupName": placement_group}
+    for name, value in added.items():
+        default_child(template).add_property_override(f"LaunchTemplateData.{name}", value)
+    return template
+
+
+def _usual_root_volume_gib(info: InstanceTypeInfo) -> int:
+    # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/setup/pytorch/update-dlami.html
+    return _NEURON_ROOT_GIB if info.has_neuron_devices else _ROOT_GIB
+
+
+def _image(node_group: NodeGroup, layout: LaunchLayout) -> ec2.IMachineImage:
+    if node_group.machine_image is not None:
+        return node_group.machine_image
+    if layout.image is None:
+        raise TypeError(f"no image for {node_group.name}")  # a rule has said so before
+    return ec2.MachineImage.from_ssm_parameter(layout.image.parameter_name)
+
+
+def _root_device_name(node_group: NodeGroup, info: InstanceTypeInfo) -> str:
+    # Most images of people's own are AWS's with something added, or one of AWS's by its id.
+    public = public_image(info)
+    usual = _USUAL_ROOT_DEVICE if public is None else public.root_device_name
+    return node_group.root_device_name or usual

@@ -1,0 +1,145 @@
+"""What is reserved for the nodes of a group: made here, or made before and named here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aws_cdk import Aws, CfnTag, Fn, Names
+from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_resourcegroups as resourcegroups
+from constructs import Construct
+
+from cdk_training_cluster.capacity.kinds import CapacityBlock, ExistingReservation, Prioritized, Reservation
+from cdk_training_cluster.nodes.node_group import NodeGroup
+
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-resourcegroups-group.html
+_LONGEST_GROUP_NAME = 128
+_GROUP_NAME_PREFIX = "reservations-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reserved:
+    """What is reserved for the nodes of a group, and how their Auto Scaling group or launch template names it.
+
+    Attributes:
+        reservation: The reservation that was made. None: none was.
+        resource_group: The resource group of reservations that was made. None: none was.
+        reservation_id: The reservation that the group launches into. None: it launches into none.
+        block_id: The Capacity Block that the launch template names. None: it names none.
+    """
+
+    reservation: ec2.CfnCapacityReservation | None = None
+    resource_group: resourcegroups.CfnGroup | None = None
+    reservation_id: str | None = None
+    block_id: str | None = None
+
+    @property
+    def group_specification(
+        self,
+    ) -> autoscaling.CfnAutoScalingGroup.CapacityReservationSpecificationProperty | None:
+        """How the Auto Scaling group uses what is reserved. None: it says nothing."""
+        group = autoscaling.CfnAutoScalingGroup
+        if self.reservation_id is not None:
+            # Any other preference falls back to On-Demand, and is billed twice.
+            # https://docs.aws.amazon.com/autoscaling/ec2/userguide/target-capacity-reservations.html
+            return group.CapacityReservationSpecificationProperty(
+                capacity_reservation_preference="capacity-reservations-only",
+                capacity_reservation_target=group.CapacityReservationTargetProperty(
+                    capacity_reservation_ids=[self.reservation_id]
+                ),
+            )
+        if self.resource_group is not None:
+            # The only preference that distribution segments take.
+            # https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html
+            return group.CapacityReservationSpecificationProperty(
+                capacity_reservation_preference="default",
+                capacity_reservation_target=group.CapacityReservationTargetProperty(
+                    capacity_reservation_resource_group_arns=[self.resource_group.attr_arn]
+                ),
+            )
+        return None
+
+
+def make_reserved(
+    scope: Construct,
+    *,
+    node_group: NodeGroup,
+    availability_zone: str,
+    placement_group: ec2.CfnPlacementGroup | None,
+    tags: Sequence[CfnTag],
+) -> Reserved:
+    """Make what a node group's capacity says is to be reserved, or name what exists.
+
+    Args:
+        scope: The parent construct.
+        node_group: What is reserved for.
+        availability_zone: Where.
+        placement_group: The placement group that a new reservation is made in. None: in none.
+        tags: What a new reservation is found by.
+    """
+    capacity = node_group.capacity
+    if isinstance(capacity, Reservation):
+        made = ec2.CfnCapacityReservation(
+            scope,
+            "CapacityReservation",
+            instance_type=node_group.instance_types[0],
+            instance_count=node_group.count,
+            instance_platform=capacity.instance_platform,
+            tenancy="default",
+            availability_zone=availability_zone,
+            # An open one would be taken by any instance of the account that happens to fit.
+            instance_match_criteria="targeted",
+            end_date_type="unlimited" if capacity.end_date is None else "limited",
+            end_date=capacity.end_date,
+            placement_group_arn=None if placement_group is None else _placement_group_arn(placement_group),
+            tag_specifications=[
+                ec2.CfnCapacityReservation.TagSpecificationProperty(
+                    resource_type="capacity-reservation", tags=list(tags)
+                )
+            ],
+        )
+        return Reserved(reservation=made, reservation_id=made.ref)
+    if isinstance(capacity, ExistingReservation):
+        return Reserved(reservation_id=capacity.capacity_reservation_id)
+    if isinstance(capacity, CapacityBlock):
+        return Reserved(block_id=capacity.capacity_reservation_id)
+    if isinstance(capacity, Prioritized):
+        return Reserved(resource_group=_make_resource_group(scope, capacity))
+    return Reserved()
+
+
+def _placement_group_arn(group: ec2.CfnPlacementGroup) -> str:
+    # A placement group has no Arn to ask for.
+    return Fn.sub(
+        "arn:${AWS::Partition}:ec2:${AWS::Region}:${AWS::AccountId}:placement-group/${Name}", {"Name": group.ref}
+    )
+
+
+def _make_resource_group(scope: Construct, capacity: Prioritized) -> resourcegroups.CfnGroup:
+    group = resourcegroups.CfnGroup
+    # CloudFormation makes no name for these. The stack's is in it already, unless it is not known before.
+    name = Names.unique_resource_name(scope, max_length=_LONGEST_GROUP_NAME - len(_GROUP_NAME_PREFIX), separator="-")
+    return group(
+        scope,
+        "Reservations",
+        name=f"{_GROUP_NAME_PREFIX}{name}",
+        # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-groups-create.html
+        configuration=[
+            group.ConfigurationItemProperty(type="AWS::EC2::CapacityReservationPool"),
+            group.ConfigurationItemProperty(
+                type="AWS::ResourceGroups::Generic",
+                parameters=[
+                    group.ConfigurationParameterProperty(
+                        name="allowed-resource-types", values=["AWS::EC2::CapacityReservation"]
+                    )
+                ],
+            ),
+        ],
+        resources=[_reservation_arn(one) for one in (*capacity.reservations, *capacity.capacity_blocks)],
+    )
+
+
+def _reservation_arn(reservation: str) -> str:
+    if reservation.startswith("arn:"):
+        return reservation
+    return f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}:capacity-reservation/{reservation}"

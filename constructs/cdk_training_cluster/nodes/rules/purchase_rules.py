@@ -1,0 +1,244 @@
+"""What AWS says about reservations, Capacity Blocks, Spot and warm pools, and what they exclude."""
+
+from collections.abc import Iterator
+
+from aws_cdk import Token
+
+from cdk_training_cluster.capacity import OnIdle
+from cdk_training_cluster.capacity.kinds import (
+    CapacityBlock,
+    ExistingReservation,
+    OnDemand,
+    Prioritized,
+    Reservation,
+    SpotFleet,
+)
+from cdk_training_cluster.nodes.node_group import Placement
+from cdk_training_cluster.nodes.rules.rule import Level, Rule, Situation
+
+_MOST_IN_A_BLOCK = 64
+_MOST_IN_A_RESERVATION = 1000
+
+# What AWS's Deep Learning images are billed as.
+_PUBLIC_IMAGE_PLATFORM = "Linux/UNIX"
+
+
+def _no_block_in_a_placement_group(situation: Situation) -> Iterator[str]:
+    capacity = situation.group.capacity
+    has_block = isinstance(capacity, CapacityBlock) or (
+        isinstance(capacity, Prioritized) and bool(capacity.capacity_blocks)
+    )
+    if has_block and situation.group.chosen_placement is Placement.CLUSTER:
+        yield (
+            f"placement must be left out, or Placement.NONE, for {capacity.call} with a Capacity Block, got "
+            "Placement.CLUSTER: blocks do not support placement groups, and EC2 puts their instances close together "
+            "by itself"
+        )
+
+
+def _placement_strategy(situation: Situation) -> Iterator[str]:
+    if situation.group.chosen_placement is Placement.NONE:
+        return
+    for info in situation.infos:
+        if not info.allows_placement(Placement.CLUSTER.value):
+            yield (
+                f"{info.name} cannot be launched into a cluster placement group: set placement to Placement.NONE, or "
+                "choose another type"
+            )
+
+
+def _reservation_outside_the_placement_group(situation: Situation) -> Iterator[str]:
+    capacity = situation.group.capacity
+    outside = (isinstance(capacity, ExistingReservation) and capacity.placement_group is None) or (
+        isinstance(capacity, Prioritized) and not capacity.capacity_blocks
+    )
+    if outside and situation.group.chosen_placement is Placement.CLUSTER:
+        yield (
+            "the nodes go into a placement group that the reservation was not made in: EC2 may find too little of "
+            "the reserved capacity close together, or launch a part of the nodes; leave placement out, or reserve "
+            "inside a placement group and name it"
+        )
+
+
+def _several_types_in_a_placement_group(situation: Situation) -> Iterator[str]:
+    if situation.group.chosen_placement is Placement.CLUSTER and len(situation.infos) > 1:
+        yield (
+            "several instance types in one cluster placement group make it likelier that EC2 has too little "
+            "capacity: name one type, or set placement to Placement.NONE"
+        )
+
+
+def _block_size(situation: Situation) -> Iterator[str]:
+    capacity, count = situation.group.capacity, situation.group.count
+    if not isinstance(capacity, CapacityBlock):
+        return
+    given = capacity.instance_count
+    for info in situation.infos:
+        sizes = info.ultraserver_sizes
+        most = max(sizes, default=_MOST_IN_A_BLOCK)
+        if given is not None and not Token.is_unresolved(given):
+            # The count is checked against it by a rule of its own.
+            if sizes and given not in sizes:
+                yield (
+                    f"instance_count must be {' or '.join(map(str, sizes))} for a Capacity Block of {info.name}, "
+                    f"which is sold as a whole UltraServer, got {given}"
+                )
+            elif given > most:
+                yield f"instance_count must be at most {most}, as many as a Capacity Block can have, got {given}"
+        elif not Token.is_unresolved(count) and count > most:
+            yield (
+                f"count must be at most {most}, as many as a Capacity Block of {info.name} can have, got {count}: "
+                "make a node group for each block"
+            )
+
+
+def _count_fits_what_is_reserved(situation: Situation) -> Iterator[str]:
+    capacity, count = situation.group.capacity, situation.group.count
+    if not isinstance(capacity, ExistingReservation | CapacityBlock) or capacity.instance_count is None:
+        return
+    if Token.is_unresolved(count) or Token.is_unresolved(capacity.instance_count):
+        return
+    if count > capacity.instance_count:
+        yield (
+            f"count must be at most {capacity.instance_count}, as many instances as "
+            f"{capacity.capacity_reservation_id} has, got {count}"
+        )
+
+
+def _reservation_size(situation: Situation) -> Iterator[str]:
+    group = situation.group
+    if not isinstance(group.capacity, Reservation) or Token.is_unresolved(group.count):
+        return
+    if group.count > _MOST_IN_A_RESERVATION:
+        yield (
+            f"count must be at most {_MOST_IN_A_RESERVATION} for Capacity.reservation(), got {group.count}: make a "
+            "second node group"
+        )
+
+
+def _something_to_release(situation: Situation) -> Iterator[str]:
+    group = situation.group
+    if isinstance(group.capacity, Reservation) and group.capacity.on_idle is OnIdle.RELEASE and group.count == 1:
+        yield (
+            "on_idle must be OnIdle.KEEP for a node group of 1 node: a reservation cannot be lowered below 1 "
+            "instance; leave on_idle out"
+        )
+
+
+def _zone(situation: Situation) -> Iterator[str]:
+    capacity, zone = situation.group.capacity, situation.availability_zone
+    if not isinstance(capacity, ExistingReservation | CapacityBlock):
+        return
+    reserved = capacity.availability_zone
+    if reserved is None or zone is None or Token.is_unresolved(reserved) or Token.is_unresolved(zone):
+        return
+    if reserved != zone:
+        yield (
+            f"availability_zone of {capacity.call} must be the cluster's, {zone}, got {reserved}: what is reserved "
+            "in a zone cannot be used in another; make the cluster there, or reserve here"
+        )
+
+
+def _platform(situation: Situation) -> Iterator[str]:
+    capacity = situation.group.capacity
+    if not isinstance(capacity, ExistingReservation | Reservation) or situation.group.machine_image is not None:
+        return
+    platform = capacity.instance_platform
+    if platform not in (None, _PUBLIC_IMAGE_PLATFORM) and not Token.is_unresolved(platform):
+        yield (
+            f"instance_platform must be {_PUBLIC_IMAGE_PLATFORM!r} for AWS's Deep Learning images, got {platform!r}: "
+            "an instance is launched into a reservation of its own platform only; give a machine_image of that "
+            "platform, or leave instance_platform out"
+        )
+
+
+def _spot_fleet(situation: Situation) -> Iterator[str]:
+    if isinstance(situation.group.capacity, SpotFleet):
+        yield (
+            "AWS strongly discourages Spot Fleet, a legacy API with no planned investment, and several network "
+            "cards through it are not proven: Capacity.spot() buys the same instances with an Auto Scaling group"
+        )
+
+
+def _warm_pool_is_allowed(situation: Situation) -> Iterator[str]:
+    group = situation.group
+    if group.warm_pool is not None and not isinstance(group.capacity, OnDemand | Reservation | ExistingReservation):
+        yield (
+            f"warm_pool must be left out with {group.capacity.call}: Auto Scaling keeps no warm pool of Spot "
+            "Instances, Capacity Blocks or distribution segments"
+        )
+
+
+def _warm_pool_size(situation: Situation) -> Iterator[str]:
+    group = situation.group
+    if group.warm_pool is None or Token.is_unresolved(group.warm_pool.size) or Token.is_unresolved(group.count):
+        return
+    if group.warm_pool.size > group.count:
+        yield (
+            f"size of warm_pool must be at most the group's count, {group.count}, got {group.warm_pool.size}: no "
+            "more nodes are ever needed"
+        )
+
+
+def _warm_pool_root(situation: Situation) -> Iterator[str]:
+    if situation.group.warm_pool is None:
+        return
+    for info in situation.infos:
+        if "ebs" not in info.supported_root_device_types:
+            yield f"warm_pool must be left out for {info.name}: a node without an EBS root volume cannot be stopped"
+
+
+_USER_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide"
+_WARM_POOLS = "https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-warm-pools.html"
+
+PURCHASE_RULES = (
+    Rule(
+        id="blockPlacement",
+        source=f"{_USER_GUIDE}/ec2-capacity-blocks.html#capacity-blocks-considerations",
+        find=_no_block_in_a_placement_group,
+    ),
+    Rule(
+        id="placementStrategy",
+        source=f"{_USER_GUIDE}/placement-strategies.html#placement-groups-cluster",
+        find=_placement_strategy,
+    ),
+    Rule(
+        id="reservationOutsidePlacementGroup",
+        source=f"{_USER_GUIDE}/cr-cpg.html",
+        find=_reservation_outside_the_placement_group,
+        level=Level.WARNING,
+    ),
+    Rule(
+        id="severalTypesInPlacementGroup",
+        source=f"{_USER_GUIDE}/placement-strategies.html#placement-groups-cluster",
+        find=_several_types_in_a_placement_group,
+        level=Level.WARNING,
+    ),
+    Rule(id="blockSize", source=f"{_USER_GUIDE}/capacity-blocks-how.html", find=_block_size),
+    Rule(
+        id="reservedCount",
+        source=f"{_USER_GUIDE}/capacity-reservations-launch.html",
+        find=_count_fits_what_is_reserved,
+    ),
+    Rule(
+        id="reservationSize",
+        source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html",
+        find=_reservation_size,
+    ),
+    Rule(
+        id="release",
+        source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html",
+        find=_something_to_release,
+    ),
+    Rule(id="zone", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_zone),
+    Rule(id="platform", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_platform),
+    Rule(
+        id="spotFleet",
+        source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestSpotFleet.html",
+        find=_spot_fleet,
+        level=Level.WARNING,
+    ),
+    Rule(id="warmPool", source=f"{_WARM_POOLS}#warm-pools-limitations", find=_warm_pool_is_allowed),
+    Rule(id="warmPoolSize", source=_WARM_POOLS, find=_warm_pool_size),
+    Rule(id="warmPoolRoot", source=f"{_WARM_POOLS}#warm-pools-limitations", find=_warm_pool_root),
+)

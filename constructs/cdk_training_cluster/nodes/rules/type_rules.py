@@ -1,0 +1,210 @@
+"""What AWS says about the instance types of a node group, and about several in one."""
+
+from collections.abc import Iterator
+
+from aws_cdk import aws_ec2 as ec2
+
+from cdk_training_cluster.capacity.kinds import Prioritized, Spot, SpotFleet
+from cdk_training_cluster.instance_types import AcceleratorKind, InstanceTypeInfo
+from cdk_training_cluster.network import network_interfaces
+from cdk_training_cluster.nodes.images import public_image
+from cdk_training_cluster.nodes.layouts import launch_layouts, wants_efa
+from cdk_training_cluster.nodes.rules.rule import Level, Rule, Situation
+
+_MOST_TYPES, _MOST_TEMPLATES = 40, 20
+
+# "EFA traffic between P4d/P4de/DL1 instances and other instance types is currently not supported."
+_EFA_APART = frozenset({"p4d", "p4de", "dl1"})
+
+IMAGE_AT_LAUNCH = (
+    "machine_image must be an AMI's id for Capacity.spot_fleet(), got a parameter that is resolved at launch "
+    "(resolve:ssm:…): a Spot Fleet does not resolve it; use ec2.MachineImage.from_ssm_parameter(), which the "
+    "deployment resolves, or Capacity.spot()"
+)
+"""What is wrong with an image whose id only a launch would find, in a Spot Fleet."""
+
+# Families that nobody sees on the Spot market for long.
+_RARE_ON_SPOT = ("p5", "p6")
+
+
+def _one_type(situation: Situation) -> Iterator[str]:
+    capacity = situation.group.capacity
+    if not isinstance(capacity, Spot | SpotFleet | Prioritized) and len(situation.infos) != 1:
+        yield (
+            f"instance_types must name exactly one type for {capacity.call}, got {_names(situation)}: make a node "
+            "group for each type"
+        )
+
+
+def _not_too_many_types(situation: Situation) -> Iterator[str]:
+    number = len(situation.infos)
+    if isinstance(situation.group.capacity, Spot | Prioritized) and number > _MOST_TYPES:
+        yield f"instance_types must name at most {_MOST_TYPES} types, got {number}: leave the least useful out"
+
+
+def _not_too_many_templates(situation: Situation) -> Iterator[str]:
+    if not isinstance(situation.group.capacity, Spot | Prioritized):
+        return
+    try:
+        number = len(launch_layouts(situation.group, situation.infos))
+    except ValueError:  # a rule of its own says why
+        return
+    if number > _MOST_TEMPLATES:
+        yield (
+            f"instance_types must need at most {_MOST_TEMPLATES} launch templates, one for each layout of network "
+            f"interfaces and each image, got {number}: choose types that are more alike"
+        )
+
+
+def _no_type_twice(situation: Situation) -> Iterator[str]:
+    names = [info.name for info in situation.infos]
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1:
+            yield f"instance_types must name each type once, got {name} {names.count(name)} times"
+
+
+def _usage_class(situation: Situation) -> Iterator[str]:
+    capacity = situation.group.capacity
+    for info in situation.infos:
+        if info.usage_classes and not set(capacity.usage_classes) & set(info.usage_classes):
+            yield (
+                f"{info.name} cannot be bought with {capacity.call}: its usage classes are "
+                f"{', '.join(info.usage_classes)}"
+            )
+
+
+def _rare_on_spot(situation: Situation) -> Iterator[str]:
+    if not isinstance(situation.group.capacity, Spot | SpotFleet):
+        return
+    rare = [info.name for info in situation.infos if info.name.startswith(_RARE_ON_SPOT)]
+    if rare:
+        yield (
+            f"EC2 seldom has {' and '.join(rare)} to spare as Spot Instances, and takes them back at two minutes' "
+            "notice: add types that are not so scarce, or buy a Capacity Block"
+        )
+
+
+def _efa_families(situation: Situation) -> Iterator[str]:
+    with_efa = [info for info in situation.infos if info.supports_efa and wants_efa(situation.group, info)]
+    apart = [info.name for info in with_efa if _family(info) in _EFA_APART]
+    others = [info.name for info in with_efa if _family(info) not in _EFA_APART]
+    if apart and others:
+        yield (
+            f"instance_types must not mix {' and '.join(apart)} with {' and '.join(others)}: EFA does not work "
+            "between them; make a node group for each, or set efa to False"
+        )
+
+
+def _accelerators_alike(situation: Situation) -> Iterator[str]:
+    makers: dict[str, str] = {}
+    for info in situation.infos:
+        makers.setdefault(_maker(info), info.name)
+    if len(makers) > 1:
+        found = " and ".join(f"{maker} ({name})" for maker, name in makers.items())
+        yield (
+            f"instance_types must have accelerators of one maker, got {found}: they need other images and other "
+            "programs; make a node group for each"
+        )
+
+
+def _one_architecture_for_an_image(situation: Situation) -> Iterator[str]:
+    if situation.group.machine_image is None:
+        return
+    common = set.intersection(*(set(info.architectures) for info in situation.infos)) if situation.infos else set()
+    if situation.infos and not common:
+        found = ", ".join(f"{info.name} ({' or '.join(info.architectures)})" for info in situation.infos)
+        yield (
+            f"instance_types must have one architecture to share a machine_image, got {found}: make a node group for "
+            "each, or leave machine_image out"
+        )
+
+
+def _interfaces(situation: Situation) -> Iterator[str]:
+    group = situation.group
+    for info in situation.infos:
+        try:
+            network_interfaces(info, efa=wants_efa(group, info), layout=group.interface_layout)
+        except ValueError as error:
+            yield str(error)
+
+
+def _efa_unused(situation: Situation) -> Iterator[str]:
+    group = situation.group
+    idle = [info.name for info in situation.infos if info.supports_efa]
+    if group.efa is False and idle and group.count > 1:
+        yield (
+            f"efa is False for {' and '.join(idle)} with Elastic Fabric Adapters: the nodes would talk over TCP, "
+            "many times slower; leave efa out unless they work alone"
+        )
+
+
+def _image(situation: Situation) -> Iterator[str]:
+    for info in situation.infos:
+        if situation.group.machine_image is None and public_image(info) is None:
+            yield (
+                f"AWS publishes no Deep Learning image for {info.name}: give your own machine_image for "
+                f"{' or '.join(info.architectures)}"
+            )
+
+
+def _image_at_launch(situation: Situation) -> Iterator[str]:
+    group = situation.group
+    if isinstance(group.capacity, SpotFleet) and isinstance(
+        group.machine_image, ec2.ResolveSsmParameterAtLaunchImage
+    ):
+        yield IMAGE_AT_LAUNCH
+
+
+def _names(situation: Situation) -> str:
+    return ", ".join(info.name for info in situation.infos)
+
+
+def _family(info: InstanceTypeInfo) -> str:
+    return info.name.partition(".")[0]
+
+
+def _maker(info: InstanceTypeInfo) -> str:
+    kinds = {accelerator.kind for accelerator in info.accelerators}
+    if AcceleratorKind.NEURON in kinds:
+        return "AWS"
+    return next((accelerator.manufacturer for accelerator in info.accelerators), "none")
+
+
+_USER_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide"
+_AUTO_SCALING = "https://docs.aws.amazon.com/autoscaling/ec2/userguide"
+
+_OVERRIDES = "https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LaunchTemplateOverrides.html"
+_BASE_IMAGES = "https://docs.aws.amazon.com/dlami/latest/devguide/overview-base.html"
+
+TYPE_RULES = (
+    Rule(id="oneType", source=f"{_AUTO_SCALING}/create-launch-template.html", find=_one_type),
+    Rule(id="mostTypes", source=_OVERRIDES, find=_not_too_many_types),
+    Rule(id="mostTemplates", source=_OVERRIDES, find=_not_too_many_templates),
+    Rule(
+        id="typeOnce",
+        source=f"{_AUTO_SCALING}/ec2-auto-scaling-mixed-instances-groups-launch-template-overrides.html",
+        find=_no_type_twice,
+    ),
+    Rule(
+        id="usageClass",
+        source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html",
+        find=_usage_class,
+    ),
+    Rule(
+        id="rareOnSpot",
+        source=f"{_USER_GUIDE}/spot-best-practices.html",
+        find=_rare_on_spot,
+        level=Level.WARNING,
+    ),
+    Rule(id="efaFamilies", source=f"{_USER_GUIDE}/efa.html#efa-limits", find=_efa_families),
+    Rule(id="acceleratorsAlike", source=_BASE_IMAGES, find=_accelerators_alike),
+    Rule(id="oneArchitecture", source=f"{_USER_GUIDE}/ComponentsAMIs.html", find=_one_architecture_for_an_image),
+    Rule(id="interfaces", source=f"{_USER_GUIDE}/efa-acc-inst-types.html", find=_interfaces),
+    Rule(id="efaUnused", source=f"{_USER_GUIDE}/efa.html", find=_efa_unused, level=Level.WARNING),
+    Rule(id="image", source=_BASE_IMAGES, find=_image),
+    Rule(
+        id="imageAtLaunch",
+        source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestLaunchTemplateData.html",
+        find=_image_at_launch,
+    ),
+)

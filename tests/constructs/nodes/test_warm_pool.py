@@ -1,0 +1,93 @@
+"""Nodes that are kept stopped: the pool, the hook that lets them be set up first, and what is refused."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from aws_cdk import CfnParameter
+
+from cdk_training_cluster import Capacity, NodeGroup, WarmPool
+from fleet_scene import GROUP, HOOK, PLACEMENT, TEMPLATE, WARM_POOL, bought
+from synthesis import new_stack, resources
+
+
+def test_a_warm_pool_is_bounded_and_stops_what_the_group_gives_back() -> None:
+    scene = bought(warm_pool=WarmPool(size=3))
+    assert scene.kinds == sorted([GROUP, HOOK, PLACEMENT, TEMPLATE, WARM_POOL])
+    (group,) = scene.all(GROUP)
+    assert scene.only(WARM_POOL)[1] == {
+        "AutoScalingGroupName": {"Ref": group},
+        "MaxGroupPreparedCapacity": 3,
+        "MinSize": 0,
+        "PoolState": "Stopped",
+        "InstanceReusePolicy": {"ReuseOnScaleIn": True},
+    }
+
+
+def test_no_node_enters_the_pool_before_it_is_set_up() -> None:
+    scene = bought(warm_pool=WarmPool(size=3))
+    (group,) = scene.all(GROUP)
+    hook, properties = scene.only(HOOK)
+    assert properties == {
+        "AutoScalingGroupName": {"Ref": group},
+        "LifecycleHookName": "ready",
+        "LifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING",
+        "DefaultResult": "CONTINUE",
+        "HeartbeatTimeout": 1800,
+    }
+    (pool,) = scene.all(WARM_POOL).values()
+    assert pool["DependsOn"] == [hook]
+    assert "\nLAUNCH_HOOK='ready'\n" in scene.user_data()
+
+
+def test_without_a_pool_nothing_waits_for_a_node() -> None:
+    scene = bought()
+    assert not scene.all(HOOK)
+    assert not scene.all(WARM_POOL)
+    assert "\nLAUNCH_HOOK=''\n" in scene.user_data()
+
+
+@pytest.mark.parametrize(
+    "capacity",
+    [
+        Capacity.reservation(end=datetime(2026, 12, 24, tzinfo=UTC)),
+        Capacity.from_reservation("cr-0a1b2c3d4e5f67890"),
+    ],
+    ids=lambda capacity: capacity.call,
+)
+def test_reserved_nodes_may_be_kept_stopped_too(capacity: Capacity) -> None:
+    scene = bought(capacity=capacity, warm_pool=WarmPool(size=8))
+    assert scene.only(WARM_POOL)[1]["MaxGroupPreparedCapacity"] == 8
+    assert "CapacityReservationSpecification" in scene.only(GROUP)[1]
+
+
+def test_a_size_that_is_not_known_yet_follows_its_parameter() -> None:
+    stack = new_stack()
+    size: Any = CfnParameter(stack, "Size", type="Number").value_as_number
+    bought(stack, warm_pool=WarmPool(size=size))
+    (pool,) = resources(stack, WARM_POOL).values()
+    assert pool["Properties"]["MaxGroupPreparedCapacity"] == {"Ref": "Size"}
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (0, "size of WarmPool must be at least 1, got 0: leave warm_pool out"),
+        (-1, "size of WarmPool must be at least 1, got -1: leave warm_pool out"),
+        (1.5, "size of WarmPool must be a whole number of at least 1, got 1.5: leave warm_pool out"),
+        (float("nan"), "size of WarmPool must be a whole number of at least 1, got nan: leave warm_pool out"),
+        ("3", "size of WarmPool must be a whole number of at least 1, got '3': leave warm_pool out"),
+        (True, "size of WarmPool must be a whole number of at least 1, got True: leave warm_pool out"),
+        (None, "size of WarmPool must be a whole number of at least 1, got None: leave warm_pool out"),
+    ],
+)
+def test_a_pool_of_no_size_is_refused(size: Any, message: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        WarmPool(size=size)
+    assert str(refused.value) == message
+
+
+def test_what_is_no_pool_is_refused() -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        NodeGroup("workers", instance_types=["p5.48xlarge"], count=8, warm_pool=3)  # type: ignore[arg-type]
+    assert str(refused.value) == "warm_pool must be a WarmPool, such as WarmPool(size=2), got 3"

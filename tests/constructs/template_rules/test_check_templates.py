@@ -1,0 +1,217 @@
+"""A synth ends where an escape hatch broke a template, and says what, where and how to go on."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import Acknowledgment, App, CfnResource, Environment, NestedStack, Stack, Stage, Validations
+from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk.assertions import Template
+from constructs import Construct, RootConstruct
+
+from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup, TrainingCluster
+from cdk_training_cluster.tags import NODE_GROUP_TAG
+from cdk_training_cluster.template_rules import check_templates
+
+_Group = autoscaling.CfnAutoScalingGroup
+
+REFUSAL = """\
+ERROR A group that launches into a Capacity Block must have no placement group, neither as PlacementGroup nor as \
+Placement of its launch template: blocks do not support them (cdk-training-cluster)
+   {path} ({id}) aws-cdk-lib.aws_autoscaling.CfnAutoScalingGroup
+   Suggested fix: Take the placement group away: EC2 puts the instances of a block close together by itself. See \
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html#capacity-blocks-considerations
+   Acknowledge with 'cdk-training-cluster::blockPlacementGroup'
+"""
+
+CDK = Path(__file__).parents[3] / "node_modules" / ".bin" / "cdk"
+
+QUIET = {
+    "CDK_DISABLE_CLI_TELEMETRY": "1",
+    "CDK_DISABLE_VERSION_CHECK": "1",
+    "CDK_VALIDATION": "false",
+    "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
+}
+
+APP = """\
+from aws_cdk import App, Stack
+from test_check_templates import add_group
+
+app = App()
+group = add_group(Stack(app, "Test"), "Nodes")
+group.placement_group = "other"
+app.synth()
+"""
+
+
+def add_group(scope: Construct, id: str) -> CfnResource:
+    """Make a group that launches into a Capacity Block, as the library does."""
+    launch = ec2.CfnLaunchTemplate
+    template = launch(
+        scope,
+        f"{id}Launch",
+        launch_template_data=launch.LaunchTemplateDataProperty(
+            instance_market_options=launch.InstanceMarketOptionsProperty(market_type="capacity-block"),
+            capacity_reservation_specification=launch.CapacityReservationSpecificationProperty(
+                capacity_reservation_target=launch.CapacityReservationTargetProperty(
+                    capacity_reservation_id="cr-0a1b2c3d4e5f67890"
+                )
+            ),
+        ),
+    )
+    group = _Group(
+        scope,
+        id,
+        min_size="0",
+        max_size="2",
+        availability_zones=["us-east-1a"],
+        launch_template=_Group.LaunchTemplateSpecificationProperty(
+            launch_template_id=template.ref, version=template.attr_latest_version_number
+        ),
+        tags=[_Group.TagPropertyProperty(key=NODE_GROUP_TAG, value="workers", propagate_at_launch=True)],
+    )
+    group.add_override("UpdatePolicy.AutoScalingScheduledAction", {"IgnoreUnmodifiedGroupSizeProperties": True})
+    check_templates(group)
+    return group
+
+
+def break_it(group: CfnResource) -> CfnResource:
+    group.add_property_override("PlacementGroup", "other")
+    return group
+
+
+def refusals(app: App) -> list[str]:
+    with pytest.raises(RuntimeError, match=r"^ValidationFailed: ERROR ") as refused:
+        app.synth()
+    lines = str(refused.value).splitlines()
+    return [line.strip().partition(" ")[0] for line in lines if "aws-cdk-lib.aws_autoscaling" in line]
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    (folder / "broken.py").write_text(f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n{APP}")
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(Path.home()), **QUIET},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_text_that_a_user_sees(tmp_path: Path) -> None:
+    done = run(tmp_path, sys.executable, "broken.py")
+    assert done.returncode == 1
+    assert REFUSAL.format(path="Test/Nodes", id="Nodes") in done.stderr
+
+
+def test_the_cdk_cli_goes_no_further(tmp_path: Path) -> None:
+    done = run(tmp_path, str(CDK), "deploy", "--no-notices", "--app", f"{sys.executable} broken.py")
+    assert done.returncode == 1
+    assert done.stderr == f"{REFUSAL.format(path='Test/Nodes', id='Nodes')}Synthesis finished with errors\n"
+
+
+def test_a_template_that_nobody_broke_is_synthesized() -> None:
+    app = App()
+    add_group(Stack(app, "Test"), "Nodes")
+    app.synth()
+
+
+def test_the_assertions_of_other_peoples_tests_refuse_too() -> None:
+    stack = Stack(App(), "Test")
+    break_it(add_group(stack, "Nodes"))
+    with pytest.raises(RuntimeError) as refused:
+        Template.from_stack(stack)
+    assert REFUSAL.format(path="Test/Nodes", id="Nodes") in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "rule"),
+    [
+        (Capacity.capacity_block("cr-0a1b2c3d4e5f67890"), "blockPlacementGroup"),
+        (Capacity.reservation(end=UNTIL_CANCELLED), "reservationPlacementGroup"),
+    ],
+    ids=["block", "reservation"],
+)
+def test_an_escape_hatch_on_a_fleet_of_the_library_is_refused(capacity: Capacity, rule: str) -> None:
+    stack = Stack(App(), "Test", env=Environment(region="us-east-1"))
+    workers = NodeGroup("workers", instance_types=["p5.48xlarge"], count=2, capacity=capacity)
+    cluster = TrainingCluster(stack, "Cluster", availability_zone="us-east-1b", node_groups=[workers])
+    group = cluster.node_group("workers").auto_scaling_group
+    group.placement_group = "other"
+    with pytest.raises(RuntimeError, match=rf"Acknowledge with 'cdk-training-cluster::{rule}'"):
+        Template.from_stack(stack)
+
+
+def test_a_finding_that_is_acknowledged_lets_it_pass() -> None:
+    app = App()
+    group = break_it(add_group(Stack(app, "Test"), "Nodes"))
+    acknowledge(group, "blockPlacementGroup")
+    app.synth()
+
+
+def test_another_finding_of_an_acknowledged_group_is_refused_still() -> None:
+    app = App()
+    group = break_it(add_group(Stack(app, "Test"), "Nodes"))
+    acknowledge(group, "blockPlacementGroup")
+    group.add_property_override("MinSize", "1")
+    with pytest.raises(RuntimeError) as refused:
+        app.synth()
+    assert "Acknowledge with 'cdk-training-cluster::blockMinimum'" in str(refused.value)
+    assert "Acknowledge with 'cdk-training-cluster::blockPlacementGroup'" not in str(refused.value)
+
+
+def acknowledge(construct: Construct, rule: str) -> None:
+    Validations.of(construct).acknowledge(
+        Acknowledgment(id=f"cdk-training-cluster::{rule}", reason="a test bed, on purpose")
+    )
+
+
+def test_the_same_finding_in_another_group_is_refused_still() -> None:
+    app = App()
+    stack = Stack(app, "Test")
+    acknowledge(break_it(add_group(stack, "One")), "blockPlacementGroup")
+    break_it(add_group(stack, "Two"))
+    assert refusals(app) == ["Test/Two"]
+
+
+def test_each_stack_of_an_app_is_told_of_once_in_order() -> None:
+    app = App()
+    for name in ("B", "A"):
+        stack = Stack(app, name)
+        break_it(add_group(stack, "One"))
+        break_it(add_group(stack, "Two"))
+    Stack(app, "C")
+    assert refusals(app) == ["B/One", "B/Two", "A/One", "A/Two"]
+
+
+def test_stacks_of_a_stage_and_nested_stacks_are_looked_at_once_too() -> None:
+    app = App()
+    break_it(add_group(NestedStack(Stack(app, "Outer"), "Inner"), "Nodes"))
+    break_it(add_group(Stack(Stage(app, "Prod"), "Outer"), "Nodes"))
+    break_it(add_group(NestedStack(NestedStack(Stack(Stage(app, "Test"), "A"), "B"), "C"), "Nodes"))
+    assert refusals(app) == ["Outer/Inner/Nodes", "Prod/Outer/Nodes", "Test/A/B/C/Nodes"]
+
+
+def test_a_stack_that_nobody_asked_to_look_at_is_left_alone() -> None:
+    app = App()
+    add_group(Stack(app, "Checked"), "Nodes")
+    stack = Stack(app, "Other")
+    tags: list[Any] = [_Group.TagPropertyProperty(key=NODE_GROUP_TAG, value="w", propagate_at_launch=True)]
+    _Group(stack, "Nodes", min_size="1", max_size="1", tags=tags)
+    app.synth()
+
+
+def test_looking_adds_nothing_to_a_template() -> None:
+    plain, looked_at = Stack(App(), "Test"), Stack(App(), "Test")
+    for stack in (plain, looked_at):
+        ec2.CfnPlacementGroup(stack, "Placement")
+    check_templates(looked_at)
+    assert Template.from_stack(looked_at).to_json() == Template.from_stack(plain).to_json()
+
+
+def test_a_tree_without_an_app_is_left_alone() -> None:
+    check_templates(Stack(RootConstruct(), "Test"))

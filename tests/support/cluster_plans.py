@@ -1,0 +1,293 @@
+"""Whole clusters as plain data: what a cluster is made of, the cluster that it makes, and a sample of legal ones."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from aws_cdk import Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_s3 as s3
+
+from cdk_training_cluster import (
+    UNTIL_CANCELLED,
+    Capacity,
+    ClusterNetwork,
+    Dataset,
+    InstanceTypeInfo,
+    InterfaceLayout,
+    NodeGroup,
+    OnIdle,
+    Placement,
+    TrainingCluster,
+    WarmPool,
+)
+from synthesis import ZONE
+
+VPC, SUBNET, BUCKET = "vpc-0a1b2c3d4e5f67890", "subnet-0a1b2c3d4e5f67890", "corpus"
+
+Settings = Mapping[str, Any]
+"""Of a node group, but for how it is bought: that is `call`, a name, and `buy`, the call's own settings."""
+
+
+def reservation_id(number: int) -> str:
+    """The id of a reservation or block."""
+    return f"cr-{number:017x}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterPlan:
+    """What a cluster is made of.
+
+    Attributes:
+        groups: The node groups' settings.
+        dataset: Whether a bucket is linked to a file system.
+        existing_network: Whether the VPC is there already.
+        facts: Facts about types that the catalog does not have.
+    """
+
+    groups: tuple[Settings, ...]
+    dataset: bool = False
+    existing_network: bool = False
+    facts: Sequence[InstanceTypeInfo] = field(default=(), repr=False)
+
+    def make(self, stack: Stack, cluster_name: str = "pod") -> TrainingCluster:
+        """Make the cluster.
+
+        Raises:
+            ValueError: It is not legal.
+        """
+        groups = [node_group(settings) for settings in self.groups]
+        bucket = s3.Bucket.from_bucket_name(stack, "Corpus", BUCKET)
+        where: dict[str, Any] = {"availability_zone": ZONE}
+        if self.existing_network:
+            where = {"network": _existing_network(stack)}
+        return TrainingCluster(
+            stack,
+            "Cluster",
+            **where,
+            node_groups=groups,
+            cluster_name=cluster_name,
+            datasets=[Dataset(bucket=bucket, prefix="tokens/", file_system_path="/data")] if self.dataset else [],
+            instance_type_facts=self.facts,
+        )
+
+
+def node_group(settings: Settings) -> NodeGroup:
+    """The node group of some settings.
+
+    Raises:
+        ValueError: A setting is wrong by itself.
+    """
+    rest = {name: value for name, value in settings.items() if name not in {"call", "buy"}}
+    return NodeGroup(**rest, capacity=getattr(Capacity, settings["call"])(**settings.get("buy", {})))
+
+
+def _existing_network(stack: Stack) -> ClusterNetwork:
+    vpc = ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id=VPC, availability_zones=[ZONE])
+    subnet = ec2.Subnet.from_subnet_attributes(stack, "Subnet", subnet_id=SUBNET, availability_zone=ZONE)
+    return ClusterNetwork.from_subnet(stack, "Network", vpc=vpc, subnet=subnet)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """A reservation or block that is there before a cluster.
+
+    Attributes:
+        id: Its id.
+        is_block: Whether it is a Capacity Block.
+        instance_type: Its type.
+        instance_count: How many instances it has.
+        placement_group: The placement group that it was made in. None: none.
+    """
+
+    id: str
+    is_block: bool
+    instance_type: str
+    instance_count: int
+    placement_group: str | None = None
+
+
+_HELD, _SHARED, _BLOCK, _ULTRASERVER, _FIRST, _SECOND = (reservation_id(0xA0 + number) for number in range(6))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """A legal cluster, what is there before it, and where its nodes run when all of them do.
+
+    Attributes:
+        plan: The cluster.
+        runs: For each node group how many nodes run on which market (On-Demand Instances on none), in which
+            reservation (`own`: the one that the cluster made), in a placement group or not.
+        given: What is reserved before.
+    """
+
+    plan: ClusterPlan
+    runs: Mapping[str, Mapping[tuple[str | None, str | None, bool], int]]
+    given: tuple[Given, ...] = ()
+
+
+SAMPLE: Mapping[str, Sample] = {
+    "on demand, with warm nodes and a data set": Sample(
+        plan=ClusterPlan(
+            groups=(
+                {
+                    "name": "workers",
+                    "instance_types": ["p4de.24xlarge"],
+                    "count": 3,
+                    "call": "on_demand",
+                    "warm_pool": WarmPool(size=2),
+                },
+                {
+                    "name": "login",
+                    "instance_types": ["g5.xlarge"],
+                    "count": 1,
+                    "call": "on_demand",
+                    "placement": Placement.NONE,
+                },
+            ),
+            dataset=True,
+        ),
+        runs={"workers": {(None, None, True): 3}, "login": {(None, None, False): 1}},
+    ),
+    "reservations of their own": Sample(
+        plan=ClusterPlan(
+            groups=(
+                {
+                    "name": "workers",
+                    "instance_types": ["trn1.32xlarge"],
+                    "count": 2,
+                    "call": "reservation",
+                    "buy": {"end": datetime(2099, 12, 24, 18, tzinfo=UTC)},
+                },
+                {
+                    "name": "extra",
+                    "instance_types": ["p6-b300.48xlarge"],
+                    "count": 2,
+                    "call": "reservation",
+                    "buy": {"end": UNTIL_CANCELLED, "on_idle": OnIdle.RELEASE},
+                    "placement": Placement.NONE,
+                    "interface_layout": InterfaceLayout.BANDWIDTH_OPTIMISED,
+                },
+            ),
+        ),
+        runs={"workers": {(None, "own", True): 2}, "extra": {(None, "own", False): 2}},
+    ),
+    "reservations of others, one of them shared": Sample(
+        plan=ClusterPlan(
+            groups=(
+                {
+                    "name": "workers",
+                    "instance_types": ["p5.48xlarge"],
+                    "count": 2,
+                    "call": "from_reservation",
+                    "buy": {"capacity_reservation_id": _HELD, "placement_group": "rack", "instance_count": 4},
+                },
+                {
+                    "name": "eval",
+                    "instance_types": ["p5.48xlarge"],
+                    "count": 2,
+                    "call": "from_reservation",
+                    "buy": {"capacity_reservation_id": _HELD, "placement_group": "rack", "availability_zone": ZONE},
+                },
+                {
+                    "name": "small",
+                    "instance_types": ["g6e.48xlarge"],
+                    "count": 1,
+                    "call": "from_reservation",
+                    "buy": {"capacity_reservation_id": _SHARED},
+                    "warm_pool": WarmPool(size=1),
+                },
+            ),
+            existing_network=True,
+        ),
+        given=(
+            Given(id=_HELD, is_block=False, instance_type="p5.48xlarge", instance_count=4, placement_group="rack"),
+            Given(id=_SHARED, is_block=False, instance_type="g6e.48xlarge", instance_count=2),
+        ),
+        runs={
+            "workers": {(None, _HELD, True): 2},
+            "eval": {(None, _HELD, True): 2},
+            "small": {(None, _SHARED, False): 1},
+        },
+    ),
+    "blocks, one of them an UltraServer's": Sample(
+        plan=ClusterPlan(
+            groups=(
+                {
+                    "name": "workers",
+                    "instance_types": ["p5en.48xlarge"],
+                    "count": 4,
+                    "call": "capacity_block",
+                    "buy": {"capacity_reservation_id": _BLOCK, "instance_count": 4},
+                },
+                {
+                    "name": "ultra",
+                    "instance_types": ["p6e-gb200.36xlarge"],
+                    "count": 9,
+                    "call": "capacity_block",
+                    "buy": {"capacity_reservation_id": _ULTRASERVER, "instance_count": 9},
+                },
+            ),
+        ),
+        given=(
+            Given(id=_BLOCK, is_block=True, instance_type="p5en.48xlarge", instance_count=4),
+            Given(id=_ULTRASERVER, is_block=True, instance_type="p6e-gb200.36xlarge", instance_count=9),
+        ),
+        runs={
+            "workers": {("capacity-block", _BLOCK, False): 4},
+            "ultra": {("capacity-block", _ULTRASERVER, False): 9},
+        },
+    ),
+    "Spot both ways beside a base": Sample(
+        plan=ClusterPlan(
+            groups=(
+                {"name": "base", "instance_types": ["g6e.48xlarge"], "count": 2, "call": "on_demand"},
+                {
+                    "name": "elastic",
+                    "instance_types": ["g5.48xlarge", "g6e.48xlarge", "g6.48xlarge"],
+                    "count": 3,
+                    "call": "spot",
+                    "buy": {"max_price": 12.5},
+                },
+                {
+                    "name": "fleet",
+                    "instance_types": ["inf2.48xlarge", "trn1.32xlarge"],
+                    "count": 2,
+                    "call": "spot_fleet",
+                    "placement": Placement.CLUSTER,
+                },
+            ),
+        ),
+        runs={
+            "base": {(None, None, True): 2},
+            "elastic": {("spot", None, False): 3},
+            "fleet": {("spot", None, True): 2},
+        },
+    ),
+    "what is reserved first": Sample(
+        plan=ClusterPlan(
+            groups=(
+                {
+                    "name": "workers",
+                    "instance_types": ["p5.48xlarge"],
+                    "count": 4,
+                    "call": "prioritized",
+                    "buy": {"reservations": [_FIRST], "capacity_blocks": [_SECOND]},
+                },
+            ),
+        ),
+        given=(
+            Given(id=_FIRST, is_block=False, instance_type="p5.48xlarge", instance_count=1),
+            Given(id=_SECOND, is_block=True, instance_type="p5.48xlarge", instance_count=2),
+        ),
+        runs={
+            "workers": {
+                (None, _FIRST, False): 1,
+                ("capacity-block", _SECOND, False): 2,
+                (None, None, False): 1,
+            }
+        },
+    ),
+}
+"""Legal clusters that use all the calls together."""
