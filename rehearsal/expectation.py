@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
-from cdk_training_cluster.network import InterfaceLayout, network_interfaces
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, NodeGroupSettings
+from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from rehearsal.node_group_expectation import node_group_differences
 
 _UP = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 
@@ -22,48 +21,10 @@ def deployed_differences(cluster: ClusterFile, found: Mapping[str, Any]) -> list
         status = found["stacks"].get(name, {}).get("status", "absent")
         if status not in _UP:
             differences.append(f"stack {name} is {status}")
-    differences += _node_groups(cluster, found["node_groups"])
+    differences += node_group_differences(cluster, found["node_groups"])
     differences += _file_system(cluster, found["file_system"])
     differences += _datasets(cluster, found["datasets"])
     return differences
-
-
-def _node_groups(cluster: ClusterFile, found: Sequence[Mapping[str, Any]]) -> list[str]:
-    facts = [entry.to_info() for entry in cluster.instance_type_facts]
-    by_name = {group["name"]: group for group in found}
-    differences = [
-        f"node group {name} is not in the file"
-        for name in by_name
-        if name not in {g.name for g in cluster.node_groups}
-    ]
-    for wanted in cluster.node_groups:
-        group = by_name.get(wanted.name)
-        if group is None:
-            differences.append(f"node group {wanted.name} is absent")
-            continue
-        info = instance_type_info(wanted.instance_types[0], facts)
-        for key, value in _expected(cluster, wanted, info).items():
-            if group[key] != value:
-                differences.append(f"node group {wanted.name}: {key} is {group[key]!r}, the file says {value!r}")
-        if (group["placement_group"] is not None) != (wanted.placement == "cluster"):
-            differences.append(
-                f"node group {wanted.name}: placement_group is {group['placement_group']!r}, the file says "
-                f"placement: {wanted.placement}"
-            )
-    return differences
-
-
-def _expected(cluster: ClusterFile, wanted: NodeGroupSettings, info: InstanceTypeInfo) -> dict[str, Any]:
-    efa = info.supports_efa if wanted.efa is None else wanted.efa
-    layout = InterfaceLayout[wanted.interface_layout.upper()]
-    return {
-        "instance_type": info.name,
-        "count_running": wanted.count,
-        "network_interfaces": len(network_interfaces(info, efa=efa, layout=layout)),
-        "efa_interfaces": len(info.efa_cards) if efa else 0,
-        "market": "on-demand",
-        "availability_zone": cluster.availability_zone,
-    }
 
 
 def _file_system(cluster: ClusterFile, found: Mapping[str, Any] | None) -> list[str]:

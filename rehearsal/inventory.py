@@ -71,6 +71,22 @@ _LISTED = (
     ),
     _Listed("launch templates", "ec2", "describe_launch_templates", "LaunchTemplates[]", "LaunchTemplateId"),
     _Listed("placement groups", "ec2", "describe_placement_groups", "PlacementGroups[]", "GroupId"),
+    _Listed(
+        "capacity reservations",
+        "ec2",
+        "describe_capacity_reservations",
+        "CapacityReservations[?State!='cancelled' && State!='expired']",
+        "CapacityReservationId",
+    ),
+    _Listed("reservation groups", "resource-groups", "list_groups", "GroupIdentifiers[]", "GroupArn"),
+    _Listed(
+        "Spot Fleets",
+        "ec2",
+        "describe_spot_fleet_requests",
+        "SpotFleetRequestConfigs[?!starts_with(SpotFleetRequestState, 'cancelled')]",
+        "SpotFleetRequestId",
+    ),
+    _Listed("event rules", "events", "list_rules", "Rules[]", "Name"),
     _Listed("functions", "lambda", "list_functions", "Functions[]", "FunctionName"),
     _Listed("topics", "sns", "list_topics", "Topics[]", "TopicArn"),
 )

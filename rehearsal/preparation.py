@@ -5,6 +5,7 @@ from typing import Any
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, NetworkSettings
+from rehearsal.given_capacity import prepare_capacity
 from rehearsal.instance_types import description
 from rehearsal.local_aws import LocalAws
 
@@ -17,7 +18,8 @@ _PUBLIC_RANGE = "10.0.0.0/24"
 def prepare(cluster: ClusterFile, aws: LocalAws) -> list[str]:
     """Put into the local AWS what the file takes for granted, and say what is worth knowing of it.
 
-    That is its zone, its instance types, the images it pins, the layer, network and buckets it names.
+    That is its zone, its instance types, the images it pins, and the reservations, Capacity Blocks, layer, network
+    and buckets it names.
 
     Args:
         cluster: The cluster file.
@@ -26,6 +28,7 @@ def prepare(cluster: ClusterFile, aws: LocalAws) -> list[str]:
     aws.add_zone(cluster.availability_zone)
     added = [info.name for info in instance_types(cluster) if aws.add_instance_type(description(info))]
     _add_images(cluster, aws)
+    prepare_capacity(cluster, aws)
     if cluster.powertools_layer_arn is not None:
         aws.add_layer(cluster.powertools_layer_arn)
     if cluster.network is not None:

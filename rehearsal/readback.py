@@ -4,12 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from cdk_training_cluster.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cdk_training_cluster.tags import CLUSTER_TAG
 
 Client = Callable[[str], Any]
 """Makes a client of the local AWS for a service's name."""
-
-_GONE = ("shutting-down", "terminated")
 
 
 def stacks(client: Client, names: list[str]) -> dict[str, dict[str, Any]]:
@@ -86,58 +84,6 @@ def functions(client: Client, stack: str, account: str, region: str) -> Iterator
             yield client("lambda").get_function_configuration(FunctionName=resource["PhysicalResourceId"]), body
 
 
-def node_groups(client: Client, cluster: str) -> list[dict[str, Any]]:
-    """Describe a cluster's node groups from their Auto Scaling groups and the instances that run.
-
-    Args:
-        client: Makes clients of the local AWS.
-        cluster: The cluster's name, as in its tag.
-    """
-    autoscaling = client("autoscaling")
-    filters = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [cluster]}]
-    groups = autoscaling.get_paginator("describe_auto_scaling_groups").paginate(Filters=filters)
-    return sorted(
-        (_node_group(client, group) for group in groups.search("AutoScalingGroups[]")),
-        key=lambda group: str(group["name"]),
-    )
-
-
-def _node_group(client: Client, group: dict[str, Any]) -> dict[str, Any]:
-    tags = {tag["Key"]: tag["Value"] for tag in group["Tags"]}
-    running = sorted(
-        instances(client, {"tag:aws:autoscaling:groupName": group["AutoScalingGroupName"]}),
-        key=lambda instance: str(instance["InstanceId"]),
-    )
-    return {
-        "name": tags.get(NODE_GROUP_TAG),
-        "instance_type": _only({instance["InstanceType"] for instance in running}),
-        "count_running": len(running),
-        "network_interfaces": _only({len(instance["NetworkInterfaces"]) for instance in running}),
-        "efa_interfaces": _only({_efa(instance) for instance in running}),
-        "placement_group": _only({instance["Placement"].get("GroupName") or None for instance in running}),
-        "market": _only({instance.get("InstanceLifecycle", "on-demand") for instance in running}),
-        "availability_zone": _only({instance["Placement"]["AvailabilityZone"] for instance in running}),
-        "auto_scaling_group": group["AutoScalingGroupName"],
-        "desired_capacity": group["DesiredCapacity"],
-        "instance_ids": [instance["InstanceId"] for instance in running],
-        "power": {key.split(":", 1)[1]: value for key, value in sorted(tags.items()) if ":power-" in key},
-    }
-
-
-def instances(client: Client, filters: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the instances that are not gone and match every filter.
-
-    Args:
-        client: Makes clients of the local AWS.
-        filters: DescribeInstances' filters, one value each.
-    """
-    paginator = client("ec2").get_paginator("describe_instances")
-    pages = paginator.paginate(Filters=[{"Name": name, "Values": [value]} for name, value in filters.items()])
-    for instance in pages.search("Reservations[].Instances[]"):
-        if instance["State"]["Name"] not in _GONE:
-            yield instance
-
-
 def file_systems(client: Client, cluster: str) -> list[dict[str, Any]]:
     """Describe the file systems that carry the cluster's tag.
 
@@ -195,12 +141,3 @@ def _objects(client: Client, address: str) -> int:
     bucket, _, prefix = address.removeprefix("s3://").partition("/")
     pages = client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
     return sum(page["KeyCount"] for page in pages)
-
-
-def _efa(instance: dict[str, Any]) -> int:
-    return sum(interface["InterfaceType"] in ("efa", "efa-only") for interface in instance["NetworkInterfaces"])
-
-
-def _only(values: set[Any]) -> Any:
-    """Return the value that all nodes share, None where there are none, and all of them where they differ."""
-    return sorted(values, key=str) if len(values) > 1 else next(iter(values), None)

@@ -52,6 +52,7 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
         )
         nodes.add_row(*("-" if group[key] is None else _shown(group[key]) for key in keys))
     console.print(nodes)
+    console.print(_purchases(found["node_groups"]))
     system = found["file_system"]
     if system is not None:
         storage = _table("File system", "id", "type", "GiB", "MB/s per TiB", "state")
@@ -74,6 +75,25 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
             )
         console.print(links)
     show_stacks(console, found["stacks"])
+
+
+def _purchases(groups: Sequence[Mapping[str, Any]]) -> Table:
+    table = _table("What was bought", "name", "run by", "nodes from", "reserved here", "warm pool")
+    for group in groups:
+        reservation, pool = group["reservation"], group["warm_pool"]
+        table.add_row(
+            group["name"],
+            "Auto Scaling group" if group["spot_fleet"] is None else f"Spot Fleet {group['spot_fleet']}",
+            ", ".join(f"{count} {source}" for source, count in group["bought_from"].items()) or "-",
+            "-" if reservation is None else f"{reservation['instances']}, until {reservation['ends'] or 'cancelled'}",
+            "-" if pool is None else _pool(pool),
+        )
+    return table
+
+
+def _pool(pool: Mapping[str, Any]) -> str:
+    waiting = ", ".join(f"{count} {state}" for state, count in pool["states"].items())
+    return f"up to {pool['size']}, now {waiting or 'none'}"
 
 
 def show_stacks(console: Console, stacks: Mapping[str, Mapping[str, Any]]) -> None:
@@ -107,13 +127,13 @@ def show_kept(console: Console, kept: Mapping[str, Sequence[str]], untouched: Ma
         if ids or what in _ASKED_FOR:
             table.add_row(what, ", ".join(ids) or "none")
     console.print(table)
-    yours = [*untouched.get("buckets", ())]
+    yours = [*untouched.get("buckets", ()), *untouched.get("capacity reservations", ())]
     if yours:
         console.print(f"As it was before: {', '.join(yours)}", soft_wrap=True)
 
 
 # What a reader wants to see gone, or kept, even where there is none.
-_ASKED_FOR = ("file systems", "buckets", "NAT gateways", "addresses", "nodes")
+_ASKED_FOR = ("file systems", "buckets", "NAT gateways", "addresses", "nodes", "capacity reservations")
 
 
 def show_failure(console: Console, sentence: str) -> None:

@@ -17,6 +17,7 @@ from rehearsal.expectation import deployed_differences
 from rehearsal.functions import DeployedFunction
 from rehearsal.inventory import Inventory, take_inventory
 from rehearsal.local_aws import LocalAws
+from rehearsal.node_groups import node_groups
 from rehearsal.outcome import Findings
 from rehearsal.preparation import prepare, put_objects
 from rehearsal.templates import resource_types
@@ -65,7 +66,7 @@ class Rehearsal:
             LocalAwsError: The local AWS cannot hold what the file names.
         """
         cluster = self._cluster
-        with self._step("Put there what the file names as yours: zone, images, network, buckets"):
+        with self._step("Put there what the file names as yours: zone, images, capacity, network, buckets"):
             notes = prepare(cluster, self._aws)
         for note in notes:
             self._console.print(note, soft_wrap=True)
@@ -110,7 +111,7 @@ class Rehearsal:
             "resources": dict(
                 sorted(sum((Counter(stack["resources"]) for stack in stacks.values()), Counter()).items())
             ),
-            "node_groups": readback.node_groups(client, self._cluster.name),
+            "node_groups": node_groups(client, self._cluster.name),
             "file_system": system,
             "datasets": readback.datasets(client, system["id"]) if system else [],
         }
@@ -135,11 +136,9 @@ class Rehearsal:
         while len(ticks) < _MOST_TICKS:
             with self._step(f"Run the deployed functions: tick {len(ticks) + 1}"):
                 ticks.append({function.name: function({"action": "tick"}) for function in functions})
-            groups = readback.node_groups(self._aws.client, self._cluster.name)
+            found = node_groups(self._aws.client, self._cluster.name)
             wanted = {settings.name: settings.count for settings in self._cluster.node_groups}
-            if len(ticks) >= at_least and all(
-                group["count_running"] == wanted.get(group["name"]) for group in groups
-            ):
+            if len(ticks) >= at_least and all(group["count_running"] == wanted.get(group["name"]) for group in found):
                 break
         return ticks
 

@@ -6,7 +6,7 @@ from typing import Any
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from rehearsal.inventory import KINDS, Inventory
 
-BILLED = ("NAT gateways", "addresses", "nodes", "volumes")
+BILLED = ("NAT gateways", "addresses", "nodes", "volumes", "capacity reservations")
 """What costs money by the hour whether it is used or not; the file system is kept on purpose."""
 
 # What a kept file system lives in, is reached through, and is fed from.

@@ -1,17 +1,14 @@
 """The stack that comes and goes: launch templates, groups, and the functions that watch them."""
 
 from aws_cdk import Annotations, CfnOutput, Environment, Stack, Tags
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
-from cdk_training_cluster import Capacity, InterfaceLayout, NodeGroup, Placement, TrainingCluster
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, NodeGroupSettings
+from cdk_training_cluster import TrainingCluster
+from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack
-
-_LATEST = "latest"
 
 
 class ClusterStack(Stack):
@@ -50,7 +47,7 @@ class ClusterStack(Stack):
             cluster_name=cluster.name,
             network=foundation.network,
             file_system=foundation.file_system,
-            node_groups=[_node_group(settings, cluster.region) for settings in cluster.node_groups],
+            node_groups=[settings.to_node_group(cluster.region) for settings in cluster.node_groups],
             powertools_layer=self._powertools_layer(cluster.powertools_layer_arn),
             instance_type_facts=[facts.to_info() for facts in cluster.instance_type_facts],
         )
@@ -71,26 +68,3 @@ class ClusterStack(Stack):
 
     def _powertools_layer(self, arn: str | None) -> lambda_.ILayerVersion | None:
         return None if arn is None else lambda_.LayerVersion.from_layer_version_arn(self, "PowertoolsLayer", arn)
-
-
-def _node_group(settings: NodeGroupSettings, region: str) -> NodeGroup:
-    return NodeGroup(
-        name=settings.name,
-        instance_types=settings.instance_types,
-        count=settings.count,
-        capacity=_CAPACITIES[settings.capacity],
-        placement=Placement(settings.placement),
-        efa=settings.efa,
-        interface_layout=InterfaceLayout[settings.interface_layout.upper()],
-        machine_image=(
-            None if settings.image == _LATEST else ec2.MachineImage.generic_linux({region: settings.image})
-        ),
-        root_device_name=settings.root_device_name,
-        root_volume_gib=settings.root_volume_gib,
-        environment=settings.environment,
-        scripts_before=settings.scripts_before,
-        scripts_after=settings.scripts_after,
-    )
-
-
-_CAPACITIES = {"on_demand": Capacity.on_demand()}

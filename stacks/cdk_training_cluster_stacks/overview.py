@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cdk_training_cluster import NodeFleet
+from cdk_training_cluster import InstanceTypeInfo, NodeFleet
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack
+from cdk_training_cluster_stacks.purchase_words import bought
 
 _WARNING = "aws:cdk:warning"
 
@@ -34,46 +35,47 @@ def show(cluster: ClusterFile) -> None:
         fleets = stack.training_cluster.node_groups
     console = Console(highlight=False)
     console.print(f"[bold]{cluster.name}[/bold] in {cluster.availability_zone}")
-    console.print(_node_groups(fleets))
+    console.print(_node_groups(cluster, fleets))
     for line in _storage(cluster):
         console.print(escape(line))
     for warning in warnings:
         console.print(f"[yellow]warning:[/yellow] {escape(warning)}", soft_wrap=True)
 
 
-def _node_groups(fleets: tuple[NodeFleet, ...]) -> Table:
+def _node_groups(cluster: ClusterFile, fleets: tuple[NodeFleet, ...]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for heading in ("Node group", "Nodes", "Type", "Accelerators", "EFA", "Placement"):
+    for heading in ("Node group", "Nodes", "Type", "Accelerators", "EFA", "Bought", "Placement"):
         table.add_column(heading, justify="right" if heading == "Nodes" else "left", overflow="fold")
-    for fleet in fleets:
+    for settings, fleet in zip(cluster.node_groups, fleets, strict=True):
+        # A line for each type.
         table.add_row(
             fleet.node_group.name,
             str(fleet.node_group.count),
-            fleet.instance_type.name,
-            _accelerators(fleet),
-            _efa(fleet),
-            fleet.node_group.placement.value,
+            "\n".join(info.name for info in fleet.instance_types),
+            "\n".join(map(_accelerators, fleet.instance_types)),
+            "\n".join(_efa(fleet, info) for info in fleet.instance_types),
+            escape(bought(settings)),
+            escape(_placement(fleet)),
         )
     return table
 
 
-def _accelerators(fleet: NodeFleet) -> str:
-    return (
-        "; ".join(
-            f"{each.count} x {each.name}, {each.memory_mib / 1024:.0f} GiB"
-            for each in fleet.instance_type.accelerators
-        )
-        or "none"
-    )
+def _accelerators(info: InstanceTypeInfo) -> str:
+    each_kind = [f"{each.count} x {each.name}, {each.memory_mib / 1024:.0f} GiB" for each in info.accelerators]
+    return "; ".join(each_kind) or "none"
 
 
-def _efa(fleet: NodeFleet) -> str:
-    if not fleet.efa_interfaces:
+def _efa(fleet: NodeFleet, info: InstanceTypeInfo) -> str:
+    if not info.supports_efa or fleet.node_group.efa is False:
         return "none"
-    info = fleet.instance_type
     # AWS's figure for the type: what its cards say is their share for IP traffic, which may be less or more.
     gbps = info.network_gbps or sum(each.baseline_gbps for each in info.network_cards if each.supports_efa)
-    return f"{fleet.efa_interfaces}, {gbps:,.0f} Gbps"
+    return f"{len(info.efa_cards)}, {gbps:,.0f} Gbps"
+
+
+def _placement(fleet: NodeFleet) -> str:
+    made = fleet.placement_group is not None
+    return fleet.node_group.chosen_placement.value if made else fleet.placement_group_name or "none"
 
 
 def _storage(cluster: ClusterFile) -> Iterator[str]:

@@ -10,6 +10,8 @@ from typing import Any
 from examples import PROJECT
 
 _VPC, _SUBNET, _BUCKET = "vpc-0a1b2c3d4e5f67890", "subnet-0a1b2c3d4e5f67890", "my-training-data"
+_GIVEN, _BLOCK = "cr-0a1b2c3d4e5f67890", "cr-0b1b2c3d4e5f67890"
+_FIRST, _SECOND = "cr-0c1b2c3d4e5f67890", "cr-0d1b2c3d4e5f67890"
 _FILE = f"""
 name: everything
 availability_zone: eu-west-1b
@@ -31,12 +33,43 @@ node_groups:
     interface_layout: bandwidth_optimised
     root_volume_gib: 500
     environment: {{NCCL_DEBUG: WARN}}
+    warm_pool: {{size: 2}}
   - name: helpers
     instance_types: [dl1.24xlarge]
     count: 1
     image: ami-0fedcba9876543210
     placement: none
     efa: false
+  - name: reserved
+    instance_types: [p5.48xlarge]
+    count: 3
+    image: latest
+    capacity: {{reservation: {{end: "2199-12-31T23:00:00Z", on_idle: release}}}}
+  - name: given
+    instance_types: [trn1.32xlarge]
+    count: 2
+    image: latest
+    capacity: {{from_reservation: {{id: {_GIVEN}, placement_group: theirs, instance_count: 4}}}}
+  - name: block
+    instance_types: [p6e-gb200.36xlarge]
+    count: 9
+    image: latest
+    capacity: {{capacity_block: {{id: {_BLOCK}, instance_count: 18}}}}
+  - name: spot
+    instance_types: [g6e.48xlarge, g5.xlarge]
+    count: 2
+    image: latest
+    capacity: {{spot: {{max_price: 9.5}}}}
+  - name: fleet
+    instance_types: [g5.xlarge, g5g.xlarge]
+    count: 2
+    image: latest
+    capacity: spot_fleet
+  - name: in-turn
+    instance_types: [p4d.24xlarge]
+    count: 3
+    image: latest
+    capacity: {{prioritized: {{reservations: [{_FIRST}], capacity_blocks: [{_SECOND}]}}}}
 """
 
 
@@ -66,8 +99,8 @@ def test_a_file_with_everything_is_rehearsed(tmp_path: Path) -> None:
 
 
 def _says_what_ran(results: dict[str, Any]) -> None:
-    helpers, workers = results["node_groups"]
-    assert workers["name"] == "workers"
+    groups = {group["name"]: group for group in results["node_groups"]}
+    helpers, workers = groups["helpers"], groups["workers"]
     assert workers["instance_type"] == "p6-b300.48xlarge"
     assert workers["count_running"] == 2
     assert (workers["network_interfaces"], workers["efa_interfaces"]) == (33, 16)
@@ -76,6 +109,8 @@ def _says_what_ran(results: dict[str, Any]) -> None:
     assert helpers["instance_type"] == "dl1.24xlarge"
     assert (helpers["network_interfaces"], helpers["efa_interfaces"]) == (1, 0)
     assert helpers["placement_group"] is None
+    assert workers["warm_pool"]["size"] == 2
+    _says_what_was_bought(groups)
     assert {name: stack["status"] for name, stack in results["stacks"].items()} == {
         "everything-foundation": "CREATE_COMPLETE",
         "everything-cluster": "CREATE_COMPLETE",
@@ -90,6 +125,26 @@ def _says_what_ran(results: dict[str, Any]) -> None:
     assert results["second_deployment"]["changed"] == []
 
 
+def _says_what_was_bought(groups: dict[str, Any]) -> None:
+    made = groups["reserved"]["reservation"]
+    assert (made["instances"], made["ends"]) == (3, "2199-12-31T23:00:00+00:00")
+    assert made["placement_group"] == groups["reserved"]["placement_group"]
+    assert groups["given"]["placement_group"] == "theirs"
+    assert groups["fleet"]["spot_fleet"].startswith("sfr-")
+    assert groups["fleet"]["auto_scaling_group"] is None
+    bought = {name: group["bought_from"] for name, group in groups.items()}
+    assert bought == {
+        "workers": {"on-demand": 2},
+        "helpers": {"on-demand": 1},
+        "reserved": {made["id"]: 3},
+        "given": {_GIVEN: 2},
+        "block": {_BLOCK: 9},
+        "spot": {"spot": 2},
+        "fleet": {"spot": 2},
+        "in-turn": {_FIRST: 1, _SECOND: 1, "on-demand": 1},
+    }
+
+
 def _says_what_was_kept_and_what_was_not_touched(results: dict[str, Any]) -> None:
     kept, untouched = results["kept"], results["untouched"]
     assert kept["file systems"] == [results["file_system"]["id"]]
@@ -99,4 +154,6 @@ def _says_what_was_kept_and_what_was_not_touched(results: dict[str, Any]) -> Non
     assert _VPC in untouched["VPCs"]
     assert _SUBNET in untouched["subnets"]
     assert untouched["buckets"] == [_BUCKET]
+    assert untouched["capacity reservations"] == sorted([_GIVEN, _BLOCK, _FIRST, _SECOND])
+    assert kept["capacity reservations"] == kept["Spot Fleets"] == kept["reservation groups"] == []
     assert len(untouched["NAT gateways"]) == 1

@@ -28,8 +28,13 @@ def _as_the_file_says() -> dict[str, Any]:
                 "count_running": 8,
                 "network_interfaces": 5,
                 "efa_interfaces": 4,
+                "interfaces_by_type": {"p4de.24xlarge": [5, 4]},
                 "placement_group": "pg-1",
                 "market": "on-demand",
+                "bought_from": {"on-demand": 8},
+                "reservation": None,
+                "spot_fleet": None,
+                "warm_pool": None,
                 "availability_zone": "us-east-1b",
             }
         ],
@@ -75,8 +80,32 @@ def test_nothing_differs_where_all_is_as_the_file_says(cluster: ClusterFile) -> 
             ["p4d.24xlarge", "p4de.24xlarge"],
             "node group workers: instance_type is ['p4d.24xlarge', 'p4de.24xlarge'], the file says 'p4de.24xlarge'",
         ),
-        (("node_groups", 0, "efa_interfaces"), 1, "node group workers: efa_interfaces is 1, the file says 4"),
-        (("node_groups", 0, "network_interfaces"), 1, "node group workers: network_interfaces is 1, the file says 5"),
+        (
+            ("node_groups", 0, "interfaces_by_type"),
+            {"p4de.24xlarge": [5, 1]},
+            "node group workers: p4de.24xlarge has 1 EFA interfaces, the file says 4",
+        ),
+        (
+            ("node_groups", 0, "interfaces_by_type"),
+            {"p4de.24xlarge": [1, 4]},
+            "node group workers: p4de.24xlarge has 1 network interfaces, the file says 5",
+        ),
+        (
+            ("node_groups", 0, "bought_from"),
+            {"on-demand": 7, "cr-1": 1},
+            "node group workers: bought_from is {'on-demand': 7, 'cr-1': 1}, the file says {'on-demand': 8}",
+        ),
+        (
+            ("node_groups", 0, "reservation"),
+            {"id": "cr-1"},
+            "node group workers: reservation cr-1 is not in the file",
+        ),
+        (("node_groups", 0, "spot_fleet"), "sfr-1", "node group workers: spot_fleet is 'sfr-1', the file says None"),
+        (
+            ("node_groups", 0, "warm_pool"),
+            {"size": 2, "states": {}},
+            "node group workers: warm_pool is {'size': 2, 'states': {}}, the file says None",
+        ),
         (("node_groups", 0, "market"), "spot", "node group workers: market is 'spot', the file says 'on-demand'"),
         (
             ("node_groups", 0, "availability_zone"),

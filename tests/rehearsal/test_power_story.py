@@ -14,6 +14,7 @@ from rehearsal import readback
 from rehearsal.cdk_cli import CdkCli
 from rehearsal.functions import DeployedFunction
 from rehearsal.local_aws import LocalAws
+from rehearsal.node_groups import node_groups
 
 _ZONE = "us-east-1b"
 _FILE = """
@@ -60,7 +61,7 @@ class Story:
 
     @property
     def group(self) -> dict[str, Any]:
-        (group,) = readback.node_groups(self.aws.client, "story")
+        (group,) = node_groups(self.aws.client, "story")
         return group
 
     def stack_status(self) -> str:

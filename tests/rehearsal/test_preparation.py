@@ -1,6 +1,7 @@
 """What a cluster file takes for granted is put there first, and a look at the account sees all that happens to it."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from rehearsal.local_aws import LocalAws, LocalAwsError
 from rehearsal.preparation import prepare
 
 _VPC, _SUBNET, _IMAGE = "vpc-0a1b2c3d4e5f67890", "subnet-0a1b2c3d4e5f67890", "ami-0a1b2c3d4e5f67890"
+_RESERVATION, _BLOCK = "cr-0a1b2c3d4e5f67890", "cr-0fedcba9876543210"
 _LAYER = "arn:aws:lambda:eu-west-1:111122223333:layer:powertools:1"
 _FILE = f"""
 name: pod
@@ -27,6 +29,16 @@ datasets:
 node_groups:
   - {{name: arm, instance_types: [g5g.xlarge], count: 1, image: {_IMAGE}, root_device_name: /dev/sda1}}
   - {{name: gaudi, instance_types: [dl1.24xlarge], count: 1, image: ami-0fedcba9876543210}}
+  - name: reserved
+    instance_types: [p5.48xlarge]
+    count: 2
+    image: latest
+    capacity: {{from_reservation: {{id: {_RESERVATION}, placement_group: mine, instance_count: 3}}}}
+  - name: block
+    instance_types: [p5.48xlarge]
+    count: 2
+    image: latest
+    capacity: {{capacity_block: {{id: {_BLOCK}}}}}
 """
 
 
@@ -84,6 +96,22 @@ def test_a_pinned_image_fits_the_type_and_the_group_s_root_device(aws: LocalAws)
         _IMAGE: ("arm64", "/dev/sda1"),
         "ami-0fedcba9876543210": ("x86_64", "/dev/xvda"),
     }
+
+
+def test_reservations_and_blocks_can_be_launched_into(aws: LocalAws) -> None:
+    ec2 = aws.client("ec2")
+    described = ec2.describe_capacity_reservations(CapacityReservationIds=[_RESERVATION, _BLOCK])
+    reservation, block = described["CapacityReservations"]
+    for given, count, kind in ((reservation, 3, "default"), (block, 2, "capacity-block")):
+        assert (given["InstanceType"], given["AvailabilityZone"]) == ("p5.48xlarge", "eu-west-1-par-1a")
+        assert (given["TotalInstanceCount"], given["AvailableInstanceCount"]) == (count, count)
+        assert (given["State"], given["ReservationType"], given["InstanceMatchCriteria"]) == (
+            *("active", kind, "targeted"),
+        )
+    assert reservation["PlacementGroupArn"].endswith(":placement-group/mine")
+    assert "PlacementGroupArn" not in block
+    # Time enough for a rehearsal: EC2 begins to empty a block half an hour before its end.
+    assert block["EndDate"] - datetime.now(UTC) > timedelta(hours=1)
 
 
 def test_a_type_that_ec2_lacks_can_be_launched_and_is_told(aws: LocalAws, notes: list[str]) -> None:

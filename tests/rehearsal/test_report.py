@@ -25,6 +25,10 @@ def _found(**group: Any) -> dict[str, Any]:
         "efa_interfaces": 16,
         "market": "on-demand",
         "placement_group": "pod-cluster-TrainingClusterNodeGroupsworkersPlacementGroup0974A58F-A1tom4i10nXR",
+        "bought_from": {"cr-0a1b2c3d4e5f67890": 1, "on-demand": 1},
+        "reservation": None,
+        "spot_fleet": None,
+        "warm_pool": None,
     }
     return {
         "node_groups": [{**workers, **group}],
@@ -74,6 +78,32 @@ def test_names_and_types_are_whole_in_80_columns() -> None:
         *("workers", "p6-b300.48xlarge", "2", "17", "16", "on-demand"),
     ]
     assert max(map(len, lines)) <= 80
+
+
+def test_what_was_bought_is_shown_for_each_group() -> None:
+    made = {"id": "cr-1", "instances": 8, "ends": None}
+    found = _found(reservation=made, spot_fleet="sfr-1", warm_pool={"size": 2, "states": {"Warmed:Stopped": 1}})
+    row = _row_of(found, "What was bought")
+    assert row == [
+        "workers",
+        "Spot Fleet sfr-1",
+        "1 cr-0a1b2c3d4e5f67890, 1 on-demand",
+        "8, until cancelled",
+        "up to 2, now 1 Warmed:Stopped",
+    ]
+    found = _found(reservation={**made, "ends": "2026-12-24T17:00:00+00:00"}, bought_from={})
+    row = _row_of(found, "What was bought")
+    assert row == ["workers", "Auto Scaling group", "-", "8, until 2026-12-24T17:00:00+00:00", "-"]
+
+
+def _row_of(found: dict[str, Any], title: str) -> list[str]:
+    """Return the cells of the one row of a table, wide enough to fold nothing."""
+    file = io.StringIO()
+    report.show_deployed(report.make_console(file, width=200), found)
+    lines = file.getvalue().splitlines()
+    start = lines.index(next(line for line in lines if line.startswith(title)))
+    (row,) = [line for line in lines[start : start + 6] if line.startswith("│")]
+    return [cell.strip() for cell in row.strip("│").split("│")]
 
 
 def test_a_long_id_is_folded_and_loses_nothing() -> None:

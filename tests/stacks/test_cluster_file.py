@@ -1,6 +1,7 @@
 """What a cluster file says, read back, and the schema that editors know it by."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from cdk_training_cluster import Capacity, OnIdle
 from cdk_training_cluster.instance_types import AcceleratorKind, InstanceTypeInfo
 from cdk_training_cluster_stacks.cluster_file import (
     ClusterFile,
@@ -17,6 +19,7 @@ from cdk_training_cluster_stacks.cluster_file import (
     read_cluster_file,
     schema_text,
 )
+from cdk_training_cluster_stacks.cluster_file.capacity import CALLS
 from cdk_training_cluster_stacks.problems import ClusterFileError
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
@@ -51,8 +54,9 @@ node_groups:
     instance_types: [p5.48xlarge]
     count: 8
     image: ami-0a1b2c3d4e5f67890
-    capacity: on_demand
+    capacity: {reservation: {end: 2026-12-24T18:00:00+01:00, on_idle: release, instance_platform: Ubuntu Pro}}
     placement: cluster
+    warm_pool: {size: 2}
     efa: true
     interface_layout: bandwidth_optimised
     root_volume_gib: 500
@@ -64,7 +68,9 @@ node_groups:
     name: box
     instance_types: [p9.48xlarge]
     count: 1
+    capacity: {on_demand: {}}
     placement: none
+    warm_pool: {size: 1}
     efa: false
 instance_type_facts:
   - name: p9.48xlarge
@@ -102,12 +108,12 @@ def test_what_is_left_out_has_the_documented_default(tmp_path: Path) -> None:
     assert cluster.network is None
     assert cluster.file_system is None
     assert cluster.datasets == ()
-    assert (group.capacity, group.placement, group.interface_layout) == (
-        "on_demand",
-        "cluster",
-        "ip_optimised",
+    assert group.capacity.call == "on_demand"
+    assert group.interface_layout == "ip_optimised"
+    assert (group.placement, group.warm_pool, group.efa, group.root_volume_gib, group.environment) == (
+        *(None, None, None, None),
+        {},
     )
-    assert (group.efa, group.root_volume_gib, group.environment) == (None, None, {})
 
 
 def test_a_file_system_without_settings_has_the_smallest_size(tmp_path: Path) -> None:
@@ -132,6 +138,12 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
     )
     assert gpu.environment == {"NCCL_DEBUG": "WARN", "NCCL_ALGO": "on"}
     assert gpu.scripts_before == (str(tmp_path / "first.sh"),)
+    assert gpu.capacity.to_capacity() == Capacity.reservation(
+        end=datetime(2026, 12, 24, 17, tzinfo=UTC), on_idle=OnIdle.RELEASE, instance_platform="Ubuntu Pro"
+    )
+    assert gpu.warm_pool is not None
+    assert gpu.warm_pool.size == 2
+    assert box.capacity.to_capacity() == Capacity.on_demand()
     assert (box.count, box.image, box.efa) == (1, "ami-0a1b2c3d4e5f67890", False)
     assert cluster.instance_type_facts[0].to_info().efa_cards == (0, 1)
 
@@ -176,13 +188,30 @@ def test_the_examples_are_right(example: Path) -> None:
     jsonschema.validate(yaml.safe_load(example.read_text()), json_schema())
 
 
-def test_the_examples_are_what_they_are_called() -> None:
-    pod, box = (read_cluster_file(CLUSTERS / f"{name}.yaml") for name in ("base-pod", "dev-box"))
-    assert [(group.instance_types, group.count) for group in pod.node_groups] == [(("p4de.24xlarge",), 8)]
-    assert pod.file_system is not None
-    assert len(pod.datasets) == 1
-    assert [(group.instance_types, group.count) for group in box.node_groups] == [(("g5.xlarge",), 1)]
-    assert box.node_groups[0].placement == "none"
+# What each example buys: of each node group the types, how many, and the call.
+BOUGHT = {
+    "base-pod": [(("p4de.24xlarge",), 8, "on_demand")],
+    "dev-box": [(("g5.xlarge",), 1, "on_demand")],
+    "p5-reservation": [(("p5.48xlarge",), 8, "reservation")],
+    "p5-capacity-block": [(("p5.48xlarge",), 8, "capacity_block")],
+    "p6-b300": [(("p6-b300.48xlarge",), 4, "capacity_block")],
+    "trn1": [(("trn1.32xlarge",), 4, "on_demand")],
+    "spot-elastic": [(("g5.48xlarge",), 2, "on_demand"), (("g5.48xlarge", "g6.48xlarge"), 6, "spot_fleet")],
+    "spot": [(("g6e.48xlarge", "g6e.24xlarge", "g6e.12xlarge", "g5.48xlarge"), 4, "spot")],
+    "prioritized": [(("p5.48xlarge",), 12, "prioritized")],
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_the_examples_are_what_they_are_called(example: Path) -> None:
+    groups = read_cluster_file(example).node_groups
+    assert [(group.instance_types, group.count, group.capacity.call) for group in groups] == BOUGHT[example.stem]
+
+
+def test_the_examples_show_every_way_to_buy_but_one() -> None:
+    """A reservation that exists already is in a comment of p5-reservation, and in the README."""
+    shown = {call for groups in BOUGHT.values() for *_, call in groups}
+    assert set(CALLS) - shown == {"from_reservation"}
 
 
 def test_the_committed_schema_is_current() -> None:
@@ -211,7 +240,34 @@ def test_every_setting_is_described_where_editors_show_it() -> None:
         ("node_groups.0.count", 0),
         ("node_groups.0.count", "8"),
         ("node_groups.0.image", "newest"),
-        ("node_groups.0.capacity", "spot"),
+        ("node_groups.0.capacity", "spt"),
+        ("node_groups.0.capacity", "reservation"),
+        ("node_groups.0.capacity", ["spot"]),
+        ("node_groups.0.capacity", {}),
+        ("node_groups.0.capacity", {"spot": {}, "spot_fleet": {}}),
+        ("node_groups.0.capacity", {"spt": {}}),
+        ("node_groups.0.capacity", {"spot": None}),
+        ("node_groups.0.capacity", {"on_demand": {"end": "until_cancelled"}}),
+        ("node_groups.0.capacity", {"spot": {"max_price": 0}}),
+        ("node_groups.0.capacity", {"spot": {"max_price": "1"}}),
+        ("node_groups.0.capacity", {"spot_fleet": {"max_price": True}}),
+        ("node_groups.0.capacity", {"reservation": {}}),
+        ("node_groups.0.capacity", {"reservation": {"end": "2026-12-24T18:00:00"}}),
+        ("node_groups.0.capacity", {"reservation": {"end": "until_cancelled", "on_idle": "stop"}}),
+        ("node_groups.0.capacity", {"reservation": {"end": "until_cancelled", "instance_platform": "Windows"}}),
+        ("node_groups.0.capacity", {"from_reservation": {}}),
+        ("node_groups.0.capacity", {"from_reservation": {"id": "cr-0a1b2c"}}),
+        ("node_groups.0.capacity", {"from_reservation": {"id": "cr-0a1b2c3d", "placement_group": ""}}),
+        ("node_groups.0.capacity", {"capacity_block": {"id": "cb-0a1b2c3d"}}),
+        ("node_groups.0.capacity", {"capacity_block": {"id": "cr-0a1b2c3d", "instance_count": 0}}),
+        ("node_groups.0.capacity", {"prioritized": {}}),
+        ("node_groups.0.capacity", {"prioritized": {"on_demand": True}}),
+        ("node_groups.0.capacity", {"prioritized": {"reservations": []}}),
+        ("node_groups.0.capacity", {"prioritized": {"capacity_blocks": ["cr-1"]}}),
+        ("node_groups.0.placement", None),
+        ("node_groups.0.warm_pool", {}),
+        ("node_groups.0.warm_pool", {"size": 0}),
+        ("node_groups.0.warm_pool", 2),
         ("node_groups.0.environment", {"1X": "a"}),
         ("node_groups.0.environment", {"X": 1}),
         ("node_groups.0.efa", None),

@@ -137,15 +137,25 @@ CHANGES = {
         "count: 8\n    efa: yes",
         ['11: node_groups[0].efa: must be true or false, got "yes"'],
     ),
-    "a way to buy that is not known": (
-        "count: 8",
-        "count: 8\n    capacity: {spot: {}}",
-        ["11: node_groups[0].capacity: must be on_demand, got settings"],
-    ),
     "a choice that is nearly right": (
         "count: 8",
         "count: 8\n    placement: clutser",
         ['11: node_groups[0].placement: must be cluster or none, got "clutser"; did you mean cluster?'],
+    ),
+    "a warm pool without a size": (
+        "count: 8",
+        "count: 8\n    warm_pool: {}",
+        ["11: node_groups[0].warm_pool.size: is missing; add it, such as size: 2"],
+    ),
+    "a warm pool that is a number": (
+        "count: 8",
+        "count: 8\n    warm_pool: 2",
+        ["11: node_groups[0].warm_pool: must be settings (key: value), got 2"],
+    ),
+    "a warm pool of none": (
+        "count: 8",
+        "count: 8\n    warm_pool: {size: 0}",
+        ["11: node_groups[0].warm_pool.size: must be at least 1, got 0"],
     ),
     "no image": (
         "    image: latest\n",

@@ -24,7 +24,7 @@ def test_a_right_file_is_shown() -> None:
     result = RUN.invoke(training_cluster, ["check", str(CLUSTERS / "base-pod.yaml")])
     assert result.exit_code == 0
     (row,) = (line.split() for line in result.stdout.splitlines() if "p4de" in line)
-    assert " ".join(row) == "workers 8 p4de.24xlarge 8 x A100, 80 GiB 4, 400 Gbps cluster"
+    assert " ".join(row) == "workers 8 p4de.24xlarge 8 x A100, 80 GiB 4, 400 Gbps on demand cluster"
     assert "FSx for Lustre of 4,800 GiB at 250 MB/s/TiB, mounted at /fsx\n" in result.stdout
     assert "  s3://(made by the foundation)/tokens/ appears at /fsx/data\n" in result.stdout
     warnings = [line for line in result.stdout.splitlines() if line.startswith("warning: ")]
@@ -38,15 +38,81 @@ def test_a_node_without_accelerators_and_a_named_bucket_are_shown(tmp_path: Path
     file.write_text(
         "name: cpu\navailability_zone: us-east-2a\nfile_system: {}\n"
         "datasets: [{file_system_path: /, bucket: corpus}]\n"
-        "node_groups: [{name: prep, instance_types: [hpc7a.96xlarge], count: 2, image: ami-0a1b2c3d, "
+        "node_groups: [{name: prep, instance_types: [hpc7a.96xlarge], count: 1, image: ami-0a1b2c3d, "
         "efa: false}]\nalerts: {emails: [ops@example.com]}\n"
     )
     result = RUN.invoke(training_cluster, ["check", str(file)])
     assert result.exit_code == 0
     (row,) = (line.split() for line in result.stdout.splitlines() if "hpc7a" in line)
-    assert " ".join(row) == "prep 2 hpc7a.96xlarge none none cluster"
+    assert " ".join(row) == "prep 1 hpc7a.96xlarge none none on demand cluster"
     assert "  s3://corpus/ appears at /fsx\n" in result.stdout
     assert "warning" not in result.stdout
+
+
+_GROUPS = """\
+name: pod
+availability_zone: us-east-1b
+node_groups:
+  - name: workers
+    instance_types: [p5.48xlarge]
+    count: 4
+    image: ami-0a1b2c3d
+    {settings}
+"""
+_ID = "cr-0a1b2c3d"
+
+# What a group's settings say, and how its purchase and placement are shown.
+_BOUGHT = {
+    "nothing": ("placement: none", "on demand none"),
+    "a warm pool": ("warm_pool: {size: 2}", "on demand; warm pool of 2 cluster"),
+    "a new reservation": (
+        "capacity: {reservation: {end: until_cancelled}}",
+        "new reservation until cancelled cluster",
+    ),
+    "a reservation that is released": (
+        "capacity: {reservation: {end: 2026-12-24T18:00:00+01:00, on_idle: release}}",
+        "new reservation until 2026-12-24 17:00 UTC, released while stopped cluster",
+    ),
+    "a reservation": (f"capacity: {{from_reservation: {{id: {_ID}}}}}", f"reservation {_ID} none"),
+    "a reservation in a placement group": (
+        f"capacity: {{from_reservation: {{id: {_ID}, placement_group: '[mine]'}}}}",
+        f"reservation {_ID} [mine]",
+    ),
+    "a block": (f"capacity: {{capacity_block: {{id: {_ID}}}}}", f"Capacity Block {_ID} none"),
+    "Spot": ("capacity: spot", "Spot none"),
+    "Spot with a limit": ("capacity: {spot: {max_price: 12.5}}", "Spot, at most $12.5 an hour none"),
+    "a fleet": ("capacity: {spot_fleet: {max_price: 9}}", "Spot Fleet, at most $9 an hour none"),
+    "several in turn": (
+        f"capacity: {{prioritized: {{reservations: [{_ID}, cr-1a1b2c3d], capacity_blocks: [cr-2a1b2c3d]}}}}",
+        "2 reservations, then 1 Capacity Block, then on demand none",
+    ),
+    "one and nothing else": (
+        f"capacity: {{prioritized: {{reservations: [{_ID}], on_demand: false}}}}",
+        "1 reservation none",
+    ),
+}
+
+
+@pytest.mark.parametrize(("settings", "shown"), _BOUGHT.values(), ids=_BOUGHT)
+def test_how_a_group_is_bought_is_shown_in_plain_words(tmp_path: Path, settings: str, shown: str) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(_GROUPS.format(settings=settings))
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(training_cluster, ["check", str(file)])
+    assert result.exit_code == 0
+    (row,) = (" ".join(line.split()) for line in result.stdout.splitlines() if line.strip().startswith("workers"))
+    assert row == f"workers 4 p5.48xlarge 8 x H100, 80 GiB 32, 3,200 Gbps {shown}"
+
+
+def test_each_type_of_a_group_has_a_line() -> None:
+    result = RUN.invoke(training_cluster, ["check", str(CLUSTERS / "spot.yaml")])
+    assert result.exit_code == 0
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines() if " x " in line]
+    assert lines == [
+        "workers 4 g6e.48xlarge 8 x L40S, 45 GiB 4, 400 Gbps Spot none",
+        "g6e.24xlarge 4 x L40S, 45 GiB 2, 200 Gbps",
+        "g6e.12xlarge 4 x L40S, 45 GiB 1, 100 Gbps",
+        "g5.48xlarge 8 x A10G, 22 GiB 1, 100 Gbps",
+    ]
 
 
 def test_a_wrong_file_gets_all_problems_and_status_1(tmp_path: Path) -> None:
@@ -62,7 +128,7 @@ def test_a_wrong_file_gets_all_problems_and_status_1(tmp_path: Path) -> None:
     ]
 
 
-def test_what_only_the_constructs_know_is_a_sentence_too(tmp_path: Path) -> None:
+def test_what_only_the_constructs_know_is_a_sentence_with_its_place_too(tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(
         "name: pod\navailability_zone: us-east-1b\n"
@@ -74,7 +140,9 @@ def test_what_only_the_constructs_know_is_a_sentence_too(tmp_path: Path) -> None
     result = RUN.invoke(training_cluster, ["check", str(file)])
     assert (result.exit_code, result.stdout) == (1, "")
     (sentence,) = result.stderr.splitlines()
-    assert sentence.startswith("error: node group 'workers': instance type p9.48xlarge: network card 0 has room")
+    assert sentence.startswith(
+        f"error: {file}:3: node_groups[0].instance_types: instance type p9.48xlarge: network card 0 has room"
+    )
 
 
 def test_a_missing_file_is_a_sentence() -> None:

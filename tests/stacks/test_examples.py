@@ -15,6 +15,12 @@ from examples import EXAMPLES, PROJECT, run_app, templates, without_asset_hashes
 
 _WARNING_IDS = re.compile(r"Acknowledge with 'Annotation::(.+)'")
 
+_USUAL_WARNINGS = ("cdk-training-cluster:latestImage", "cdk-training-cluster:noAlerts")
+_WARNINGS = {
+    # Of each group the image, and of the extras what AWS says of Spot Fleets.
+    "spot-elastic": (*_USUAL_WARNINGS, "cdk-training-cluster:latestImage", "cdk-training-cluster:spotFleet"),
+}
+
 # cdk-nag is run by a script of its own: it is no part of the app that people copy.
 _WITH_NAG = """
 import runpy, sys
@@ -50,7 +56,10 @@ def _digest(output: Path) -> dict[str, str]:
 
 
 def test_there_are_examples() -> None:
-    assert EXAMPLES == ["clusters/base-pod.yaml", "clusters/dev-box.yaml"]
+    assert [Path(example).stem for example in EXAMPLES] == [
+        *("base-pod", "dev-box", "p5-capacity-block", "p5-reservation", "p6-b300", "prioritized"),
+        *("spot-elastic", "spot", "trn1"),
+    ]
 
 
 def test_the_same_file_gives_the_same_bytes_whatever_the_hash_seed(example: str, tmp_path: Path) -> None:
@@ -98,7 +107,7 @@ def test_standard_error_holds_nothing_but_our_own_warnings_with_cdk_s_validation
     ended = _synthesized(example, tmp_path, CDK_VALIDATION="true")
     entries = [entry for entry in re.split(r"\n\s*\n", ended.stderr.strip()) if entry]
     ids = [found for entry in entries for found in _WARNING_IDS.findall(entry)]
-    assert sorted(ids) == ["cdk-training-cluster:latestImage", "cdk-training-cluster:noAlerts"]
+    assert sorted(ids) == sorted(_WARNINGS.get(Path(example).stem, _USUAL_WARNINGS))
     # Where there is a warning, CDK ends with the address of its report.
     assert len(entries) == len(ids) + 1, ended.stderr
     assert entries[-1].startswith("A copy of this report can be found in: ")

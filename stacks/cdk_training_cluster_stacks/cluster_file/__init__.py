@@ -1,5 +1,6 @@
 """The cluster file: a training cluster in one YAML file, its errors in plain words, and its JSON Schema."""
 
+from cdk_training_cluster_stacks.cluster_file.capacity import CapacitySettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.model import (
     AlertSettings,
@@ -7,13 +8,14 @@ from cdk_training_cluster_stacks.cluster_file.model import (
     DatasetSettings,
     FileSystemSettings,
     NetworkSettings,
-    NodeGroupSettings,
 )
+from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.reading import read_cluster_file
 from cdk_training_cluster_stacks.cluster_file.schema import json_schema, schema_text
 
 __all__ = [
     "AlertSettings",
+    "CapacitySettings",
     "ClusterFile",
     "DatasetSettings",
     "FileSystemSettings",

@@ -11,7 +11,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from cdk_training_cluster_stacks.cluster_file.capacity import EMPTY
 from cdk_training_cluster_stacks.cluster_file.model import ClusterFile
+from cdk_training_cluster_stacks.cluster_file.settings import Because
 from cdk_training_cluster_stacks.problems import Location
 
 _LONGEST_SHOWN = 60
@@ -31,7 +33,10 @@ def explain(error: ValidationError) -> Iterator[tuple[Location, str]]:
             continue  # it is there, under a name that is nearly right: that is the one mistake
         if each["type"] == "too_short" and each["input"]:
             continue  # pydantic counts only the entries that are right
-        yield where, _sentence(each, where)
+        if each["type"] == EMPTY:
+            continue  # as any setting without a value, it is told of where the file is read
+        for line in _sentence(each, where).splitlines():
+            yield where, line
 
 
 def shown(value: object) -> str:
@@ -45,7 +50,7 @@ def shown(value: object) -> str:
 def _sentence(details: ErrorDetails, where: Location) -> str:
     given, kind, context = details["input"], details["type"], details.get("ctx", {})
     if kind == "missing":
-        return f"is missing; add it{_example(where)}"
+        return f"is missing; add it{_example(where)}{_reason(where)}"
     if kind == "extra_forbidden":
         return f"unknown key; {_instead(where)}"
     if kind in _OUR_OWN_WORDS:
@@ -65,7 +70,7 @@ _MUST = {
     "tuple_type": "be a list{example}",
     "model_type": "be settings (key: value){example}",
     "dict_type": "be settings (key: value){example}",
-    "greater_than": "be above {gt}",
+    "greater_than": "be above {gt:g}",
     "greater_than_equal": "be at least {ge}",
     "less_than_equal": "be at most {le}",
     "too_short": "hold at least {min_length}{example}",
@@ -74,8 +79,8 @@ _MUST = {
 }
 """What each kind of mistake that pydantic knows is in our words."""
 
-_OUR_OWN_WORDS = {"value_error", "too_long_text"}
-"""What is already told in whole sentences: what constructs raise, and texts that are too long."""
+_OUR_OWN_WORDS = {"value_error", "too_long_text", "told"}
+"""What is already told in whole sentences: what constructs raise, texts that are too long, ways to buy."""
 
 
 def _mend(kind: str, given: object, context: dict[str, Any]) -> str:
@@ -85,9 +90,9 @@ def _mend(kind: str, given: object, context: dict[str, Any]) -> str:
         return f'; put it in quotes: "{shown(given)}"'
     if kind == "literal_error":
         choices = re.findall(r"'([^']+)'", context["expected"])
-        near = get_close_matches(str(given), choices, n=1)
-        return f"; did you mean {near[0]}?" if near else ""
-    return ""
+        context = {"near": next(iter(get_close_matches(str(given), choices, n=1)), "")}
+    near = context.get("near")
+    return f"; did you mean {near}?" if near else ""
 
 
 def _location(details: ErrorDetails) -> Location:
@@ -96,8 +101,10 @@ def _location(details: ErrorDetails) -> Location:
 
 
 def _instead(where: Location) -> str:
-    near = _near(where)
-    return f"did you mean {near}?" if near else f"known here: {', '.join(_fields(where[:-1]))}"
+    near, known = _near(where), ", ".join(_fields(where[:-1]))
+    if near:
+        return f"did you mean {near}?"
+    return f"known here: {known}" if known else "there is nothing to set here"
 
 
 def _near(where: Location) -> str:
@@ -113,6 +120,14 @@ def _example(where: Location) -> str:
         for example in (setting.examples if setting is not None else None) or ()
     ]
     return f", such as {' or '.join(examples)}" if examples else ""
+
+
+def _reason(where: Location) -> str:
+    """Say why a setting has no default, where the model does."""
+    *parent, name = where
+    setting = _fields(tuple(parent)).get(str(name))
+    reasons = [each.reason for each in (setting.metadata if setting else ()) if isinstance(each, Because)]
+    return f"; {reasons[0]}" if reasons else ""
 
 
 def _fields(where: Location) -> dict[str, FieldInfo]:

@@ -2,11 +2,15 @@
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StrictBool
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from cdk_training_cluster.capacity.kinds import LINUX_PLATFORMS
 
 REGION = r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]+"
 """The name of a region: us-east-1, us-gov-west-1, ap-southeast-7, eusc-de-east-1."""
@@ -49,6 +53,33 @@ class Text:
                     "length": len(value),
                 },
             )
+        return value
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Marks a string that is one of a table's: the table goes into the JSON Schema and into the error.
+
+    Args:
+        values: All that it may be.
+        because: Why it may be nothing else.
+    """
+
+    values: tuple[str, ...]
+    because: str
+
+    def __get_pydantic_core_schema__(self, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), "enum": list(self.values)}
+
+    def check(self, value: str) -> str:
+        """Return the value if it is in the table, and say what is if not."""
+        if value not in self.values:
+            near = next(iter(get_close_matches(value, self.values, n=1)), "")
+            all_of_them = f"{', '.join(self.values[:-1])} or {self.values[-1]}, {self.because}"
+            raise PydanticCustomError("form", "must be {all}", {"all": all_of_them, "near": near})
         return value
 
 
@@ -98,6 +129,51 @@ VpcCidr = Annotated[
 ]
 VpcId = Annotated[str, _aws_id("vpc", "a VPC")]
 SubnetId = Annotated[str, _aws_id("subnet", "a subnet")]
+_RESERVATION_ID = _aws_id("cr", "a Capacity Reservation")
+CapacityReservationId = Annotated[str, _RESERVATION_ID]
+# A reservation that another account shares is known by its ARN in a resource group.
+CapacityReservationIdOrArn = Annotated[
+    str,
+    Text(
+        pattern=rf"(?:arn:[a-z-]+:ec2:[a-z0-9-]+:[0-9]{{12}}:capacity-reservation/)?{_RESERVATION_ID.pattern}",
+        must=f"{_RESERVATION_ID.must}, or the ARN of one that another account shares",
+    ),
+]
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreatePlacementGroup.html
+PlacementGroupName = Annotated[
+    str,
+    Text(
+        pattern=r"[ -~]+",
+        must="be the name of a cluster placement group",
+        longest=255,
+        because="AWS's limit",
+    ),
+]
+InstancePlatform = Annotated[str, Choice(LINUX_PLATFORMS, "since nodes run Linux")]
+
+UNTIL_CANCELLED = "until_cancelled"
+"""The word for a reservation without an end."""
+
+
+def _is_a_time(text: str) -> str:
+    if text != UNTIL_CANCELLED:
+        try:
+            datetime.fromisoformat(text)
+        except ValueError:
+            raise PydanticCustomError("form", "must be a time that there is") from None
+    return text
+
+
+_TIME = r"[0-9]{4}(?:-[0-9]{2}){2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?(?:Z|[+-][0-9]{2}:[0-9]{2})"
+ReservationEnd = Annotated[
+    str,
+    Text(
+        pattern=f"(?:{UNTIL_CANCELLED}|{_TIME})",
+        must=f"be {UNTIL_CANCELLED} or a time with its offset from UTC, such as 2026-12-24T18:00:00Z or "
+        "2026-12-24T18:00:00+01:00",
+    ),
+    AfterValidator(_is_a_time),
+]
 Image = Annotated[
     str,
     Text(
@@ -204,6 +280,9 @@ TagValue = Annotated[
 Flag = StrictBool
 Count = Annotated[int, Field(strict=True, ge=1)]
 Whole = Annotated[int, Field(strict=True, ge=0)]
+FleetPrice = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+# https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
+SpotPrice = Annotated[float, Field(strict=True, ge=0.001, allow_inf_nan=False)]
 
 
 # https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html#FSx-CreateFileSystem-request-StorageCapacity

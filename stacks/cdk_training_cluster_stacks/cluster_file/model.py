@@ -5,35 +5,18 @@ checked once more by the constructs that the stacks are made of.
 """
 
 import re
-from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+from pydantic import Field
 
 from cdk_training_cluster_stacks.cluster_file import fields
-from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag
+from cdk_training_cluster_stacks.cluster_file.fields import Flag
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
+from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
+from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 MOST_DATASETS = 8
 """Data repository associations of one file system: https://docs.aws.amazon.com/fsx/latest/LustreGuide/limits.html"""
-
-MOST_INSTANCE_TYPES = 40
-"""Overrides in one Auto Scaling group:
-https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-mixed-instances-groups.html"""
-
-
-def _beside_the_file(name: str, info: ValidationInfo) -> str:
-    directory: Path | None = (info.context or {}).get("directory")
-    return name if directory is None else str(directory / name)
-
-
-Script = Annotated[fields.ScriptName, AfterValidator(_beside_the_file)]
-
-
-class Settings(BaseModel):
-    """What every part of a cluster file has in common: no unknown keys, and nothing changes later."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class NetworkSettings(Settings):
@@ -74,56 +57,6 @@ class DatasetSettings(Settings):
     bucket: fields.BucketName | None = Field(default=None, examples=["my-datasets"])
     """An existing bucket in the cluster's region. Left out: the foundation makes one bucket, which all the
     datasets that name none share, and keeps it when the stack is deleted."""
-
-
-class NodeGroupSettings(Settings):
-    """Nodes of one kind: the same types, bought in the same way, started and stopped together."""
-
-    name: fields.NodeGroupName = Field(examples=["workers"])
-    """The group's name, unique in this file."""
-
-    instance_types: Annotated[
-        tuple[fields.InstanceTypeName, ...], Field(min_length=1, max_length=MOST_INSTANCE_TYPES)
-    ] = Field(examples=[["p5.48xlarge"]])
-    """The instance types, best first. One is usual: a training job wants nodes that are equal."""
-
-    count: Count = Field(examples=[8])
-    """How many nodes run while the cluster is on."""
-
-    image: fields.Image = Field(examples=["latest", "ami-0a1b2c3d4e5f67890"])
-    """An image's id, which pins it, or `latest` for AWS's newest Deep Learning image that fits the type:
-    the next deployment may then move drivers, and says so in a warning."""
-
-    capacity: Literal["on_demand"] = "on_demand"
-    """How the nodes are bought."""
-
-    placement: Literal["cluster", "none"] = "cluster"
-    """`cluster` puts the nodes close together, for the lowest latency; `none` suits a single node."""
-
-    efa: Flag | None = None
-    """Whether nodes get Elastic Fabric Adapters. Left out: they do if the type has any."""
-
-    interface_layout: Literal["ip_optimised", "bandwidth_optimised"] = "ip_optimised"
-    """How network interfaces are laid out: one IP address a node, or ordinary (ENA) interfaces on more of the
-    network cards, for more bandwidth outside EFA."""
-
-    root_volume_gib: Annotated[int, Field(strict=True, ge=8, le=65536)] | None = None
-    """Size of the encrypted gp3 root volume in GiB. Left out: 200, or 512 with Neuron devices."""
-
-    root_device_name: fields.DeviceName | None = None
-    """The root device of an image of your own. Left out: what AWS's Deep Learning image for the type has,
-    /dev/xvda with NVIDIA GPUs and /dev/sda1 with Neuron devices."""
-
-    environment: dict[fields.VariableName, fields.VariableValue] = Field(
-        default={}, examples=[{"NCCL_DEBUG": "WARN"}]
-    )
-    """Environment variables for everything that runs on the nodes."""
-
-    scripts_before: tuple[Script, ...] = Field(default=(), examples=[["scripts/certificates.sh"]])
-    """Scripts to run as root before a node is set up, in this order. Paths are relative to this file."""
-
-    scripts_after: tuple[Script, ...] = Field(default=(), examples=[["scripts/start-agent.sh"]])
-    """Scripts to run as root when the file system is mounted and all else is set up, in this order."""
 
 
 class AlertSettings(Settings):

@@ -2,7 +2,7 @@
 
 Each rule is a function of the whole file as it was read. It looks only at what has the right form and stays
 silent about the rest, whose form is complained about elsewhere: so one mistake never hides another. What AWS
-refuses is checked again, for everybody, by the constructs; here it is said with its place in the file.
+refuses is asked of the constructs' own tables; here it is said with its place in the file.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,11 +12,10 @@ from typing import TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
-from cdk_training_cluster.capacity import Capacity
-from cdk_training_cluster.instance_types import InstanceTypeInfo, all_instance_types, instance_type_info
-from cdk_training_cluster.nodes.images import public_image
+from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_names
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
+from cdk_training_cluster_stacks.cluster_file.node_group_rules import library_complaints
 from cdk_training_cluster_stacks.cluster_file.source import Value
 from cdk_training_cluster_stacks.problems import Location
 
@@ -30,8 +29,6 @@ _BUCKET: TypeAdapter[str] = TypeAdapter(fields.BucketName)
 _NAME: TypeAdapter[str] = TypeAdapter(fields.NodeGroupName)
 _TYPE: TypeAdapter[str] = TypeAdapter(fields.InstanceTypeName)
 _SCRIPT: TypeAdapter[str] = TypeAdapter(fields.ScriptName)
-
-_CAPACITIES = {"on_demand": Capacity.on_demand()}
 
 
 def complaints(file: Part, directory: Path) -> Iterator[Complaint]:
@@ -114,7 +111,7 @@ def names_are_unique(file: Part) -> Iterator[Complaint]:
 def types_are_known(file: Part) -> Iterator[Complaint]:
     """A type is in the catalog, or its facts are in the file."""
     told = {_formed(facts, "name", _TYPE) for _, facts in _parts(file, "instance_type_facts")}
-    catalog = {info.name for info in all_instance_types()}
+    catalog = set(instance_type_names())
     for at, group in _parts(file, "node_groups"):
         for place, name in enumerate(_type_names(group)):
             if name is not None and name not in catalog | told:
@@ -126,57 +123,16 @@ def types_are_known(file: Part) -> Iterator[Complaint]:
                 )
 
 
-def types_can_be_bought(file: Part) -> Iterator[Complaint]:
-    """What each way to buy says of the types."""
-    for at, group, types in _groups(file):
-        capacity = group.get("capacity", "on_demand")
-        if isinstance(capacity, str) and capacity in _CAPACITIES and len(types) == len(_type_names(group)) > 0:
-            for problem in _CAPACITIES[capacity].problems(types):
-                yield ("node_groups", at, "instance_types"), problem.removeprefix("instance_types ")
-
-
-def efa_needs_a_type_that_has_it(file: Part) -> Iterator[Complaint]:
-    """EFA is a property of the type: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html."""
-    for at, group, types in _groups(file):
-        for info in types:
-            if group.get("efa") is True and not info.supports_efa:
-                yield (
-                    ("node_groups", at, "efa"),
-                    f"{info.name} has no Elastic Fabric Adapter; leave efa out, or take a type that has one",
-                )
-
-
-def placement_needs_a_type_that_allows_it(file: Part) -> Iterator[Complaint]:
-    """Not every type goes into a cluster placement group.
-
-    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/placement-strategies.html
-    """
-    for at, group, types in _groups(file):
-        for info in types:
-            if (
-                group.get("placement", "cluster") == "cluster"
-                and info.placement_strategies
-                and "cluster" not in info.placement_strategies
-            ):
-                yield (
-                    ("node_groups", at, "placement"),
-                    f"{info.name} cannot be in a cluster placement group; write placement: none",
-                )
-
-
-def images_exist_for_the_type(file: Part) -> Iterator[Complaint]:
-    """AWS has Deep Learning images for NVIDIA and Neuron only.
-
-    https://docs.aws.amazon.com/dlami/latest/devguide/overview-base.html
-    """
-    for at, group, types in _groups(file):
-        for info in types:
-            if group.get("image") == "latest" and public_image(info) is None:
-                yield (
-                    ("node_groups", at, "image"),
-                    f"AWS has no Deep Learning image for {info.name}; write the id of an image of your own, "
-                    "such as ami-0a1b2c3d4e5f67890",
-                )
+def the_library_refuses_nothing(file: Part) -> Iterator[Complaint]:
+    """What AWS says of node groups, each by itself and all together, is in the library's tables."""
+    facts = _extra_facts(file)
+    zone = _formed(file, "availability_zone", _ZONE)
+    yield from library_complaints(
+        list(_parts(file, "node_groups")),
+        facts,
+        frozenset({*instance_type_names(), *(info.name for info in facts)}),
+        availability_zone=zone,
+    )
 
 
 def a_root_device_needs_an_image(file: Part) -> Iterator[Complaint]:
@@ -206,10 +162,7 @@ RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     datasets_do_not_overlap,
     names_are_unique,
     types_are_known,
-    types_can_be_bought,
-    efa_needs_a_type_that_has_it,
-    placement_needs_a_type_that_allows_it,
-    images_exist_for_the_type,
+    the_library_refuses_nothing,
     a_root_device_needs_an_image,
 )
 """All that needs nothing but the file's own text."""
@@ -235,20 +188,6 @@ def _type_names(group: Part) -> list[str | None]:
     """Return a group's types in their places, None where there is no name of one."""
     names = group.get("instance_types")
     return [_formed({"name": name}, "name", _TYPE) for name in (names if isinstance(names, list) else [])]
-
-
-def _groups(file: Part) -> Iterator[tuple[int, Part, list[InstanceTypeInfo]]]:
-    """Go through the node groups with the facts of those of their types that are known."""
-    extra = _extra_facts(file)
-    for at, group in _parts(file, "node_groups"):
-        yield at, group, [info for name in _type_names(group) if name and (info := _known(name, extra))]
-
-
-def _known(name: str, extra: list[InstanceTypeInfo]) -> InstanceTypeInfo | None:
-    try:
-        return instance_type_info(name, extra)
-    except ValueError:  # `types_are_known` says so
-        return None
 
 
 def _extra_facts(file: Part) -> list[InstanceTypeInfo]:

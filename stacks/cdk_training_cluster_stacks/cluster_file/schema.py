@@ -1,8 +1,12 @@
 """The JSON Schema of a cluster file, by which editors complete and check one while it is written."""
 
+import ast
+import inspect
 import json
+from itertools import pairwise
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
@@ -11,6 +15,13 @@ from cdk_training_cluster_stacks.cluster_file.model import AlertSettings, Cluste
 
 class _Generator(GenerateJsonSchema):
     """Says no more than an editor shows, and as strictly as the file is read."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """Describe each setting with the text below it."""
+        generated = super().model_schema(schema)
+        for name, text in _texts(schema["cls"]).items():
+            generated["properties"][name]["description"] = text
+        return generated
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         """Leave out null: a setting that is not wanted is not written."""
@@ -41,6 +52,22 @@ def json_schema() -> dict[str, Any]:
 def schema_text() -> str:
     """Return the schema as it is kept beside the examples."""
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _texts(model: type) -> dict[str, str]:
+    """Return the texts below the settings of a part of the file.
+
+    They are read here, and not by pydantic when the part is defined, since only the schema needs them: it would
+    cost every synthesis more than reading the whole file.
+    """
+    found = {}
+    for part in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
+        (definition,) = ast.parse(inspect.getsource(part)).body
+        for setting, text in pairwise(definition.body if isinstance(definition, ast.ClassDef) else []):
+            match setting, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):
+                    found[name] = inspect.cleandoc(words)
+    return found
 
 
 def _tidied(schema: Any) -> Any:  # noqa: ANN401 - any JSON

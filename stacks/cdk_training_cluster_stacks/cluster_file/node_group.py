@@ -1,0 +1,117 @@
+"""The settings of a node group in a cluster file."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from aws_cdk import aws_ec2 as ec2
+from pydantic import AfterValidator, Field, ValidationInfo
+
+from cdk_training_cluster import InterfaceLayout, NodeGroup, Placement, WarmPool
+from cdk_training_cluster_stacks.cluster_file import fields
+from cdk_training_cluster_stacks.cluster_file.capacity import CapacityChoice
+from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag
+from cdk_training_cluster_stacks.cluster_file.settings import Settings
+
+LATEST = "latest"
+"""The word for AWS's newest image that fits."""
+
+MOST_INSTANCE_TYPES = 40
+"""Overrides in one Auto Scaling group:
+https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-mixed-instances-groups.html"""
+
+
+def _beside_the_file(name: str, info: ValidationInfo) -> str:
+    directory: Path | None = (info.context or {}).get("directory")
+    return name if directory is None else str(directory / name)
+
+
+Script = Annotated[fields.ScriptName, AfterValidator(_beside_the_file)]
+
+
+class WarmPoolSettings(Settings):
+    """Nodes that are kept stopped, set up already, so that a start of the group is quick."""
+
+    size: Count = Field(examples=[2])
+    """The most nodes in group and pool together while the group has fewer: at most its count. A stopped node
+    bills its volumes; its capacity is given back, so starting it again can fail."""
+
+
+class NodeGroupSettings(Settings):
+    """Nodes of one kind: the same types, bought in the same way, started and stopped together."""
+
+    name: fields.NodeGroupName = Field(examples=["workers"])
+    """The group's name, unique in this file."""
+
+    instance_types: Annotated[
+        tuple[fields.InstanceTypeName, ...], Field(min_length=1, max_length=MOST_INSTANCE_TYPES)
+    ] = Field(examples=[["p5.48xlarge"]])
+    """The instance types, best first. One is usual: a training job wants nodes that are equal."""
+
+    count: Count = Field(examples=[8])
+    """How many nodes run while the cluster is on."""
+
+    image: fields.Image = Field(examples=["latest", "ami-0a1b2c3d4e5f67890"])
+    """An image's id, which pins it, or `latest` for AWS's newest Deep Learning image that fits the type:
+    the next deployment may then move drivers, and says so in a warning."""
+
+    capacity: CapacityChoice = Field(default="on_demand", validate_default=True)
+    """How the nodes are bought: a word, or one key with the settings of that way to buy."""
+
+    placement: Literal["cluster", "none"] | None = None
+    """`cluster` puts the nodes close together, for the lowest latency; `none` suits a single node. Left out: what
+    suits the capacity; a group bought on demand or with a new reservation is put close together."""
+
+    warm_pool: WarmPoolSettings | None = None
+    """Stopped nodes to start from, where AWS allows them. Left out: none."""
+
+    efa: Flag | None = None
+    """Whether nodes get Elastic Fabric Adapters. Left out: they do if the type has any."""
+
+    interface_layout: Literal["ip_optimised", "bandwidth_optimised"] = "ip_optimised"
+    """How network interfaces are laid out: one IP address a node, or ordinary (ENA) interfaces on more of the
+    network cards, for more bandwidth outside EFA."""
+
+    root_volume_gib: Annotated[int, Field(strict=True, ge=8, le=65536)] | None = None
+    """Size of the encrypted gp3 root volume in GiB. Left out: 200, or 512 with Neuron devices."""
+
+    root_device_name: fields.DeviceName | None = None
+    """The root device of an image of your own. Left out: what AWS's Deep Learning image for the type has,
+    /dev/xvda with NVIDIA GPUs and /dev/sda1 with Neuron devices."""
+
+    environment: dict[fields.VariableName, fields.VariableValue] = Field(
+        default={}, examples=[{"NCCL_DEBUG": "WARN"}]
+    )
+    """Environment variables for everything that runs on the nodes."""
+
+    scripts_before: tuple[Script, ...] = Field(default=(), examples=[["scripts/certificates.sh"]])
+    """Scripts to run as root before a node is set up, in this order. Paths are relative to this file."""
+
+    scripts_after: tuple[Script, ...] = Field(default=(), examples=[["scripts/start-agent.sh"]])
+    """Scripts to run as root when the file system is mounted and all else is set up, in this order."""
+
+    def to_node_group(self, region: str) -> NodeGroup:
+        """Return the group as the constructs take it.
+
+        Args:
+            region: The region that an image of the user's own is in.
+
+        Raises:
+            ValueError: The settings contradict each other.
+        """
+        own = None if self.image == LATEST else ec2.MachineImage.generic_linux({region: self.image})
+        return NodeGroup(
+            name=self.name,
+            instance_types=self.instance_types,
+            count=self.count,
+            capacity=self.capacity.to_capacity(),
+            placement=None if self.placement is None else Placement(self.placement),
+            efa=self.efa,
+            interface_layout=InterfaceLayout[self.interface_layout.upper()],
+            warm_pool=None if self.warm_pool is None else WarmPool(size=self.warm_pool.size),
+            machine_image=own,
+            root_device_name=self.root_device_name,
+            root_volume_gib=self.root_volume_gib,
+            environment=self.environment,
+            scripts_before=self.scripts_before,
+            scripts_after=self.scripts_after,
+        )
