@@ -13,9 +13,9 @@ export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # jsii asks for no more than a Node runtime; the one in the virtual environment is newer than it knows.
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup rehearse test lint format catalog schema bench clean
+.PHONY: help setup rehearse test lint format catalog schema bench release-templates clean
 help: ## Show what can be made
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.installed node_modules/.installed ## Install everything into .venv and node_modules
 
@@ -53,8 +53,11 @@ catalog: setup ## Regenerate the instance-type catalog (ARGS=--live: from the ac
 schema: setup ## Regenerate the JSON Schema of a cluster file
 	@training-cluster schema > clusters/cluster.schema.json
 
-bench: setup ## Measure what the library costs beside CDK alone
-	@python benchmarks/bench.py
+bench: setup ## Measure what the library costs beside typed CDK classes
+	@python -m benchmarks.bench $(ARGS)
+
+release-templates: setup ## Keep the templates of the version in pyproject.toml, before it is released
+	@python scripts/keep_templates.py
 
 clean: ## Remove what the other targets made
 	@rm -rf $(VENV) node_modules build dist cdk.out .mypy_cache .pytest_cache .ruff_cache

@@ -1,146 +1,166 @@
-"""`make bench`: what the library costs, beside the least that CDK itself costs, in turn and in one run.
+"""`make bench`: what the library's synthesis takes, beside an app of CDK's typed classes that makes the same.
 
-Every figure is of a process of its own, started cold; a ratio compares medians of runs that took turns, so that a
-busy machine slows both sides alike. Results go to `build/bench.json`.
+For each cluster the app is run as a user runs it, from the cluster file on. Out of the templates that it writes, an
+app of typed L1 classes is generated (see `typed_app`), and proven to give the same templates: if it does not, nothing
+is measured. Then both run in processes of their own, started cold, in turn; one turn before the first counts for
+nothing. Everything else is equal: interpreter, context flags, stacks, CDK's validation off. The typed app has less
+to do: it reads no cluster file and stages no files. `eight-p5` is `TrainingCluster` in one stack, without a cluster
+file.
+
+A busy machine slows all of a turn alike, so that ratios hold where seconds do not. `build/bench.json`:
+
+    runs                    how many turns counted
+    machine                 {cpus, load: 1-minute load average before the first turn, python, aws_cdk_lib}
+    goals                   {ratio, resources, bytes}: what is hoped for at most; the sizes are for 8 x p5.48xlarge
+    synth.<name>            one entry a cluster, and `eight-p5`
+      resources, bytes      of all its templates together
+      ratio                 median seconds of the library / median seconds of the typed app
+      ratio_of_turns        median of the ratios of each turn
+      cpu_ratio             the same as `ratio`, of CPU seconds
+      library, typed        {seconds, least_seconds, cpu_seconds, peak_mib}: medians, and the fastest run's seconds;
+                            cpu_seconds are user and system time of Python and Node together; peak_mib is the larger
+                            of the two processes
+    others.<name>           the same figures of `empty app` (what CDK itself takes), `import aws_cdk` (with the
+                            modules of this library's resources) and `import library`
 """
 
 import json
 import os
-import resource
-import statistics
-import subprocess
+import platform
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
-_PROJECT = Path(__file__).parents[1]
-_EMPTY_APP = "from aws_cdk import App, Stack\napp = App()\nStack(app, 'Empty')\napp.synth()\n"
-_MEBIBYTE = 1024
+from benchmarks import typed_app
+from benchmarks.assembly import differences, stacks_of
+from benchmarks.measuring import FailedError, Program, environment, in_turn
+
+_PROJECT = Path(__file__).resolve().parents[1]
+_BUILD = _PROJECT / "build"
+
+# 8 x p5.48xlarge with network and file system, without guardrails: AWS ParallelCluster 3.16 comes to 66 and 81 KB.
+_GOALS = {"ratio": 1.25, "resources": 60, "bytes": 60_000}
+
+_CLUSTERS = ("base-pod", "p5-reservation")
+_MODULES = ("autoscaling", "cloudwatch", "ec2", "fsx", "iam", "lambda", "logs", "s3", "scheduler", "sns")
+_OTHERS = {
+    "empty app": "from aws_cdk import App, Stack; app = App(); Stack(app, 'Empty'); app.synth()",
+    "import aws_cdk": f"from aws_cdk import {', '.join(f'aws_{module}' for module in _MODULES)}",
+    "import library": "import cdk_training_cluster",
+}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """One thing to measure.
-
-    Attributes:
-        name: What it is.
-        command: What the process runs, after the interpreter.
-        cluster: The cluster file the app reads. None: no file.
-        beside: The case that its time is compared with. None: it is such a case itself.
-    """
-
-    name: str
-    command: Sequence[str]
-    cluster: str | None = None
-    beside: str | None = None
-
-
-_CASES = (
-    Case(name="empty CDK app: synth", command=("-c", _EMPTY_APP)),
-    *(
-        Case(
-            name=f"{name}: synth",
-            command=("app.py",),
-            cluster=f"clusters/{name}.yaml",
-            beside="empty CDK app: synth",
-        )
-        for name in ("base-pod", "dev-box")
-    ),
-    Case(name="aws_cdk: import", command=("-c", "import aws_cdk, aws_cdk.aws_ec2, aws_cdk.aws_iam")),
-    Case(
-        name="cdk_training_cluster: import", command=("-c", "import cdk_training_cluster"), beside="aws_cdk: import"
-    ),
-    Case(
-        name="look up one instance type",
-        command=("-c", "from cdk_training_cluster import instance_type_info as i; i('p5.48xlarge')"),
-        beside="cdk_training_cluster: import",
-    ),
-)
-
-
-def main(runs: int = 7) -> None:
-    """Measure every case, in turn.
-
-    Args:
-        runs: How often each case runs.
-    """
-    measured: dict[str, list[tuple[float, float]]] = {case.name: [] for case in _CASES}
-    results: dict[str, dict[str, float | int]] = {}
+def main(
+    clusters: Annotated[list[str] | None, typer.Argument(help="Clusters, by the names of their files.")] = None,
+    runs: Annotated[int, typer.Option(help="How many turns count.", min=1)] = 10,
+) -> None:
+    """Measure, print and write `build/bench.json`."""
+    names = clusters or list(_CLUSTERS)
+    missing = [name for name in names if not _cluster_file(name).is_file()]
+    if missing:
+        sys.exit(f"error: there is no {', '.join(str(_cluster_file(name)) for name in missing)}")
     console = Console()
-    with tempfile.TemporaryDirectory() as directory, console.status("measuring"):
-        for turn in range(runs):
-            for case in _CASES:
-                output = Path(directory) / f"{turn}-{case.name}"
-                measured[case.name].append(_run(case, output))
-                if turn == 0 and case.cluster is not None:
-                    results[case.name] = _size(output)
-    for case in _CASES:
-        seconds = statistics.median(second for second, _ in measured[case.name])
-        entry = results.setdefault(case.name, {})
-        entry |= {
-            "median_seconds": round(seconds, 3),
-            "peak_mib": round(max(peak for _, peak in measured[case.name]), 1),
+    with tempfile.TemporaryDirectory() as directory, console.status("proving") as status:
+        try:
+            results = _measure(names, runs, Path(directory), lambda turn: status.update(f"turn {turn} of {runs}"))
+        except FailedError as error:
+            sys.exit(str(error))
+    _BUILD.mkdir(exist_ok=True)
+    (_BUILD / "bench.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    _show(console, results)
+
+
+def _measure(names: list[str], runs: int, directory: Path, tell: Any) -> dict[str, Any]:  # noqa: ANN401 - any callable
+    programs: dict[str, Program] = {}
+    synth: dict[str, dict[str, Any]] = {}
+    for name in [*names, "eight-p5"]:
+        app = ("-m", "benchmarks.eight_p5") if name == "eight-p5" else (str(_PROJECT / "app.py"),)
+        library, typed = _pair(name, app, directory)
+        programs |= {f"{name} library": library, f"{name} typed": typed}
+        templates = stacks_of(directory / f"{name}-library")
+        synth[name] = {
+            "resources": sum(len(stack.template["Resources"]) for stack in templates),
+            "bytes": sum(stack.size for stack in templates),
         }
-        if case.beside is not None:
-            entry["ratio"] = round(seconds / results[case.beside]["median_seconds"], 2)
-    _show(console, results, runs)
-    build = _PROJECT / "build"
-    build.mkdir(exist_ok=True)
-    (build / "bench.json").write_text(json.dumps({"runs": runs, "cases": results}, indent=2) + "\n")
-
-
-def _run(case: Case, output: Path) -> tuple[float, float]:
-    """Run a case once and return its seconds, and the peak memory in MiB of the larger of its two processes."""
-    context = json.loads((_PROJECT / "cdk.json").read_text())["context"] | {"cluster": case.cluster}
-    environment = {
-        **os.environ,
-        "CDK_OUTDIR": str(output),
-        "CDK_VALIDATION": "false",
-        "CDK_CONTEXT_JSON": json.dumps(context),
+    others = {name: _program(("-c", code), directory / "other") for name, code in _OTHERS.items()}
+    machine = {
+        "cpus": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
+        "python": platform.python_version(),
+        "aws_cdk_lib": version("aws-cdk-lib"),
     }
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, *case.command],
-        cwd=_PROJECT,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"{case.name} ended with {process.returncode}")
-    return seconds, _peak(usage)
-
-
-def _peak(usage: resource.struct_rusage) -> float:
-    return usage.ru_maxrss / _MEBIBYTE
-
-
-def _size(output: Path) -> dict[str, float | int]:
-    templates = [path.read_text() for path in sorted(output.glob("*.template.json"))]
+    measured = in_turn({**programs, **others}, runs, tell)
+    for name, sizes in synth.items():
+        library_runs, typed_runs = measured[f"{name} library"], measured[f"{name} typed"]
+        figures = {"library": library_runs.figures(), "typed": typed_runs.figures()}
+        synth[name] = sizes | library_runs.beside(typed_runs) | figures
     return {
-        "resources": sum(len(json.loads(template)["Resources"]) for template in templates),
-        "template_bytes": sum(map(len, templates)),
+        "runs": runs,
+        "machine": machine,
+        "goals": _GOALS,
+        "synth": synth,
+        "others": {name: measured[name].figures() for name in others},
     }
 
 
-def _show(console: Console, results: dict[str, dict[str, float | int]], runs: int) -> None:
-    table = Table(title=f"Cold processes, median of {runs} in turn", title_justify="left")
-    for heading in ("what", "seconds", "ratio", "peak MiB", "resources", "bytes"):
-        table.add_column(heading, justify="left" if heading == "what" else "right", no_wrap=True)
-    for name, entry in results.items():
-        keys = ("median_seconds", "ratio", "peak_mib", "resources", "template_bytes")
-        table.add_row(name, *(str(entry.get(key, "")) for key in keys))
+def _pair(name: str, app: tuple[str, ...], directory: Path) -> tuple[Program, Program]:
+    """Return the library's program and the typed one that is proven to make the same.
+
+    Raises:
+        FailedError: A program fails, or the two make different templates.
+    """
+    library_output, typed_output = directory / f"{name}-library", directory / f"{name}-typed"
+    library = _program(app, library_output, name)
+    library.run()
+    typed = _program((str(typed_app.write(library_output, _BUILD / "bench" / name)),), typed_output, name)
+    typed.run()
+    found = differences(library_output, typed_output)
+    if found:
+        raise FailedError("\n".join([f"{name}: the typed app makes other templates than the library:", *found]))
+    return library, typed
+
+
+def _program(arguments: tuple[str, ...], output: Path, cluster: str | None = None) -> Program:
+    context = json.loads((_PROJECT / "cdk.json").read_text(encoding="utf-8"))["context"]
+    if cluster is not None:
+        context["cluster"] = str(_cluster_file(cluster))
+    return Program(arguments=arguments, environment=environment(output, json.dumps(context)))
+
+
+def _cluster_file(name: str) -> Path:
+    return _PROJECT / "clusters" / f"{name}.yaml"
+
+
+def _show(console: Console, results: dict[str, Any]) -> None:
+    goals, machine = results["goals"], results["machine"]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table.add_column("what", no_wrap=True)
+    for heading in ("seconds", "typed", "ratio", "by turn", "by CPU", "resources", "bytes"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, entry in results["synth"].items():
+        table.add_row(
+            name,
+            *(f"{entry[side]['seconds']:.2f}" for side in ("library", "typed")),
+            *(f"{entry[ratio]:.2f}" for ratio in ("ratio", "ratio_of_turns", "cpu_ratio")),
+            str(entry["resources"]),
+            f"{entry['bytes']:,}",
+        )
+    for name, figures in results["others"].items():
+        table.add_row(name, f"{figures['seconds']:.2f}")
+    console.print(f"Cold processes, median of {results['runs']} turns, on {machine['cpus']} CPUs", end=" ")
+    console.print(f"with a load of {machine['load']} before the first")
     console.print(table)
+    console.print(
+        f"Goals: a ratio of {goals['ratio']}, and for 8 x p5.48xlarge {goals['resources']} resources", end=" "
+    )
+    console.print(f"in {goals['bytes']:,} bytes")
 
 
 if __name__ == "__main__":

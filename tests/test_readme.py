@@ -24,7 +24,7 @@ from cdk_training_cluster import (
 )
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cluster_power.orders import parse_order
-from cluster_power.settings import Settings
+from cluster_power.settings import GroupSettings, Settings
 from examples import PROJECT, run_app, templates
 
 _README = (PROJECT / "README.md").read_text()
@@ -92,7 +92,9 @@ def test_a_cluster_file_is_right(block: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("payload", re.findall(r'\{"action".*?\}', _README))
 def test_the_power_function_takes_the_payloads(payload: str) -> None:
-    settings = Settings(cluster="llama", counts={"workers": 8}, launch_grace=timedelta(minutes=10))
+    settings = Settings(
+        cluster="llama", groups={"workers": GroupSettings(count=8)}, launch_grace=timedelta(minutes=10)
+    )
     assert parse_order(json.loads(payload), settings).node_groups == ("workers",)
 
 
