@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import jsii
-from aws_cdk import Aws, Duration, Names, Tags
+from aws_cdk import Annotations, Aws, Duration, Names, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_ec2 as ec2
@@ -14,12 +14,18 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.capacity import OnIdle
-from cdk_training_cluster.capacity.kinds import CapacityBlock, Reservation, SpotFleet
+from cdk_training_cluster.capacity.kinds import (
+    CapacityBlock,
+    ExistingReservation,
+    Prioritized,
+    Reservation,
+    SpotFleet,
+)
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import Mount, NodeFleet, NodeGroup, node_metric, utilization_metric
-from cdk_training_cluster.nodes.rules import cluster_problems, node_group_problems
+from cdk_training_cluster.nodes.rules import cluster_problems, cluster_warnings, node_group_problems
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 from cdk_training_cluster.tags import CLUSTER_TAG
@@ -86,6 +92,8 @@ class TrainingCluster(Construct):
         """
         super().__init__(scope, id)
         _check(node_groups, availability_zone, network, file_system, instance_type_facts)
+        for rule, sentence in cluster_warnings(node_groups).items():
+            Annotations.of(self).add_warning_v2(f"cdk-training-cluster:{rule}", sentence)
         self.cluster_name = cluster_name or Names.unique_resource_name(self, max_length=64, separator="-")
         self.network = network or ClusterNetwork(self, "Network", availability_zone=availability_zone)
         if file_system is None and datasets:
@@ -246,10 +254,23 @@ def _power_group(fleet: NodeFleet) -> PowerGroup:
             capacity_block=capacity.capacity_reservation_id,
             block_ends_early_minutes=fleet.instance_type.block_ends_early_minutes,
         )
+    if isinstance(capacity, Prioritized):
+        return PowerGroup(
+            count=count,
+            capacity_blocks=capacity.capacity_blocks,
+            on_demand=capacity.falls_back,
+            block_ends_early_minutes=fleet.instance_type.block_ends_early_minutes,
+        )
     if isinstance(capacity, SpotFleet):
         return PowerGroup(count=count, spot_fleet_id=fleet.spot_fleet.ref)
-    if isinstance(capacity, Reservation) and capacity.on_idle is OnIdle.RELEASE and fleet.capacity_reservation:
-        return PowerGroup(count=count, released_reservation_id=fleet.capacity_reservation.ref)
+    if isinstance(capacity, Reservation) and fleet.capacity_reservation:
+        return PowerGroup(
+            count=count,
+            capacity_reservation_id=fleet.capacity_reservation.ref,
+            released=capacity.on_idle is OnIdle.RELEASE,
+        )
+    if isinstance(capacity, ExistingReservation):
+        return PowerGroup(count=count, capacity_reservation_id=capacity.capacity_reservation_id)
     return PowerGroup(count=count)
 
 

@@ -1,4 +1,4 @@
-"""What people are told: each problem once when it begins and once when it ends, and the end of a Capacity Block."""
+"""What people are told: each problem once when it begins and once when it ends, and what is about to end."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING
 from cluster_common.errors import AWS_ERRORS
 from cluster_power.failures import Failures
 from cluster_power.groups import Group, OwnerKind
-from cluster_power.memory import CLOSING_TAG, NONE, PROBLEM_TAG, SURPLUS_SINCE_TAG, SURPLUS_TAG, Memory, time_text
+from cluster_power.memory import (
+    CLOSING_TAG,
+    NONE,
+    OUTSIDE_SINCE_TAG,
+    PROBLEM_TAG,
+    SURPLUS_SINCE_TAG,
+    SURPLUS_TAG,
+    Memory,
+    time_text,
+)
 from cluster_power.owners import Owner
 from cluster_power.problems import Problem
-from cluster_power.reports import block_closes, problem_began, problem_ended
+from cluster_power.reports import block_closes, blocks_end, problem_began, problem_ended, reservation_ends
 from cluster_power.settings import Settings
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.windows import Phase
@@ -40,19 +49,24 @@ class Announcements:
         self._failures = failures
         self._now = now
 
-    def note_surplus(self, decision: Decision, before: Group | None) -> None:
-        """Write down since when more nodes live than should, which nobody else tells."""
+    def note(self, decision: Decision, before: Group | None) -> None:
+        """Write down since when nodes run that should not, or not there, which nobody else tells."""
         group = decision.group
         if group is None or before is None or group.deleting or decision.verdict is Verdict.UNCONFIGURED:
             return
-        since = group.memory.surplus_since
-        if since == before.memory.surplus_since:
+        now, then = group.memory, before.memory
+        self._note(group, SURPLUS_SINCE_TAG, now.surplus_since, then.surplus_since, "too many nodes run")
+        self._note(
+            group, OUTSIDE_SINCE_TAG, now.outside_since, then.outside_since, "nodes run outside their reservation"
+        )
+
+    def _note(self, group: Group, tag: str, since: datetime | None, before: datetime | None, what: str) -> None:
+        if since == before:
             return
         try:
-            tags = {SURPLUS_SINCE_TAG: time_text(since) if since else NONE}
-            self._owners[group.owner].write_tags(group, tags)
+            self._owners[group.owner].write_tags(group, {tag: time_text(since) if since else NONE})
         except AWS_ERRORS as error:
-            self._failures.add(decision.node_group, "could not remember since when too many nodes run", error)
+            self._failures.add(group.node_group, f"could not remember since when {what}", error)
 
     def announce(self, decision: Decision) -> None:
         """Tell what is new about a node group."""
@@ -64,6 +78,8 @@ class Announcements:
         if decision.surplus_known:
             self._tell_problem(decision, group, SURPLUS_TAG, lambda memory: memory.surplus, decision.surplus_problem)
         self._tell_closing(decision, group)
+        self._tell_end(decision, group)
+        self._tell_blocks_end(decision, group)
 
     def _tell_problem(
         self,
@@ -95,16 +111,30 @@ class Announcements:
         window = decision.window
         if window is None or window.phase is not Phase.CLOSING or window.down_at is None or not group.alive:
             return
-        down_at = window.down_at
-        if group.memory.closing == down_at:
+        message = block_closes(self._settings, decision.node_group, window, window.down_at - self._now)
+        self._tell_moment(group, window.down_at, message, "could not report that its Capacity Block ends")
+
+    def _tell_end(self, decision: Decision, group: Group) -> None:
+        """Tell once that a reservation ends; one that was given a later end since is told again."""
+        ends, own = decision.reservation_ends, self._settings.groups.get(decision.node_group)
+        if ends is None or own is None or own.reservation is None:
             return
-        self._tell(
-            group,
-            block_closes(self._settings, decision.node_group, window, down_at - self._now),
-            {CLOSING_TAG: time_text(down_at)},
-            lambda memory: memory.closing == down_at,
-            "could not report that its Capacity Block ends",
-        )
+        message = reservation_ends(self._settings, decision.node_group, own.reservation, ends, ends - self._now)
+        self._tell_moment(group, ends, message, "could not report that its capacity reservation ends")
+
+    def _tell_blocks_end(self, decision: Decision, group: Group) -> None:
+        """Tell once that the nodes in some Capacity Blocks go."""
+        end, own = decision.blocks_end, self._settings.groups.get(decision.node_group)
+        if end is None or own is None:
+            return
+        message = blocks_end(self._settings, decision.node_group, end, end.goes_at - self._now, buys=own.on_demand)
+        self._tell_moment(group, end.goes_at, message, "could not report that Capacity Blocks end")
+
+    def _tell_moment(self, group: Group, moment: datetime, message: tuple[str, str], failure: str) -> None:
+        if group.memory.closing == moment:
+            return
+        tags = {CLOSING_TAG: time_text(moment)}
+        self._tell(group, message, tags, lambda memory: memory.closing == moment, failure)
 
     def _tell(
         self,

@@ -1,14 +1,16 @@
 """What should happen to each node group: a pure function of what is there, what is wanted and the time."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.intentions import is_stopped
 from cluster_power.memory import Memory, State, time_text
+from cluster_power.notices import find_blocks_end
+from cluster_power.outside import Outside, find_outside
 from cluster_power.problems import Finding, Outlook, find_problem, find_surplus, surplus_words
-from cluster_power.releases import decide_release
+from cluster_power.reserved import decide_reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
@@ -24,10 +26,8 @@ _PHASE_VERDICTS = {
 def decide(groups: Sequence[Group], situation: Situation) -> list[Decision]:
     """Decide about each of the cluster's groups, and about each group that should be there and is not."""
     configured = [group for group in groups if situation.is_configured(group)]
-    twins = _twins(configured)
-    decisions = [
-        _decide_group(group, situation.settings.groups[group.node_group], situation, twins) for group in configured
-    ]
+    twins, outside = _twins(configured), find_outside(groups, situation)
+    decisions = [_decide_group(group, situation, twins, outside) for group in configured]
     decisions += [_unconfigured(group, situation) for group in groups if not situation.is_configured(group)]
     present = {group.node_group for group in configured}
     stopped = is_stopped(groups)
@@ -44,7 +44,9 @@ def _twins(groups: Sequence[Group]) -> frozenset[str]:
     return frozenset(name for name, number in names.items() if number > 1)
 
 
-def _decide_group(group: Group, own: GroupSettings, situation: Situation, twins: Collection[str]) -> Decision:
+def _decide_group(
+    group: Group, situation: Situation, twins: Collection[str], outside: Mapping[str, Outside]
+) -> Decision:
     name, memory = group.node_group, group.memory
     window = _window(group, situation)
     size = situation.wanted(name, memory, window)
@@ -68,12 +70,14 @@ def _decide_group(group: Group, own: GroupSettings, situation: Situation, twins:
         decision = _decide_sized(group, wanted, window)
     if decision.verdict not in (Verdict.SIZE, Verdict.BLOCKED):
         decision = _explain(decision, situation)
-    return decide_release(decision, own, situation)
+    own = situation.settings.groups[name]
+    decision = replace(decision, blocks_end=find_blocks_end(group, own, situation))
+    return decide_reservation(decision, own, situation, outside)
 
 
 def _window(group: Group, situation: Situation) -> Window | None:
     """Return what a group's Capacity Block allows; a stopped group needs none, but for nodes somebody started."""
-    window = situation.window(group.node_group, group.zones)
+    window = situation.window(group.node_group, group)
     if group.memory.state is not State.STOPPED or window is None:
         return window
     return window if group.desired and window.phase in (Phase.CLOSING, Phase.OVER) else None
@@ -180,7 +184,11 @@ def _explain_window(decision: Decision, window: Window, situation: Situation) ->
         # What is said of the block explains all that does not run.
         missing = decision.missing if window.phase is Phase.UNSEEN else 0
         return replace(decision, missing=missing, problem=window.problem, problem_known=window.problem_known)
-    if decision.verdict is Verdict.KEEP and decision.wanted < count:
+    if decision.problem is None and window.problem is not None:
+        decision = replace(decision, problem=window.problem)
+    decision = replace(decision, problem_known=decision.problem_known and window.problem_known)
+    # A deploy that gives the group another block may give it another count, too.
+    if decision.verdict is Verdict.KEEP and decision.wanted < count and not window.successor:
         decision = replace(decision, missing=decision.missing + count - decision.wanted)
         if decision.problem_known and decision.problem is None:
             decision = replace(decision, problem=too_small(group, window, count))
@@ -208,6 +216,8 @@ def _judge(group: Group, decision: Decision, missing: Finding, surplus: Finding)
 
 
 def _kept(group: Group, wanted: int, window: Window | None) -> str:
+    if wanted and window and window.successor:
+        return window.sentence
     if wanted:
         until = f" until {time_text(window.down_at)}: {window.cause}" if window and window.down_at else ""
         return f"{group.node_group} has all of its {_nodes(wanted)}{until}"

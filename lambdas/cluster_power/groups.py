@@ -63,9 +63,8 @@ _WORDS: Mapping[OwnerKind, OwnerWords] = {
         # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-prerequisites.html
         role="AWSServiceRoleForEC2SpotFleet",
         more_capacity="name more instance types, or buy the nodes in another way",
-        # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-capacity-rebalance.html
-        lingering="A node that EC2 is about to take back runs on beside its replacement: terminate it when its work "
-        "is saved. The history of the Spot Fleet request {name} says more.",
+        lingering="Spot Fleet names no reason: look at the history of the Spot Fleet request {name}, and at the "
+        "nodes themselves.",
     ),
 }
 
@@ -111,6 +110,7 @@ class Group:
         busy: Whether it takes no new size at the moment, and may not show the one it was given last.
         deleting: Whether it is going away.
         memory: What the function wrote on it.
+        predecessor: What the function wrote on the owner that this one replaces. None: it replaces none.
         activities: What its owner did with it, newest first. None: that could not be read.
     """
 
@@ -131,6 +131,7 @@ class Group:
     busy: bool = False
     deleting: bool = False
     memory: Memory = NO_MEMORY
+    predecessor: Memory | None = None
     activities: tuple[Activity, ...] | None = ()
 
     @property

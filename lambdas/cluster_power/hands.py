@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_power.failures import Failures
 from cluster_power.groups import Group, OwnerKind
-from cluster_power.memory import NONE, SINCE_TAG, SIZE_TAG, Memory, time_text
+from cluster_power.memory import BLOCK_TAG, NONE, SINCE_TAG, SIZE_TAG, Memory, time_text
 from cluster_power.owners import Glance, Owner, OwnerBusyError
 from cluster_power.releases import explain_refusal
 from cluster_power.reservations import set_instances
@@ -91,8 +91,10 @@ class Hands:
             owner.set_size(group, decision.wanted)
         except OwnerBusyError:
             return _wait(decision, "is busy with another scaling activity: the next tick tries again")
-        memory = replace(group.memory, size=decision.wanted, since=self._now)
-        owner.write_tags(group, {SIZE_TAG: str(decision.wanted), SINCE_TAG: time_text(self._now)})
+        block = decision.window.block if decision.window and decision.wanted else None
+        memory = replace(group.memory, size=decision.wanted, since=self._now, block=block or group.memory.block)
+        tags = {SIZE_TAG: str(decision.wanted), SINCE_TAG: time_text(self._now)}
+        owner.write_tags(group, tags | ({BLOCK_TAG: block} if block else {}))
         glance = owner.glance(group)
         if glance is not None and not glance.busy and glance.size != decision.wanted:
             # Then what is remembered and what is there must not stay apart: it would look like an operator's size.

@@ -29,7 +29,7 @@ def new_memories(groups: Sequence[Group], situation: Situation, order: Order) ->
         if group.deleting or group.node_group not in order.node_groups or not situation.is_configured(group):
             continue
         memory = group.memory
-        window = situation.window(group.node_group, group.zones)
+        window = situation.window(group.node_group, group)
         size = situation.wanted(group.node_group, replace(memory, state=state), window)
         size = memory.size if size is None else size
         if memory.state is state and memory.size == size == group.desired and not memory.unreadable:
@@ -68,6 +68,25 @@ def is_stopped(groups: Sequence[Group]) -> bool:
 def _adoptions(groups: Sequence[Group], situation: Situation) -> dict[str, Memory]:
     if situation.unread:
         return {}  # One that is not seen may run: then the cluster is not stopped.
+    new = [
+        group
+        for group in groups
+        if group.memory.state is None
+        and not group.memory.unreadable
+        and not group.deleting
+        and situation.is_configured(group)
+    ]
+    # What was ordered outlives the owner that it was ordered of.
+    inherited = {
+        group.name: Memory(
+            state=group.predecessor.state,
+            by=group.predecessor.by,
+            reason=group.predecessor.reason,
+            since=situation.now,
+        )
+        for group in new
+        if group.predecessor is not None
+    }
     memory = (
         Memory(
             state=State.STOPPED,
@@ -75,14 +94,7 @@ def _adoptions(groups: Sequence[Group], situation: Situation) -> dict[str, Memor
             reason="the cluster was stopped when this node group came",
             since=situation.now,
         )
-        if is_stopped(groups)
+        if is_stopped(remember(groups, inherited))
         else Memory(state=State.RUNNING, by=FUNCTION, reason="first start after the deploy", since=situation.now)
     )
-    return {
-        group.name: memory
-        for group in groups
-        if group.memory.state is None
-        and not group.memory.unreadable
-        and not group.deleting
-        and situation.is_configured(group)
-    }
+    return {group.name: memory for group in new} | inherited

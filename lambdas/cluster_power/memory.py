@@ -15,7 +15,9 @@ SINCE_TAG = f"{_PREFIX}since"
 PROBLEM_TAG = f"{_PREFIX}problem"
 SURPLUS_TAG = f"{_PREFIX}surplus"
 SURPLUS_SINCE_TAG = f"{_PREFIX}surplus-since"
+OUTSIDE_SINCE_TAG = f"{_PREFIX}outside-since"
 CLOSING_TAG = f"{_PREFIX}closing"
+BLOCK_TAG = f"{_PREFIX}block"
 
 NONE = "none"
 """What a size or problem tag says when there is none; tags are overwritten, never deleted."""
@@ -43,7 +45,10 @@ class Memory:
         problem: The kind of the problem that was last reported of missing nodes. None: none is open.
         surplus: The same of nodes too many.
         surplus_since: Since when more nodes have been seen alive than should be. None: no more are.
-        closing: When its nodes go at the end of its Capacity Block, as people were last told. None: they were not.
+        outside_since: Since when nodes have been seen to run outside their reservation. None: none do.
+        closing: When its nodes go at the end of its Capacity Block, or when its reservation ends, as people were last
+            told. None: they were not.
+        block: The Capacity Block that it was last given nodes for. None: it never was.
         unreadable: A sentence that says which tag holds what the function never writes. Empty: none.
     """
 
@@ -55,7 +60,9 @@ class Memory:
     problem: str | None = None
     surplus: str | None = None
     surplus_since: datetime | None = None
+    outside_since: datetime | None = None
     closing: datetime | None = None
+    block: str | None = None
     unreadable: str = ""
 
     @classmethod
@@ -75,7 +82,9 @@ class Memory:
             problem=_read(tags, PROBLEM_TAG, str, unreadable),
             surplus=_read(tags, SURPLUS_TAG, str, unreadable),
             surplus_since=_read(tags, SURPLUS_SINCE_TAG, _time, unreadable),
+            outside_since=_read(tags, OUTSIDE_SINCE_TAG, _time, unreadable),
             closing=_read(tags, CLOSING_TAG, _time, unreadable),
+            block=_read(tags, BLOCK_TAG, str, unreadable),
             unreadable="; ".join(unreadable),
         )
 

@@ -16,11 +16,12 @@ from cluster_power.groups import Group, OwnerKind
 from cluster_power.hands import Hands
 from cluster_power.intentions import new_memories, note_surplus, remember
 from cluster_power.orders import Order, OrderAction
+from cluster_power.outside import note_outside
 from cluster_power.owners import Owner
 from cluster_power.reports import emit_metrics, summarize
 from cluster_power.reservations import NO_RESERVATIONS, Reservations, read_reservations
 from cluster_power.settings import Settings
-from cluster_power.situation import Situation
+from cluster_power.situation import Situation, earlier_block
 from cluster_power.spot_fleets import SpotFleets
 from cluster_power.verdicts import Decision, Verdict
 
@@ -74,11 +75,11 @@ class Power:
         read, unread = self._read_groups()
         groups = [self._with_activities(group) for group in read]
         situation = Situation(
-            settings=self._settings, now=self._now, reservations=self._read_reservations(), unread=unread
+            settings=self._settings, now=self._now, reservations=self._read_reservations(groups), unread=unread
         )
         memories = new_memories(groups, situation, order)
         before = {group.name: group for group in groups}
-        noted = note_surplus(remember(groups, memories), self._now)
+        noted = note_outside(note_surplus(remember(groups, memories), self._now), situation)
         ticks = order.action is OrderAction.TICK
         decisions = [one for one in decide(noted, situation) if ticks or one.node_group in order.node_groups]
         if order.action is not OrderAction.STATUS:
@@ -94,7 +95,7 @@ class Power:
             self._log(decision)
         if ticks:
             for decision in decisions:
-                self._announcements.note_surplus(decision, before.get(decision.group.name if decision.group else ""))
+                self._announcements.note(decision, before.get(decision.group.name if decision.group else ""))
                 self._announcements.announce(decision)
             emit_metrics(situation, decisions, complete=not self._failures)
         self._failures.raise_all()
@@ -117,9 +118,11 @@ class Power:
             unread |= set(reading.unread)
         return groups, frozenset(unread)
 
-    def _read_reservations(self) -> Reservations:
+    def _read_reservations(self, groups: Sequence[Group]) -> Reservations:
         ids = self._settings.reservations
-        every = frozenset(one for some in ids.values() for one in some)
+        every = frozenset(one for some in ids.values() for one in some) | {
+            block for group in groups if (block := earlier_block(group, self._settings))
+        }
         if not every:
             return NO_RESERVATIONS
         try:

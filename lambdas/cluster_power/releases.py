@@ -7,36 +7,30 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservation
 from dataclasses import replace
 
 from cluster_power.launch_failures import ProblemKind, find_launch_failure
-from cluster_power.memory import time_text
 from cluster_power.problems import Problem
-from cluster_power.reservations import ACTIVE, COMING, Absence, Reservation
+from cluster_power.reservations import ACTIVE, Reservation
 from cluster_power.settings import GroupSettings
-from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
 
-_LEFT_ALONE = frozenset({Verdict.DELETING, Verdict.UNCONFIGURED, Verdict.UNCLEAR, Verdict.BLOCKED})
 
-
-def decide_release(decision: Decision, own: GroupSettings, situation: Situation) -> Decision:
-    """Add what is to become of the node group's reservation.
+def decide_release(decision: Decision, reservation: Reservation) -> Decision:
+    """Add what is to become of a reservation that is active, or comes.
 
     It is raised before the group gets its size, and lowered when the group is stopped and none of its nodes
-    lives. A group whose reservation cannot hold its nodes is not started.
+    lives.
     """
-    if own.reservation is None or decision.group is None or decision.verdict in _LEFT_ALONE:
+    if reservation.state == ACTIVE:
+        return replace(decision, reserve=_instances(decision, reservation))
+    if not starts(decision):
         return decision
-    reservation = situation.reservations.find(own.reservation)
-    starts = decision.verdict is Verdict.SIZE and decision.wanted > 0
-    if reservation is Absence.UNREAD:
-        reason = f"{decision.node_group} is not started: its capacity reservation {own.reservation} could not be read"
-        return replace(decision, verdict=Verdict.UNSEEN, reason=reason) if starts else decision
-    if isinstance(reservation, Absence) or reservation.state not in COMING | {ACTIVE}:
-        return _with_end(decision, _end(decision.node_group, own.reservation, reservation))
-    if reservation.state != ACTIVE:
-        which = f"its capacity reservation {reservation.id} is {reservation.state}"
-        reason = f"{decision.node_group} is not started yet: {which}"
-        return replace(decision, verdict=Verdict.BLOCKED, reason=reason) if starts else decision
-    return replace(decision, reserve=_instances(decision, reservation))
+    which = f"its capacity reservation {reservation.id} is {reservation.state}"
+    reason = f"{decision.node_group} is not started yet: {which}"
+    return replace(decision, verdict=Verdict.BLOCKED, reason=reason)
+
+
+def starts(decision: Decision) -> bool:
+    """Say whether a decision gives a group nodes."""
+    return decision.verdict is Verdict.SIZE and decision.wanted > 0
 
 
 def explain_refusal(decision: Decision, own: GroupSettings, message: str) -> Problem | None:
@@ -76,26 +70,3 @@ def _instances(decision: Decision, reservation: Reservation) -> int | None:
     least = max(1, reservation.used)
     idle = decision.verdict is not Verdict.SIZE and not (goal or group.desired or group.alive)
     return least if idle and reservation.instances > least else None
-
-
-def _end(node_group: str, id: str, reservation: Reservation | Absence) -> str:
-    if isinstance(reservation, Absence):
-        what = "cannot be found in this account and region"
-    else:
-        at = f", at {time_text(reservation.ends)}" if reservation.ends else ""
-        what = f"has ended ({reservation.state}{at})"
-    return (
-        f"{node_group}: its capacity reservation {id} {what}: nodes that run go on without it, and no other starts. "
-        "It cannot be brought back: give the node group another name and its reservation a new end in the "
-        "cluster's file, and deploy."
-    )
-
-
-def _with_end(decision: Decision, sentence: str) -> Decision:
-    """Say that the reservation is gone, but do not keep a group from being stopped."""
-    if decision.verdict is Verdict.SIZE and not decision.wanted:
-        return decision
-    problem = Problem(kind=ProblemKind.RESERVATION_ENDED, sentence=sentence)
-    if decision.verdict is Verdict.HELD:
-        return replace(decision, problem=problem, problem_known=True, reason=f"{decision.reason}. {sentence}")
-    return replace(decision, problem=problem, problem_known=True, verdict=Verdict.UNUSABLE, reason=sentence)

@@ -1,12 +1,13 @@
 """What people and alarms get to see: the summary, the metrics and the messages."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit_counts
 from cluster_power.groups import OwnerKind
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.memory import time_text
+from cluster_power.notices import BlocksEnd
 from cluster_power.orders import Order
 from cluster_power.problems import Problem
 from cluster_power.settings import Settings
@@ -85,13 +86,61 @@ def block_closes(settings: Settings, node_group: str, window: Window, left: time
         window: What its block allows.
         left: In how much time its nodes go.
     """
-    minutes = round(left.total_seconds() / 60)
     text = (
         f"Cluster {settings.cluster}\n\n{window.sentence}.\n\nThe nodes stay if the Capacity Block is extended "
         "before they go."
     )
-    when = "1 minute" if minutes == 1 else f"{minutes} minutes"
-    return _subject(f"{settings.cluster}: the nodes of {node_group} go in {when}"), text
+    return _subject(f"{settings.cluster}: the nodes of {node_group} go in {_minutes(left)}"), text
+
+
+def blocks_end(
+    settings: Settings, node_group: str, end: BlocksEnd, left: timedelta, *, buys: bool
+) -> tuple[str, str]:
+    """Return the subject and the text of the message that the nodes in some Capacity Blocks are about to go.
+
+    Args:
+        settings: The function's settings.
+        node_group: The node group.
+        end: The blocks, and when they end.
+        left: In how much time their nodes go.
+        buys: Whether On-Demand Instances replace them.
+    """
+    blocks, that = ("Capacity Block", "that ends") if len(end.blocks) == 1 else ("Capacity Blocks", "those end")
+    others = "Auto Scaling looks for others in what else the node group reserves"
+    then = (
+        f"{others}, and then buys On-Demand Instances, at their full price."
+        if buys
+        else f"{others}; nothing else replaces them."
+    )
+    text = (
+        f"Cluster {settings.cluster}\n\n{node_group}: EC2 terminates the nodes in its {blocks} "
+        f"{', '.join(end.blocks)} from {time_text(end.goes_at)} on, before {that} at {time_text(end.ends)}: save "
+        f"your checkpoint. {then}"
+    )
+    return _subject(f"{settings.cluster}: nodes of {node_group} in a Capacity Block go in {_minutes(left)}"), text
+
+
+def reservation_ends(
+    settings: Settings, node_group: str, id: str, ends: datetime, left: timedelta
+) -> tuple[str, str]:
+    """Return the subject and the text of the message that a node group's capacity reservation is about to end.
+
+    Args:
+        settings: The function's settings.
+        node_group: The node group.
+        id: The reservation's id.
+        ends: When it ends.
+        left: In how much time that is.
+    """
+    hours = round(left.total_seconds() / 3600)
+    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-release.html
+    text = (
+        f"Cluster {settings.cluster}\n\n{node_group}: its capacity reservation {id} ends at {time_text(ends)}: nodes "
+        "that run go on without it, and from then on no node can start.\n\nIt cannot be brought back once it has "
+        "ended: give it a later end before, in the cluster's file if the cluster made it, and else in EC2."
+    )
+    when = "less than an hour" if hours < 1 else "1 hour" if hours == 1 else f"{hours} hours"
+    return _subject(f"{settings.cluster}: the capacity reservation of {node_group} ends in {when}"), text
 
 
 # How a problem of a kind is told: its begin, its end, and the words before the reason for that.
@@ -107,6 +156,11 @@ _SUBJECTS: dict[str, tuple[str, str, str]] = {
         "the Capacity Block of {} is no problem any more",
         "The Capacity Block is no problem any more",
     ),
+    ProblemKind.OUTSIDE_RESERVATION: (
+        "nodes of {} run outside their reservation",
+        "no nodes of {} run outside their reservation any more",
+        "No nodes run outside their reservation any more",
+    ),
     ProblemKind.RESERVATION_ENDED: (
         "the capacity reservation of {} has ended",
         "the capacity reservation of {} is no problem any more",
@@ -121,6 +175,11 @@ def _counts(decisions: Sequence[Decision]) -> dict[str, int]:
         SURPLUS_NODES: sum(decision.surplus for decision in decisions),
         RUNNING_NODES: sum(_running(decision) for decision in decisions),
     }
+
+
+def _minutes(time: timedelta) -> str:
+    minutes = round(time.total_seconds() / 60)
+    return "1 minute" if minutes == 1 else f"{minutes} minutes"
 
 
 def _subject(text: str) -> str:

@@ -11,7 +11,9 @@ from cluster_common.errors import InvalidSettingsError
 SETTINGS_VARIABLE = "CLUSTER_POWER_SETTINGS"
 TOPIC_VARIABLE = "ALERT_TOPIC_ARN"
 
-_GROUP_KEYS = ("block", "block_ends_early_minutes", "count", "reservation", "spot_fleet")
+_GROUP_KEYS = (
+    *("block", "block_ends_early_minutes", "blocks", "count", "on_demand", "release", "reservation", "spot_fleet"),
+)
 _CLOSING_NOTICE_SECONDS = 1800
 
 
@@ -22,18 +24,23 @@ class GroupSettings:
     Attributes:
         count: How many nodes it has.
         block: The id of the Capacity Block that its nodes run in. Default: - none.
-        block_ends_early: How long before the block's end EC2 begins to terminate its nodes.
+        blocks: The ids of Capacity Blocks that some of its nodes may run in, whose ends are told and drive nothing.
+        block_ends_early: How long before a block's end EC2 begins to terminate its nodes.
+        on_demand: Whether On-Demand Instances replace the nodes in those blocks.
         spot_fleet: The id of the Spot Fleet request that owns its nodes. Default: - an Auto Scaling group owns
             them, and is found by its tags.
-        reservation: The id of the capacity reservation that is lowered while the group is stopped.
-            Default: - none.
+        reservation: The id of the capacity reservation that its nodes run in. Default: - none.
+        release: Whether that reservation is lowered while the group is stopped.
     """
 
     count: int
     block: str | None = None
+    blocks: tuple[str, ...] = ()
     block_ends_early: timedelta = timedelta(0)
+    on_demand: bool = False
     spot_fleet: str | None = None
     reservation: str | None = None
+    release: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +75,8 @@ class Settings:
     def reservations(self) -> dict[str, tuple[str, ...]]:
         """The ids of the Capacity Blocks and reservations, by node group, where there are any."""
         ids = {
-            name: tuple(one for one in (group.block, group.reservation) if one) for name, group in self.groups.items()
+            name: tuple(one for one in (group.block, *group.blocks, group.reservation) if one)
+            for name, group in self.groups.items()
         }
         return {name: found for name, found in ids.items() if found}
 
@@ -108,17 +116,35 @@ def _group(name: str, raw: object) -> GroupSettings:
     if unknown:
         raise _invalid(f"a node group takes {', '.join(_GROUP_KEYS)}, got {', '.join(unknown)} for {name!r}")
     block, fleet, reservation = (_id(settings, key, name) for key in ("block", "spot_fleet", "reservation"))
-    if not _is_count(minutes) or (block is None) != ("block_ends_early_minutes" not in settings):
-        raise _invalid(f"block goes with block_ends_early_minutes of 0 or more, got {raw!r} for {name!r}")
-    if sum(one is not None for one in (block, fleet, reservation)) > 1:
-        raise _invalid(f"block, spot_fleet and reservation exclude each other, got {raw!r} for {name!r}")
+    blocks = _blocks(settings, name)
+    if not _is_count(minutes) or (block is None and not blocks) != ("block_ends_early_minutes" not in settings):
+        raise _invalid(f"block and blocks go with block_ends_early_minutes of 0 or more, got {raw!r} for {name!r}")
+    if sum(bool(one) for one in (block, blocks, fleet, reservation)) > 1:
+        raise _invalid(f"block, blocks, spot_fleet and reservation exclude each other, got {raw!r} for {name!r}")
     return GroupSettings(
         count=count,
         block=block,
+        blocks=blocks,
         block_ends_early=timedelta(minutes=minutes),
+        on_demand=_flag(settings, "on_demand", name, goes_with="blocks"),
         spot_fleet=fleet,
         reservation=reservation,
+        release=_flag(settings, "release", name, goes_with="reservation"),
     )
+
+
+def _blocks(settings: Mapping[str, object], name: str) -> tuple[str, ...]:
+    value = settings.get("blocks", [])
+    if isinstance(value, list) and all(isinstance(one, str) and one for one in value):
+        return tuple(value)
+    raise _invalid(f"blocks must be a list of ids, got {value!r} for {name!r}")
+
+
+def _flag(settings: Mapping[str, object], key: str, name: str, *, goes_with: str) -> bool:
+    value = settings.get(key, False)
+    if isinstance(value, bool) and (not value or settings.get(goes_with)):
+        return value
+    raise _invalid(f"{key} must be true or false and goes with {goes_with}, got {settings!r} for {name!r}")
 
 
 def _id(settings: Mapping[str, object], key: str, name: str) -> str | None:

@@ -1,14 +1,26 @@
 """Everything that decisions rest on, beside the groups themselves."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.memory import Memory, State
 from cluster_power.reservations import NO_RESERVATIONS, Reservations
 from cluster_power.settings import Settings
+from cluster_power.successions import with_successor
 from cluster_power.windows import Phase, Window, find_window
+
+
+def earlier_block(group: Group, settings: Settings) -> str | None:
+    """Return the Capacity Block that a group's nodes run in, where the cluster's file names another by now.
+
+    None: they run in the one that it names, or nobody runs, or only what somebody else launched since it ended.
+    """
+    own, memory = settings.groups.get(group.node_group), group.memory
+    if own is None or own.block is None or memory.block in (None, own.block) or not group.alive:
+        return None
+    return None if memory.size == 0 and group.desired else memory.block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +44,26 @@ class Situation:
         own = self.settings.groups.get(group.node_group)
         return own is not None and (group.owner is OwnerKind.SPOT_FLEET) == (own.spot_fleet is not None)
 
-    def window(self, node_group: str, zones: Collection[str] = ()) -> Window | None:
-        """Return what a node group's Capacity Block allows. None: it has none."""
+    def window(self, node_group: str, group: Group | None = None) -> Window | None:
+        """Return what a node group's Capacity Block allows. None: it has none.
+
+        Nodes that run in an earlier block than the cluster's file names run on in that until it ends.
+        """
         own = self.settings.groups.get(node_group)
         if own is None or own.block is None:
             return None
         block = self.reservations.find(own.block)
-        return find_window(node_group, own, block, zones=zones, settings=self.settings, now=self.now)
+        zones = group.zones if group else ()
+        window = find_window(node_group, own, block, zones=zones, settings=self.settings, now=self.now)
+        earlier = earlier_block(group, self.settings) if group else None
+        if earlier is None:
+            return window
+        block = self.reservations.find(earlier)
+        own = replace(own, block=earlier)
+        # The group launches where the next block is, which may be another zone.
+        return with_successor(
+            find_window(node_group, own, block, zones=(), settings=self.settings, now=self.now), node_group, window
+        )
 
     def wanted(self, node_group: str, memory: Memory, window: Window | None) -> int | None:
         """Return the size that a node group should have. None: nobody knows.
@@ -55,4 +80,6 @@ class Situation:
             return None
         if window.phase in (Phase.OPEN, Phase.CLOSING):
             return min(count, max(window.instances, memory.size or 0))
+        if window.phase is Phase.BEFORE and window.starts is not None and self.now >= window.starts:
+            return min(count, memory.size or 0)
         return 0

@@ -1,9 +1,11 @@
 """What is decided about a node group."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from cluster_power.groups import Group
+from cluster_power.notices import BlocksEnd
 from cluster_power.problems import Problem
 from cluster_power.windows import Window
 
@@ -34,6 +36,9 @@ class Verdict(StrEnum):
 
     SHORT = "short"
     """Nothing that the function could do: nodes are missing, and the problem says why."""
+
+    OUTSIDE = "outside"
+    """Nothing that the function could do: nodes run outside their reservation, and the problem says why."""
 
     SURPLUS = "surplus"
     """Nothing that the function could do: more nodes live than should, and the problem says why."""
@@ -81,6 +86,8 @@ class Decision:
         surplus_problem: What keeps nodes from going. None: nothing.
         surplus_known: Whether `surplus_problem` is a finding, likewise.
         window: What its Capacity Block allows. None: it has none, or is stopped whatever that says.
+        blocks_end: The end of Capacity Blocks that some of its nodes run in, which is to be told. None: none is.
+        reservation_ends: When its reservation ends, where that is soon. None: it is not.
         reserve: For how many instances its reservation is to hold capacity. None: it is left as it is.
     """
 
@@ -96,4 +103,6 @@ class Decision:
     surplus_problem: Problem | None = None
     surplus_known: bool = False
     window: Window | None = None
+    blocks_end: BlocksEnd | None = None
+    reservation_ends: datetime | None = None
     reserve: int | None = None

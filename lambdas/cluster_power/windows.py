@@ -64,8 +64,10 @@ class Window:
         cause: What it is that decides, within another sentence.
         sentence: The same as a sentence of its own.
         instances: How many instances it has.
+        starts: When it starts, or should have, while it has not. None: it has, or that is unknown.
         down_at: When its nodes go. None: unknown.
-        problem: What is wrong with it. None: nothing.
+        successor: What follows it, where the cluster's file names another block. Empty: it names this one.
+        problem: What is wrong with it, or with the one that follows. None: nothing.
         problem_known: Whether `problem` is a finding.
     """
 
@@ -74,7 +76,9 @@ class Window:
     cause: str
     sentence: str
     instances: int = 0
+    starts: datetime | None = None
     down_at: datetime | None = None
+    successor: str = ""
     problem: Problem | None = None
     problem_known: bool = True
 
@@ -184,6 +188,7 @@ def _before(name: str, block: Reservation, starts: datetime, settings: Settings,
         phase=Phase.BEFORE,
         cause=f"its Capacity Block {block.id} {text}",
         sentence=sentence,
+        starts=starts,
         problem=_problem(f"{sentence}: ask AWS Support why it is not delivered.") if late else None,
     )
 

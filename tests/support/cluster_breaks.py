@@ -121,6 +121,16 @@ OF_ONE_GROUP: Mapping[str, Sequence[SearchStrategy[Broken]]] = {
         broken(call, rf"cannot be bought with Capacity\.{call}\(\): its usage classes are", _unsold)
         for call in ("on_demand", "reservation", "from_reservation", "capacity_block", "spot", "spot_fleet")
     ],
+    "prioritizedTypes": [
+        broken(
+            "prioritized",
+            r"Capacity\.prioritized\(\) with capacity_blocks needs a type that is sold as capacity-block",
+            lambda draw, group: {
+                **_of([draw(st.sampled_from(["g5.48xlarge", "inf2.xlarge"]))]),
+                **_buying(group, capacity_blocks=[_SHARED], on_demand=True),
+            },
+        )
+    ],
     "efaFamilies": [
         broken(
             ("spot", "spot_fleet"),
@@ -344,6 +354,8 @@ OF_ONE_SETTING: Mapping[str, SearchStrategy[Broken]] = {
 }
 """Ways to break one setting by itself."""
 
+_NEW: Settings = {"name": "new", "instance_types": ["g5.xlarge"], "count": 1, "call": "on_demand"}
+
 OF_THE_CLUSTER: Mapping[str, SearchStrategy[Broken]] = {
     "no node group": st.builds(
         lambda plan: Broken(
@@ -361,7 +373,5 @@ OF_THE_CLUSTER: Mapping[str, SearchStrategy[Broken]] = {
     ),
 }
 """Ways to break a cluster whose node groups are right."""
-
-_NEW: Settings = {"name": "new", "instance_types": ["g5.xlarge"], "count": 1, "call": "on_demand"}
 
 __all__ = ["OF_GROUPS_TOGETHER", "OF_ONE_GROUP", "OF_ONE_SETTING", "OF_THE_CLUSTER"]

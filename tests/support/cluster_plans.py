@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
@@ -111,19 +111,30 @@ class Given:
 _HELD, _SHARED, _BLOCK, _ULTRASERVER, _FIRST, _SECOND = (reservation_id(0xA0 + number) for number in range(6))
 
 
+OWN = "own"
+"""What the cluster itself made."""
+
+
+class Where(NamedTuple):
+    """Where a node runs: on which market, in which reservation and placement group; On-Demand Instances on none."""
+
+    market: str | None = None
+    reservation: str | None = None
+    placement_group: str | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sample:
     """A legal cluster, what is there before it, and where its nodes run when all of them do.
 
     Attributes:
         plan: The cluster.
-        runs: For each node group how many nodes run on which market (On-Demand Instances on none), in which
-            reservation (`own`: the one that the cluster made), in a placement group or not.
+        runs: For each node group how many nodes run where.
         given: What is reserved before.
     """
 
     plan: ClusterPlan
-    runs: Mapping[str, Mapping[tuple[str | None, str | None, bool], int]]
+    runs: Mapping[str, Mapping[Where, int]]
     given: tuple[Given, ...] = ()
 
 
@@ -148,7 +159,7 @@ SAMPLE: Mapping[str, Sample] = {
             ),
             dataset=True,
         ),
-        runs={"workers": {(None, None, True): 3}, "login": {(None, None, False): 1}},
+        runs={"workers": {Where(placement_group=OWN): 3}, "login": {Where(): 1}},
     ),
     "reservations of their own": Sample(
         plan=ClusterPlan(
@@ -171,7 +182,7 @@ SAMPLE: Mapping[str, Sample] = {
                 },
             ),
         ),
-        runs={"workers": {(None, "own", True): 2}, "extra": {(None, "own", False): 2}},
+        runs={"workers": {Where(reservation=OWN, placement_group=OWN): 2}, "extra": {Where(reservation=OWN): 2}},
     ),
     "reservations of others, one of them shared": Sample(
         plan=ClusterPlan(
@@ -206,9 +217,9 @@ SAMPLE: Mapping[str, Sample] = {
             Given(id=_SHARED, is_block=False, instance_type="g6e.48xlarge", instance_count=2),
         ),
         runs={
-            "workers": {(None, _HELD, True): 2},
-            "eval": {(None, _HELD, True): 2},
-            "small": {(None, _SHARED, False): 1},
+            "workers": {Where(reservation=_HELD, placement_group="rack"): 2},
+            "eval": {Where(reservation=_HELD, placement_group="rack"): 2},
+            "small": {Where(reservation=_SHARED): 1},
         },
     ),
     "blocks, one of them an UltraServer's": Sample(
@@ -235,8 +246,8 @@ SAMPLE: Mapping[str, Sample] = {
             Given(id=_ULTRASERVER, is_block=True, instance_type="p6e-gb200.36xlarge", instance_count=9),
         ),
         runs={
-            "workers": {("capacity-block", _BLOCK, False): 4},
-            "ultra": {("capacity-block", _ULTRASERVER, False): 9},
+            "workers": {Where("capacity-block", _BLOCK): 4},
+            "ultra": {Where("capacity-block", _ULTRASERVER): 9},
         },
     ),
     "Spot both ways beside a base": Sample(
@@ -260,9 +271,9 @@ SAMPLE: Mapping[str, Sample] = {
             ),
         ),
         runs={
-            "base": {(None, None, True): 2},
-            "elastic": {("spot", None, False): 3},
-            "fleet": {("spot", None, True): 2},
+            "base": {Where(placement_group=OWN): 2},
+            "elastic": {Where("spot"): 3},
+            "fleet": {Where("spot", placement_group=OWN): 2},
         },
     ),
     "what is reserved first": Sample(
@@ -283,9 +294,9 @@ SAMPLE: Mapping[str, Sample] = {
         ),
         runs={
             "workers": {
-                (None, _FIRST, False): 1,
-                ("capacity-block", _SECOND, False): 2,
-                (None, None, False): 1,
+                Where(reservation=_FIRST): 1,
+                Where("capacity-block", _SECOND): 2,
+                Where(): 1,
             }
         },
     ),

@@ -25,6 +25,7 @@ class FakeReservation:
         ends_early: How long before a block's end EC2 terminates what runs in it.
         group: The group that launches into it.
         others: How many instances of others run in it.
+        outside: How many of the group's nodes run outside it.
         capacity: How many instances EC2 has in all; it is not raised beyond.
     """
 
@@ -38,6 +39,7 @@ class FakeReservation:
     ends_early: timedelta = timedelta(minutes=30)
     group: FakeGroup | None = None
     others: int = 0
+    outside: int = 0
     capacity: int = 1000
     is_block: bool = False
 
@@ -54,7 +56,8 @@ class FakeReservation:
     @property
     def used(self) -> int:
         """How many instances run in it."""
-        return min(self.instances, (self.group.in_service if self.group else 0) + self.others)
+        inside = max(0, self.group.in_service - self.outside) if self.group else 0
+        return min(self.instances, inside + self.others)
 
     def settle(self, now: datetime) -> None:
         """Do what EC2 does in a minute: begin, end, terminate, and let in no more than it holds."""

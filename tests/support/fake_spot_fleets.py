@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from fake_service import ACCOUNT, REGION, FakeService, refusal
@@ -30,6 +30,7 @@ class FakeFleet:
     target: int = 0
     policy: str = "noTermination"
     state: str = "active"
+    created: datetime = datetime(2026, 11, 2, 8, tzinfo=UTC)
     alive: int = 0
     unhealthy: int = 0
     capacity: int = 1000
@@ -89,6 +90,7 @@ class FakeFleet:
         return {
             "SpotFleetRequestId": self.id,
             "SpotFleetRequestState": self.state,
+            "CreateTime": self.created,
             "SpotFleetRequestConfig": {
                 "Type": "maintain",
                 "TargetCapacity": self.target,
@@ -114,7 +116,7 @@ class FakeSpotFleets(FakeService):
 
     def describe_fleets(self, **parameters: Any) -> Iterator[dict[str, Any]]:
         """Answer DescribeSpotFleetRequests, page by page."""
-        ids = parameters["SpotFleetRequestIds"]
+        ids = parameters.get("SpotFleetRequestIds", list(self.fleets))
         self.record("DescribeSpotFleetRequests", parameters, names=ids)
         for unknown in [one for one in ids if one not in self.fleets]:
             raise refusal(

@@ -52,7 +52,9 @@ class Case:
 
     def __str__(self) -> str:
         verdict = "refused" if self.errors else "warned" if self.warnings else "fine"
-        return f"{'+'.join(self.group.instance_types[:2])}-{self.group.count:.0f}-{verdict}"
+        # A token is another number in each process, and a test's name has to be the same in all.
+        count = "token" if Token.is_unresolved(self.group.count) else str(self.group.count)
+        return f"{'+'.join(self.group.instance_types[:2])}-{count}-{verdict}"
 
 
 def case(
@@ -72,11 +74,15 @@ class ClusterCase:
 
     groups: Sequence[NodeGroup]
     errors: tuple[str, ...] = ()
+    warnings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def together(*errors: str, groups: Sequence[Mapping[str, Any]]) -> ClusterCase:
+def together(
+    *errors: str, groups: Sequence[Mapping[str, Any]], warnings: Mapping[str, str] | None = None
+) -> ClusterCase:
     """A case of node groups called a, b, c … with these settings."""
     return ClusterCase(
         groups=[node_group(**{"name": name, **settings}) for name, settings in zip("abcdef", groups, strict=False)],
         errors=errors,
+        warnings=warnings or {},
     )

@@ -10,11 +10,11 @@ _ARN = f"arn:aws:ec2:us-east-1:111122223333:capacity-reservation/{RESERVED}"
 
 
 def _held(one: str = RESERVED, **settings: Any) -> Capacity:
-    return Capacity.from_reservation(one, **settings)
+    return Capacity.from_reservation(one, **{"instance_count": 1000, **settings})
 
 
 def _block(one: str = RESERVED, **settings: Any) -> Capacity:
-    return Capacity.capacity_block(one, **settings)
+    return Capacity.capacity_block(one, **{"instance_count": 64, **settings})
 
 
 def _placed(place: str) -> dict[str, Any]:
@@ -25,6 +25,13 @@ def _together(names: str, most: int, counts: str) -> str:
     return (
         f"node groups {names} must have at most {most} nodes together, as many instances as {RESERVED} has, got "
         f"{counts}"
+    )
+
+
+def _nobody_says(names: str, reserved: str = RESERVED) -> str:
+    return (
+        f"node groups {names} share {reserved} and nobody says how many instances it has: if they are fewer than the "
+        "nodes together, the groups take them from each other and none is whole; give instance_count"
     )
 
 
@@ -87,6 +94,43 @@ CLUSTER_CASES: Mapping[str, Sequence[ClusterCase]] = {
             groups=[
                 {"capacity": _held(instance_count=unknown_number()), "count": 8},
                 {"capacity": _held(instance_count=8), "count": 8},
+            ]
+        ),
+    ),
+    "sharedUnknownCount": (
+        *(
+            together(
+                groups=[{"capacity": capacity(instance_count=None)}] * 2,
+                warnings={"sharedUnknownCount": _nobody_says("'a' and 'b'")},
+            )
+            for capacity in (_held, _block)
+        ),
+        # A sentence for each that is shared.
+        together(
+            groups=[
+                {"capacity": _held(instance_count=None)},
+                {"capacity": _block(OTHER, instance_count=None)},
+                {"capacity": _block(OTHER, instance_count=None)},
+                {"capacity": _held(instance_count=None), "count": unknown_number()},
+                {},
+                {"capacity": _held(instance_count=None), "count": 1},
+            ],
+            warnings={
+                "sharedUnknownCount": " ".join(
+                    [_nobody_says("'a' and 'd' and 'f'"), _nobody_says("'b' and 'c'", OTHER)]
+                )
+            },
+        ),
+        together(groups=[{"capacity": _held(instance_count=None)}, {"capacity": _held(instance_count=16)}]),
+        together(
+            groups=[{"capacity": _held(instance_count=None)}, {"capacity": _held(instance_count=unknown_number())}]
+        ),
+        together(groups=[{"capacity": _held(one, instance_count=None)} for one in (RESERVED, OTHER)]),
+        together(groups=[{"capacity": _held(unknown_text(name), instance_count=None)} for name in "AB"]),
+        together(
+            groups=[
+                {"capacity": _held(instance_count=None)},
+                {"capacity": Capacity.prioritized(reservations=[RESERVED])},
             ]
         ),
     ),

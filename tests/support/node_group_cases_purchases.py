@@ -10,9 +10,10 @@ from node_group_cases_types import FLEET_WARNING
 
 _SPOT, _FLEET = Capacity.spot(), Capacity.spot_fleet()
 _RESERVATION = Capacity.reservation(end=UNTIL_CANCELLED)
+_RELEASED = Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE)
 _HELD, _BLOCK = Capacity.from_reservation(RESERVED), Capacity.capacity_block(RESERVED)
 _HELD_IN_PLACE = Capacity.from_reservation(RESERVED, placement_group="pod")
-_IN_TURN = Capacity.prioritized(reservations=[RESERVED], capacity_blocks=[OTHER])
+_IN_TURN = Capacity.prioritized(reservations=[RESERVED], capacity_blocks=[OTHER], on_demand=False)
 _RESERVATIONS_IN_TURN = Capacity.prioritized(reservations=[RESERVED])
 
 _SPOT_TYPES: Mapping[str, Any] = {"instance_types": ["g5.48xlarge", "g6.48xlarge"], "capacity": _SPOT}
@@ -29,6 +30,15 @@ _OUTSIDE = {
 _SEVERAL = {
     "severalTypesInPlacementGroup": "several instance types in one cluster placement group make it likelier that EC2 "
     "has too little capacity: name one type, or set placement to Placement.NONE"
+}
+_ON_DEMAND_AFTER_A_BLOCK = {
+    "prioritizedBlocks": "EC2 terminates the nodes of a Capacity Block before its end, without the notice and the "
+    "orderly end that Capacity.capacity_block() gives, and On-Demand Instances at full price take their place until "
+    "the group is stopped: set on_demand to False, or keep the block in a node group of its own"
+}
+_POOL_OF_WHAT_IS_RELEASED = {
+    "releaseWarmPool": "while the group is stopped its reservation is lowered, and its warm pool can start or renew "
+    "no node in what is left: leave warm_pool out, or keep the reservation"
 }
 _NO_CLUSTER = (
     "vt1.24xlarge cannot be launched into a cluster placement group: set placement to Placement.NONE, or choose "
@@ -216,11 +226,11 @@ _COUNT_CASES: Mapping[str, Sequence[Case]] = {
         case(
             "on_idle must be OnIdle.KEEP for a node group of 1 node: a reservation cannot be lowered below 1 "
             "instance; leave on_idle out",
-            capacity=Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE),
+            capacity=_RELEASED,
             count=1,
         ),
-        case(capacity=Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE), count=2),
-        case(capacity=Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE), count=unknown_number()),
+        case(capacity=_RELEASED, count=2),
+        case(capacity=_RELEASED, count=unknown_number()),
         case(capacity=_RESERVATION, count=1),
     ),
 }
@@ -265,6 +275,23 @@ _MATCH_CASES: Mapping[str, Sequence[Case]] = {
         case(capacity=_HELD),
         case(capacity=_RESERVATION),
     ),
+    "prioritizedBlocks": (
+        *(
+            case(
+                capacity=Capacity.prioritized(reservations=reservations, capacity_blocks=[OTHER]),
+                warnings=_ON_DEMAND_AFTER_A_BLOCK,
+            )
+            for reservations in ([], [RESERVED])
+        ),
+        case(capacity=_IN_TURN),
+        case(
+            capacity=Capacity.prioritized(capacity_blocks=[unknown_text()]),
+            warnings=_ON_DEMAND_AFTER_A_BLOCK,
+        ),
+        case(capacity=Capacity.prioritized(capacity_blocks=[OTHER], on_demand=False)),
+        case(capacity=_BLOCK),
+        case(capacity=_RESERVATIONS_IN_TURN),
+    ),
     "spotFleet": (
         case(instance_types=["g5.48xlarge"], capacity=_FLEET, warnings=FLEET_WARNING),
         case(instance_types=["g5.48xlarge"], capacity=_SPOT),
@@ -293,6 +320,21 @@ _WARM_POOL_CASES: Mapping[str, Sequence[Case]] = {
             case(capacity=capacity, warm_pool=WarmPool(size=1))
             for capacity in (Capacity.on_demand(), _RESERVATION, _HELD, _HELD_IN_PLACE)
         ),
+    ),
+    "releaseWarmPool": (
+        *(
+            case(
+                capacity=_RELEASED,
+                warm_pool=WarmPool(size=size),
+                count=count,
+                warnings=_POOL_OF_WHAT_IS_RELEASED,
+            )
+            for size, count in ((1, 2), (8, 8), (unknown_number(), unknown_number("Count")))
+        ),
+        case(capacity=_RELEASED),
+        case(capacity=_RESERVATION, warm_pool=WarmPool(size=1)),
+        case(capacity=_HELD, warm_pool=WarmPool(size=1)),
+        case(warm_pool=WarmPool(size=1)),
     ),
     "warmPoolSize": (
         case(warm_pool=WarmPool(size=8)),

@@ -25,7 +25,8 @@ from node_group_cases import (
 
 _ON_DEMAND, _SPOT, _FLEET = Capacity.on_demand(), Capacity.spot(), Capacity.spot_fleet()
 _HELD, _BLOCK = Capacity.from_reservation(RESERVED), Capacity.capacity_block(RESERVED)
-_IN_TURN = Capacity.prioritized(reservations=[RESERVED], capacity_blocks=[OTHER])
+_IN_TURN = Capacity.prioritized(reservations=[RESERVED], capacity_blocks=[OTHER], on_demand=False)
+_RESERVATIONS_IN_TURN = Capacity.prioritized(reservations=[RESERVED])
 
 FLEET_WARNING = {
     "spotFleet": "AWS strongly discourages Spot Fleet, a legacy API with no planned investment, and several network "
@@ -68,14 +69,10 @@ def _one_type(call: str, *names: str) -> str:
     )
 
 
-def _usage(name: str, call: str, classes: str) -> str:
-    return f"{name} cannot be bought with {call}: its usage classes are {classes}"
-
-
-def _rare(names: str) -> Mapping[str, str]:
+def _architectures(found: str) -> Mapping[str, str]:
     return {
-        "rareOnSpot": f"EC2 seldom has {names} to spare as Spot Instances, and takes them back at two minutes' "
-        "notice: add types that are not so scarce, or buy a Capacity Block"
+        "severalArchitectures": f"its nodes may be of {found}, and no program or container runs on both: choose "
+        "types of one architecture for nodes that work together"
     }
 
 
@@ -123,7 +120,7 @@ TYPE_CASES: Mapping[str, Sequence[Case]] = {
         ),
         case(instance_types=_G5_G6, capacity=_SPOT),
         case(instance_types=_G5_G6, capacity=_FLEET, warnings=FLEET_WARNING),
-        case(instance_types=_G5_G6, capacity=_IN_TURN),
+        case(instance_types=_G5_G6, capacity=_RESERVATIONS_IN_TURN),
         case(instance_types=["g5.48xlarge"], capacity=_SPOT),
     ),
     "mostTypes": (
@@ -138,7 +135,7 @@ TYPE_CASES: Mapping[str, Sequence[Case]] = {
             "instance_types must name at most 40 types, got 41: leave the least useful out",
             instance_types=_names(_MANY),
             facts=_MANY,
-            capacity=_IN_TURN,
+            capacity=_RESERVATIONS_IN_TURN,
         ),
         # A Spot Fleet is no Auto Scaling group, whose limit this is.
         case(instance_types=_names(_MANY), facts=_MANY, capacity=_FLEET, warnings=FLEET_WARNING),
@@ -175,58 +172,26 @@ TYPE_CASES: Mapping[str, Sequence[Case]] = {
             capacity=_FLEET,
         ),
     ),
-    "usageClass": (
-        case(instance_types=["p6e-gb200.36xlarge"], capacity=_BLOCK),
+    "severalArchitectures": (
         case(
-            _usage("p6e-gb200.36xlarge", "Capacity.on_demand()", "capacity-block"),
-            instance_types=["p6e-gb200.36xlarge"],
-        ),
-        case(
-            _usage("p6e-gb200.36xlarge", "Capacity.from_reservation()", "capacity-block"),
-            instance_types=["p6e-gb200.36xlarge"],
-            capacity=_HELD,
-        ),
-        case(
-            _usage("trn2u.48xlarge", "Capacity.spot()", "capacity-block, on-demand"),
-            instance_types=["trn2u.48xlarge", "trn2.48xlarge"],
+            instance_types=["g5.xlarge", "g5g.xlarge", "g6.xlarge"],
             capacity=_SPOT,
+            warnings=_architectures("x86_64 (g5.xlarge) and arm64 (g5g.xlarge)"),
         ),
         case(
-            _usage("trn2u.48xlarge", "Capacity.spot_fleet()", "capacity-block, on-demand"),
-            instance_types=["trn2u.48xlarge"],
+            instance_types=["g5g.xlarge", "g5.xlarge"],
+            capacity=_RESERVATIONS_IN_TURN,
+            warnings=_architectures("arm64 (g5g.xlarge) and x86_64 (g5.xlarge)"),
+        ),
+        case(instance_types=_G5_G6, capacity=_SPOT),
+        case(instance_types=["g5g.xlarge"]),
+        case(instance_types=["g5g.xlarge", "g5g.2xlarge"], capacity=_SPOT),
+        # One of the types with each, in the order of preference.
+        case(
+            instance_types=["g5g.2xlarge", "g5g.xlarge", "g6.xlarge", "g5.xlarge"],
             capacity=_FLEET,
+            warnings={**_architectures("arm64 (g5g.2xlarge) and x86_64 (g6.xlarge)"), **FLEET_WARNING},
         ),
-        case(
-            _usage("g5.48xlarge", "Capacity.capacity_block()", "on-demand, spot"),
-            instance_types=["g5.48xlarge"],
-            capacity=_BLOCK,
-        ),
-        case(
-            _usage("g5.48xlarge", "Capacity.prioritized()", "on-demand, spot"),
-            instance_types=["p5.48xlarge", "g5.48xlarge"],
-            capacity=Capacity.prioritized(capacity_blocks=[OTHER], on_demand=False),
-        ),
-        case(
-            _usage("p6e-gb200.36xlarge", "Capacity.prioritized()", "capacity-block"),
-            instance_types=["p6e-gb200.36xlarge"],
-            capacity=Capacity.prioritized(reservations=[RESERVED]),
-        ),
-        case(instance_types=["g5.48xlarge"], capacity=Capacity.prioritized(capacity_blocks=[OTHER])),
-        case(instance_types=["p6e-gb200.36xlarge"], capacity=_IN_TURN),
-        # What is not known is not refused.
-        case(instance_types=["g9.xlarge"], facts=[replace(_G5, name="g9.xlarge", usage_classes=())], capacity=_BLOCK),
-    ),
-    "rareOnSpot": (
-        case(capacity=_SPOT, warnings=_rare("p5.48xlarge")),
-        case(
-            instance_types=["p5en.48xlarge", "g6e.48xlarge", "p6-b300.48xlarge"],
-            capacity=_SPOT,
-            warnings=_rare("p5en.48xlarge and p6-b300.48xlarge"),
-        ),
-        case(capacity=_FLEET, warnings={**_rare("p5.48xlarge"), **FLEET_WARNING}),
-        case(instance_types=["p4d.24xlarge"], capacity=_SPOT),
-        case(instance_types=["trn1.32xlarge"], capacity=_SPOT),
-        case(capacity=_IN_TURN),
     ),
     "efaFamilies": (
         case(
@@ -292,7 +257,11 @@ TYPE_CASES: Mapping[str, Sequence[Case]] = {
             machine_image=OWN_IMAGE,
         ),
         case(instance_types=["g5.xlarge", "g6.xlarge"], capacity=_SPOT, machine_image=OWN_IMAGE),
-        case(instance_types=["g5.xlarge", "g5g.xlarge"], capacity=_SPOT),
+        case(
+            instance_types=["g5.xlarge", "g5g.xlarge"],
+            capacity=_SPOT,
+            warnings=_architectures("x86_64 (g5.xlarge) and arm64 (g5g.xlarge)"),
+        ),
     ),
     "interfaces": (
         case(

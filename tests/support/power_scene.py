@@ -82,8 +82,10 @@ class Scene:
     def add_fleet(self, node_group: str = "extras", **settings: Any) -> FakeFleet:
         """Deploy a node group that a Spot Fleet owns."""
         self.counts.setdefault(node_group, 4)
-        self.details[node_group] = {"spot_fleet": f"sfr-{node_group}"}
-        return self.ec2.add_fleet(f"sfr-{node_group}", cluster=CLUSTER, node_group=node_group, **settings)
+        fleet = settings.pop("id", f"sfr-{node_group}")
+        self.details[node_group] = {"spot_fleet": fleet}
+        settings.setdefault("created", self.now)
+        return self.ec2.add_fleet(fleet, cluster=CLUSTER, node_group=node_group, **settings)
 
     def add_block(
         self,
@@ -92,11 +94,12 @@ class Scene:
         starts: timedelta = timedelta(0),
         lasts: timedelta = timedelta(hours=24),
         ends_early: timedelta = timedelta(minutes=30),
+        id: str | None = None,
         **settings: Any,
     ) -> FakeReservation:
         """Buy a Capacity Block for a node group, that starts some time from now."""
         node_group = group.tags["cdk-training-cluster:node-group"]
-        block = f"cr-{node_group}"
+        block = id or f"cr-{node_group}"
         self.details[node_group] = {"block": block, "block_ends_early": ends_early}
         settings.setdefault("bought", self.counts[node_group])
         return self.ec2.add_reservation(
@@ -119,11 +122,11 @@ class Scene:
         group = self.add("pod")
         return group, self.add_block(group, starts=starts, **settings)
 
-    def add_reservation(self, group: FakeGroup, **settings: Any) -> FakeReservation:
-        """Deploy a reservation for a node group, that is released while the group is stopped."""
+    def add_reservation(self, group: FakeGroup, *, release: bool = True, **settings: Any) -> FakeReservation:
+        """Deploy a reservation for a node group, released while the group is stopped unless told otherwise."""
         node_group = group.tags["cdk-training-cluster:node-group"]
         reservation = f"cr-{node_group}"
-        self.details[node_group] = {"reservation": reservation}
+        self.details[node_group] = {"reservation": reservation, "release": release}
         settings.setdefault("bought", self.counts[node_group])
         return self.ec2.add_reservation(reservation, **{"group": group, "tags": dict(group.tags), **settings})
 

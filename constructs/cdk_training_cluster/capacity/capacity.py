@@ -138,11 +138,11 @@ class Capacity(ABC):
         all types with `price-capacity-optimized` and capacity rebalancing; what is interrupted is terminated.
 
         Args:
-            max_price: The most to pay for an instance and hour, in US dollars. Default: - the On-Demand price;
-                a lower limit means more interruptions.
+            max_price: The most to pay for an instance and hour, in US dollars; at least 0.001. Default: - the
+                On-Demand price; a lower limit means more interruptions.
 
         Raises:
-            ValueError: The price is not a positive number.
+            ValueError: The price is no number, or too low.
 
         Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/mixed-instances-groups-set-up-overview.html
         """
@@ -157,11 +157,16 @@ class Capacity(ABC):
         Resources: an `AWS::EC2::SpotFleet` of type maintain with a role of its own, and a launch template for
         each interface layout among the types. The power function sets its target.
 
+        The account needs the service-linked roles `AWSServiceRoleForEC2Spot` and `AWSServiceRoleForEC2SpotFleet`:
+        `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com`, and `spotfleet.amazonaws.com`.
+        A deployment that changes image, types or price may replace the fleet and its nodes: AWS's documents
+        contradict its schema there. Pin the image.
+
         Args:
             max_price: The most to pay for an instance and hour, in US dollars. Default: - the On-Demand price.
 
         Raises:
-            ValueError: The price is not a positive number.
+            ValueError: The price is no number, or too low.
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/work-with-spot-fleets.html
         """

@@ -150,7 +150,6 @@ class NodeFleet(Construct):
         else:
             self._auto_scaling_group = make_auto_scaling_group(
                 self,
-                "AutoScalingGroup",
                 node_group=node_group,
                 launches=launches,
                 network=network,

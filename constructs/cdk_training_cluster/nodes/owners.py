@@ -1,6 +1,6 @@
 """Who launches nodes and brings them back: an Auto Scaling group, or a Spot Fleet for elastic extras."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aws_cdk import CfnAutoScalingScheduledAction, CfnTag, CfnUpdatePolicy
@@ -10,7 +10,16 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.capacity.kinds import Prioritized, Spot, SpotFleet
+from cdk_training_cluster.capacity import Capacity
+from cdk_training_cluster.capacity.kinds import (
+    CapacityBlock,
+    ExistingReservation,
+    OnDemand,
+    Prioritized,
+    Reservation,
+    Spot,
+    SpotFleet,
+)
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes.node_group import NodeGroup
@@ -27,9 +36,21 @@ class Launch:
     instance_types: tuple[InstanceTypeInfo, ...]
 
 
+# A group that is bought in another way is another group: Auto Scaling would take a running gang apart, node by
+# node, to make the old one fit, and may keep what a template leaves out, such as a reservation that is gone.
+# https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_UpdateAutoScalingGroup.html
+_GROUP_IDS: Mapping[type[Capacity], str] = {
+    OnDemand: "AutoScalingGroup",
+    Reservation: "ReservationGroup",
+    ExistingReservation: "ExistingReservationGroup",
+    CapacityBlock: "CapacityBlockGroup",
+    Spot: "SpotGroup",
+    Prioritized: "PrioritizedGroup",
+}
+
+
 def make_auto_scaling_group(
     scope: Construct,
-    id: str,
     *,
     node_group: NodeGroup,
     launches: Sequence[Launch],
@@ -41,8 +62,7 @@ def make_auto_scaling_group(
 
     Args:
         scope: The parent construct.
-        id: The construct's id.
-        node_group: What its nodes are.
+        node_group: What its nodes are; the construct's id says how they are bought.
         launches: The launch templates, best first.
         network: Where the nodes live.
         placement_group: The name of the placement group. None: they go into none.
@@ -51,7 +71,7 @@ def make_auto_scaling_group(
     mixed = isinstance(node_group.capacity, Spot | Prioritized)
     group = _Group(
         scope,
-        id,
+        _GROUP_IDS[type(node_group.capacity)],
         min_size="0",
         max_size=str(node_group.count),
         vpc_zone_identifier=[network.node_subnet.subnet_id],
@@ -135,11 +155,10 @@ def make_spot_fleet(
             instance_interruption_behavior="terminate",
             # CloudFormation may send the target above along with any later change: nodes must survive that.
             excess_capacity_termination_policy="noTermination",
-            # A node that EC2 is likely to take back soon is replaced before it does, as with an Auto Scaling group.
+            # No capacity rebalancing: a fleet's `launch` leaves the endangered node running, and both are billed, and
+            # `launch-before-terminate` ends it after a delay that knows nothing of checkpoints. Interruptions come
+            # with two minutes' notice either way.
             # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-capacity-rebalance.html
-            spot_maintenance_strategies=ec2.CfnSpotFleet.SpotMaintenanceStrategiesProperty(
-                capacity_rebalance=ec2.CfnSpotFleet.SpotCapacityRebalanceProperty(replacement_strategy="launch")
-            ),
             spot_price=capacity.max_price_text,
             launch_template_configs=[_fleet_config(launch, network) for launch in launches],
             tag_specifications=[
@@ -205,7 +224,9 @@ def _distribution(node_group: NodeGroup) -> autoscaling.CfnAutoScalingGroup.Inst
         on_demand_base_capacity=0,
         on_demand_percentage_above_base_capacity=0,
         spot_allocation_strategy="price-capacity-optimized",
-        spot_max_price=capacity.max_price_text if isinstance(capacity, Spot) else None,
+        # An empty one takes away a limit that an earlier deployment set; left out, the old limit would stay.
+        # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
+        spot_max_price=(capacity.max_price_text if isinstance(capacity, Spot) else None) or "",
     )
 
 

@@ -14,7 +14,8 @@ class WarmPool:
     are empty then.
 
     With a group that is made or stopped there are nodes to keep ready at once: Auto Scaling launches up to `size`
-    nodes, waits until they are set up, and stops them; each is billed for these minutes.
+    nodes, waits until they are set up, and stops them; each is billed for these minutes. Nodes of the pool are not in
+    the power function's counts, nor in its alarms.
 
     Attributes:
         size: The most nodes in group and pool together while the group has fewer; at most the group's count.

@@ -1,6 +1,6 @@
 """What the power function has to know of one node group."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aws_cdk import Token
@@ -16,33 +16,43 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
 class PowerGroup:
     """Say how many nodes a node group has, and what drives its size beside orders.
 
-    Ids may be known at deployment only. At most one of them is given.
+    Ids may be known at deployment only. At most one kind of them is given.
 
     Attributes:
         count: How many nodes it has while it is not stopped.
         capacity_block: The id of the Capacity Block that its nodes run in: they come up when it starts and go before
             EC2 terminates them. Default: - none.
-        block_ends_early_minutes: How long before the block's end EC2 begins to terminate its nodes, in minutes.
+        capacity_blocks: The ids of Capacity Blocks that some of its nodes may run in: people are told before they
+            end, and the group keeps its size. Default: - none.
+        on_demand: Whether On-Demand Instances replace the nodes in those blocks.
+            Default: - they do not, which is what people are told.
+        block_ends_early_minutes: How long before a block's end EC2 begins to terminate its nodes, in minutes.
             Default: - 30; UltraServers need 60.
         spot_fleet_id: The id of the Spot Fleet request that owns its nodes and whose target is its size.
             Default: - an Auto Scaling group owns them, and is found by its tags.
-        released_reservation_id: The id of a capacity reservation of the cluster that is lowered to one instance while
-            the group is stopped, and raised before it starts. Default: - none.
+        capacity_reservation_id: The id of the capacity reservation that its nodes run in: people are told when it
+            ends, and when nodes run outside it. Default: - none.
+        released: Whether that reservation, which must be one of the cluster, is lowered to one instance while the
+            group is stopped, and raised before it starts. Default: - it is left as it is.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
     """
 
     count: int
     capacity_block: str | None = None
+    capacity_blocks: Sequence[str] = ()
+    on_demand: bool = False
     block_ends_early_minutes: int = BLOCK_ENDS_EARLY_MINUTES
     spot_fleet_id: str | None = None
-    released_reservation_id: str | None = None
+    capacity_reservation_id: str | None = None
+    released: bool = False
 
     def __post_init__(self) -> None:
         """Check the settings.
 
         Raises:
-            ValueError: A number is too small, or there is more than one id; every reason, a line each.
+            ValueError: A number is too small, there is more than one id, or what is released is not named; every
+                reason, a line each.
         """
         problems = list(self._problems())
         if problems:
@@ -54,10 +64,18 @@ class PowerGroup:
         settings: dict[str, object] = {}
         if self.capacity_block is not None:
             settings = {"block": self.capacity_block, "block_ends_early_minutes": self.block_ends_early_minutes}
+        if self.capacity_blocks:
+            settings = {
+                "blocks": list(self.capacity_blocks),
+                "block_ends_early_minutes": self.block_ends_early_minutes,
+                **({"on_demand": True} if self.on_demand else {}),
+            }
         if self.spot_fleet_id is not None:
             settings["spot_fleet"] = self.spot_fleet_id
-        if self.released_reservation_id is not None:
-            settings["reservation"] = self.released_reservation_id
+        if self.capacity_reservation_id is not None:
+            settings["reservation"] = self.capacity_reservation_id
+        if self.released:
+            settings["release"] = True
         return {"count": self.count, **settings} if settings else self.count
 
     def _problems(self) -> Iterator[str]:
@@ -70,10 +88,16 @@ class PowerGroup:
             name: value
             for name, value in (
                 ("capacity_block", self.capacity_block),
+                ("capacity_blocks", self.capacity_blocks or None),
                 ("spot_fleet_id", self.spot_fleet_id),
-                ("released_reservation_id", self.released_reservation_id),
+                ("capacity_reservation_id", self.capacity_reservation_id),
             )
             if value is not None
         }
         if len(ids) > 1:
-            yield f"at most one of capacity_block, spot_fleet_id and released_reservation_id is allowed, got {ids}"
+            yield (
+                "at most one of capacity_block, capacity_blocks, spot_fleet_id and capacity_reservation_id is "
+                f"allowed, got {ids}"
+            )
+        if self.released and self.capacity_reservation_id is None:
+            yield "released needs capacity_reservation_id: the reservation that is lowered while the group is stopped"

@@ -34,8 +34,10 @@ class PowerPermissions:
         self._of_this_cluster = {f"aws:ResourceTag/{CLUSTER_TAG}": cluster_name}
         self._auto_scaling = any(group.spot_fleet_id is None for group in groups)
         self._fleets = any(group.spot_fleet_id is not None for group in groups)
-        self._blocks = any(group.capacity_block is not None for group in groups)
-        self._releases = any(group.released_reservation_id is not None for group in groups)
+        self._reservations = any(
+            group.capacity_block or group.capacity_blocks or group.capacity_reservation_id for group in groups
+        )
+        self._releases = any(group.released for group in groups)
 
     def grant(self, role: iam.Role) -> None:
         """Give the permissions to the function's role."""
@@ -67,7 +69,7 @@ class PowerPermissions:
                 "ec2:DescribeSpotFleetRequestHistory",
                 "ec2:DescribeSpotFleetRequests",
             )
-        if self._blocks or self._releases:
+        if self._reservations:
             yield "ec2:DescribeCapacityReservations"
 
     def _write(self, role: iam.Role, actions: list[str], resource: str, *, tags: bool = False) -> None:

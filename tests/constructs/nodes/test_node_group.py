@@ -60,6 +60,13 @@ def _group(**settings: Any) -> NodeGroup:
             "interface_layout must be InterfaceLayout.IP_OPTIMISED or InterfaceLayout.BANDWIDTH_OPTIMISED, got "
             "'bandwidth-optimised'",
         ),
+        ({"efa": "yes"}, "efa must be True or False, got 'yes'"),
+        ({"efa": 1}, "efa must be True or False, got 1"),
+        (
+            {"count": float("nan")},
+            "count of node group 'workers' must be a whole number of at least 1, got nan: to have no nodes for a "
+            "while, stop the group; to have none at all, remove it",
+        ),
         ({"capacity": "spot"}, "capacity must be a Capacity, such as Capacity.on_demand(), got 'spot'"),
         ({"environment": {"A": 1}}, "environment values must be text, got 1 for A"),
         (

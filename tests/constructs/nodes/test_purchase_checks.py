@@ -41,7 +41,10 @@ ways = {
     "CapacityBlock": {"capacity": Capacity.capacity_block(block)},
     "Spot": {"capacity": Capacity.spot(max_price=12.5), **several},
     "SpotFleet": {"capacity": Capacity.spot_fleet(max_price=12.5), **several},
-    "Prioritized": {"capacity": Capacity.prioritized(reservations=[reservation], capacity_blocks=[block]), **several},
+    "Prioritized": {
+        "capacity": Capacity.prioritized(reservations=[reservation], capacity_blocks=[block]),
+        "instance_types": ["p5.48xlarge", "p5en.48xlarge"],
+    },
 }
 app = App(outdir="cdk.out")
 for name, settings in ways.items():

@@ -270,6 +270,38 @@ def test_types_of_different_layouts_share_a_segment_in_the_user_s_order() -> Non
     ]
 
 
+# By the construct's id, of which CloudFormation's is made: ways to buy that share a group.
+_OWNERS = {
+    "AutoScalingGroup": [Capacity.on_demand()],
+    "ReservationGroup": [
+        Capacity.reservation(end=_END),
+        Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE),
+    ],
+    "ExistingReservationGroup": [
+        Capacity.from_reservation(_ID),
+        Capacity.from_reservation(_OTHER, placement_group="rack", instance_count=8),
+    ],
+    "CapacityBlockGroup": [Capacity.capacity_block(_ID), Capacity.capacity_block(_OTHER, instance_count=8)],
+    "SpotGroup": [Capacity.spot(), Capacity.spot(max_price=12.5)],
+    "PrioritizedGroup": [
+        Capacity.prioritized(reservations=[_ID]),
+        Capacity.prioritized(reservations=[_ID], capacity_blocks=[_OTHER], on_demand=False),
+    ],
+}
+
+
+def test_a_group_that_is_bought_in_another_way_is_another_and_one_that_is_bought_alike_stays() -> None:
+    ids = {
+        owner: {bought(capacity=capacity).only(GROUP)[0] for capacity in capacities}
+        for owner, capacities in _OWNERS.items()
+    }
+    assert {owner: len(those) for owner, those in ids.items()} == dict.fromkeys(_OWNERS, 1)
+    found = {
+        owner: re.sub(r"^.*workers(\w+)[0-9A-F]{8}$", r"\1", one) for owner, those in ids.items() for one in those
+    }
+    assert found == {owner: owner for owner in _OWNERS}
+
+
 _NAME = re.compile(r"reservations-[a-zA-Z0-9-]{1,115}")
 
 

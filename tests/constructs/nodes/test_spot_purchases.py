@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 from aws_cdk import Aspects, CfnParameter, Tag, Tags
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk.assertions import Template
+from cfnlint import api
+from cfnlint.config import ManualArgs
 
 from cdk_training_cluster import Capacity, Placement
 from fleet_scene import FLEET, GROUP, PLACEMENT, TEMPLATE, FleetScene, bought, cards
@@ -39,6 +42,8 @@ def test_spot_makes_one_mixed_group_and_a_launch_template_for_each_layout() -> N
             "OnDemandBaseCapacity": 0,
             "OnDemandPercentageAboveBaseCapacity": 0,
             "SpotAllocationStrategy": "price-capacity-optimized",
+            # Left out, the limit of an earlier deployment would stay.
+            "SpotMaxPrice": "",
         },
         "LaunchTemplate": {
             "LaunchTemplateSpecification": scene.newest(first),
@@ -130,6 +135,20 @@ def test_a_limit_to_the_price_is_told_to_whoever_buys(price: float) -> None:
     assert _request(_fleet(capacity=Capacity.spot_fleet(max_price=price)))["SpotPrice"] == text
 
 
+def test_a_limit_that_is_left_out_again_is_taken_away() -> None:
+    limited, free = (_spot(capacity=Capacity.spot(max_price=price)) for price in (12.5, None))
+    ((name, before), (same, after)) = limited.only(GROUP), free.only(GROUP)
+    assert name == same  # so that it is an update of the group there is, which keeps what is left out
+    assert before["MixedInstancesPolicy"]["InstancesDistribution"].pop("SpotMaxPrice") == "12.5"
+    assert after["MixedInstancesPolicy"]["InstancesDistribution"].pop("SpotMaxPrice") == ""
+    assert before == after
+
+
+def test_a_group_without_a_limit_passes_cfn_lint() -> None:
+    template = Template.from_stack(_spot().stack).to_json()
+    assert [str(found) for found in api.lint(json.dumps(template), config=ManualArgs(regions=["us-east-1"]))] == []
+
+
 def test_a_price_that_is_not_known_yet_follows_its_parameter() -> None:
     stack = new_stack()
     price = CfnParameter(stack, "Price", type="Number").value_as_number
@@ -154,7 +173,6 @@ def test_a_spot_fleet_is_a_request_that_maintains_nothing_until_it_is_told_to() 
             "IamFleetRole": {"Fn::GetAtt": [role, "Arn"]},
             "InstanceInterruptionBehavior": "terminate",
             "ExcessCapacityTerminationPolicy": "noTermination",
-            "SpotMaintenanceStrategies": {"CapacityRebalance": {"ReplacementStrategy": "launch"}},
             "LaunchTemplateConfigs": [
                 {
                     "LaunchTemplateSpecification": scene.newest(first),

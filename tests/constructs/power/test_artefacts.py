@@ -53,7 +53,18 @@ power_groups = st.one_of(
         block_ends_early_minutes=st.sampled_from((30, 60)),
     ),
     st.builds(PowerGroup, count=st.integers(1, 100), spot_fleet_id=ids.map("sfr-{}".format)),
-    st.builds(PowerGroup, count=st.integers(1, 100), released_reservation_id=ids.map("cr-{}".format)),
+    st.builds(
+        PowerGroup,
+        count=st.integers(1, 64),
+        capacity_blocks=st.lists(ids.map("cr-{}".format), min_size=1, max_size=3),
+        on_demand=st.booleans(),
+    ),
+    st.builds(
+        PowerGroup,
+        count=st.integers(1, 100),
+        capacity_reservation_id=ids.map("cr-{}".format),
+        released=st.booleans(),
+    ),
 )
 
 
@@ -66,9 +77,14 @@ def test_the_function_reads_the_settings_that_the_construct_writes(groups: dict[
             name: GroupSettings(
                 count=group.count,
                 block=group.capacity_block,
-                block_ends_early=timedelta(minutes=group.block_ends_early_minutes if group.capacity_block else 0),
+                blocks=tuple(group.capacity_blocks),
+                block_ends_early=timedelta(
+                    minutes=group.block_ends_early_minutes if group.capacity_block or group.capacity_blocks else 0
+                ),
+                on_demand=group.on_demand,
                 spot_fleet=group.spot_fleet_id,
-                reservation=group.released_reservation_id,
+                reservation=group.capacity_reservation_id,
+                release=group.released,
             )
             for name, group in groups.items()
         },
@@ -90,7 +106,8 @@ def test_times_reach_the_function() -> None:
 def test_the_settings_say_no_more_than_there_is_to_say() -> None:
     groups = {
         "extras": PowerGroup(count=4, spot_fleet_id="sfr-1"),
-        "held": PowerGroup(count=8, released_reservation_id="cr-2"),
+        "held": PowerGroup(count=8, capacity_reservation_id="cr-2"),
+        "idle": PowerGroup(count=8, capacity_reservation_id="cr-4", released=True),
         "pod": PowerGroup(count=8, capacity_block="cr-1"),
         "ultra": PowerGroup(count=18, capacity_block="cr-3", block_ends_early_minutes=60),
         "workers": PowerGroup(count=8),
@@ -99,6 +116,7 @@ def test_the_settings_say_no_more_than_there_is_to_say() -> None:
     assert environment(groups)["CLUSTER_POWER_SETTINGS"] == (
         '{"cluster":"base-pod","groups":{"extras":{"count":4,"spot_fleet":"sfr-1"},'
         '"held":{"count":8,"reservation":"cr-2"},'
+        '"idle":{"count":8,"release":true,"reservation":"cr-4"},'
         '"pod":{"block":"cr-1","block_ends_early_minutes":30,"count":8},'
         '"ultra":{"block":"cr-3","block_ends_early_minutes":60,"count":18},"workers":8},"launch_grace_seconds":600}'
     )

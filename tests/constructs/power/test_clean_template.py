@@ -23,7 +23,7 @@ ClusterPower(
         "workers": PowerGroup(count=8),
         "extras": PowerGroup(count=4, spot_fleet_id="sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE"),
         "pod": PowerGroup(count=8, capacity_block="cr-0123456789abcdef0"),
-        "held": PowerGroup(count=8, released_reservation_id="cr-0123456789abcdef1"),
+        "held": PowerGroup(count=8, capacity_reservation_id="cr-0123456789abcdef1", released=True),
     },
 )
 Validations.of(app).add_plugins(AwsSolutionsChecks(app))

@@ -95,6 +95,29 @@ def live_with_a_release(scene: Scene) -> None:
     scene.minute(2)
 
 
+def live_with_a_reservation(scene: Scene) -> None:
+    """Do all that is done with a reservation that is kept."""
+    scene.counts["kept"] = 8
+    reservation = scene.add_reservation(scene.add("kept"), release=False)
+    scene.minute(2)
+    reservation.outside = 2
+    scene.minute(12)
+    scene.order("stop")
+    scene.minute(2)
+    reservation.ends = scene.now + timedelta(hours=2)
+    scene.minute(2)
+
+
+def live_with_blocks_among_others(scene: Scene) -> None:
+    """Do all that is done with a group of which some nodes run in a Capacity Block."""
+    scene.counts["any"] = 8
+    scene.add("any")
+    scene.details["any"] = {"blocks": ("cr-any",), "block_ends_early": timedelta(minutes=30)}
+    ends = scene.now + timedelta(minutes=62)
+    scene.ec2.add_reservation("cr-any", 4, starts=scene.now, ends=ends, is_block=True, others=4)
+    scene.minute(4)
+
+
 LIVES = {
     "groups": ({"workers": PowerGroup(count=8)}, [live_with_groups]),
     "a fleet": ({"extras": PowerGroup(count=4, spot_fleet_id="sfr-extras")}, [live_with_a_fleet]),
@@ -103,15 +126,26 @@ LIVES = {
         [live_with_groups, live_with_a_block],
     ),
     "a release": (
-        {"workers": PowerGroup(count=8), "held": PowerGroup(count=8, released_reservation_id="cr-held")},
+        {
+            "workers": PowerGroup(count=8),
+            "held": PowerGroup(count=8, capacity_reservation_id="cr-held", released=True),
+        },
         [live_with_groups, live_with_a_release],
+    ),
+    "a reservation": (
+        {"workers": PowerGroup(count=8), "kept": PowerGroup(count=8, capacity_reservation_id="cr-kept")},
+        [live_with_groups, live_with_a_reservation],
+    ),
+    "blocks among others": (
+        {"workers": PowerGroup(count=8), "any": PowerGroup(count=8, capacity_blocks=["cr-any"])},
+        [live_with_groups, live_with_blocks_among_others],
     ),
     "everything": (
         {
             "workers": PowerGroup(count=8),
             "extras": PowerGroup(count=4, spot_fleet_id="sfr-extras"),
             "pod": PowerGroup(count=8, capacity_block="cr-pod"),
-            "held": PowerGroup(count=8, released_reservation_id="cr-held"),
+            "held": PowerGroup(count=8, capacity_reservation_id="cr-held", released=True),
         },
         [live_with_groups, live_with_a_fleet, live_with_a_block, live_with_a_release],
     ),

@@ -16,8 +16,21 @@ from cdk_training_cluster.power import PowerGroup
             PowerGroup(count=18, capacity_block="cr-1", block_ends_early_minutes=60),
             {"count": 18, "block": "cr-1", "block_ends_early_minutes": 60},
         ),
+        (
+            PowerGroup(count=4, capacity_blocks=("cr-1", "cr-2"), on_demand=True),
+            {"count": 4, "blocks": ["cr-1", "cr-2"], "block_ends_early_minutes": 30, "on_demand": True},
+        ),
+        (
+            PowerGroup(count=4, capacity_blocks=("cr-1",), block_ends_early_minutes=60),
+            {"count": 4, "blocks": ["cr-1"], "block_ends_early_minutes": 60},
+        ),
+        (PowerGroup(count=4, on_demand=True), 4),
         (PowerGroup(count=4, spot_fleet_id="sfr-1"), {"count": 4, "spot_fleet": "sfr-1"}),
-        (PowerGroup(count=8, released_reservation_id="cr-2"), {"count": 8, "reservation": "cr-2"}),
+        (PowerGroup(count=8, capacity_reservation_id="cr-2"), {"count": 8, "reservation": "cr-2"}),
+        (
+            PowerGroup(count=8, capacity_reservation_id="cr-2", released=True),
+            {"count": 8, "reservation": "cr-2", "release": True},
+        ),
         (PowerGroup(count=8, block_ends_early_minutes=60), 8),
     ],
 )
@@ -33,14 +46,18 @@ def test_a_group_says_what_the_function_has_to_know(group: PowerGroup, settings:
         ({"count": 1, "block_ends_early_minutes": -1}, "block_ends_early_minutes must be 0 or more, got -1"),
         (
             {"count": 1, "capacity_block": "cr-1", "spot_fleet_id": "sfr-1"},
-            "at most one of capacity_block, spot_fleet_id and released_reservation_id is allowed, got "
-            "{'capacity_block': 'cr-1', 'spot_fleet_id': 'sfr-1'}",
+            "at most one of capacity_block, capacity_blocks, spot_fleet_id and capacity_reservation_id is "
+            "allowed, got {'capacity_block': 'cr-1', 'spot_fleet_id': 'sfr-1'}",
         ),
         (
-            {"count": 0, "capacity_block": "cr-1", "released_reservation_id": "cr-2"},
+            {"count": 0, "capacity_block": "cr-1", "capacity_reservation_id": "cr-2"},
             "count must be 1 or more, got 0\n"
-            "at most one of capacity_block, spot_fleet_id and released_reservation_id is allowed, got "
-            "{'capacity_block': 'cr-1', 'released_reservation_id': 'cr-2'}",
+            "at most one of capacity_block, capacity_blocks, spot_fleet_id and capacity_reservation_id is "
+            "allowed, got {'capacity_block': 'cr-1', 'capacity_reservation_id': 'cr-2'}",
+        ),
+        (
+            {"count": 1, "released": True},
+            "released needs capacity_reservation_id: the reservation that is lowered while the group is stopped",
         ),
     ],
 )

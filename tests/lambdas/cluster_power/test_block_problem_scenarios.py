@@ -134,6 +134,21 @@ def test_a_block_that_is_late_is_waited_for_and_told_after_the_grace(scene: Scen
     assert group.desired == 8
 
 
+@pytest.mark.parametrize(("state", "bought"), [("active", 0), ("payment-pending", 8), ("delayed", 8)])
+def test_a_block_that_seems_not_to_have_started_any_more_takes_no_node_away(
+    scene: Scene, state: str, bought: int
+) -> None:
+    group, block = scene.deploy_pod(starts=timedelta(0))
+    scene.minute(2)
+    block.state, block.bought, block.group = state, bought, None
+
+    odd = scene.minute(3)["pod"]
+
+    assert (odd["decision"], group.desired, group.in_service) == ("waiting", 8, 8)
+    block.state, block.bought = "active", 8
+    assert scene.minute()["pod"]["decision"] == "keep"
+
+
 def test_nodes_that_stay_when_the_block_is_over_are_not_called_down(scene: Scene) -> None:
     group, block = scene.deploy_pod(starts=timedelta(0))
     scene.minute(2)

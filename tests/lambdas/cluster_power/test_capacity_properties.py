@@ -18,17 +18,18 @@ from power_scene import Scene
 
 MINUTE = timedelta(minutes=1)
 DOWN = 40 * MINUTE
-NAMES = ("extras", "held", "pod")
+NAMES = ("extras", "held", "kept", "pod")
 Event = Callable[[Scene], object]
 
 names = st.sampled_from(NAMES)
 
 
 def new_scene() -> Scene:
-    """Return a cluster of all three, with a block of three hours that starts in a few minutes."""
-    scene = Scene(counts={"extras": 4, "held": 3, "pod": 8})
+    """Return a cluster of all of them, with a block of three hours that starts in a few minutes."""
+    scene = Scene(counts={"extras": 4, "held": 3, "kept": 3, "pod": 8})
     scene.add_block(scene.add("pod"), starts=3 * MINUTE, lasts=180 * MINUTE)
     scene.add_reservation(scene.add("held"))
+    scene.add_reservation(scene.add("kept"), release=False, ends=scene.now + 26 * 60 * MINUTE)
     scene.add_fleet("extras")
     return scene
 
@@ -38,7 +39,9 @@ def block(scene: Scene) -> FakeReservation:
 
 
 def owner(scene: Scene, name: str) -> FakeGroup | FakeFleet:
-    return scene.ec2.fleets["sfr-extras"] if name == "extras" else scene.auto_scaling.groups[f"{name}-asg"]
+    if name == "extras":
+        return scene.ec2.fleets[scene.details["extras"]["spot_fleet"]]
+    return scene.auto_scaling.groups[f"{name}-asg"]
 
 
 def is_open(scene: Scene) -> bool:
@@ -107,6 +110,18 @@ def change(what: str, attribute: str, value: Any) -> Event:
     return event
 
 
+def replace_fleet(price: int) -> Event:
+    """Deploy another price, for which CloudFormation makes another request."""
+
+    def event(scene: Scene) -> None:
+        old = scene.ec2.fleets[scene.details["extras"]["spot_fleet"]]
+        fleet = f"sfr-{len(scene.ec2.fleets)}-{price}"
+        scene.add_fleet("extras", id=fleet)
+        old.state, old.alive = "cancelled_terminating", 0
+
+    return event
+
+
 def fault(operation: str) -> Event:
     def event(scene: Scene) -> None:
         service = scene.auto_scaling if "Desired" in operation or "Update" in operation else scene.ec2
@@ -121,6 +136,8 @@ orders = st.builds(order, st.sampled_from(("start", "stop", "status")), names)
 changes = st.one_of(
     st.builds(extend, st.sampled_from((60, 600))),
     st.builds(change, st.just("cr-pod"), st.just("bought"), st.integers(min_value=4, max_value=8)),
+    st.builds(replace_fleet, st.integers(1, 3)),
+    st.builds(change, st.just("cr-kept"), st.just("outside"), st.integers(min_value=0, max_value=3)),
     st.builds(change, st.just("cr-held"), st.just("capacity"), st.integers(min_value=0, max_value=8)),
     st.builds(change, st.just("sfr-extras"), st.just("capacity"), st.integers(min_value=0, max_value=8)),
 )

@@ -202,7 +202,7 @@ def test_missing_spot_capacity_is_told_once_and_its_end_once(scene: Scene, fleet
     ]
 
 
-def test_a_node_beside_its_replacement_is_one_too_many_and_nothing_is_killed(scene: Scene, fleet: FakeFleet) -> None:
+def test_a_node_beyond_the_target_is_told_of_and_nothing_is_killed(scene: Scene, fleet: FakeFleet) -> None:
     scene.minute(3)
     fleet.alive = 5
 
@@ -211,9 +211,8 @@ def test_a_node_beside_its_replacement_is_one_too_many_and_nothing_is_killed(sce
 
     assert (surplus["decision"], surplus["surplus"], surplus["problem"], fleet.alive) == ("surplus", 1, "surplus", 5)
     assert surplus["reason"] == (
-        "extras: 5 nodes still run and are billed where 4 should (5 InService). A node that EC2 is about to take "
-        "back runs on beside its replacement: terminate it when its work is saved. The history of the Spot Fleet "
-        "request sfr-extras says more."
+        "extras: 5 nodes still run and are billed where 4 should (5 InService). Spot Fleet names no reason: look at "
+        "the history of the Spot Fleet request sfr-extras, and at the nodes themselves."
     )
 
 

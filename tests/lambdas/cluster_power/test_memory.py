@@ -44,6 +44,16 @@ def test_what_is_known_of_nodes_too_many_is_read_back() -> None:
     assert (memory.surplus, memory.surplus_since) == ("surplus", datetime(2026, 11, 2, 8, tzinfo=UTC))
 
 
+def test_the_block_that_nodes_were_given_for_is_read_back() -> None:
+    assert Memory.from_tags({f"{PREFIX}block": "cr-1"}).block == "cr-1"
+
+
+def test_since_when_nodes_run_outside_their_reservation_is_read_back() -> None:
+    tags = {f"{PREFIX}outside-since": "2026-11-02T08:00:00Z"}
+
+    assert Memory.from_tags(tags).outside_since == datetime(2026, 11, 2, 8, tzinfo=UTC)
+
+
 @pytest.mark.parametrize(
     ("tag", "value"),
     [

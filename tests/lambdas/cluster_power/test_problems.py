@@ -291,8 +291,7 @@ def test_the_outlook_on_nodes_too_many(found: Group, goal: int, expected: Outloo
         (stuck("Terminating", terminating_suspended=""), "The process Terminate of the Auto Scaling group asg is "),
         (
             stuck("unhealthy", owner=OwnerKind.SPOT_FLEET, name="sfr-1"),
-            "A node that EC2 is about to take back runs on beside its replacement: terminate it when its work is "
-            "saved. The history of the Spot Fleet request sfr-1 says more.",
+            "Spot Fleet names no reason: look at the history of the Spot Fleet request sfr-1, and at the nodes",
         ),
         (stuck("Quarantined"), "Auto Scaling names no reason: look at the activity history"),
     ],

@@ -221,8 +221,9 @@ def test_a_reservation_that_ended_is_told_with_what_to_do(
     assert (stopped["decision"], stopped["problem"], stopped["missing"]) == ("unusable", "reservation-ended", 0)
     assert stopped["reason"] == (
         f"held: its capacity reservation cr-held has ended ({state}, at 2026-11-02T08:02:00Z): nodes that run go on "
-        "without it, and no other starts. It cannot be brought back: give the node group another name and its "
-        "reservation a new end in the cluster's file, and deploy."
+        "without it, and no other starts. It cannot be brought back: when its nodes are no longer needed, give the "
+        "node group another name and a new end or another reservation in the cluster's file, and deploy: that ends "
+        "them."
     )
     assert (started["decision"], later["decision"], later["missing"], group.desired) == ("unusable", "unusable", 8, 0)
     assert scene.subjects() == ["base-pod: the capacity reservation of held has ended"]
@@ -236,7 +237,10 @@ def test_nodes_run_on_when_their_reservation_ends_and_can_be_stopped(
     scene.minute(4)
 
     assert (group.desired, group.in_service) == (8, 8)
-    assert scene.subjects() == ["base-pod: the capacity reservation of held has ended"]
+    assert scene.subjects() == [
+        "base-pod: the capacity reservation of held ends in less than an hour",
+        "base-pod: the capacity reservation of held has ended",
+    ]
     scene.order("stop")
     assert group.desired == 0
 
@@ -301,3 +305,35 @@ def test_a_group_in_deletion_keeps_its_reservation(
     scene.minute(2)
 
     assert (reservation.bought, scene.ec2.writes) == (8, [])
+
+
+@pytest.mark.parametrize("state", ["unavailable", "a state of the future"])
+def test_a_state_that_is_not_known_starts_nothing_and_is_no_end(
+    scene: Scene, reservation: FakeReservation, state: str
+) -> None:
+    reservation.state = state
+
+    waiting = scene.order()["held"]
+
+    assert (waiting["decision"], waiting["reason"], waiting["problem"]) == (
+        "unseen",
+        f"held is not started: its capacity reservation cr-held is {state!r}, which this function does not know",
+        None,
+    )
+    reservation.state = "delayed"
+    assert scene.order()["held"]["reason"] == "held is not started yet: its capacity reservation cr-held is delayed"
+    reservation.state = "active"
+    assert scene.minute(2)["held"]["in_service"] == 8
+    reservation.state = state
+    assert scene.order()["held"]["decision"] == "keep"
+    assert scene.sns.messages == []
+
+
+@pytest.mark.usefixtures("reservation")
+def test_what_still_costs_in_a_stopped_group_is_said(scene: Scene) -> None:
+    scene.minute(2)
+    scene.order("stop", by="ana", reason="weekend")
+
+    assert scene.minute(2)["held"]["reason"] == (
+        "held is stopped, by ana: weekend; its capacity reservation cr-held holds 1 instance, which is billed"
+    )

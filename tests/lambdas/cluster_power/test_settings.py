@@ -29,7 +29,9 @@ def test_what_nodes_are_bought_with_comes_from_the_environment_too() -> None:
         "workers": 8,
         "pod": {"count": 8, "block": "cr-1", "block_ends_early_minutes": 30},
         "extras": {"count": 4, "spot_fleet": "sfr-1"},
+        "any": {"count": 3, "blocks": ["cr-4", "cr-5"], "block_ends_early_minutes": 60, "on_demand": True},
         "held": {"count": 2, "reservation": "cr-2"},
+        "idle": {"count": 2, "reservation": "cr-3", "release": True},
     }
     text = json.dumps({"cluster": "a", "groups": groups, "launch_grace_seconds": 600, "closing_notice_seconds": 3600})
 
@@ -39,12 +41,16 @@ def test_what_nodes_are_bought_with_comes_from_the_environment_too() -> None:
         "workers": GroupSettings(count=8),
         "pod": GroupSettings(count=8, block="cr-1", block_ends_early=timedelta(minutes=30)),
         "extras": GroupSettings(count=4, spot_fleet="sfr-1"),
+        "any": GroupSettings(
+            count=3, blocks=("cr-4", "cr-5"), block_ends_early=timedelta(minutes=60), on_demand=True
+        ),
         "held": GroupSettings(count=2, reservation="cr-2"),
+        "idle": GroupSettings(count=2, reservation="cr-3", release=True),
     }
     assert settings.closing_notice == timedelta(hours=1)
     assert settings.spot_fleets == {"extras": "sfr-1"}
-    assert settings.auto_scaling_groups == ("held", "pod", "workers")
-    assert settings.reservations == {"held": ("cr-2",), "pod": ("cr-1",)}
+    assert settings.auto_scaling_groups == ("any", "held", "idle", "pod", "workers")
+    assert settings.reservations == {"any": ("cr-4", "cr-5"), "held": ("cr-2",), "idle": ("cr-3",), "pod": ("cr-1",)}
 
 
 def test_people_are_told_half_an_hour_ahead_that_nodes_go_unless_another_time_is_set() -> None:
@@ -89,23 +95,42 @@ def test_wrong_settings_are_refused(text: str, message: str) -> None:
         ({}, "groups must give each node group's count, got {} for 'pod'"),
         (
             {"count": 1, "blok": "cr-1"},
-            "a node group takes block, block_ends_early_minutes, count, reservation, spot_fleet, got blok for 'pod'",
+            "a node group takes block, block_ends_early_minutes, blocks, count, on_demand, release, reservation, "
+            "spot_fleet, got blok for 'pod'",
+        ),
+        (
+            {"count": 1, "blocks": "cr-1", "block_ends_early_minutes": 30},
+            "blocks must be a list of ids, got 'cr-1' for 'pod'",
+        ),
+        (
+            {"count": 1, "on_demand": True},
+            "on_demand must be true or false and goes with blocks, got {'count': 1, 'on_demand': True} for 'pod'",
         ),
         ({"count": 1, "spot_fleet": ""}, "spot_fleet must be an id, got '' for 'pod'"),
         ({"count": 1, "reservation": 7}, "reservation must be an id, got 7 for 'pod'"),
         (
+            {"count": 1, "release": True},
+            "release must be true or false and goes with reservation, got {'count': 1, 'release': True} for 'pod'",
+        ),
+        (
+            {"count": 1, "reservation": "cr-1", "release": "yes"},
+            "release must be true or false and goes with reservation, got {'count': 1, 'reservation': 'cr-1', "
+            "'release': 'yes'} for 'pod'",
+        ),
+        (
             {"count": 1, "block": "cr-1"},
-            "block goes with block_ends_early_minutes of 0 or more, got {'count': 1, 'block': 'cr-1'} for 'pod'",
+            "block and blocks go with block_ends_early_minutes of 0 or more, got {'count': 1, 'block': 'cr-1'} for "
+            "'pod'",
         ),
         (
             {"count": 1, "block_ends_early_minutes": 30},
-            "block goes with block_ends_early_minutes of 0 or more, got {'count': 1, 'block_ends_early_minutes': 30} "
-            "for 'pod'",
+            "block and blocks go with block_ends_early_minutes of 0 or more, got {'count': 1, "
+            "'block_ends_early_minutes': 30} for 'pod'",
         ),
         (
             {"count": 1, "spot_fleet": "sfr-1", "reservation": "cr-1"},
-            "block, spot_fleet and reservation exclude each other, got {'count': 1, 'spot_fleet': 'sfr-1', "
-            "'reservation': 'cr-1'} for 'pod'",
+            "block, blocks, spot_fleet and reservation exclude each other, got {'count': 1, 'spot_fleet': "
+            "'sfr-1', 'reservation': 'cr-1'} for 'pod'",
         ),
     ],
 )

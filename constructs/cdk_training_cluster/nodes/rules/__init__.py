@@ -1,6 +1,11 @@
 """What AWS says about node groups: each rule a row of a table, with the address of the document that states it."""
 
-from cdk_training_cluster.nodes.rules.cluster_rules import CLUSTER_RULES, ClusterRule, cluster_problems
+from cdk_training_cluster.nodes.rules.cluster_rules import (
+    CLUSTER_RULES,
+    ClusterRule,
+    cluster_problems,
+    cluster_warnings,
+)
 from cdk_training_cluster.nodes.rules.node_group_rules import (
     NODE_GROUP_RULES,
     node_group_problems,
@@ -16,6 +21,7 @@ __all__ = [
     "Rule",
     "Situation",
     "cluster_problems",
+    "cluster_warnings",
     "node_group_problems",
     "node_group_warnings",
 ]

@@ -7,6 +7,7 @@ from aws_cdk import Token
 
 from cdk_training_cluster.capacity.kinds import CapacityBlock, ExistingReservation, Prioritized
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
+from cdk_training_cluster.nodes.rules.rule import Level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,11 +18,13 @@ class ClusterRule:
         id: The rule's name.
         source: Where AWS says so.
         find: Yields a sentence for each way in which the groups break the rule.
+        level: What a broken rule means.
     """
 
     id: str
     source: str
     find: Callable[[Sequence[NodeGroup]], Iterator[str]]
+    level: Level = Level.ERROR
 
 
 def cluster_problems(groups: Sequence[NodeGroup], rules: Sequence[ClusterRule] | None = None) -> list[str]:
@@ -31,7 +34,26 @@ def cluster_problems(groups: Sequence[NodeGroup], rules: Sequence[ClusterRule] |
         groups: The cluster's node groups.
         rules: The rules to go by. Default: - all of them.
     """
-    return [problem for rule in (CLUSTER_RULES if rules is None else rules) for problem in rule.find(groups)]
+    return [
+        problem
+        for rule in (CLUSTER_RULES if rules is None else rules)
+        if rule.level is Level.ERROR
+        for problem in rule.find(groups)
+    ]
+
+
+def cluster_warnings(groups: Sequence[NodeGroup], rules: Sequence[ClusterRule] | None = None) -> Mapping[str, str]:
+    """Say what of node groups that can be in one cluster will surprise: a sentence by the rule's id.
+
+    Args:
+        groups: The cluster's node groups.
+        rules: The rules to go by. Default: - all of them.
+    """
+    return {
+        rule.id: " ".join(sentences)
+        for rule in (CLUSTER_RULES if rules is None else rules)
+        if rule.level is Level.WARNING and (sentences := list(rule.find(groups)))
+    }
 
 
 def _counts_together(groups: Sequence[NodeGroup]) -> Iterator[str]:
@@ -49,6 +71,17 @@ def _counts_together(groups: Sequence[NodeGroup]) -> Iterator[str]:
             yield (
                 f"node groups {_names(users)} must have at most {min(limits)} nodes together, as many instances as "
                 f"{reserved} has, got {' + '.join(map(str, counts))}"
+            )
+
+
+def _unknown_count(groups: Sequence[NodeGroup]) -> Iterator[str]:
+    for reserved, users in _shared(groups).items():
+        known = [group for group in users if getattr(group.capacity, "instance_count", None) is not None]
+        if not known:
+            yield (
+                f"node groups {_names(users)} share {reserved} and nobody says how many instances it has: if they "
+                "are fewer than the nodes together, the groups take them from each other and none is whole; give "
+                "instance_count"
             )
 
 
@@ -144,6 +177,12 @@ _USER_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide"
 
 CLUSTER_RULES = (
     ClusterRule(id="sharedCount", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_counts_together),
+    ClusterRule(
+        id="sharedUnknownCount",
+        source=f"{_USER_GUIDE}/capacity-reservations-launch.html",
+        find=_unknown_count,
+        level=Level.WARNING,
+    ),
     ClusterRule(id="sharedPlacementGroup", source=f"{_USER_GUIDE}/cr-cpg.html", find=_one_placement_group),
     ClusterRule(id="sharedType", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_one_type),
     ClusterRule(

@@ -152,6 +152,26 @@ def _platform(situation: Situation) -> Iterator[str]:
         )
 
 
+def _blocks_before_on_demand(situation: Situation) -> Iterator[str]:
+    capacity = situation.group.capacity
+    if isinstance(capacity, Prioritized) and capacity.capacity_blocks and capacity.falls_back:
+        yield (
+            "EC2 terminates the nodes of a Capacity Block before its end, without the notice and the orderly end "
+            "that Capacity.capacity_block() gives, and On-Demand Instances at full price take their place until the "
+            "group is stopped: set on_demand to False, or keep the block in a node group of its own"
+        )
+
+
+def _release_beside_a_warm_pool(situation: Situation) -> Iterator[str]:
+    group = situation.group
+    released = isinstance(group.capacity, Reservation) and group.capacity.on_idle is OnIdle.RELEASE
+    if released and group.warm_pool is not None:
+        yield (
+            "while the group is stopped its reservation is lowered, and its warm pool can start or renew no node in "
+            "what is left: leave warm_pool out, or keep the reservation"
+        )
+
+
 def _spot_fleet(situation: Situation) -> Iterator[str]:
     if isinstance(situation.group.capacity, SpotFleet):
         yield (
@@ -232,6 +252,18 @@ PURCHASE_RULES = (
     ),
     Rule(id="zone", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_zone),
     Rule(id="platform", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_platform),
+    Rule(
+        id="prioritizedBlocks",
+        source=f"{_USER_GUIDE}/cr-groups-lifecycle.html",
+        find=_blocks_before_on_demand,
+        level=Level.WARNING,
+    ),
+    Rule(
+        id="releaseWarmPool",
+        source=_WARM_POOLS,
+        find=_release_beside_a_warm_pool,
+        level=Level.WARNING,
+    ),
     Rule(
         id="spotFleet",
         source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestSpotFleet.html",

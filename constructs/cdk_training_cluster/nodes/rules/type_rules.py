@@ -73,6 +73,41 @@ def _usage_class(situation: Situation) -> Iterator[str]:
             )
 
 
+# What asks for a usage class in Capacity.prioritized(), and what to do where no type is sold so.
+_LEGS = {
+    "on-demand": ("reservations or on_demand", "leave reservations out and set on_demand to False"),
+    "capacity-block": ("capacity_blocks", "leave capacity_blocks out"),
+}
+
+
+def _every_leg_has_a_type(situation: Situation) -> Iterator[str]:
+    capacity = situation.group.capacity
+    if not isinstance(capacity, Prioritized) or not all(info.usage_classes for info in situation.infos):
+        return
+    sold = {usage for info in situation.infos for usage in info.usage_classes}
+    if not sold & set(capacity.usage_classes):
+        return  # a rule of its own says so of each type
+    for usage in capacity.usage_classes:
+        if usage not in sold:
+            setting, mend = _LEGS[usage]
+            yield (
+                f"Capacity.prioritized() with {setting} needs a type that is sold as {usage}, got "
+                f"{_names(situation)}: {mend}, or add such a type"
+            )
+
+
+def _several_architectures(situation: Situation) -> Iterator[str]:
+    by_architecture: dict[str, str] = {}
+    for info in situation.infos:
+        by_architecture.setdefault(" or ".join(info.architectures), info.name)
+    if len(by_architecture) > 1 and situation.group.machine_image is None:
+        found = " and ".join(f"{architecture} ({name})" for architecture, name in by_architecture.items())
+        yield (
+            f"its nodes may be of {found}, and no program or container runs on both: choose types of one "
+            "architecture for nodes that work together"
+        )
+
+
 def _rare_on_spot(situation: Situation) -> Iterator[str]:
     if not isinstance(situation.group.capacity, Spot | SpotFleet):
         return
@@ -189,6 +224,17 @@ TYPE_RULES = (
         id="usageClass",
         source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html",
         find=_usage_class,
+    ),
+    Rule(
+        id="prioritizedTypes",
+        source=f"{_AUTO_SCALING}/use-distribution-segments.html",
+        find=_every_leg_has_a_type,
+    ),
+    Rule(
+        id="severalArchitectures",
+        source=f"{_USER_GUIDE}/ComponentsAMIs.html",
+        find=_several_architectures,
+        level=Level.WARNING,
     ),
     Rule(
         id="rareOnSpot",

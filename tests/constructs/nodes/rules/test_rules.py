@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from cdk_training_cluster import Capacity, Placement, TrainingCluster, WarmPool
 from cdk_training_cluster.nodes.rules import (
     CLUSTER_RULES,
     NODE_GROUP_RULES,
@@ -12,15 +13,18 @@ from cdk_training_cluster.nodes.rules import (
     Level,
     Rule,
     cluster_problems,
+    cluster_warnings,
     node_group_problems,
     node_group_warnings,
 )
-from node_group_cases import Case, ClusterCase, node_group
+from node_group_cases import OTHER, OWN_IMAGE, RESERVED, Case, ClusterCase, node_group
 from node_group_cases_cluster import CLUSTER_CASES
+from node_group_cases_markets import MARKET_CASES
 from node_group_cases_purchases import PURCHASE_CASES
 from node_group_cases_types import TYPE_CASES
+from synthesis import ZONE, new_stack, warnings
 
-CASES = {**TYPE_CASES, **PURCHASE_CASES}
+CASES = {**TYPE_CASES, **MARKET_CASES, **PURCHASE_CASES}
 
 # AWS's own: the documentation of Neuron is kept elsewhere.
 _AWS_DOCUMENT = re.compile(
@@ -41,6 +45,13 @@ def _said(case: Case, rules: Sequence[Rule] = NODE_GROUP_RULES) -> tuple[list[st
     )
 
 
+def _said_together(
+    case: ClusterCase, rules: Sequence[ClusterRule] = CLUSTER_RULES
+) -> tuple[list[str], dict[str, str]]:
+    errors = cluster_problems(case.groups, rules)
+    return errors, {} if errors else dict(cluster_warnings(case.groups, rules))
+
+
 @pytest.mark.parametrize(
     "case", [pytest.param(case, id=f"{rule}-{case}") for rule, cases in CASES.items() for case in cases]
 )
@@ -52,7 +63,7 @@ def test_a_node_group_is_judged_by_all_rules(case: Case) -> None:
     "case", [pytest.param(case, id=rule) for rule, cases in CLUSTER_CASES.items() for case in cases]
 )
 def test_node_groups_are_judged_together(case: ClusterCase) -> None:
-    assert cluster_problems(case.groups) == list(case.errors)
+    assert _said_together(case) == (list(case.errors), dict(case.warnings))
     assert [problem for group in case.groups for problem in node_group_problems(group)] == []
 
 
@@ -66,14 +77,14 @@ def test_without_a_rule_one_of_its_cases_passes_for_right(rule: Rule) -> None:
 def test_without_a_rule_about_groups_together_one_of_its_cases_passes_for_right(rule: ClusterRule) -> None:
     others = [other for other in CLUSTER_RULES if other is not rule]
     cases = CLUSTER_CASES[rule.id]
-    assert any(cluster_problems(case.groups, others) != cluster_problems(case.groups) for case in cases)
+    assert any(_said_together(case, others) != _said_together(case) for case in cases)
 
 
 def test_no_rules_say_nothing() -> None:
     for case in (case for cases in CASES.values() for case in cases):
         assert _said(case, []) == ([], {})
     for shared in (case for cases in CLUSTER_CASES.values() for case in cases):
-        assert cluster_problems(shared.groups, []) == []
+        assert _said_together(shared, []) == ([], {})
 
 
 @pytest.mark.parametrize("rule", NODE_GROUP_RULES, ids=lambda rule: rule.id)
@@ -85,8 +96,12 @@ def test_every_rule_has_a_case_that_it_breaks_and_a_neighbour_that_it_does_not(r
 
 @pytest.mark.parametrize("rule", CLUSTER_RULES, ids=lambda rule: rule.id)
 def test_every_rule_about_groups_together_has_both_too(rule: ClusterRule) -> None:
-    alone = [bool(cluster_problems(case.groups, [rule])) for case in CLUSTER_CASES[rule.id]]
-    assert set(alone) == {True, False}
+    alone = [_said_together(case, [rule]) for case in CLUSTER_CASES[rule.id]]
+    assert ([], {}) in alone
+    broken = [said for said in alone if said != ([], {})]
+    assert broken
+    assert all(bool(errors) is (rule.level is Level.ERROR) for errors, _ in broken)
+    assert all(set(warnings) <= {rule.id} for _, warnings in broken)
 
 
 def test_every_rule_has_an_id_of_its_own_and_cases_under_it() -> None:
@@ -107,16 +122,65 @@ def test_every_rule_names_the_document_of_aws_that_states_it(source: str) -> Non
 
 
 def test_the_ids_of_warnings_are_those_that_people_have_acknowledged() -> None:
-    assert [rule.id for rule in NODE_GROUP_RULES if rule.level is Level.WARNING] == [
+    levels = [(rule.id, rule.level) for rule in NODE_GROUP_RULES] + [(rule.id, rule.level) for rule in CLUSTER_RULES]
+    assert [one for one, level in levels if level is Level.WARNING] == [
+        "severalArchitectures",
         "rareOnSpot",
         "efaUnused",
         "reservationOutsidePlacementGroup",
         "severalTypesInPlacementGroup",
+        "prioritizedBlocks",
+        "releaseWarmPool",
         "spotFleet",
+        "sharedUnknownCount",
     ]
 
 
-def test_mistakes_that_have_nothing_to_do_with_each_other_are_told_together() -> None:
-    group = node_group(instance_types=["g5.xlarge", "nonsense.48xlarge"], efa=True)
-    problems = node_group_problems(group)
-    assert [problem.split(":")[1].split()[0] for problem in problems] == ["unknown", "instance"]
+def test_mistakes_of_one_group_that_have_nothing_to_do_with_each_other_are_told_together() -> None:
+    group = node_group(
+        instance_types=["g5.xlarge"],
+        efa=True,
+        count=9,
+        capacity=Capacity.from_reservation(RESERVED, availability_zone="us-east-1c", instance_count=8),
+        warm_pool=WarmPool(size=10),
+    )
+    problems = node_group_problems(group, availability_zone="us-east-1b")
+    assert [re.sub(r"(: [^:]*)[:;].*", r"\1", problem) for problem in problems] == [
+        "node group 'workers': instance type g5.xlarge has no EFA",
+        f"node group 'workers': count must be at most 8, as many instances as {RESERVED} has, got 9",
+        "node group 'workers': availability_zone of Capacity.from_reservation() must be the cluster's, us-east-1b, "
+        "got us-east-1c",
+        "node group 'workers': size of warm_pool must be at most the group's count, 9, got 10",
+    ]
+
+
+def test_mistakes_of_several_groups_are_told_together() -> None:
+    held = Capacity.from_reservation(RESERVED, instance_count=8)
+    groups = [
+        node_group(name="a", capacity=held, count=9),
+        node_group(name="b", capacity=Capacity.capacity_block(OTHER), placement=Placement.CLUSTER),
+        node_group(name="c", capacity=held, count=1),
+        node_group(name="d"),
+    ]
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        TrainingCluster(new_stack(), "Cluster", availability_zone=ZONE, node_groups=groups)
+    assert str(refused.value).splitlines() == [
+        f"node group 'a': count must be at most 8, as many instances as {RESERVED} has, got 9",
+        "node group 'b': placement must be left out, or Placement.NONE, for Capacity.capacity_block() with a "
+        "Capacity Block, got Placement.CLUSTER: blocks do not support placement groups, and EC2 puts their instances "
+        "close together by itself",
+        f"node groups 'a' and 'c' must have at most 8 nodes together, as many instances as {RESERVED} has, got 9 + 1",
+    ]
+
+
+def test_what_is_warned_of_is_made_all_the_same() -> None:
+    stack = new_stack()
+    groups = [
+        node_group(name="a", capacity=Capacity.spot_fleet(), efa=False, machine_image=OWN_IMAGE),
+        *(node_group(name=name, capacity=Capacity.from_reservation(OTHER), machine_image=OWN_IMAGE) for name in "bc"),
+    ]
+    TrainingCluster(stack, "Cluster", availability_zone=ZONE, node_groups=groups)
+    ids = {
+        found for warning in warnings(stack) for found in re.findall(r"\[ack: cdk-training-cluster:(\w+)\]", warning)
+    }
+    assert ids == {"rareOnSpot", "efaUnused", "spotFleet", "sharedUnknownCount"}

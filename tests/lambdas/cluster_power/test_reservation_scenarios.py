@@ -1,0 +1,244 @@
+"""The power function on a node group with a reservation that is kept: it is read and told of, and never touched."""
+
+from datetime import timedelta
+
+import pytest
+
+from cluster_common.errors import PartialFailureError
+from fake_auto_scaling import FakeGroup
+from fake_reservations import FakeReservation
+from power_scene import Scene
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene(counts={"kept": 8})
+
+
+@pytest.fixture
+def group(scene: Scene) -> FakeGroup:
+    return scene.add("kept")
+
+
+@pytest.fixture
+def reservation(scene: Scene, group: FakeGroup) -> FakeReservation:
+    """The reservation, in which all nodes run."""
+    made = scene.add_reservation(group, release=False)
+    scene.minute(2)
+    return made
+
+
+def share(scene: Scene, count: int) -> FakeGroup:
+    """Deploy another node group that runs in the same reservation."""
+    scene.counts["eval"] = count
+    scene.details["eval"] = dict(scene.details["kept"])
+    return scene.add("eval")
+
+
+def test_a_stopped_group_keeps_its_reservation_and_says_what_it_costs(
+    scene: Scene, reservation: FakeReservation
+) -> None:
+    scene.order("stop", by="ana", reason="weekend")
+
+    stopped = scene.minute(3)["kept"]
+
+    assert (stopped["decision"], reservation.bought, scene.ec2.writes) == ("keep", 8, [])
+    assert stopped["reason"] == (
+        "kept is stopped, by ana: weekend; its capacity reservation cr-kept holds 8 instances, which are billed"
+    )
+
+
+def test_nodes_that_run_outside_their_reservation_are_told_after_the_grace(
+    scene: Scene, group: FakeGroup, reservation: FakeReservation
+) -> None:
+    reservation.outside = 3
+    early = scene.minute(10)["kept"]
+    told = scene.minute()["kept"]
+    scene.minute(5)
+
+    assert (early["decision"], early["problem"]) == ("keep", None)
+    assert (told["decision"], told["problem"], told["missing"], group.desired) == (
+        "outside",
+        "outside-reservation",
+        0,
+        8,
+    )
+    [message] = scene.sns.messages
+    assert message["Subject"] == "base-pod: nodes of kept run outside their reservation"
+    assert message["Message"].split("\n\n")[1] == (
+        "kept: 3 nodes run outside their reservation cr-kept, which has 3 unused instances: both are billed. When "
+        "the work is saved, stop and start the group to move them into it."
+    )
+
+
+def test_nodes_that_are_back_in_their_reservation_are_told_once(scene: Scene, reservation: FakeReservation) -> None:
+    reservation.outside = 1
+    scene.minute(11)
+    scene.order("stop")
+    scene.minute(2)
+    reservation.outside = 0
+    scene.order("start")
+    scene.minute(3)
+
+    assert scene.subjects() == [
+        "base-pod: nodes of kept run outside their reservation",
+        "base-pod: no nodes of kept run outside their reservation any more",
+    ]
+
+
+def test_what_ec2_counts_a_little_later_is_not_told(scene: Scene, reservation: FakeReservation) -> None:
+    for _ in range(4):
+        reservation.outside = 1
+        scene.minute(9)
+        reservation.outside = 0
+        scene.minute()
+
+    assert scene.sns.messages == []
+
+
+@pytest.mark.parametrize(("bought", "others"), [(3, 0), (8, 3)])
+def test_nodes_outside_a_reservation_that_has_no_room_are_not_told(
+    scene: Scene, reservation: FakeReservation, bought: int, others: int
+) -> None:
+    reservation.outside, reservation.bought, reservation.others = 8 - bought or 3, bought, others
+
+    assert scene.minute(15)["kept"]["problem"] is None
+
+
+def test_what_runs_in_the_reservation_is_counted_over_all_groups_that_share_it(
+    scene: Scene, reservation: FakeReservation
+) -> None:
+    other = share(scene, 4)
+    reservation.bought = 12
+    reservation.others = 4  # EC2 counts the other group's, too.
+    other.capacity = 4
+    inside = scene.minute(15)
+    reservation.others = 1
+    outside = scene.minute(15)
+
+    assert {name: one["problem"] for name, one in inside.items()} == {"eval": None, "kept": None}
+    assert {name: one["problem"] for name, one in outside.items()} == dict.fromkeys(
+        ("eval", "kept"), "outside-reservation"
+    )
+    assert outside["eval"]["reason"] == (
+        "eval, kept: 3 nodes run outside their reservation cr-kept, which has 3 unused instances: both are billed. "
+        "When the work is saved, stop and start the groups to move them into it."
+    )
+
+
+def test_people_are_told_once_a_day_ahead_that_the_reservation_ends(
+    scene: Scene, reservation: FakeReservation
+) -> None:
+    reservation.ends = scene.now + 24 * HOUR + 2 * MINUTE
+    scene.minute()
+    assert scene.sns.messages == []
+    scene.minute(5)
+
+    [message] = scene.sns.messages
+    assert message["Subject"] == "base-pod: the capacity reservation of kept ends in 24 hours"
+    assert message["Message"] == (
+        "Cluster base-pod\n\nkept: its capacity reservation cr-kept ends at 2026-11-03T08:04:00Z: nodes that run go "
+        "on without it, and from then on no node can start.\n\nIt cannot be brought back once it has ended: give it "
+        "a later end before, in the cluster's file if the cluster made it, and else in EC2."
+    )
+    reservation.ends += 24 * HOUR
+    scene.minute(5)
+    scene.now = reservation.ends - 30 * MINUTE
+    scene.minute(2)
+    assert scene.subjects()[1:] == ["base-pod: the capacity reservation of kept ends in less than an hour"]
+
+
+def test_the_end_of_a_stopped_groups_reservation_is_told_too(scene: Scene, reservation: FakeReservation) -> None:
+    scene.order("stop")
+    reservation.ends = scene.now + HOUR
+
+    scene.minute(3)
+
+    assert scene.subjects() == ["base-pod: the capacity reservation of kept ends in 1 hour"]
+
+
+@pytest.mark.parametrize("gone", ["expired", "cancelled", "not found"])
+def test_nodes_run_on_when_the_reservation_has_ended_and_it_is_told_once(
+    scene: Scene, group: FakeGroup, reservation: FakeReservation, gone: str
+) -> None:
+    if gone == "not found":
+        del scene.ec2.reservations["cr-kept"]
+    reservation.state = gone
+
+    ended = scene.minute(3)["kept"]
+
+    assert (ended["decision"], ended["problem"], group.desired) == ("unusable", "reservation-ended", 8)
+    assert ended["reason"].endswith(
+        "when its nodes are no longer needed, give the node group another name and a new end or another reservation "
+        "in the cluster's file, and deploy: that ends them."
+    )
+    assert scene.subjects() == ["base-pod: the capacity reservation of kept has ended"]
+
+
+@pytest.mark.parametrize("state", ["unavailable", "delayed", "assessing", "a state of the future"])
+def test_a_state_that_is_not_known_or_not_yet_active_is_no_end_and_stops_nothing(
+    scene: Scene, group: FakeGroup, reservation: FakeReservation, state: str
+) -> None:
+    reservation.state = state
+
+    kept = scene.minute(3)["kept"]
+
+    assert (kept["decision"], kept["problem"], group.desired, scene.sns.messages) == ("keep", None, 8, [])
+
+
+@pytest.mark.parametrize("lost", ["unread", "not found", "expired", "unavailable"])
+def test_a_start_of_a_group_whose_reservation_is_kept_is_carried_out_whatever_is_read(
+    scene: Scene, group: FakeGroup, reservation: FakeReservation, lost: str
+) -> None:
+    scene.order("stop")
+    scene.minute(2)
+    if lost == "unread":
+        scene.ec2.fail_next("DescribeCapacityReservations", "UnauthorizedOperation")
+        with pytest.raises(PartialFailureError):
+            scene.order("start")
+    else:
+        reservation.state = lost
+        if lost == "not found":
+            del scene.ec2.reservations["cr-kept"]
+        scene.order("start")
+
+    assert group.desired == 8
+
+
+def test_what_was_told_is_not_taken_back_while_the_reservation_cannot_be_read(
+    scene: Scene, reservation: FakeReservation
+) -> None:
+    reservation.outside = 2
+    scene.minute(12)
+    scene.ec2.fail_next("DescribeCapacityReservations", "RequestLimitExceeded")
+    with pytest.raises(PartialFailureError):
+        scene.minute()
+    scene.minute()
+    reservation.state = "unavailable"
+    scene.minute()
+
+    assert scene.subjects() == ["base-pod: nodes of kept run outside their reservation"]
+
+
+def test_missing_nodes_are_graver_than_nodes_outside(
+    scene: Scene, group: FakeGroup, reservation: FakeReservation
+) -> None:
+    reservation.outside = 2
+    group.in_service, group.suspended = 7, "for the test"
+
+    short = scene.minute(12)["kept"]
+
+    assert (short["decision"], short["problem"]) == ("short", "launching-suspended")
+
+
+def test_a_tick_that_has_told_it_only_reads(scene: Scene, reservation: FakeReservation) -> None:
+    reservation.outside, reservation.ends = 2, scene.now + HOUR
+    scene.minute(12)
+    scene.auto_scaling.calls.clear()
+    scene.ec2.calls.clear()
+
+    scene.minute(2)
+
+    assert scene.auto_scaling.writes + scene.ec2.writes == []
