@@ -5,7 +5,7 @@ import re
 from typing import Self
 
 import jsii
-from aws_cdk import Aws, CfnResource, RemovalPolicy, Stack, Token
+from aws_cdk import Annotations, Aws, CfnResource, RemovalPolicy, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
@@ -17,6 +17,8 @@ from cdk_training_cluster.retention import keep, keep_unless_replaced
 # A zone's name is its region's name and a letter; a Local Zone's has a place and a number before the letter.
 # https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-availability-zones.html
 _ZONE_NAME = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+(-[a-z]+-\d+)?[a-z]")
+# us-east-1-dfw-2a is a zone of the group us-east-1-dfw-2.
+_LOCAL_ZONE_NAME = re.compile(r"([a-z]{2,}(?:-[a-z]+)+-\d+-[a-z]+-\d+)[a-z]")
 
 _SMALLEST_PREFIX, _LARGEST_PREFIX = 16, 24
 
@@ -165,6 +167,7 @@ class ClusterNetwork(Construct):
             vpc_id=vpc.ref,
         )
         nat_gateway = public.add_nat_gateway()
+        self._fit_address_to_the_zone(public)
         nodes.add_default_nat_route(nat_gateway.ref)
         # The route to the internet must be there before the NAT gateway is, and must outlive it.
         nat_gateway.node.add_dependency(public.internet_connectivity_established)
@@ -206,6 +209,24 @@ class ClusterNetwork(Construct):
             if isinstance(child, ec2.CfnRouteTable | ec2.CfnRoute | ec2.CfnSubnetRouteTableAssociation)
             and child.node.path != nat_route
         ]
+
+    def _fit_address_to_the_zone(self, public: ec2.PublicSubnet) -> None:
+        """Take the NAT gateway's address from the Local Zone's own, without which it cannot be associated.
+
+        https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_AssociateNatGatewayAddress.html
+        """
+        local = _LOCAL_ZONE_NAME.fullmatch(self.availability_zone)
+        if local is None:
+            return
+        address = public.node.find_child("EIP")
+        if isinstance(address, ec2.CfnEIP):
+            address.network_border_group = local[1]
+        Annotations.of(self).add_warning_v2(
+            "cdk-training-cluster:localZone",
+            f"{self.availability_zone} is a Local Zone, which the account has to opt in to and which has a part of "
+            "AWS's services only: see https://aws.amazon.com/about-aws/global-infrastructure/localzones/features/ "
+            "for whether NAT gateways and FSx for Lustre are among them, or bring a network of your own.",
+        )
 
     def _log_flows(self) -> None:
         group = logs.LogGroup(

@@ -9,7 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Match, Template
 
 from cdk_training_cluster import ClusterNetwork
-from synthesis import ZONE, new_stack, only, resources
+from synthesis import ZONE, new_stack, only, resources, warnings
 
 
 def _imported(stack: Stack, zone: str | None = ZONE) -> tuple[ec2.IVpc, ec2.ISubnet]:
@@ -68,6 +68,43 @@ def test_a_zones_name_is_taken(zone: str) -> None:
     assert ClusterNetwork(stack, "Network", availability_zone=zone).availability_zone == zone
 
 
+@pytest.mark.parametrize(
+    ("zone", "group"),
+    [
+        ("us-east-1-dfw-2a", "us-east-1-dfw-2"),
+        ("us-west-2-lax-1b", "us-west-2-lax-1"),
+        ("ap-southeast-1-mnl-1a", "ap-southeast-1-mnl-1"),
+    ],
+)
+def test_in_a_local_zone_the_nat_gateway_s_address_is_of_that_zone_and_there_is_a_warning(
+    zone: str, group: str
+) -> None:
+    stack = new_stack(region=None)
+    ClusterNetwork(stack, "Network", availability_zone=zone)
+    address = only(stack, "AWS::EC2::EIP")["Properties"]
+    assert (address["Domain"], address["NetworkBorderGroup"]) == ("vpc", group)
+    assert warnings(stack) == [
+        f"{zone} is a Local Zone, which the account has to opt in to and which has a part of AWS's services only: "
+        "see https://aws.amazon.com/about-aws/global-infrastructure/localzones/features/ for whether NAT gateways "
+        "and FSx for Lustre are among them, or bring a network of your own. [ack: cdk-training-cluster:localZone]"
+    ]
+
+
+@pytest.mark.parametrize("zone", ["us-east-1b", "us-gov-west-1a", "ap-southeast-7c"])
+def test_in_any_other_zone_the_address_is_of_the_region(zone: str) -> None:
+    stack = new_stack(region=None)
+    ClusterNetwork(stack, "Network", availability_zone=zone)
+    assert "NetworkBorderGroup" not in only(stack, "AWS::EC2::EIP")["Properties"]
+    assert warnings(stack) == []
+
+
+def test_of_a_network_of_one_s_own_in_a_local_zone_nothing_is_said() -> None:
+    stack = new_stack()
+    vpc, subnet = _imported(stack, "us-east-1-dfw-2a")
+    ClusterNetwork.from_subnet(stack, "Network", vpc=vpc, subnet=subnet)
+    assert [warning for warning in warnings(stack) if "cdk-training-cluster:" in warning] == []
+
+
 def test_a_zone_of_another_region_than_the_stack_s_is_refused() -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
         ClusterNetwork(new_stack(region="us-east-1"), "Network", availability_zone="eu-west-1a")
@@ -99,6 +136,8 @@ def test_anything_else_is_refused(zone: str | None, message: str) -> None:
 def test_a_zone_that_is_not_known_yet_is_not_checked() -> None:
     stack = new_stack()
     ClusterNetwork(stack, "Network", availability_zone=CfnParameter(stack, "Zone").value_as_string)
+    assert "NetworkBorderGroup" not in only(stack, "AWS::EC2::EIP")["Properties"]
+    assert warnings(stack) == []
 
 
 @pytest.mark.parametrize("cidr", ["10.0.0.0/16", "172.31.0.0/20", "192.168.4.0/24"])
