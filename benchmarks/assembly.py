@@ -17,12 +17,14 @@ class StackFile:
         artifact: What the manifest says of it.
         template: Its template.
         size: The bytes of the template as it was written.
+        files: What it uploads beside its template.
     """
 
     name: str
     artifact: Mapping[str, Any]
     template: Mapping[str, Any]
     size: int
+    files: tuple[Path, ...]
 
 
 def stacks_of(assembly: Path) -> list[StackFile]:
@@ -60,8 +62,18 @@ def differences(assembly: Path, other: Path) -> list[str]:
 
 
 def _stack(assembly: Path, name: str, artifact: Mapping[str, Any]) -> StackFile:
-    text = (assembly / artifact["properties"]["templateFile"]).read_bytes()
-    return StackFile(name=name, artifact=artifact, template=json.loads(text), size=len(text))
+    template = artifact["properties"]["templateFile"]
+    text = (assembly / template).read_bytes()
+    manifest = assembly / f"{name}.assets.json"
+    assets = json.loads(manifest.read_bytes())["files"] if manifest.exists() else {}
+    paths = sorted(asset["source"]["path"] for asset in assets.values())
+    return StackFile(
+        name=name,
+        artifact=artifact,
+        template=json.loads(text),
+        size=len(text),
+        files=tuple(assembly / path for path in paths if path != template),
+    )
 
 
 def _comparable(template: Mapping[str, Any]) -> dict[str, Any]:

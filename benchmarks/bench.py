@@ -4,8 +4,8 @@ For each cluster the app is run as a user runs it, from the cluster file on. Out
 app of typed L1 classes is generated (see `typed_app`), and proven to give the same templates: if it does not, nothing
 is measured. Then both run in processes of their own, started cold, in turn; one turn before the first counts for
 nothing. Everything else is equal: interpreter, context flags, stacks, CDK's validation off. The typed app has less
-to do: it reads no cluster file and stages no files. `eight-p5` is `TrainingCluster` in one stack, without a cluster
-file.
+to do: it reads no cluster file and stages no files. What these cost is told too: a second typed app stages the files
+that the library uploads, and `eight-p5` is `TrainingCluster` in one stack, without a cluster file.
 
 A busy machine slows all of a turn alike, so that ratios hold where seconds do not. `build/bench.json`:
 
@@ -17,7 +17,9 @@ A busy machine slows all of a turn alike, so that ratios hold where seconds do n
       ratio                 median seconds of the library / median seconds of the typed app
       ratio_of_turns        median of the ratios of each turn
       cpu_ratio             the same as `ratio`, of CPU seconds
-      library, typed        {seconds, least_seconds, cpu_seconds, peak_mib}: medians, and the fastest run's seconds;
+      with_files            {ratio, ratio_of_turns, cpu_ratio}: the same beside the typed app that stages the files
+      library, typed,       {seconds, least_seconds, cpu_seconds, peak_mib}: medians, and the fastest run's seconds;
+      typed_with_files
                             cpu_seconds are user and system time of Python and Node together; peak_mib is the larger
                             of the two processes
     others.<name>           the same figures of `empty app` (what CDK itself takes), `import aws_cdk` (with the
@@ -48,6 +50,7 @@ _BUILD = _PROJECT / "build"
 # 8 x p5.48xlarge with network and file system, without guardrails: AWS ParallelCluster 3.16 comes to 66 and 81 KB.
 _GOALS = {"ratio": 1.25, "resources": 60, "bytes": 60_000}
 
+_SIDES = ("library", "typed", "typed_with_files")
 _CLUSTERS = ("base-pod", "p5-reservation")
 _MODULES = ("autoscaling", "cloudwatch", "ec2", "fsx", "iam", "lambda", "logs", "s3", "scheduler", "sns")
 _OTHERS = {
@@ -82,8 +85,7 @@ def _measure(names: list[str], runs: int, directory: Path, tell: Any) -> dict[st
     synth: dict[str, dict[str, Any]] = {}
     for name in [*names, "eight-p5"]:
         app = ("-m", "benchmarks.eight_p5") if name == "eight-p5" else (str(_PROJECT / "app.py"),)
-        library, typed = _pair(name, app, directory)
-        programs |= {f"{name} library": library, f"{name} typed": typed}
+        programs |= {f"{name} {side}": program for side, program in _sides(name, app, directory).items()}
         templates = stacks_of(directory / f"{name}-library")
         synth[name] = {
             "resources": sum(len(stack.template["Resources"]) for stack in templates),
@@ -98,9 +100,13 @@ def _measure(names: list[str], runs: int, directory: Path, tell: Any) -> dict[st
     }
     measured = in_turn({**programs, **others}, runs, tell)
     for name, sizes in synth.items():
-        library_runs, typed_runs = measured[f"{name} library"], measured[f"{name} typed"]
-        figures = {"library": library_runs.figures(), "typed": typed_runs.figures()}
-        synth[name] = sizes | library_runs.beside(typed_runs) | figures
+        library, typed, with_files = (measured[f"{name} {side}"] for side in _SIDES)
+        synth[name] = {
+            **sizes,
+            **library.beside(typed),
+            "with_files": library.beside(with_files),
+            **{side: measured[f"{name} {side}"].figures() for side in _SIDES},
+        }
     return {
         "runs": runs,
         "machine": machine,
@@ -110,21 +116,24 @@ def _measure(names: list[str], runs: int, directory: Path, tell: Any) -> dict[st
     }
 
 
-def _pair(name: str, app: tuple[str, ...], directory: Path) -> tuple[Program, Program]:
-    """Return the library's program and the typed one that is proven to make the same.
+def _sides(name: str, app: tuple[str, ...], directory: Path) -> dict[str, Program]:
+    """Return the library's program and the typed ones, which are proven to make the same.
 
     Raises:
-        FailedError: A program fails, or the two make different templates.
+        FailedError: A program fails, or one makes different templates.
     """
-    library_output, typed_output = directory / f"{name}-library", directory / f"{name}-typed"
-    library = _program(app, library_output, name)
-    library.run()
-    typed = _program((str(typed_app.write(library_output, _BUILD / "bench" / name)),), typed_output, name)
-    typed.run()
-    found = differences(library_output, typed_output)
-    if found:
-        raise FailedError("\n".join([f"{name}: the typed app makes other templates than the library:", *found]))
-    return library, typed
+    made = directory / f"{name}-library"
+    sides = {"library": _program(app, made, name)}
+    sides["library"].run()
+    for side in ("typed", "typed_with_files"):
+        output = directory / f"{name}-{side}"
+        file = typed_app.write(made, _BUILD / "bench" / name / side, files=side == "typed_with_files")
+        sides[side] = _program((str(file),), output, name)
+        sides[side].run()
+        found = differences(made, output)
+        if found:
+            raise FailedError("\n".join([f"{name}: the typed app makes other templates than the library:", *found]))
+    return sides
 
 
 def _program(arguments: tuple[str, ...], output: Path, cluster: str | None = None) -> Program:
@@ -142,25 +151,30 @@ def _show(console: Console, results: dict[str, Any]) -> None:
     goals, machine = results["goals"], results["machine"]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("what", no_wrap=True)
-    for heading in ("seconds", "typed", "ratio", "by turn", "by CPU", "resources", "bytes"):
+    for heading in ("seconds", "typed", "ratio", "turns", "CPU", "files", "resources", "bytes"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, entry in results["synth"].items():
         table.add_row(
             name,
             *(f"{entry[side]['seconds']:.2f}" for side in ("library", "typed")),
             *(f"{entry[ratio]:.2f}" for ratio in ("ratio", "ratio_of_turns", "cpu_ratio")),
+            f"{entry['with_files']['ratio']:.2f}",
             str(entry["resources"]),
             f"{entry['bytes']:,}",
         )
     for name, figures in results["others"].items():
         table.add_row(name, f"{figures['seconds']:.2f}")
-    console.print(f"Cold processes, median of {results['runs']} turns, on {machine['cpus']} CPUs", end=" ")
-    console.print(f"with a load of {machine['load']} before the first")
+    runs = (
+        f"Cold processes, {results['runs']} turns on {machine['cpus']} CPUs, load {machine['load']} before the first."
+    )
+    eight = f"{goals['resources']} resources, {goals['bytes']:,} bytes"
+    goal = f"Goals: a ratio of {goals['ratio']}; 8 x p5.48xlarge: {eight}."
+    console.print(runs)
     console.print(table)
     console.print(
-        f"Goals: a ratio of {goals['ratio']}, and for 8 x p5.48xlarge {goals['resources']} resources", end=" "
+        "Ratios: of the medians, median of each turn's, of CPU time, of the medians where both stage files."
     )
-    console.print(f"in {goals['bytes']:,} bytes")
+    console.print(goal)
 
 
 if __name__ == "__main__":

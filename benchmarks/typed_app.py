@@ -3,13 +3,14 @@
 Every resource of every template becomes a `Cfn…` class with typed properties, in stacks of the same names and
 environments. Construct ids are the logical ids, so that none needs an override. References between stacks go
 through attributes, of which CDK makes the same exports and imports. Files stay where the template says they are:
-the app uploads nothing, which makes it cheaper than any real one.
+the app uploads nothing, unless it is asked to stage the same files, as an app that is to be deployed has to.
 
 `assembly.differences` tells whether the app gives the templates back.
 """
 
 import importlib.util
 import keyword
+import shutil
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -78,7 +79,7 @@ _KNOWN_ATTRIBUTES = {
 }
 
 
-def write(assembly: Path, directory: Path) -> Path:
+def write(assembly: Path, directory: Path, *, files: bool = False) -> Path:
     """Write the app for a cloud assembly into a directory and return the file to run.
 
     The stacks are in a module of their own, which Python compiles once, as it does with any app's.
@@ -86,12 +87,14 @@ def write(assembly: Path, directory: Path) -> Path:
     Args:
         assembly: What was synthesized.
         directory: Where the app is written to; it is made if it is not there.
+        files: Whether the app stages the files that the assembly uploads. Default: - no.
 
     Raises:
         NotImplementedError: A template holds something that this module cannot write.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "typed_stacks.py").write_text(source(assembly), encoding="utf-8")
+    lines = [source(assembly), *(_file_lines(assembly, directory / "files") if files else ())]
+    (directory / "typed_stacks.py").write_text("\n".join(lines), encoding="utf-8")
     file = directory / "app.py"
     file.write_text("from typed_stacks import app\n\napp.synth()\n", encoding="utf-8")
     return file
@@ -126,6 +129,18 @@ def source(assembly: Path) -> str:
             "",
         ]
     )
+
+
+def _file_lines(assembly: Path, directory: Path) -> Iterator[str]:
+    """Copy what an assembly uploads into a directory, and write what stages it from there."""
+    yield "from aws_cdk import aws_s3_assets"
+    shutil.rmtree(directory, ignore_errors=True)
+    for stack in stacks_of(assembly):
+        for number, file in enumerate(stack.files):
+            copy = directory / file.name
+            shutil.copytree(file, copy) if file.is_dir() else shutil.copyfile(file, copy)
+            yield f"aws_s3_assets.Asset({_identifier(stack.name)}, 'File{number}', path={str(copy)!r})"
+    yield ""
 
 
 class _StackWriter:

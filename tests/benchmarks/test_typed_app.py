@@ -33,7 +33,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 
-from benchmarks.assembly import differences
+from benchmarks.assembly import differences, stacks_of
 from benchmarks.typed_app import source, write
 from examples import run_app
 
@@ -150,11 +150,14 @@ def test_what_is_measured_is_given_back(example: str, tmp_path: Path) -> None:
     first = tmp_path / "first"
     ended = run_app(f"clusters/{example}.yaml", first)
     assert ended.returncode == 0, ended.stderr
-    again = tmp_path / "again"
-    file = write(first, tmp_path / "typed")
-    ended = run_app(f"clusters/{example}.yaml", again, app=file)
-    assert ended.returncode == 0, ended.stderr
-    assert differences(first, again) == []
+    for files in (False, True):
+        again = tmp_path / f"again-{files}"
+        file = write(first, tmp_path / f"typed-{files}", files=files)
+        ended = run_app(f"clusters/{example}.yaml", again, app=file)
+        assert ended.returncode == 0, ended.stderr
+        assert differences(first, again) == []
+        # The scripts of the nodes and the source of the power function.
+        assert sum(len(stack.files) for stack in stacks_of(again)) == (2 if files else 0)
 
 
 def test_properties_are_typed_classes(tmp_path: Path) -> None:
