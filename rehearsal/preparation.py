@@ -5,6 +5,7 @@ from typing import Any
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, NetworkSettings
+from cdk_training_cluster_stacks.cluster_file.capacity import ExistingReservationSettings, ReservationSettings
 from rehearsal.given_capacity import prepare_capacity
 from rehearsal.instance_types import description
 from rehearsal.local_aws import LocalAws
@@ -84,16 +85,26 @@ def put_objects(aws: LocalAws, bucket: str, prefix: str) -> None:
 
 def _add_images(cluster: ClusterFile, aws: LocalAws) -> None:
     infos = {info.name: info for info in instance_types(cluster)}
-    # An image has one architecture and one root device: where groups share one, the first group's fit it.
+    # An image has one architecture and one root device: where groups share one, the first group's fit it. What it is
+    # billed as is said by a reservation that is made for it.
     pinned: dict[str, tuple[str, str]] = {}
+    platforms: dict[str, str] = {}
     for group in cluster.node_groups:
         info = infos[group.instance_types[0]]
         public = public_image(info)
         usual = _USUAL_ROOT_DEVICE if public is None else public.root_device_name
         if group.image != LATEST:
             pinned.setdefault(group.image, (info.architectures[-1], group.root_device_name or usual))
+            settings = group.capacity.settings
+            if isinstance(settings, ReservationSettings | ExistingReservationSettings) and settings.instance_platform:
+                platforms.setdefault(group.image, settings.instance_platform)
     for image_id, (architecture, root_device_name) in pinned.items():
-        aws.add_image(image_id, architecture=architecture, root_device_name=root_device_name)
+        aws.add_image(
+            image_id,
+            architecture=architecture,
+            root_device_name=root_device_name,
+            platform=platforms.get(image_id),
+        )
 
 
 def _add_network(network: NetworkSettings, zone: str, aws: LocalAws) -> None:

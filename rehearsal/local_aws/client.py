@@ -249,16 +249,24 @@ class LocalAws:
         """
         return bool(self._control("instance-type", description)["added"])
 
-    def add_image(self, image_id: str, *, architecture: str, root_device_name: str) -> None:
+    def add_image(
+        self, image_id: str, *, architecture: str, root_device_name: str, platform: str | None = None
+    ) -> None:
         """Make an image with an id of the caller's, as if somebody had built and shared it.
 
         Args:
             image_id: The id, such as "ami-0a1b2c3d4e5f67890".
             architecture: "x86_64" or "arm64".
             root_device_name: Such as "/dev/xvda".
+            platform: What it is billed as, such as "Ubuntu Pro". Default: - Linux/UNIX
         """
-        request = {"image_id": image_id, "architecture": architecture, "root_device_name": root_device_name}
-        self._control("image", {**self._place, **request})
+        request = {
+            "image_id": image_id,
+            "architecture": architecture,
+            "root_device_name": root_device_name,
+            "platform": platform,
+        }
+        self._control("image", {**self._place, **_given(request)})
 
     def add_network(self, *, vpc_id: str, subnet_id: str, availability_zone: str) -> None:
         """Make a VPC of 10.0.0.0/16 and, in its upper half, a subnet, with ids of the caller's.

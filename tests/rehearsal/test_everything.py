@@ -43,8 +43,8 @@ node_groups:
   - name: reserved
     instance_types: [p5.48xlarge]
     count: 3
-    image: latest
-    capacity: {{reservation: {{end: "2199-12-31T23:00:00Z", on_idle: release}}}}
+    image: ami-0b1b2c3d4e5f67890
+    capacity: {{reservation: {{end: "2199-12-31T23:00:00Z", on_idle: release, instance_platform: Ubuntu Pro}}}}
   - name: given
     instance_types: [trn1.32xlarge]
     count: 2
@@ -127,7 +127,7 @@ def _says_what_ran(results: dict[str, Any]) -> None:
 
 def _says_what_was_bought(groups: dict[str, Any]) -> None:
     made = groups["reserved"]["reservation"]
-    assert (made["instances"], made["ends"]) == (3, "2199-12-31T23:00:00+00:00")
+    assert (made["instances"], made["ends"], made["platform"]) == (3, "2199-12-31T23:00:00+00:00", "Ubuntu Pro")
     assert made["placement_group"] == groups["reserved"]["placement_group"]
     assert groups["given"]["placement_group"] == "theirs"
     assert groups["fleet"]["spot_fleet"].startswith("sfr-")

@@ -189,7 +189,7 @@ def test_the_examples_are_right(example: Path) -> None:
 
 
 # What each example buys: of each node group the types, how many, and the call.
-BOUGHT = {
+BOUGHT: dict[str, list[tuple[tuple[str, ...], int, str]]] = {
     "base-pod": [(("p4de.24xlarge",), 8, "on_demand")],
     "dev-box": [(("g5.xlarge",), 1, "on_demand")],
     "p5-reservation": [(("p5.48xlarge",), 8, "reservation")],

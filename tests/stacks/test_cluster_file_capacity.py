@@ -18,7 +18,7 @@ from cluster_files import RIGHT, problems
 
 ID, ARN = "cr-0a1b2c3d4e5f67890", "arn:aws:ec2:us-east-1:111122223333:capacity-reservation/cr-0a1b2c3d4e5f67890"
 END = datetime(2026, 12, 24, 18, tzinfo=UTC)
-SHARED = {"availability_zone": "us-east-1b", "instance_count": 8}
+SHARED: dict[str, Any] = {"availability_zone": "us-east-1b", "instance_count": 8}
 
 # Every way to write a capacity, and what the constructs take for it.
 CAPACITIES = {

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, NodeGroupSettings
+from cdk_training_cluster_stacks.cluster_file import CapacitySettings, ClusterFile, NodeGroupSettings
 from cluster_files import RIGHT, problems, read_problems
 
 TEXTS = {
@@ -135,13 +135,19 @@ VALUES = st.recursive(
 )
 FILES = st.dictionaries(st.sampled_from(sorted(ClusterFile.model_fields)), VALUES)
 GROUPS = st.dictionaries(st.sampled_from(sorted(NodeGroupSettings.model_fields)), VALUES)
+ENDS = st.sampled_from(["until_cancelled", "2026-12-24T18:00:00Z", "2026-02-30T18:00:00Z", "cr-0a1b2c3d"])
+CALLS = st.dictionaries(
+    st.sampled_from(sorted(CapacitySettings.model_fields)),
+    st.dictionaries(st.sampled_from(["id", "end", "max_price", "reservations", "on_demand"]), ENDS | VALUES) | VALUES,
+    max_size=2,
+)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(FILES, GROUPS)
+@given(FILES, GROUPS, CALLS)
 def test_whatever_a_file_holds_the_answer_is_problems(
-    tmp_path: Path, top: dict[str, object], group: dict[str, object]
+    tmp_path: Path, top: dict[str, object], group: dict[str, object], calls: dict[str, object]
 ) -> None:
-    document = {**top, "node_groups": [group]}
+    document = {**top, "node_groups": [group, {**group, "capacity": calls}]}
     for problem in problems(tmp_path, yaml.safe_dump(document)):
         assert problem.startswith("cluster.yaml")

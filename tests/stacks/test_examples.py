@@ -17,6 +17,8 @@ _WARNING_IDS = re.compile(r"Acknowledge with 'Annotation::(.+)'")
 
 _USUAL_WARNINGS = ("cdk-training-cluster:latestImage", "cdk-training-cluster:noAlerts")
 _WARNINGS = {
+    # The nodes of the block end with it, and others at full price take their place.
+    "prioritized": (*_USUAL_WARNINGS, "cdk-training-cluster:prioritizedBlocks"),
     # Of each group the image, and of the extras what AWS says of Spot Fleets.
     "spot-elastic": (*_USUAL_WARNINGS, "cdk-training-cluster:latestImage", "cdk-training-cluster:spotFleet"),
 }

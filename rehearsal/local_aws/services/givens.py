@@ -50,7 +50,7 @@ def add_image(request: Mapping[str, Any]) -> Mapping[str, Any]:
     image_id = str(request["image_id"])
     if image_id in ec2.amis:
         raise ValueError(f"there is an image {image_id} already")
-    ec2.amis[image_id] = Ami(
+    ec2.amis[image_id] = image = Ami(
         ec2,
         image_id,
         name=image_id,
@@ -62,6 +62,7 @@ def add_image(request: Mapping[str, Any]) -> Mapping[str, Any]:
         root_device_name=str(request["root_device_name"]),
         region_name=ec2.region_name,
     )
+    image.platform_details = str(request.get("platform") or "Linux/UNIX")
     return {"added": True}
 
 

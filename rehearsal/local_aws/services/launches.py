@@ -97,7 +97,8 @@ def context_of(ec2: Any, data: Mapping[str, Any], subnet_id: str | None, *, room
 
 def _platform(image: Any) -> str:
     """Return an image's platform as a Capacity Reservation spells it."""
-    return "Windows" if image.platform == "windows" else "Linux/UNIX"
+    # What moto's images lack.
+    return str(getattr(image, "platform_details", "Windows" if image.platform == "windows" else "Linux/UNIX"))
 
 
 def check(ec2: Any, data: Mapping[str, Any], subnet_id: str | None, *, room: bool = False) -> Launch:

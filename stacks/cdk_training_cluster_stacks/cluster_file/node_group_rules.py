@@ -41,6 +41,7 @@ ROWS: Mapping[str, Row] = {
     "mostTemplates": Row(_TYPES, (_TYPES, _EFA, _LAYOUT, _IMAGE)),
     "typeOnce": Row(_TYPES, (_TYPES,)),
     "usageClass": Row(_TYPES, (_CAPACITY,)),
+    "prioritizedTypes": Row(_TYPES, (_TYPES, _CAPACITY)),
     "efaFamilies": Row(_TYPES, (_TYPES, _EFA)),
     "acceleratorsAlike": Row(_TYPES, (_TYPES,)),
     "oneArchitecture": Row(_IMAGE, (_TYPES, _IMAGE)),
@@ -161,13 +162,13 @@ def _group(at: int, part: Mapping[str, Value], known: frozenset[str]) -> _Group:
     except ValidationError as error:
         wrong = {str(details["loc"][0]) for details in error.errors(include_url=False) if details["loc"]}
     types = part.get(_TYPES)
-    named = [name for name in types if name in known] if isinstance(types, list) else []
+    named = [name for name in types if isinstance(name, str) and name in known] if isinstance(types, list) else []
     if not isinstance(types, list) or named != types:
         wrong.add(_TYPES)
     right = {key: value for key, value in part.items() if key not in wrong and key in _OF_THE_GROUP}
     # The device goes with an image, which may be a stand-in here; no rule looks at it.
     right.pop("root_device_name", None)
-    settings = NodeGroupSettings.model_validate({**_HARMLESS, **right, _TYPES: named or ["p5.48xlarge"]})
-    if not named:
-        settings = settings.model_copy(update={_TYPES: ()})
+    settings = NodeGroupSettings.model_validate({**_HARMLESS, **right, _TYPES: ["p5.48xlarge"]})
+    # There may be none, or more than a group may have.
+    settings = settings.model_copy(update={_TYPES: tuple(named)})
     return _Group(at=at, part=part, settings=settings, wrong=frozenset(wrong))

@@ -104,6 +104,7 @@ REFUSED = [
 LEGAL = [
     _group(),
     _group({"SpotAllocationStrategy": "price-capacity-optimized", "SpotMaxPrice": "1.5"}),
+    _group({"SpotAllocationStrategy": "price-capacity-optimized", "SpotMaxPrice": ""}),
     _group(reservations=_ids("cr-1"), placement_group="together"),
     _group(reservations={"CapacityReservationPreference": "none"}),
     _group(_segments(), POOL, "together"),

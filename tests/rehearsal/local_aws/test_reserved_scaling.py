@@ -221,6 +221,27 @@ def test_each_type_of_a_mixed_group_comes_from_the_template_of_its_layout(aws: L
     assert named[1] != policy["LaunchTemplate"]["LaunchTemplateSpecification"]["LaunchTemplateId"]
 
 
+def test_a_limit_to_the_price_is_taken_away_by_an_empty_one(aws: LocalAws, stacks: Stacks) -> None:
+    template = spot(SpotMaxPrice="31.5")
+    del group_of(template)["DesiredCapacity"]
+    name = stacks.create(template)
+    distribution = group_of(template)["MixedInstancesPolicy"]["InstancesDistribution"]
+    distribution["SpotMaxPrice"] = ""
+    stacks.update(name, template)
+    assert stacks.reasons(name) == {}
+    group = stacks.physical_ids(name)["Nodes"]
+    shown = _described(aws, group)["MixedInstancesPolicy"]["InstancesDistribution"]
+    assert shown.get("SpotMaxPrice", "") == ""
+    _scale(aws, group, 1)
+    assert [node["InstanceLifecycle"] for node in _nodes(aws, group)] == ["spot"]
+
+
+def test_a_spot_group_is_made_with_an_empty_limit(aws: LocalAws, stacks: Stacks) -> None:
+    group = _made(stacks, spot(SpotMaxPrice=""))
+    _scale(aws, group, 1)
+    assert [node["InstanceLifecycle"] for node in _nodes(aws, group)] == ["spot"]
+
+
 def test_a_mixed_group_whose_second_template_names_a_market_is_refused(stacks: Stacks) -> None:
     template = mixed(given(GIVEN))
     resources, policy = template["Resources"], group_of(template)["MixedInstancesPolicy"]["LaunchTemplate"]

@@ -1,0 +1,182 @@
+"""A sample of legal clusters that uses every way to buy: each deploys to the local AWS, starts, stops and goes.
+
+The stacks go straight to the local CloudFormation, without the CDK CLI; the nodes are started by the deployed power
+function's own code.
+"""
+
+import io
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App, DefaultStackSynthesizer, Environment, Stack
+
+from cdk_training_cluster import instance_type_info
+from cdk_training_cluster.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cluster_plans import BUCKET, OWN, SAMPLE, SUBNET, VPC, ClusterPlan, Given, Sample, Where
+from rehearsal import readback
+from rehearsal.functions import DeployedFunction
+from rehearsal.instance_types import description
+from rehearsal.local_aws import LocalAws
+from synthesis import ZONE
+
+_HOUR = timedelta(hours=1)
+_STACK, _CLUSTER = "sample", "pod"
+
+# Reservations are raised, launched into and counted one after another.
+_TICKS = 4
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
+    with LocalAws(tmp_path_factory.mktemp("sample") / "local-aws.log") as running:
+        running.client("s3").create_bucket(Bucket=BUCKET)
+        running.add_network(vpc_id=VPC, subnet_id=SUBNET, availability_zone=ZONE)
+        types = {name for one in SAMPLE.values() for group in one.plan.groups for name in group["instance_types"]}
+        for name in sorted(types):
+            running.add_instance_type(description(instance_type_info(name)))
+        yield running
+
+
+class Deployed:
+    """A cluster on the local AWS."""
+
+    def __init__(self, aws: LocalAws, directory: Path) -> None:
+        self.aws, self._directory = aws, directory
+        self._function: DeployedFunction | None = None
+
+    def deploy(self, plan: ClusterPlan) -> None:
+        template, assets = _synthesized(plan, self._directory, self.aws)
+        for bucket, key, body in assets:
+            self.aws.client("s3").create_bucket(Bucket=bucket)
+            self.aws.client("s3").put_object(Bucket=bucket, Key=key, Body=body)
+        self._cloudformation.create_stack(
+            StackName=_STACK, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_IAM"]
+        )
+        ((configuration, code),) = readback.functions(self.aws.client, _STACK, self.aws.account, self.aws.region)
+        self._function = DeployedFunction(configuration, code, self._directory, self.aws.environment())
+
+    def destroy(self) -> None:
+        self._cloudformation.delete_stack(StackName=_STACK)
+
+    @property
+    def failures(self) -> list[str]:
+        events = self._cloudformation.get_paginator("describe_stack_events").paginate(StackName=_STACK)
+        return [
+            f"{event['LogicalResourceId']}: {event['ResourceStatusReason']}"
+            for event in events.search("StackEvents[]")
+            if event["ResourceStatus"].endswith("_FAILED")
+        ]
+
+    @property
+    def exists(self) -> bool:
+        stacks = self._cloudformation.describe_stacks()["Stacks"]
+        return any(stack["StackName"] == _STACK for stack in stacks)
+
+    def say(self, action: str) -> dict[str, dict[str, Any]]:
+        """Call the deployed function and return what it says of the node groups, by name."""
+        assert self._function is not None
+        said = self._function({"action": action, "by": "ana", "reason": "the sample"})
+        return {group["node_group"]: group for group in said["node_groups"]}
+
+    def nodes(self, group: str) -> list[dict[str, Any]]:
+        """The running nodes of a node group."""
+        filters = [
+            {"Name": f"tag:{CLUSTER_TAG}", "Values": [_CLUSTER]},
+            {"Name": f"tag:{NODE_GROUP_TAG}", "Values": [group]},
+            {"Name": "instance-state-name", "Values": ["running"]},
+        ]
+        pages = self.aws.client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
+        return list(pages.search("Reservations[].Instances[]"))
+
+    def own(self) -> set[str]:
+        """The ids and names of what the cluster made."""
+        resources = readback.stack_resources(self.aws.client, _STACK)
+        return {resource["PhysicalResourceId"] for resource in resources}
+
+    @property
+    def _cloudformation(self) -> Any:
+        return self.aws.client("cloudformation")
+
+
+def _synthesized(
+    plan: ClusterPlan, directory: Path, aws: LocalAws
+) -> tuple[dict[str, Any], Iterator[tuple[str, str, bytes]]]:
+    app = App(outdir=str(directory / "cdk.out"))
+    stack = Stack(
+        app,
+        "Sample",
+        env=Environment(account=aws.account, region=aws.region),
+        synthesizer=DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
+    )
+    plan.make(stack, _CLUSTER)
+    template: dict[str, Any] = app.synth().get_stack_by_name("Sample").template
+    return template, _assets(directory / "cdk.out")
+
+
+def _assets(output: Path) -> Iterator[tuple[str, str, bytes]]:
+    """Yield what the CDK CLI would upload: bucket, key and contents of each asset but the template."""
+    manifest = json.loads((output / "Sample.assets.json").read_text())
+    for asset in manifest["files"].values():
+        source = output / asset["source"]["path"]
+        (target,) = asset["destinations"].values()
+        if asset["source"]["packaging"] == "zip":
+            yield target["bucketName"], target["objectKey"], _zipped(source)
+
+
+def _zipped(directory: Path) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for file in sorted(directory.rglob("*")):
+            archive.write(file, file.relative_to(directory))
+    return packed.getvalue()
+
+
+def _give(aws: LocalAws, given: Given) -> None:
+    what: dict[str, Any] = {
+        "instance_type": given.instance_type,
+        "instance_count": given.instance_count,
+        "availability_zone": ZONE,
+    }
+    if given.is_block:
+        now = datetime.now(UTC)
+        aws.put_capacity_block(given.id, start=now - _HOUR, end=now + 9 * _HOUR, **what)
+    else:
+        aws.add_capacity_reservation(given.id, placement_group=given.placement_group, **what)
+
+
+def _where(node: dict[str, Any], own: set[str]) -> Where:
+    reservation, place = node.get("CapacityReservationId"), node["Placement"].get("GroupName") or None
+    return Where(
+        node.get("InstanceLifecycle"), OWN if reservation in own else reservation, OWN if place in own else place
+    )
+
+
+@pytest.mark.parametrize("sample", SAMPLE.values(), ids=list(SAMPLE))
+def test_a_legal_cluster_comes_up_as_it_was_bought_and_goes(sample: Sample, aws: LocalAws, tmp_path: Path) -> None:
+    for given in sample.given:
+        _give(aws, given)
+    cluster = Deployed(aws, tmp_path)
+    cluster.deploy(sample.plan)
+    assert cluster.failures == []
+    counts = {group["name"]: group["count"] for group in sample.plan.groups}
+    assert {name: len(cluster.nodes(name)) for name in counts} == dict.fromkeys(counts, 0)
+
+    for _ in range(_TICKS):
+        said = cluster.say("tick")
+    assert {name: (group["in_service"], group["problem"]) for name, group in said.items()} == {
+        name: (count, None) for name, count in counts.items()
+    }
+    own = cluster.own()
+    for name, runs in sample.runs.items():
+        assert Counter(_where(node, own) for node in cluster.nodes(name)) == runs
+
+    cluster.say("stop")
+    assert {name: len(cluster.nodes(name)) for name in counts} == dict.fromkeys(counts, 0)
+    cluster.destroy()
+    assert not cluster.exists
