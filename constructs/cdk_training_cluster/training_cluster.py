@@ -257,7 +257,8 @@ def _power_group(fleet: NodeFleet) -> PowerGroup:
     if isinstance(capacity, Prioritized):
         return PowerGroup(
             count=count,
-            capacity_blocks=capacity.capacity_blocks,
+            # Shared ones are given as ARNs, which end with the id that EC2 describes them by.
+            capacity_blocks=[block.rpartition("/")[2] for block in capacity.capacity_blocks],
             on_demand=capacity.falls_back,
             block_ends_early_minutes=fleet.instance_type.block_ends_early_minutes,
         )

@@ -8,6 +8,7 @@ from cluster_common.errors import AWS_ERRORS
 from cluster_power.failures import Failures
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.memory import (
+    BLOCK_TAG,
     CLOSING_TAG,
     NONE,
     OUTSIDE_SINCE_TAG,
@@ -50,7 +51,7 @@ class Announcements:
         self._now = now
 
     def note(self, decision: Decision, before: Group | None) -> None:
-        """Write down since when nodes run that should not, or not there, which nobody else tells."""
+        """Write down since when nodes run that should not, or not there, and in which block: nobody else tells."""
         group = decision.group
         if group is None or before is None or group.deleting or decision.verdict is Verdict.UNCONFIGURED:
             return
@@ -59,14 +60,20 @@ class Announcements:
         self._note(
             group, OUTSIDE_SINCE_TAG, now.outside_since, then.outside_since, "nodes run outside their reservation"
         )
+        block = _block(decision, group)
+        if block is not None and block != now.block:
+            self._write(group, {BLOCK_TAG: block}, "could not remember its Capacity Block")
 
     def _note(self, group: Group, tag: str, since: datetime | None, before: datetime | None, what: str) -> None:
-        if since == before:
-            return
+        if since != before:
+            tags = {tag: time_text(since) if since else NONE}
+            self._write(group, tags, f"could not remember since when {what}")
+
+    def _write(self, group: Group, tags: Mapping[str, str], failure: str) -> None:
         try:
-            self._owners[group.owner].write_tags(group, {tag: time_text(since) if since else NONE})
+            self._owners[group.owner].write_tags(group, tags)
         except AWS_ERRORS as error:
-            self._failures.add(group.node_group, f"could not remember since when {what}", error)
+            self._failures.add(group.node_group, failure, error)
 
     def announce(self, decision: Decision) -> None:
         """Tell what is new about a node group."""
@@ -74,7 +81,7 @@ class Announcements:
         if group is None:
             return
         if decision.problem_known:
-            self._tell_problem(decision, group, PROBLEM_TAG, lambda memory: memory.problem, decision.problem)
+            self._tell_problem(decision, group, PROBLEM_TAG, lambda memory: memory.problems, decision.problem)
         if decision.surplus_known:
             self._tell_problem(decision, group, SURPLUS_TAG, lambda memory: memory.surplus, decision.surplus_problem)
         self._tell_closing(decision, group)
@@ -86,23 +93,24 @@ class Announcements:
         decision: Decision,
         group: Group,
         tag: str,
-        told: Callable[[Memory], str | None],
+        told: Callable[[Memory], tuple[str, ...]],
         problem: Problem | None,
     ) -> None:
-        kind = problem.kind.value if problem else None
-        before = told(group.memory)
-        if kind == before:
+        """Tell each kind of a problem once until all is well: launches may fail in turns for two reasons."""
+        before, kinds = told(group.memory), (problem.kind.value,) if problem else ()
+        after = before + kinds if not set(kinds) <= set(before) else before if kinds else ()
+        if after == before:
             return
         message = (
             problem_began(self._settings, decision.node_group, problem)
             if problem
-            else problem_ended(self._settings, decision.node_group, before, decision.reason)
+            else problem_ended(self._settings, decision.node_group, before[-1], decision.reason)
         )
         self._tell(
             group,
             message,
-            {tag: kind or NONE},
-            lambda memory: told(memory) == kind,
+            {tag: " ".join(after) or NONE},
+            lambda memory: told(memory) == after,
             "could not report a problem's begin or end",
         )
 
@@ -154,3 +162,11 @@ class Announcements:
             owner.write_tags(group, tags)
         except AWS_ERRORS as error:
             self._failures.add(group.node_group, failure, error)
+
+
+def _block(decision: Decision, group: Group) -> str | None:
+    """Return the Capacity Block that a group of the right size has its nodes in. None: it has none, or an earlier."""
+    window = decision.window
+    if window is None or window.successor or window.phase not in (Phase.OPEN, Phase.CLOSING):
+        return None
+    return window.block if decision.wanted and group.memory.size == decision.wanted else None

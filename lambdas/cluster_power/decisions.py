@@ -184,6 +184,10 @@ def _explain_window(decision: Decision, window: Window, situation: Situation) ->
         # What is said of the block explains all that does not run.
         missing = decision.missing if window.phase is Phase.UNSEEN else 0
         return replace(decision, missing=missing, problem=window.problem, problem_known=window.problem_known)
+    if decision.problem is not None and window.successor:
+        words = f"The cluster's file names {window.successor} by now: nothing launches into {window.block} any more."
+        problem = replace(decision.problem, sentence=f"{decision.problem.sentence} {words}")
+        decision = replace(decision, problem=problem)
     if decision.problem is None and window.problem is not None:
         decision = replace(decision, problem=window.problem)
     decision = replace(decision, problem_known=decision.problem_known and window.problem_known)

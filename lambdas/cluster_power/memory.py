@@ -42,7 +42,7 @@ class Memory:
         by: Who ordered the state.
         reason: Why.
         since: When the function last changed state or size.
-        problem: The kind of the problem that was last reported of missing nodes. None: none is open.
+        problems: The kinds of problems of missing nodes that were reported since the last time all was well.
         surplus: The same of nodes too many.
         surplus_since: Since when more nodes have been seen alive than should be. None: no more are.
         outside_since: Since when nodes have been seen to run outside their reservation. None: none do.
@@ -57,8 +57,8 @@ class Memory:
     by: str = ""
     reason: str = ""
     since: datetime | None = None
-    problem: str | None = None
-    surplus: str | None = None
+    problems: tuple[str, ...] = ()
+    surplus: tuple[str, ...] = ()
     surplus_since: datetime | None = None
     outside_since: datetime | None = None
     closing: datetime | None = None
@@ -79,8 +79,8 @@ class Memory:
             by=tags.get(BY_TAG, ""),
             reason=tags.get(REASON_TAG, ""),
             since=_read(tags, SINCE_TAG, _time, unreadable),
-            problem=_read(tags, PROBLEM_TAG, str, unreadable),
-            surplus=_read(tags, SURPLUS_TAG, str, unreadable),
+            problems=_read(tags, PROBLEM_TAG, _words, unreadable) or (),
+            surplus=_read(tags, SURPLUS_TAG, _words, unreadable) or (),
             surplus_since=_read(tags, SURPLUS_SINCE_TAG, _time, unreadable),
             outside_since=_read(tags, OUTSIDE_SINCE_TAG, _time, unreadable),
             closing=_read(tags, CLOSING_TAG, _time, unreadable),
@@ -110,6 +110,10 @@ def time_text(moment: datetime) -> str:
 
 def _time(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
 
 
 def _size(text: str) -> int:

@@ -31,7 +31,7 @@ def find_blocks_end(group: Group, own: GroupSettings, situation: Situation) -> B
     ends = {
         block.id: block.ends
         for block in found
-        if isinstance(block, Reservation) and block.state == ACTIVE and block.used and block.ends is not None
+        if isinstance(block, Reservation) and block.state == ACTIVE and block.used != 0 and block.ends is not None
     }
     early, notice = own.block_ends_early, situation.settings.closing_notice
     # What was told is the latest: ends are told in their order, and one that is put off becomes a later one.

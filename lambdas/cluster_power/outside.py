@@ -65,7 +65,7 @@ def outside_problem(outside: Outside, since: datetime | None, situation: Situati
 
 
 def _outside(id: str, users: Sequence[Group], reservation: Reservation | Absence) -> Outside | None:
-    if isinstance(reservation, Absence) or reservation.state != ACTIVE:
+    if isinstance(reservation, Absence) or reservation.state != ACTIVE or reservation.used is None:
         return None
     nodes = sum(group.in_service for group in users) - reservation.used
     unused = reservation.instances - reservation.used

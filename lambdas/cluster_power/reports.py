@@ -70,9 +70,9 @@ def problem_began(settings: Settings, node_group: str, problem: Problem) -> tupl
     return _subject(f"{settings.cluster}: {began}"), text
 
 
-def problem_ended(settings: Settings, node_group: str, kind: str | None, reason: str) -> tuple[str, str]:
+def problem_ended(settings: Settings, node_group: str, kind: str, reason: str) -> tuple[str, str]:
     """Return the subject and the text of the message that a problem of a kind is over."""
-    _, ended, words = _SUBJECTS.get(kind or "", _MISSING)
+    _, ended, words = _SUBJECTS.get(kind, _MISSING)
     text = f"Cluster {settings.cluster}\n\n{words}: {reason.removesuffix('.')}."
     return _subject(f"{settings.cluster}: {ended.format(node_group)}"), text
 

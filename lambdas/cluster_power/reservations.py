@@ -42,7 +42,7 @@ class Reservation:
         id: Its id.
         state: Its state, in EC2's words.
         instances: For how many instances it holds capacity.
-        used: How many of them run.
+        used: How many of them run. None: EC2 does not say.
         zone: The Availability Zone it is in. Empty: EC2 does not say.
         starts: When it begins. None: EC2 does not say.
         ends: When it ends. None: never, or EC2 does not say.
@@ -52,7 +52,7 @@ class Reservation:
     id: str
     state: str
     instances: int
-    used: int = 0
+    used: int | None = 0
     zone: str = ""
     starts: datetime | None = None
     ends: datetime | None = None
@@ -107,12 +107,12 @@ def _read(client: "EC2Client", ids: list[str]) -> list[Reservation]:
 
 
 def _reservation(raw: "CapacityReservationTypeDef") -> Reservation:
-    instances = raw.get("TotalInstanceCount", 0)
+    instances, available = raw.get("TotalInstanceCount", 0), raw.get("AvailableInstanceCount")
     return Reservation(
         id=raw["CapacityReservationId"],
         state=raw["State"],
         instances=instances,
-        used=instances - raw.get("AvailableInstanceCount", instances),
+        used=None if available is None else instances - available,
         zone=raw.get("AvailabilityZone", ""),
         starts=_moment(raw.get("StartDate")),
         ends=_moment(raw.get("EndDate")),

@@ -55,8 +55,8 @@ def decide_reservation(
 
 
 def _unknown(decision: Decision, own: GroupSettings, text: str) -> Decision:
-    told = decision.group.memory.problem if decision.group else None
-    if told in _KINDS and decision.problem is None:
+    told = decision.group.memory.problems if decision.group else ()
+    if _KINDS.intersection(told) and decision.problem is None:
         decision = replace(decision, problem_known=False)
     if not own.release or not starts(decision):
         return decision
@@ -97,7 +97,7 @@ def _with_outside(decision: Decision, outside: Outside, situation: Situation) ->
         return decision
     problem = outside_problem(outside, group.memory.outside_since, situation)
     if problem is None:
-        known = group.memory.problem != ProblemKind.OUTSIDE_RESERVATION
+        known = ProblemKind.OUTSIDE_RESERVATION.value not in group.memory.problems
         return replace(decision, problem_known=known)
     decision = replace(decision, problem=problem)
     if decision.verdict is Verdict.KEEP:

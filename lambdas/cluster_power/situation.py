@@ -6,7 +6,7 @@ from datetime import datetime
 
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.memory import Memory, State
-from cluster_power.reservations import NO_RESERVATIONS, Reservations
+from cluster_power.reservations import ENDED, NO_RESERVATIONS, Absence, Reservation, Reservations
 from cluster_power.settings import Settings
 from cluster_power.successions import with_successor
 from cluster_power.windows import Phase, Window, find_window
@@ -16,6 +16,7 @@ def earlier_block(group: Group, settings: Settings) -> str | None:
     """Return the Capacity Block that a group's nodes run in, where the cluster's file names another by now.
 
     None: they run in the one that it names, or nobody runs, or only what somebody else launched since it ended.
+    Whether any still runs there only the blocks themselves tell.
     """
     own, memory = settings.groups.get(group.node_group), group.memory
     if own is None or own.block is None or memory.block in (None, own.block) or not group.alive:
@@ -58,11 +59,13 @@ class Situation:
         earlier = earlier_block(group, self.settings) if group else None
         if earlier is None:
             return window
-        block = self.reservations.find(earlier)
+        last = self.reservations.find(earlier)
+        if window.phase in (Phase.OPEN, Phase.CLOSING) and _is_left(last, block):
+            return window
         own = replace(own, block=earlier)
         # The group launches where the next block is, which may be another zone.
         return with_successor(
-            find_window(node_group, own, block, zones=(), settings=self.settings, now=self.now), node_group, window
+            find_window(node_group, own, last, zones=(), settings=self.settings, now=self.now), node_group, window
         )
 
     def wanted(self, node_group: str, memory: Memory, window: Window | None) -> int | None:
@@ -83,3 +86,15 @@ class Situation:
         if window.phase is Phase.BEFORE and window.starts is not None and self.now >= window.starts:
             return min(count, memory.size or 0)
         return 0
+
+
+def _is_left(last: Reservation | Absence, following: Reservation | Absence) -> bool:
+    """Say whether no node can be in a block any more while the following one is open.
+
+    Nodes that were launched since the deploy are in the following one: it is what the launch template names.
+    """
+    if isinstance(last, Absence):
+        return last is Absence.NOT_FOUND
+    if last.state in ENDED:
+        return True
+    return last.used == 0 and isinstance(following, Reservation) and bool(following.used)

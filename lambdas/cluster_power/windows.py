@@ -98,15 +98,21 @@ def find_phase(
         return Phase.UNSEEN
     if block.state in ENDED or block.plain:
         return Phase.UNUSABLE
-    if block.starts is None or block.ends is None or block.state not in COMING | {ACTIVE}:
+    if block.starts is None or block.ends is None:
         return Phase.UNSEEN
     down_at = block.ends - ends_early - MARGIN
     if now >= down_at:
-        return Phase.OVER
+        return Phase.OVER  # EC2 keeps to the end, whatever state the block is in.
+    if block.state not in COMING | {ACTIVE}:
+        return Phase.UNSEEN
+    return _phase_before_its_end(block, block.starts, down_at - notice, now)
+
+
+def _phase_before_its_end(block: Reservation, starts: datetime, closing_at: datetime, now: datetime) -> Phase:
     # Before it starts a block has no instances, whatever was bought.
-    if now < block.starts or block.state in COMING or not block.instances:
+    if now < starts or block.state in COMING or not block.instances:
         return Phase.BEFORE
-    return Phase.CLOSING if now >= down_at - notice else Phase.OPEN
+    return Phase.CLOSING if now >= closing_at else Phase.OPEN
 
 
 def find_window(

@@ -27,6 +27,10 @@ class FakeReservation:
         others: How many instances of others run in it.
         outside: How many of the group's nodes run outside it.
         capacity: How many instances EC2 has in all; it is not raised beyond.
+        stays: How many of the group's nodes run on in it since a deploy named another one. None: the group launches
+            into this one.
+        last: The one that a deploy replaced by this one. None: there is none.
+        counted: Whether EC2 says how many of its instances are available.
     """
 
     id: str
@@ -42,6 +46,9 @@ class FakeReservation:
     outside: int = 0
     capacity: int = 1000
     is_block: bool = False
+    stays: int | None = None
+    last: "FakeReservation | None" = None
+    counted: bool = True
 
     @property
     def arn(self) -> str:
@@ -56,8 +63,12 @@ class FakeReservation:
     @property
     def used(self) -> int:
         """How many instances run in it."""
-        inside = max(0, self.group.in_service - self.outside) if self.group else 0
-        return min(self.instances, inside + self.others)
+        inside = max(0, self.group.in_service - self.outside - self._elsewhere) if self.group else 0
+        return min(self.instances, (inside if self.stays is None else self.stays) + self.others)
+
+    @property
+    def _elsewhere(self) -> int:
+        return self.last.stays or 0 if self.last else 0
 
     def settle(self, now: datetime) -> None:
         """Do what EC2 does in a minute: begin, end, terminate, and let in no more than it holds."""
@@ -69,9 +80,15 @@ class FakeReservation:
             return
         going = self.is_block and self.ends is not None and now >= self.ends - self.ends_early
         open_now = self.state == "active" and not going
+        if self.stays is not None:
+            self.stays = min(self.stays, self.group.in_service)
+            if not open_now:
+                self.group.in_service -= self.stays
+                self.stays = 0
+            return
         if self.is_block and not open_now:
-            self.group.in_service = self.group.launching = 0
-        self.group.capacity = self.bought - self.others if open_now else 0
+            self.group.in_service, self.group.launching = min(self.group.in_service, self._elsewhere), 0
+        self.group.capacity = self._elsewhere + (self.bought - self.others if open_now else 0)
         self.group.failure = RESERVATION_FULL
 
     def describe(self) -> dict[str, Any]:
@@ -87,6 +104,8 @@ class FakeReservation:
             "ReservationType": "capacity-block" if self.is_block else "default",
             "Tags": [{"Key": key, "Value": value} for key, value in sorted(self.tags.items())],
         }
+        if not self.counted:
+            del raw["AvailableInstanceCount"]
         return raw | {key: value for key, value in (("StartDate", self.starts), ("EndDate", self.ends)) if value}
 
 

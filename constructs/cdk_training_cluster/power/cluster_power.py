@@ -46,10 +46,11 @@ class ClusterPower(Construct):
     EC2 begins to terminate what runs in it; people are told half an hour ahead to save their checkpoint. A block that
     is extended opens again. Nodes run on in their block when a deploy names the next one, which takes over when
     theirs ends. EC2's events make a tick of their own at both ends. The size of a group that a Spot Fleet owns is the
-    request's target; what was ordered stays when CloudFormation replaces the request. Of a reservation people are
-    told a day before its end, when it has ended, and when nodes run outside it while it has room. One that may be
-    released is lowered to one instance, the least that EC2 has, while its group is stopped, and raised before the
-    group starts: what EC2 then lacks is told, and asked for again each minute.
+    request's target; what was ordered stays when CloudFormation replaces the request. Of the reservation
+    that a group runs in people are told a day before its end, when it has ended, and when nodes run outside it while
+    it has room; of Capacity Blocks among other capacity, before EC2 ends the nodes in them. A reservation that may
+    be released is lowered to one instance, the least that EC2 has, while its group is stopped, and raised before
+    the group starts: what EC2 then lacks is told, and asked for again each minute.
 
     Let `schedule` depend on the groups: the first tick then comes when CloudFormation is done with them.
 

@@ -1,5 +1,6 @@
 """What each way to buy makes: reservations, blocks and On-Demand Instances."""
 
+import json
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +20,7 @@ from fleet_scene import (
     bought,
 )
 from node_group_cases import OWN_IMAGE
-from synthesis import ZONE, new_stack, resources
+from synthesis import ZONE, new_stack, only, resources
 
 _ID, _OTHER = "cr-0a1b2c3d4e5f67890", "cr-0123456789abcdef0"
 _SHARED = f"arn:aws:ec2:us-east-1:444455556666:capacity-reservation/{_OTHER}"
@@ -253,6 +254,13 @@ def test_what_is_reserved_comes_first_by_way_of_one_resource_group(
     }
     # The segments say what is bought; a market in the template makes it unfit for a mixed group.
     assert {"InstanceMarketOptions", "CapacityReservationSpecification", "Placement"}.isdisjoint(scene.launch_data())
+
+
+def test_the_power_function_knows_blocks_by_the_ids_that_ec2_describes_them_by() -> None:
+    scene = bought(capacity=Capacity.prioritized(capacity_blocks=[_ID, _SHARED], on_demand=False))
+    variables = only(scene.stack, "AWS::Lambda::Function")["Properties"]["Environment"]["Variables"]
+    group = json.loads(variables["CLUSTER_POWER_SETTINGS"])["groups"]["workers"]
+    assert group == {"count": 8, "blocks": [_ID, _SHARED.rpartition("/")[2]], "block_ends_early_minutes": 30}
 
 
 def test_types_of_different_layouts_share_a_segment_in_the_user_s_order() -> None:

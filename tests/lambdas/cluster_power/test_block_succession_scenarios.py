@@ -33,15 +33,10 @@ def old(scene: Scene, group: FakeGroup) -> FakeReservation:
 
 
 def deploy(scene: Scene, group: FakeGroup, **settings: Any) -> FakeReservation:
-    """Name the next block; no node of the group runs in it yet."""
-    block = scene.add_block(group, id="cr-new", **{"starts": 47 * HOUR, **settings})
-    block.group = None
-    return block
-
-
-def move(group: FakeGroup, old: FakeReservation, new: FakeReservation) -> None:
-    """Let the group launch into the next block from now on, as its launch template says."""
-    old.group, new.group = None, group
+    """Name the next block: nodes run on where they are, and the group launches into the next one."""
+    last = scene.ec2.reservations["cr-old"]
+    last.stays = group.in_service
+    return scene.add_block(group, id="cr-new", **{"starts": 47 * HOUR, "last": last, **settings})
 
 
 def at(scene: Scene, block: FakeReservation, before_its_end: timedelta) -> None:
@@ -84,12 +79,11 @@ def test_nodes_run_on_in_their_block_when_a_deploy_names_the_next_one(scene: Sce
 def test_nodes_move_when_their_block_ends_and_the_next_one_is_open(
     scene: Scene, group: FakeGroup, old: FakeReservation
 ) -> None:
-    new = deploy(scene, group, starts=timedelta(0))
+    deploy(scene, group, starts=timedelta(0))
     both = scene.minute(3)["pod"]
     at(scene, old, 42 * MINUTE)
     closing = scene.minute()["pod"]
     gone = scene.minute()["pod"]
-    move(group, old, new)
     moved = scene.minute(2)["pod"]
     calls = len(scene.auto_scaling.writes)
     scene.minute(3)
@@ -114,7 +108,6 @@ def test_nodes_wait_for_the_next_block_when_theirs_is_over(
     scene.minute()
     leaving = scene.minute(2)["pod"]
     group.hooked = False
-    move(group, old, new)
     waiting = scene.minute(2)["pod"]
     assert new.starts is not None
     scene.now = new.starts - MINUTE
@@ -125,14 +118,12 @@ def test_nodes_wait_for_the_next_block_when_theirs_is_over(
     assert group.tags[BLOCK] == "cr-new"
 
 
-def test_a_stop_is_carried_out_and_the_next_start_is_the_next_blocks(
-    scene: Scene, group: FakeGroup, old: FakeReservation
-) -> None:
-    new = deploy(scene, group)
+@pytest.mark.usefixtures("old")
+def test_a_stop_is_carried_out_and_the_next_start_is_the_next_blocks(scene: Scene, group: FakeGroup) -> None:
+    deploy(scene, group)
     scene.minute()
 
     stopped = scene.order("stop", by="ana", reason="cost")["pod"]
-    move(group, old, new)
     scene.minute(2)
     started = scene.order("start", by="bo", reason="monday")["pod"]
 
@@ -212,7 +203,7 @@ def test_nodes_go_when_their_block_is_cancelled(scene: Scene, group: FakeGroup, 
 def test_a_next_block_in_another_zone_takes_no_node_away_and_is_told_ahead(
     scene: Scene, group: FakeGroup, old: FakeReservation
 ) -> None:
-    """The deploy moves the group's subnet, and the nodes stay where they are until their block ends."""
+    """The function sizes nothing; Auto Scaling itself moves nodes of a group that gets another zone."""
     old.zone = "us-east-1d"
     deploy(scene, group, zone="us-east-1f")
 
@@ -239,9 +230,97 @@ def test_nodes_that_somebody_launches_into_the_next_block_are_the_next_blocks(
     new = deploy(scene, group)
     at(scene, old, 41 * MINUTE)
     scene.minute(2)
-    move(group, old, new)
     assert new.starts is not None
     scene.pass_time(new.starts - scene.now)
     group.desired = group.in_service = 2
 
     assert scene.minute(2)["pod"]["in_service"] == 8
+
+
+def test_nodes_that_were_restarted_in_the_next_block_are_not_drained_at_the_end_of_the_old_one(
+    scene: Scene, group: FakeGroup, old: FakeReservation
+) -> None:
+    new = deploy(scene, group, starts=timedelta(0), lasts=72 * HOUR)
+    scene.minute()
+    group.hooked = True
+    scene.order("stop", by="ana", reason="a fresh start")
+    scene.pass_time(MINUTE)
+    scene.order("start", by="ana", reason="a fresh start")
+    group.hooked = False
+    scene.minute(3)
+    assert (old.used, new.used, group.tags[BLOCK]) == (0, 8, "cr-new")
+
+    at(scene, old, 42 * MINUTE)
+    scene.auto_scaling.calls.clear()
+    kept = scene.minute(5)["pod"]
+
+    assert (kept["decision"], group.in_service, scene.auto_scaling.writes) == ("keep", 8, [])
+    assert scene.sns.messages == []
+
+
+def test_a_node_that_never_leaves_an_ended_block_does_not_keep_the_next_one_empty(
+    scene: Scene, group: FakeGroup, old: FakeReservation
+) -> None:
+    group.others = ["Standby"]
+    new = deploy(scene, group, starts=HOUR * 24, lasts=72 * HOUR)
+    at(scene, old, 41 * MINUTE)
+    scene.minute(3)
+    assert (group.desired, old.used) == (0, 0)
+    assert new.starts is not None
+    scene.now = new.starts
+    scene.minute(3)
+
+    assert (group.in_service, new.used, group.tags[BLOCK]) == (8, 8, "cr-new")
+
+
+@pytest.mark.usefixtures("old")
+def test_a_start_adds_to_the_nodes_that_somebody_launched_in_the_next_block(scene: Scene, group: FakeGroup) -> None:
+    scene.order("stop", by="ana", reason="cost")
+    scene.minute(2)
+    scene.now += 30 * HOUR
+    deploy(scene, group, starts=timedelta(0), lasts=72 * HOUR)
+    scene.minute(2)
+    group.desired = 2
+    scene.minute(2)
+    sizes = []
+    scene.order("start", by="ana", reason="all of them")
+    for _ in range(3):
+        scene.minute()
+        sizes.append(group.desired)
+
+    assert (sizes, group.in_service) == ([8, 8, 8], 8)
+
+
+@pytest.mark.usefixtures("old")
+def test_a_node_that_fails_in_the_old_block_is_missed_with_the_reason(scene: Scene, group: FakeGroup) -> None:
+    deploy(scene, group)
+    scene.minute()
+    group.in_service = 7
+
+    short = scene.minute(2)["pod"]
+
+    assert (short["decision"], short["missing"]) == ("short", 1)
+    assert short["reason"].endswith("The cluster's file names cr-new by now: nothing launches into cr-old any more.")
+    assert scene.subjects() == ["base-pod: nodes of pod are missing"]
+
+
+@pytest.mark.usefixtures("old")
+def test_a_group_that_has_its_nodes_and_remembers_no_block_gets_the_tag(scene: Scene, group: FakeGroup) -> None:
+    del group.tags[BLOCK]
+    scene.minute()
+    assert group.tags[BLOCK] == "cr-old"
+
+    deploy(scene, group)
+    scene.minute(3)
+
+    assert (group.tags[BLOCK], group.in_service) == ("cr-old", 8)
+
+
+def test_nobody_is_drained_on_the_word_that_nothing_is_counted(
+    scene: Scene, group: FakeGroup, old: FakeReservation
+) -> None:
+    """Whether a node still runs in the old block is unknown then: it is driven by that to its end."""
+    old.counted = False
+    deploy(scene, group, starts=timedelta(0))
+
+    assert scene.minute(2)["pod"]["capacity_block"] == "cr-old"

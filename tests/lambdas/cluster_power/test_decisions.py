@@ -348,8 +348,8 @@ def test_an_order_that_changes_nothing_remembers_nothing(action: OrderAction, fo
 def test_an_order_keeps_the_open_problem_in_mind() -> None:
     order = Order(action=OrderAction.STOP, node_groups=("workers",), by="bo", reason="cost")
 
-    known = replace(RUNNING, problem="quota", surplus="surplus", surplus_since=LONG_AGO)
+    known = replace(RUNNING, problems=("quota",), surplus=("surplus",), surplus_since=LONG_AGO)
 
     memory = new_memories([group(memory=known)], SITUATION, order)["asg"]
 
-    assert (memory.problem, memory.surplus, memory.surplus_since) == ("quota", "surplus", LONG_AGO)
+    assert (memory.problems, memory.surplus, memory.surplus_since) == (("quota",), ("surplus",), LONG_AGO)

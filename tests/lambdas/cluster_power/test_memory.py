@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster_power.launch_failures import ProblemKind
 from cluster_power.memory import Memory, State
 
 PREFIX = "cdk-training-cluster:power-"
@@ -31,9 +32,15 @@ def test_a_group_without_tags_was_never_seen() -> None:
     assert Memory.from_tags({"Name": "x"}) == Memory()
 
 
-def test_the_open_problem_is_read_back() -> None:
-    assert Memory.from_tags({f"{PREFIX}problem": "quota"}).problem == "quota"
-    assert Memory.from_tags({f"{PREFIX}problem": "none"}).problem is None
+def test_the_open_problems_are_read_back() -> None:
+    assert Memory.from_tags({f"{PREFIX}problem": "quota"}).problems == ("quota",)
+    assert Memory.from_tags({f"{PREFIX}problem": "quota no-capacity"}).problems == ("quota", "no-capacity")
+    assert Memory.from_tags({f"{PREFIX}problem": "none"}).problems == ()
+
+
+def test_a_tag_holds_every_kind_of_problem_at_once() -> None:
+    # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_Tag.html
+    assert len(" ".join(kind.value for kind in ProblemKind)) <= 256
 
 
 def test_what_is_known_of_nodes_too_many_is_read_back() -> None:
@@ -41,7 +48,7 @@ def test_what_is_known_of_nodes_too_many_is_read_back() -> None:
 
     memory = Memory.from_tags(tags)
 
-    assert (memory.surplus, memory.surplus_since) == ("surplus", datetime(2026, 11, 2, 8, tzinfo=UTC))
+    assert (memory.surplus, memory.surplus_since) == (("surplus",), datetime(2026, 11, 2, 8, tzinfo=UTC))
 
 
 def test_the_block_that_nodes_were_given_for_is_read_back() -> None:

@@ -52,6 +52,46 @@ def test_the_reservation_is_lowered_when_the_group_is_stopped_and_its_last_node_
     assert scene.ec2.writes == ["ModifyCapacityReservation"]
 
 
+def test_a_running_group_that_somebody_emptied_keeps_its_reservation(
+    scene: Scene, group: FakeGroup, reservation: FakeReservation
+) -> None:
+    """Its state says that its nodes are to come back; EC2 may not have the capacity again."""
+    scene.minute(3)
+    group.desired = 0
+
+    scene.minute(3)
+
+    assert (group.alive, reservation.bought, scene.ec2.writes) == (0, 8, [])
+
+
+def test_a_group_that_waits_for_a_deploy_to_end_keeps_its_new_reservation(scene: Scene, group: FakeGroup) -> None:
+    """It was bought in another way before: CloudFormation empties the old group before it removes it."""
+    scene.minute(3)
+    new = scene.add("held", name="held-reservation-asg")
+    reservation = scene.add_reservation(new)
+    scene.minute()
+    group.minimum = group.desired = group.maximum = 0
+    scene.minute(2)
+    assert reservation.bought == 8
+
+    del scene.auto_scaling.groups[group.name]
+    scene.minute(2)
+
+    assert (new.in_service, reservation.bought, scene.ec2.writes) == (8, 8, [])
+
+
+def test_a_reservation_of_which_nobody_says_how_much_is_used_is_not_lowered(
+    scene: Scene, reservation: FakeReservation
+) -> None:
+    scene.minute(2)
+    reservation.counted = False
+    scene.order("stop")
+
+    scene.minute(3)
+
+    assert reservation.bought == 8
+
+
 def test_instances_of_others_in_the_reservation_are_not_shut_out(scene: Scene, reservation: FakeReservation) -> None:
     scene.counts["held"] = 5
     reservation.others = 3

@@ -73,6 +73,16 @@ def test_nodes_that_run_outside_their_reservation_are_told_after_the_grace(
     )
 
 
+def test_nodes_are_not_outside_where_nobody_says_how_many_are_inside(
+    scene: Scene, reservation: FakeReservation
+) -> None:
+    reservation.counted = False
+
+    kept = scene.minute(15)["kept"]
+
+    assert (kept["decision"], scene.sns.messages) == ("keep", [])
+
+
 def test_nodes_that_are_back_in_their_reservation_are_told_once(scene: Scene, reservation: FakeReservation) -> None:
     reservation.outside = 1
     scene.minute(11)

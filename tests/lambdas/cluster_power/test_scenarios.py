@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from cluster_common.errors import PartialFailureError
+from fake_auto_scaling import NO_CAPACITY
 from power_scene import Scene
 
 STATE = "cdk-training-cluster:power-state"
@@ -225,7 +226,26 @@ def test_a_problem_of_another_kind_is_told_too(scene: Scene) -> None:
     scene.minute(2)
 
     assert scene.subjects() == ["base-pod: nodes of workers are missing"] * 2
-    assert group.tags["cdk-training-cluster:power-problem"] == "quota"
+    assert group.tags["cdk-training-cluster:power-problem"] == "no-capacity quota"
+
+
+def test_problems_that_take_turns_are_told_once_each_and_once_again_when_all_was_well(scene: Scene) -> None:
+    group = scene.add(capacity=3)
+    failures = (NO_CAPACITY, "VcpuLimitExceeded - You have requested more vCPU capacity than your current limit.")
+    for turn in range(10):
+        group.failure = failures[turn % 2]
+        scene.minute()
+    assert scene.subjects() == ["base-pod: nodes of workers are missing"] * 2
+
+    group.capacity = 8
+    scene.minute(2)
+    group.capacity, group.in_service, group.failure = 3, 3, NO_CAPACITY
+    scene.minute(2)
+
+    assert scene.subjects()[2:] == [
+        "base-pod: no nodes of workers are missing any more",
+        "base-pod: nodes of workers are missing",
+    ]
 
 
 def test_stopping_a_group_that_lacks_nodes_ends_its_problem(scene: Scene) -> None:

@@ -85,9 +85,15 @@ def test_a_plain_reservation_is_no_block() -> None:
         replace(BLOCK, ends=None),
     ],
 )
-@pytest.mark.parametrize("now", [STARTS, ENDS])
+@pytest.mark.parametrize("now", [STARTS, ENDS - 40 * MINUTE - SECOND])
 def test_of_what_is_not_known_nothing_is_guessed(block: Reservation | Absence, now: datetime) -> None:
     assert phase(block, now) is Phase.UNSEEN
+
+
+@pytest.mark.parametrize("state", ["unavailable", "a state of the future", "active", "scheduled"])
+@pytest.mark.parametrize("now", [ENDS - 40 * MINUTE, ENDS + MINUTE])
+def test_the_end_of_a_block_is_its_end_in_any_state_that_may_hold_nodes(state: str, now: datetime) -> None:
+    assert phase(replace(BLOCK, state=state), now) is Phase.OVER
 
 
 def test_a_block_that_was_extended_is_open_again() -> None:
