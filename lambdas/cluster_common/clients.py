@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
     from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_sns.client import SNSClient
+    from mypy_boto3_ssm.client import SSMClient
 
 # Throttling and passing faults are retried with growing pauses; the time-outs keep a silent endpoint from
 # using up a function's whole time.
@@ -37,3 +38,9 @@ def ec2() -> "EC2Client":
 def sns() -> "SNSClient":
     """Return the client of SNS."""
     return boto3.client("sns", config=_CONFIG)
+
+
+@cache
+def ssm() -> "SSMClient":
+    """Return the client of Systems Manager."""
+    return boto3.client("ssm", config=_CONFIG)

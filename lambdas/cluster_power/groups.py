@@ -110,7 +110,6 @@ class Group:
         busy: Whether it takes no new size at the moment, and may not show the one it was given last.
         deleting: Whether it is going away.
         memory: What the function wrote on it.
-        predecessor: What the function wrote on the owner that this one replaces. None: it replaces none.
         activities: What its owner did with it, newest first. None: that could not be read.
     """
 
@@ -131,8 +130,12 @@ class Group:
     busy: bool = False
     deleting: bool = False
     memory: Memory = NO_MEMORY
-    predecessor: Memory | None = None
     activities: tuple[Activity, ...] | None = ()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the function has never seen it."""
+        return self.memory.state is None and not self.memory.unreadable and not self.deleting
 
     @property
     def alive(self) -> int:

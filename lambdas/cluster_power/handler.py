@@ -23,5 +23,5 @@ def handler(
     settings = Settings.from_environment(os.environ)
     logger.append_keys(cluster=settings.cluster)
     order = parse_order(event, settings)
-    aws = Clients(auto_scaling=clients.auto_scaling, ec2=clients.ec2, sns=clients.sns)
+    aws = Clients(auto_scaling=clients.auto_scaling, ec2=clients.ec2, sns=clients.sns, ssm=clients.ssm)
     return Power(settings, aws, logger, now=datetime.now(UTC)).carry_out(order)

@@ -68,24 +68,17 @@ def is_stopped(groups: Sequence[Group]) -> bool:
 def _adoptions(groups: Sequence[Group], situation: Situation) -> dict[str, Memory]:
     if situation.unread:
         return {}  # One that is not seen may run: then the cluster is not stopped.
-    new = [
-        group
-        for group in groups
-        if group.memory.state is None
-        and not group.memory.unreadable
-        and not group.deleting
-        and situation.is_configured(group)
-    ]
+    new = [group for group in groups if group.is_new and situation.is_configured(group)]
     # What was ordered outlives the owner that it was ordered of.
     inherited = {
         group.name: Memory(
-            state=group.predecessor.state,
-            by=group.predecessor.by,
-            reason=group.predecessor.reason,
+            state=State.STOPPED,
+            by=FUNCTION,
+            reason="it was stopped before a deploy replaced what owns its nodes",
             since=situation.now,
         )
         for group in new
-        if group.predecessor is not None
+        if group.node_group in situation.stopped
     }
     memory = (
         Memory(

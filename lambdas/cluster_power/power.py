@@ -1,6 +1,6 @@
 """One order, carried out on a cluster: look, decide, act, tell."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from cluster_power.failures import Failures
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.hands import Hands
 from cluster_power.intentions import new_memories, note_surplus, remember
+from cluster_power.memory import Memory, State
 from cluster_power.orders import Order, OrderAction
 from cluster_power.outside import note_outside
 from cluster_power.owners import Owner
@@ -23,12 +24,14 @@ from cluster_power.reservations import NO_RESERVATIONS, Reservations, read_reser
 from cluster_power.settings import Settings
 from cluster_power.situation import Situation, earlier_block
 from cluster_power.spot_fleets import SpotFleets
+from cluster_power.stops import Stops
 from cluster_power.verdicts import Decision, Verdict
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
     from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_sns.client import SNSClient
+    from mypy_boto3_ssm.client import SSMClient
 
 _QUIET = frozenset(
     {Verdict.KEEP, Verdict.PENDING, Verdict.SIZE, Verdict.WAITING, Verdict.CLOSING, Verdict.OVER, Verdict.DELETING}
@@ -43,11 +46,13 @@ class Clients:
         auto_scaling: Makes the client of EC2 Auto Scaling.
         ec2: Makes the client of EC2.
         sns: Makes the client of SNS.
+        ssm: Makes the client of Systems Manager.
     """
 
     auto_scaling: "Callable[[], AutoScalingClient]"
     ec2: "Callable[[], EC2Client]"
     sns: "Callable[[], SNSClient]"
+    ssm: "Callable[[], SSMClient]"
 
 
 class Power:
@@ -63,6 +68,7 @@ class Power:
         self._now = now.replace(microsecond=0)
         self._failures = Failures(logger)
         self._owners = _owners(settings, clients, self._now)
+        self._stops = Stops(clients.ssm, settings.stopped_parameter, self._failures)
         self._hands = Hands(settings, self._owners, clients.ec2, self._failures, self._now)
         self._announcements = Announcements(settings, self._owners, clients.sns, self._failures, self._now)
 
@@ -74,11 +80,17 @@ class Power:
         """
         read, unread = self._read_groups()
         groups = [self._with_activities(group) for group in read]
+        stopped, unsure = self._read_stops(groups, order)
         situation = Situation(
-            settings=self._settings, now=self._now, reservations=self._read_reservations(groups), unread=unread
+            settings=self._settings,
+            now=self._now,
+            reservations=self._read_reservations(groups),
+            unread=unread | unsure,
+            stopped=stopped,
         )
         memories = new_memories(groups, situation, order)
         before = {group.name: group for group in groups}
+        self._write_stops(order, {before[name].node_group: memory for name, memory in memories.items()})
         noted = note_outside(note_surplus(remember(groups, memories), self._now), situation)
         ticks = order.action is OrderAction.TICK
         decisions = [one for one in decide(noted, situation) if ticks or one.node_group in order.node_groups]
@@ -117,6 +129,27 @@ class Power:
             groups += reading.groups
             unread |= set(reading.unread)
         return groups, frozenset(unread)
+
+    def _read_stops(self, groups: Sequence[Group], order: Order) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the node groups that were stopped, and the new ones of which nobody knows."""
+        new = frozenset(group.node_group for group in groups if group.is_new)
+        if order.action is not OrderAction.TICK or not new:
+            return frozenset(), frozenset()
+        stopped = self._stops.read(new)
+        return (frozenset(), new) if stopped is None else (stopped, frozenset())
+
+    def _write_stops(self, order: Order, memories: Mapping[str, Memory]) -> None:
+        """Write down what was ordered of node groups, be they there or not, and which come to a stopped cluster."""
+        ordered = frozenset(order.node_groups)
+        stopped = frozenset(name for name, memory in memories.items() if memory.state is State.STOPPED)
+        changes = {
+            OrderAction.START: (frozenset[str](), ordered),
+            OrderAction.STOP: (ordered, frozenset[str]()),
+            OrderAction.TICK: (stopped, frozenset[str]()),
+        }
+        stops, starts = changes.get(order.action, (frozenset[str](), frozenset[str]()))
+        if stops or starts:
+            self._stops.change(stopped=stops, started=starts, known=self._settings.groups)
 
     def _read_reservations(self, groups: Sequence[Group]) -> Reservations:
         ids = self._settings.reservations

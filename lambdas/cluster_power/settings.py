@@ -10,6 +10,7 @@ from cluster_common.errors import InvalidSettingsError
 
 SETTINGS_VARIABLE = "CLUSTER_POWER_SETTINGS"
 TOPIC_VARIABLE = "ALERT_TOPIC_ARN"
+STOPS_VARIABLE = "STOPPED_PARAMETER"
 
 _GROUP_KEYS = (
     *("block", "block_ends_early_minutes", "blocks", "count", "on_demand", "release", "reservation", "spot_fleet"),
@@ -53,6 +54,8 @@ class Settings:
         launch_grace: How long nodes may take to launch before their absence is a problem.
         closing_notice: How long before its nodes go people are told that a Capacity Block ends.
         topic_arn: The SNS topic that is told when a problem begins and ends. Default: - only the log is told.
+        stopped_parameter: The name of the parameter that says which node groups are stopped.
+            Default: - only their tags do.
     """
 
     cluster: str
@@ -60,6 +63,7 @@ class Settings:
     launch_grace: timedelta
     closing_notice: timedelta = timedelta(seconds=_CLOSING_NOTICE_SECONDS)
     topic_arn: str | None = None
+    stopped_parameter: str | None = None
 
     @property
     def spot_fleets(self) -> dict[str, str]:
@@ -82,7 +86,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
-        """Read `CLUSTER_POWER_SETTINGS` and `ALERT_TOPIC_ARN`.
+        """Read `CLUSTER_POWER_SETTINGS`, `ALERT_TOPIC_ARN` and `STOPPED_PARAMETER`.
 
         Raises:
             InvalidSettingsError: What is there is not what the construct writes.
@@ -104,6 +108,7 @@ class Settings:
             launch_grace=timedelta(seconds=grace),
             closing_notice=timedelta(seconds=notice),
             topic_arn=environment.get(TOPIC_VARIABLE) or None,
+            stopped_parameter=environment.get(STOPS_VARIABLE) or None,
         )
 
 

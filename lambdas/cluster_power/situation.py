@@ -33,12 +33,14 @@ class Situation:
         now: The time.
         reservations: What is known of Capacity Blocks and reservations.
         unread: The node groups that could not be read.
+        stopped: The node groups that were stopped, whatever owned their nodes then.
     """
 
     settings: Settings
     now: datetime
     reservations: Reservations = NO_RESERVATIONS
     unread: Collection[str] = ()
+    stopped: Collection[str] = ()
 
     def is_configured(self, group: Group) -> bool:
         """Say whether the cluster's file gives a group its nodes, and with this kind of owner."""

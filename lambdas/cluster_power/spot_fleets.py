@@ -1,12 +1,11 @@
 """Spot Fleet requests as owners of nodes: the size of such a group is the request's target."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code
-from cluster_common.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cluster_common.tags import CLUSTER_TAG
 from cluster_power.groups import Activity, Group, OwnerKind
 from cluster_power.memory import Memory
 from cluster_power.owners import Glance, OwnerBusyError, Reading
@@ -62,11 +61,6 @@ class SpotFleets:
                 groups.append(self._group(name, raw, self._read_nodes(fleet)))
             except AWS_ERRORS as error:
                 unread[name] = error
-        try:
-            groups = self._with_predecessors(groups)
-        except AWS_ERRORS as error:
-            # Nobody knows whether they were stopped.
-            unread |= {group.node_group: error for group in groups if _is_new(group)}
         return Reading(groups=groups, unread=unread)
 
     def glance(self, group: Group) -> Glance | None:
@@ -126,28 +120,6 @@ class SpotFleets:
             if _tags(raw).get(CLUSTER_TAG) == self._cluster and raw["SpotFleetRequestState"] not in _GONE
         }
 
-    def _with_predecessors(self, groups: list[Group]) -> list[Group]:
-        """Add what was remembered of the requests that new ones replace.
-
-        CloudFormation makes another request for a change of most of its properties. EC2 describes one that was
-        cancelled for two days more.
-        https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotFleetRequests.html
-        """
-        new = {group.name for group in groups if _is_new(group)}
-        if not new:
-            return groups
-        pages = self._client.get_paginator("describe_spot_fleet_requests").paginate()
-        memories = {
-            tags.get(NODE_GROUP_TAG, ""): memory
-            for raw in sorted((raw for page in pages for raw in page["SpotFleetRequestConfigs"]), key=_age)
-            if (tags := _tags(raw)).get(CLUSTER_TAG) == self._cluster
-            and (memory := Memory.from_tags(tags)).state is not None
-        }
-        return [
-            replace(group, predecessor=memories.get(group.node_group)) if group.name in new else group
-            for group in groups
-        ]
-
     def _read_nodes(self, fleet: str) -> list["ActiveInstanceTypeDef"]:
         pages = self._client.get_paginator("describe_spot_fleet_instances").paginate(SpotFleetRequestId=fleet)
         return [node for page in pages for node in page["ActiveInstances"]]
@@ -185,15 +157,6 @@ class SpotFleets:
             deleting=state in _GOING,
             memory=Memory.from_tags(_tags(raw)),
         )
-
-
-def _is_new(group: Group) -> bool:
-    return group.memory.state is None and not group.memory.unreadable and not group.deleting
-
-
-def _age(raw: "SpotFleetRequestConfigTypeDef") -> tuple[datetime, str]:
-    """Sort the newest request last."""
-    return raw["CreateTime"], raw["SpotFleetRequestId"]
 
 
 def _tags(raw: "SpotFleetRequestConfigTypeDef") -> dict[str, str]:

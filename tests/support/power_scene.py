@@ -16,18 +16,21 @@ from fake_auto_scaling import FakeAutoScaling, FakeGroup
 from fake_ec2 import FakeEc2
 from fake_reservations import FakeReservation
 from fake_spot_fleets import FakeFleet
+from fake_ssm import FakeSsm
 from policy_evaluator import Call
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
     from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_sns.client import SNSClient
+    from mypy_boto3_ssm.client import SSMClient
 
 # The construct sets it; the function's metrics are nowhere without it.
 os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster")
 
 CLUSTER = "base-pod"
 TOPIC = "arn:aws:sns:us-east-1:111122223333:alerts"
+STOPPED = "stopped-groups"
 START = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 
 
@@ -69,8 +72,13 @@ class Scene:
     auto_scaling: FakeAutoScaling = field(default_factory=FakeAutoScaling)
     ec2: FakeEc2 = field(default_factory=FakeEc2)
     sns: FakeSns = field(default_factory=FakeSns)
+    ssm: FakeSsm = field(default_factory=FakeSsm)
     now: datetime = START
     topic: str | None = TOPIC
+
+    def __post_init__(self) -> None:
+        """Deploy the parameter that says which node groups are stopped."""
+        self.ssm.parameters[STOPPED] = "[]"
 
     def add(self, node_group: str = "workers", **settings: Any) -> FakeGroup:
         """Deploy a node group: an empty group that takes as many nodes as its count."""
@@ -136,7 +144,13 @@ class Scene:
         groups = {
             name: GroupSettings(count=count, **self.details.get(name, {})) for name, count in self.counts.items()
         }
-        return Settings(cluster=CLUSTER, groups=groups, launch_grace=timedelta(minutes=10), topic_arn=self.topic)
+        return Settings(
+            cluster=CLUSTER,
+            groups=groups,
+            launch_grace=timedelta(minutes=10),
+            topic_arn=self.topic,
+            stopped_parameter=STOPPED,
+        )
 
     def order(self, action: str = "tick", **event: Any) -> dict[str, Any]:
         """Invoke the function and return the node groups of its summary, by name."""
@@ -145,6 +159,7 @@ class Scene:
             auto_scaling=lambda: cast("AutoScalingClient", self.auto_scaling),
             ec2=lambda: cast("EC2Client", self.ec2),
             sns=lambda: cast("SNSClient", self.sns),
+            ssm=lambda: cast("SSMClient", self.ssm),
         )
         power = Power(settings, clients, Logger(service="test"), self.now)
         summary: Any = power.carry_out(parse_order({"action": action, **event}, settings))
@@ -171,7 +186,7 @@ class Scene:
     @property
     def calls(self) -> list[Call]:
         """Every call to AWS so far."""
-        return [*self.auto_scaling.calls, *self.ec2.calls, *self.sns.calls]
+        return [*self.auto_scaling.calls, *self.ec2.calls, *self.sns.calls, *self.ssm.calls]
 
     def subjects(self) -> list[str]:
         """The subjects of the messages so far."""

@@ -12,6 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk_training_cluster.functions import ClusterFunction
@@ -46,7 +47,7 @@ class ClusterPower(Construct):
     EC2 begins to terminate what runs in it; people are told half an hour ahead to save their checkpoint. A block that
     is extended opens again. Nodes run on in their block when a deploy names the next one, which takes over when
     theirs ends. EC2's events make a tick of their own at both ends. The size of a group that a Spot Fleet owns is the
-    request's target; what was ordered stays when CloudFormation replaces the request. Of the reservation
+    request's target; a stop, which a parameter remembers, outlives a deploy that replaces it. Of the reservation
     that a group runs in people are told a day before its end, when it has ended, and when nodes run outside it while
     it has room; of Capacity Blocks among other capacity, before EC2 ends the nodes in them. A reservation that may
     be released is lowered to one instance, the least that EC2 has, while its group is stopped, and raised before
@@ -104,6 +105,7 @@ class ClusterPower(Construct):
             raise ValueError("groups must name at least one node group, got none")
         self._cluster_name = cluster_name
         self._alert_topic = alert_topic
+        stopped = self._make_stopped_parameter()
         self._cluster_function = ClusterFunction(
             self,
             "Function",
@@ -116,7 +118,7 @@ class ClusterPower(Construct):
                 "launch_grace_seconds": (launch_grace or Duration.minutes(10)).to_seconds(),
                 **({} if closing_notice is None else {"closing_notice_seconds": closing_notice.to_seconds()}),
             },
-            environment={"ALERT_TOPIC_ARN": alert_topic.topic_arn},
+            environment={"ALERT_TOPIC_ARN": alert_topic.topic_arn, "STOPPED_PARAMETER": stopped.ref},
             alert_topic=alert_topic,
             # Shorter than the time between two scheduled ticks, so that they do not overlap.
             timeout=Duration.seconds(50),
@@ -124,7 +126,7 @@ class ClusterPower(Construct):
         )
         self.function: lambda_.IFunction = self._cluster_function.function
         self.error_alarm = self._cluster_function.error_alarm
-        PowerPermissions(cluster_name, groups.values()).grant(self._cluster_function.role)
+        PowerPermissions(cluster_name, groups.values(), stopped.ref).grant(self._cluster_function.role)
         alert_topic.grant_publish(self._cluster_function.role)
         self.schedule = self._make_schedule()
         blocks = sorted({group.capacity_block for group in groups.values() if group.capacity_block is not None})
@@ -200,6 +202,16 @@ class ClusterPower(Construct):
         self, name: str, statistic: str, period: Duration | None, node_group: str | None = None
     ) -> cloudwatch.Metric:
         return node_metric(name, self._cluster_name, node_group, statistic=statistic, period=period)
+
+    def _make_stopped_parameter(self) -> ssm.CfnParameter:
+        # The function writes it. CloudFormation sets the value again only when a property here changes: never do.
+        return ssm.CfnParameter(
+            self,
+            "Stopped",
+            type="String",
+            value="[]",
+            description="The node groups that are stopped; written by cluster_power",
+        )
 
     def _make_schedule(self) -> scheduler.CfnSchedule:
         # L1, because the L2 target grants every version and alias of the function too, and by default

@@ -20,17 +20,20 @@ _RESERVATIONS = "ec2:{account}:capacity-reservation/*"
 class PowerPermissions:
     """The permissions that some node groups need, and no more.
 
-    Sources: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2autoscaling.html and
-    https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
+    Sources: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2autoscaling.html,
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html and
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html
     """
 
-    def __init__(self, cluster_name: str, groups: Collection[PowerGroup]) -> None:
+    def __init__(self, cluster_name: str, groups: Collection[PowerGroup], parameter: str) -> None:
         """Find out what is needed.
 
         Args:
             cluster_name: The value of the tag on what the function may write on.
             groups: The node groups.
+            parameter: The name of the parameter that says which of them are stopped.
         """
+        self._parameter = parameter
         self._of_this_cluster = {f"aws:ResourceTag/{CLUSTER_TAG}": cluster_name}
         self._auto_scaling = any(group.spot_fleet_id is None for group in groups)
         self._fleets = any(group.spot_fleet_id is not None for group in groups)
@@ -47,6 +50,12 @@ class PowerPermissions:
             role,
             "AwsSolutions-IAM5[Resource::*]",
             "Describe actions of Auto Scaling and EC2, which take no resource and change nothing.",
+        )
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["ssm:GetParameter", "ssm:PutParameter"],
+                resources=[f"arn:{Aws.PARTITION}:ssm:{_ACCOUNT}:parameter/{self._parameter}"],
+            )
         )
         if self._auto_scaling:
             self._write(role, ["autoscaling:SetDesiredCapacity"], _GROUPS)

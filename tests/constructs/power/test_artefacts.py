@@ -17,8 +17,8 @@ from cluster_common import tags as function_tags
 from cluster_power import memory, reports
 from cluster_power.settings import GroupSettings, Settings
 from policy_evaluator import resolve
-from power_scene import TOPIC
-from synthesis import new_stack, only
+from power_scene import STOPPED, TOPIC
+from synthesis import new_stack, only, resources
 
 names = st.text("abcdefghijklmnopqrstuvwxyz-0123456789", min_size=1, max_size=20)
 
@@ -40,7 +40,9 @@ def environment(
     )
     variables: dict[str, Any] = only(stack, "AWS::Lambda::Function")["Properties"]["Environment"]["Variables"]
     assert variables.pop("ALERT_TOPIC_ARN") == stack.resolve(topic.topic_arn)
-    return {**variables, "ALERT_TOPIC_ARN": TOPIC}
+    [parameter] = resources(stack, "AWS::SSM::Parameter")
+    assert variables.pop("STOPPED_PARAMETER") == {"Ref": parameter}
+    return {**variables, "ALERT_TOPIC_ARN": TOPIC, "STOPPED_PARAMETER": STOPPED}
 
 
 ids = st.text("0123456789abcdef", min_size=8, max_size=17)
@@ -90,6 +92,7 @@ def test_the_function_reads_the_settings_that_the_construct_writes(groups: dict[
         },
         launch_grace=timedelta(minutes=10),
         topic_arn=TOPIC,
+        stopped_parameter=STOPPED,
     )
 
 

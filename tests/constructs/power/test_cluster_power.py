@@ -170,6 +170,7 @@ def test_no_resource_is_made_silently(stack: Stack) -> None:
         "AWS::Lambda::Function",
         "AWS::Logs::LogGroup",
         "AWS::SNS::Topic",
+        "AWS::SSM::Parameter",
         "AWS::Scheduler::Schedule",
     ]
 

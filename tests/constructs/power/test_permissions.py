@@ -10,7 +10,7 @@ from aws_cdk.assertions import Template
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from fake_service import ACCOUNT, REGION
 from policy_evaluator import Call, is_allowed, role_statements, unused
-from power_scene import CLUSTER, TOPIC, Scene
+from power_scene import CLUSTER, STOPPED, TOPIC, Scene
 from synthesis import new_stack
 
 LOGS = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:power"
@@ -34,6 +34,7 @@ def synthesize(groups: dict[str, PowerGroup]) -> list[dict[str, Any]]:
             "AWS::Region": REGION,
             "AWS::AccountId": ACCOUNT,
             ids["AWS::SNS::Topic"]: TOPIC,
+            ids["AWS::SSM::Parameter"]: STOPPED,
             f"{ids['AWS::Logs::LogGroup']}.Arn": f"{LOGS}:*",
         },
     )
@@ -187,6 +188,8 @@ def test_the_scenes_make_every_kind_of_call() -> None:
         "ec2:ModifyCapacityReservation",
         "ec2:ModifySpotFleetRequest",
         "sns:Publish",
+        "ssm:GetParameter",
+        "ssm:PutParameter",
     }
 
 
@@ -208,9 +211,9 @@ def test_only_what_the_node_groups_need_is_allowed() -> None:
         for name, (groups, _) in LIVES.items()
     }
 
-    assert services["groups"] == {"autoscaling", "logs", "sns"}
-    assert services["a fleet"] == {"ec2", "logs", "sns"}
-    assert services["everything"] == {"autoscaling", "ec2", "logs", "sns"}
+    assert services["groups"] == {"autoscaling", "logs", "sns", "ssm"}
+    assert services["a fleet"] == {"ec2", "logs", "sns", "ssm"}
+    assert services["everything"] == {"autoscaling", "ec2", "logs", "sns", "ssm"}
 
 
 FLEET = f"arn:aws:ec2:{REGION}:{ACCOUNT}:spot-fleet-request/sfr-1"
@@ -322,9 +325,10 @@ def test_a_group_of_another_account_or_region_cannot_be_written(statements: list
         )
 
 
-def test_no_other_log_and_no_other_topic_can_be_written(statements: list[dict[str, Any]]) -> None:
+def test_no_other_log_topic_or_parameter_can_be_written(statements: list[dict[str, Any]]) -> None:
     for call in (
         Call(action="sns:Publish", resource=f"{TOPIC}-other"),
         Call(action="logs:PutLogEvents", resource=LOGS.replace("power", "other") + ":log-stream:1"),
+        Call(action="ssm:PutParameter", resource=f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/other"),
     ):
         assert not is_allowed(statements, call)

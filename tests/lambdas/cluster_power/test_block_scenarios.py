@@ -86,6 +86,7 @@ def test_a_tick_that_has_told_it_only_reads(scene: Scene) -> None:
     scene.minute()
     scene.auto_scaling.calls.clear()
     scene.ec2.calls.clear()
+    scene.ssm.calls.clear()
 
     scene.minute()
 

@@ -1,0 +1,208 @@
+"""The power function on node groups of which a deploy replaces what owns the nodes: a stop outlives it.
+
+CloudFormation makes the new owner first, and may have deleted the old one before any tick sees both.
+"""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from cluster_common.errors import PartialFailureError
+from fake_auto_scaling import FakeGroup
+from fake_spot_fleets import FakeFleet
+from power_scene import STOPPED, Scene
+
+PREFIX = "cdk-training-cluster:power-"
+
+Owner = FakeGroup | FakeFleet
+
+
+def buy_otherwise(scene: Scene) -> FakeGroup:
+    """Deploy another way to buy: a new group, and the end of the old one."""
+    del scene.auto_scaling.groups["workers-asg"]
+    return scene.add("workers", name="workers-spot-asg")
+
+
+def change_price(scene: Scene) -> FakeFleet:
+    """Deploy another price: a new request, and the end of the old one."""
+    old = scene.ec2.fleets["sfr-old"]
+    old.state, old.alive = "cancelled", 0
+    return scene.add_fleet("workers", id="sfr-new")
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene(counts={"workers": 4})
+
+
+@pytest.fixture(params=["group", "fleet"])
+def replace(scene: Scene, request: pytest.FixtureRequest) -> Callable[[Scene], Owner]:
+    """Deploy a node group that runs, and return what replaces its owner."""
+    if request.param == "fleet":
+        scene.add_fleet("workers", id="sfr-old")
+    else:
+        scene.add("workers")
+    scene.minute(3)
+    return buy_otherwise if request.param == "group" else change_price
+
+
+def stopped(scene: Scene) -> list[str]:
+    found: list[str] = json.loads(scene.ssm.parameters[STOPPED])
+    return found
+
+
+def test_a_group_that_was_stopped_stays_stopped(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
+    scene.order("stop", by="ana", reason="weekend")
+    scene.minute(2)
+    new = replace(scene)
+
+    kept = scene.minute(3)["workers"]
+
+    assert (new.desired, new.alive, kept["state"], stopped(scene)) == (0, 0, "stopped", ["workers"])
+    assert kept["reason"] == (
+        "workers is stopped, by cluster_power: it was stopped before a deploy replaced what owns its nodes"
+    )
+    assert (new.tags[f"{PREFIX}state"], new.tags[f"{PREFIX}size"]) == ("stopped", "0")
+
+
+def test_a_group_that_ran_runs_again(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
+    new = replace(scene)
+
+    scene.minute(3)
+
+    assert (new.desired, new.alive, new.tags[f"{PREFIX}state"], stopped(scene)) == (4, 4, "running", [])
+
+
+def test_a_group_that_was_started_since_starts(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
+    scene.order("stop")
+    scene.minute(2)
+    scene.order("start")
+    scene.minute(2)
+    new = replace(scene)
+
+    scene.minute(3)
+
+    assert (new.alive, stopped(scene)) == (4, [])
+
+
+def test_an_order_is_stronger(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
+    scene.order("stop")
+    scene.minute(2)
+    new = replace(scene)
+
+    scene.order("start", by="bo", reason="monday")
+    scene.minute(3)
+
+    assert (new.alive, new.tags[f"{PREFIX}by"], stopped(scene)) == (4, "bo", [])
+
+
+def test_a_stop_while_there_is_no_owner_is_no_less_a_stop(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
+    new = replace(scene)
+    gone = (scene.auto_scaling.groups, dict(scene.auto_scaling.groups), scene.ec2.fleets, dict(scene.ec2.fleets))
+    scene.auto_scaling.groups.clear()
+    scene.ec2.fleets.clear()
+    scene.order("stop")
+    gone[0].update(gone[1])
+    gone[2].update(gone[3])
+
+    scene.minute(3)
+
+    assert (new.desired, stopped(scene)) == (0, ["workers"])
+
+
+def test_one_group_of_several_is_stopped_and_started(scene: Scene) -> None:
+    scene.counts |= {"eval": 2, "extras": 1}
+    for name in scene.counts:
+        scene.add(name)
+    scene.minute(2)
+
+    scene.order("stop", node_groups=["eval", "workers"])
+    first = stopped(scene)
+    scene.order("start", node_groups=["workers"])
+
+    assert (first, stopped(scene)) == (["eval", "workers"], ["eval"])
+
+
+def test_a_group_that_comes_to_a_stopped_cluster_is_stopped_for_good(scene: Scene) -> None:
+    scene.add("workers")
+    scene.minute()
+    scene.order("stop")
+    scene.counts["eval"] = 2
+    scene.add("eval")
+    scene.minute(2)
+    assert stopped(scene) == ["eval", "workers"]
+
+    del scene.auto_scaling.groups["eval-asg"]
+    new = scene.add("eval", name="eval-spot-asg")
+    scene.minute(2)
+
+    assert (new.desired, new.tags[f"{PREFIX}state"]) == (0, "stopped")
+
+
+def test_a_group_that_left_the_clusters_file_is_forgotten(scene: Scene) -> None:
+    scene.counts["eval"] = 2
+    scene.add("workers")
+    scene.add("eval")
+    scene.minute()
+    scene.order("stop")
+    del scene.counts["eval"]
+
+    scene.order("stop")
+
+    assert stopped(scene) == ["workers"]
+
+
+@pytest.mark.parametrize("fault", ["ThrottlingException", "AccessDeniedException", None])
+def test_while_it_cannot_be_read_a_new_group_waits(
+    scene: Scene, replace: Callable[[Scene], Owner], fault: str | None
+) -> None:
+    scene.order("stop")
+    scene.minute(2)
+    new = replace(scene)
+    right = scene.ssm.parameters[STOPPED]
+    if fault:
+        scene.ssm.fail_next("GetParameter", fault)
+    else:
+        scene.ssm.parameters[STOPPED] = "{}"
+
+    with pytest.raises(PartialFailureError, match="workers: could not read which node groups are stopped"):
+        scene.minute()
+    assert (new.desired, f"{PREFIX}state" in new.tags) == (0, False)
+    scene.ssm.parameters[STOPPED] = right
+    scene.minute(2)
+
+    assert (new.desired, new.tags[f"{PREFIX}state"]) == (0, "stopped")
+
+
+@pytest.mark.parametrize("operation", ["GetParameter", "PutParameter"])
+def test_an_order_is_carried_out_though_it_cannot_be_written_down(
+    scene: Scene, replace: Callable[[Scene], Owner], operation: str
+) -> None:
+    del replace
+    scene.ssm.fail_next(operation, "InternalServerError")
+
+    with pytest.raises(PartialFailureError, match="which node groups are stopped"):
+        scene.order("stop")
+
+    assert scene.minute(2)["workers"]["alive"] == 0
+
+
+def test_a_tick_of_groups_that_it_knows_asks_for_nothing(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
+    del replace
+    scene.ssm.calls.clear()
+
+    scene.minute(3)
+    scene.order("status")
+
+    assert scene.ssm.calls == []
+
+
+def test_an_order_that_changes_nothing_writes_nothing(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
+    del replace
+    scene.order("stop")
+    scene.ssm.calls.clear()
+
+    scene.order("stop")
+
+    assert [call.action for call in scene.ssm.calls] == ["ssm:GetParameter"]
