@@ -260,7 +260,8 @@ def _power_group(fleet: NodeFleet) -> PowerGroup:
             # Shared ones are given as ARNs, which end with the id that EC2 describes them by.
             capacity_blocks=[block.rpartition("/")[2] for block in capacity.capacity_blocks],
             on_demand=capacity.falls_back,
-            block_ends_early_minutes=fleet.instance_type.block_ends_early_minutes,
+            # Nobody knows here which block is of which type: all are told as early as the earliest wants it.
+            block_ends_early_minutes=max(info.block_ends_early_minutes for info in fleet.instance_types),
         )
     if isinstance(capacity, SpotFleet):
         return PowerGroup(count=count, spot_fleet_id=fleet.spot_fleet.ref)

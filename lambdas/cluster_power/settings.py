@@ -12,10 +12,10 @@ SETTINGS_VARIABLE = "CLUSTER_POWER_SETTINGS"
 TOPIC_VARIABLE = "ALERT_TOPIC_ARN"
 STOPS_VARIABLE = "STOPPED_PARAMETER"
 
-_GROUP_KEYS = (
-    *("block", "block_ends_early_minutes", "blocks", "count", "on_demand", "release", "reservation", "spot_fleet"),
-)
+_IDS = ("block", "released", "reservation", "spot_fleet")
+_GROUP_KEYS = (*_IDS, "block_ends_early_minutes", "blocks", "count", "on_demand")
 _CLOSING_NOTICE_SECONDS = 1800
+_BLOCK_ENDS_EARLY_MINUTES = 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,27 +114,24 @@ class Settings:
 
 def _group(name: str, raw: object) -> GroupSettings:
     settings = raw if isinstance(raw, dict) else {"count": raw}
-    count, minutes = settings.get("count"), settings.get("block_ends_early_minutes", 0)
+    count = settings.get("count")
     if not _is_count(count):
         raise _invalid(f"groups must give each node group's count, got {raw!r} for {name!r}")
     unknown = sorted(set(settings) - set(_GROUP_KEYS))
     if unknown:
-        raise _invalid(f"a node group takes {', '.join(_GROUP_KEYS)}, got {', '.join(unknown)} for {name!r}")
-    block, fleet, reservation = (_id(settings, key, name) for key in ("block", "spot_fleet", "reservation"))
-    blocks = _blocks(settings, name)
-    if not _is_count(minutes) or (block is None and not blocks) != ("block_ends_early_minutes" not in settings):
-        raise _invalid(f"block and blocks go with block_ends_early_minutes of 0 or more, got {raw!r} for {name!r}")
-    if sum(bool(one) for one in (block, blocks, fleet, reservation)) > 1:
-        raise _invalid(f"block, blocks, spot_fleet and reservation exclude each other, got {raw!r} for {name!r}")
+        raise _invalid(f"a node group takes {', '.join(sorted(_GROUP_KEYS))}, got {', '.join(unknown)} for {name!r}")
+    ids, blocks = {key: _id(settings, key, name) for key in _IDS}, _blocks(settings, name)
+    if sum(bool(one) for one in (blocks, *ids.values())) > 1:
+        raise _invalid(f"{', '.join(_IDS)} and blocks exclude each other, got {raw!r} for {name!r}")
     return GroupSettings(
         count=count,
-        block=block,
+        block=ids["block"],
         blocks=blocks,
-        block_ends_early=timedelta(minutes=minutes),
-        on_demand=_flag(settings, "on_demand", name, goes_with="blocks"),
-        spot_fleet=fleet,
-        reservation=reservation,
-        release=_flag(settings, "release", name, goes_with="reservation"),
+        block_ends_early=_ends_early(settings, name, has_blocks=bool(ids["block"] or blocks)),
+        on_demand=_on_demand(settings, name, has_blocks=bool(blocks)),
+        spot_fleet=ids["spot_fleet"],
+        reservation=ids["released"] or ids["reservation"],
+        release=ids["released"] is not None,
     )
 
 
@@ -145,11 +142,18 @@ def _blocks(settings: Mapping[str, object], name: str) -> tuple[str, ...]:
     raise _invalid(f"blocks must be a list of ids, got {value!r} for {name!r}")
 
 
-def _flag(settings: Mapping[str, object], key: str, name: str, *, goes_with: str) -> bool:
-    value = settings.get(key, False)
-    if isinstance(value, bool) and (not value or settings.get(goes_with)):
+def _ends_early(settings: Mapping[str, object], name: str, *, has_blocks: bool) -> timedelta:
+    value = settings.get("block_ends_early_minutes", _BLOCK_ENDS_EARLY_MINUTES if has_blocks else 0)
+    if _is_count(value) and (has_blocks or "block_ends_early_minutes" not in settings):
+        return timedelta(minutes=value)
+    raise _invalid(f"block_ends_early_minutes is 0 or more and goes with blocks, got {settings!r} for {name!r}")
+
+
+def _on_demand(settings: Mapping[str, object], name: str, *, has_blocks: bool) -> bool:
+    value = settings.get("on_demand", has_blocks)
+    if isinstance(value, bool) and (has_blocks or "on_demand" not in settings):
         return value
-    raise _invalid(f"{key} must be true or false and goes with {goes_with}, got {settings!r} for {name!r}")
+    raise _invalid(f"on_demand is true or false and goes with blocks, got {settings!r} for {name!r}")
 
 
 def _id(settings: Mapping[str, object], key: str, name: str) -> str | None:

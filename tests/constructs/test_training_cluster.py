@@ -1,6 +1,7 @@
 """The whole cluster: what it composes, what it refuses, and who may do what."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,9 +14,12 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match, Template
 
 from cdk_training_cluster import (
+    UNTIL_CANCELLED,
+    Capacity,
     ClusterNetwork,
     Dataset,
     NodeGroup,
+    OnIdle,
     TrainingCluster,
     TrainingFileSystem,
 )
@@ -125,13 +129,108 @@ def test_a_layer_of_one_s_own_serves_a_region_without_aws_s() -> None:
     assert only(stack, "AWS::Lambda::Function")["Properties"]["Layers"] == [arn]
 
 
-def test_fifty_groups_of_p5_stay_within_what_cloudformation_takes() -> None:
+def _fifty_of_p5(buy: Callable[[str], Capacity]) -> list[NodeGroup]:
+    return [
+        NodeGroup(
+            f"workers-{number:02}",
+            instance_types=["p5.48xlarge"],
+            count=8,
+            capacity=buy(f"0a1b2c3d4e5f678{number:02}"),
+        )
+        for number in range(50)
+    ]
+
+
+@pytest.mark.parametrize(
+    "buy",
+    [
+        pytest.param(lambda _: Capacity.on_demand(), id="on_demand"),
+        pytest.param(lambda _: Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE), id="reservation"),
+        pytest.param(lambda number: Capacity.from_reservation(f"cr-{number}"), id="from_reservation"),
+        pytest.param(lambda number: Capacity.capacity_block(f"cr-{number}"), id="capacity_block"),
+        pytest.param(lambda _: Capacity.spot(), id="spot"),
+        pytest.param(
+            lambda number: Capacity.prioritized(capacity_blocks=[f"cr-{number}"]),
+            id="prioritized",
+        ),
+    ],
+)
+def test_fifty_groups_of_p5_stay_within_what_cloudformation_takes(buy: Callable[[str], Capacity]) -> None:
     stack = new_stack()
-    groups = [NodeGroup(f"pod-{number:02}", instance_types=["p5.48xlarge"], count=8) for number in range(50)]
-    _cluster(stack, node_groups=groups)
+    _cluster(stack, node_groups=_fifty_of_p5(buy))
     template = Template.from_stack(stack).to_json()
     assert len(template["Resources"]) <= 500
-    assert len(json.dumps(template)) <= 1_000_000
+    # As CDK writes it, indented by one space.
+    assert len(json.dumps(template, indent=1)) <= 1_000_000
+
+
+def test_more_groups_than_the_power_function_can_be_told_of_are_refused() -> None:
+    groups = _fifty_of_p5(lambda _: Capacity.spot_fleet())
+    assert _refusal(node_groups=groups) == [
+        "settings of cluster_power must fit into 4096 bytes of environment, got 4777: use fewer node groups or "
+        "shorter names"
+    ]
+
+
+_ID, _BLOCK = "cr-0a1b2c3d4e5f67890", "cr-0b1b2c3d4e5f67890"
+
+
+@pytest.mark.parametrize(
+    ("capacity", "types", "told"),
+    [
+        (Capacity.on_demand(), ["p5.48xlarge"], 4),
+        (Capacity.spot(), ["p5.48xlarge"], 4),
+        (Capacity.spot_fleet(), ["p5.48xlarge"], {"count": 4, "spot_fleet": "<ref>"}),
+        (Capacity.reservation(end=UNTIL_CANCELLED), ["p5.48xlarge"], {"count": 4, "reservation": "<ref>"}),
+        (
+            Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE),
+            ["p5.48xlarge"],
+            {"count": 4, "released": "<ref>"},
+        ),
+        (Capacity.from_reservation(_ID), ["p5.48xlarge"], {"count": 4, "reservation": _ID}),
+        (Capacity.capacity_block(_BLOCK), ["p5.48xlarge"], {"count": 4, "block": _BLOCK}),
+        (Capacity.capacity_block(_BLOCK), ["trn1.32xlarge"], {"count": 4, "block": _BLOCK}),
+        (
+            Capacity.capacity_block(_BLOCK),
+            ["p6e-gb200.36xlarge"],
+            {"count": 4, "block": _BLOCK, "block_ends_early_minutes": 60},
+        ),
+        (
+            Capacity.capacity_block(_BLOCK),
+            ["trn2u.48xlarge"],
+            {"count": 4, "block": _BLOCK, "block_ends_early_minutes": 60},
+        ),
+        (Capacity.prioritized(reservations=[_ID]), ["p5.48xlarge"], 4),
+        (
+            Capacity.prioritized(reservations=[_ID], capacity_blocks=[_BLOCK]),
+            ["p5.48xlarge"],
+            {"count": 4, "blocks": [_BLOCK]},
+        ),
+        (
+            Capacity.prioritized(capacity_blocks=[_BLOCK], on_demand=False),
+            ["p5.48xlarge"],
+            {"count": 4, "blocks": [_BLOCK], "on_demand": False},
+        ),
+        (
+            Capacity.prioritized(capacity_blocks=[_BLOCK]),
+            ["g5g.16xlarge", "p6e-gb200.36xlarge"],
+            {"count": 4, "blocks": [_BLOCK], "block_ends_early_minutes": 60},
+        ),
+    ],
+)
+def test_the_power_function_is_told_how_nodes_are_bought(capacity: Capacity, types: list[str], told: object) -> None:
+    stack = new_stack()
+    _cluster(stack, node_groups=[NodeGroup("workers", instance_types=types, count=4, capacity=capacity)])
+    settings = only(stack, "AWS::Lambda::Function")["Properties"]["Environment"]["Variables"][
+        "CLUSTER_POWER_SETTINGS"
+    ]
+    if not isinstance(settings, str):
+        before, reference, after = settings["Fn::Join"][1]
+        assert {"AWS::EC2::SpotFleet", "AWS::EC2::CapacityReservation"} >= {
+            Template.from_stack(stack).to_json()["Resources"][reference["Ref"]]["Type"]
+        }
+        settings = f"{before}<ref>{after}"
+    assert json.loads(settings)["groups"] == {"workers": told}
 
 
 def test_eight_p5_with_network_and_file_system_are_a_small_template() -> None:

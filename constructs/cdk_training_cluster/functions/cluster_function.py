@@ -24,9 +24,8 @@ from cdk_training_cluster.metrics import NODE_METRICS
 _MAXIMUM_ENVIRONMENT_BYTES = 4096
 
 # What is known at deployment only is an ARN or a name here, and none of these is longer; within the settings it is
-# an id, of which that of a Spot Fleet request is the longest.
+# an id.
 _UNRESOLVED_BYTES = 256
-_UNRESOLVED_ID_BYTES = 40
 _TOKEN = re.compile(r"\$\{Token\[[^\]]*\]\}")
 
 
@@ -56,6 +55,7 @@ class ClusterFunction(Construct):
         alert_topic: sns.ITopic,
         timeout: Duration,
         environment: Mapping[str, str] | None = None,
+        longest_id_bytes: int = 40,
         memory_size_mib: int = 256,
         log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
         powertools_layer: lambda_.ILayerVersion | None = None,
@@ -73,6 +73,8 @@ class ClusterFunction(Construct):
             alert_topic: What the error alarm notifies.
             timeout: How long one invocation may take.
             environment: More environment variables. Default: - none.
+            longest_id_bytes: The most bytes that an id within the settings has that is known at deployment only.
+                Default: - 40, a Spot Fleet request's.
             memory_size_mib: Its memory, in MiB. Default: - 256.
             log_retention: How long its log is kept. Default: - three months.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
@@ -83,7 +85,7 @@ class ClusterFunction(Construct):
         """
         super().__init__(scope, id)
         source = function_source(package)
-        variables = _environment(package, settings, environment or {})
+        variables = _environment(package, settings, environment or {}, longest_id_bytes)
         self.log_group = logs.LogGroup(
             self,
             "Logs",
@@ -155,7 +157,9 @@ class ClusterFunction(Construct):
         return alarm
 
 
-def _environment(package: str, settings: Mapping[str, object], more: Mapping[str, str]) -> dict[str, str]:
+def _environment(
+    package: str, settings: Mapping[str, object], more: Mapping[str, str], longest_id: int
+) -> dict[str, str]:
     variables = {
         f"{package.upper()}_SETTINGS": json.dumps(settings, separators=(",", ":"), sort_keys=True),
         "POWERTOOLS_SERVICE_NAME": package,
@@ -163,7 +167,7 @@ def _environment(package: str, settings: Mapping[str, object], more: Mapping[str
         "POWERTOOLS_LOG_LEVEL": "INFO",
         **more,
     }
-    size = sum(len(name) + _bytes(value) for name, value in variables.items())
+    size = sum(len(name) + _bytes(value, longest_id) for name, value in variables.items())
     if size > _MAXIMUM_ENVIRONMENT_BYTES:
         raise ValueError(
             f"settings of {package} must fit into {_MAXIMUM_ENVIRONMENT_BYTES} bytes of environment, got "
@@ -173,10 +177,10 @@ def _environment(package: str, settings: Mapping[str, object], more: Mapping[str
     return variables
 
 
-def _bytes(value: str) -> int:
+def _bytes(value: str, longest_id: int) -> int:
     literals = _TOKEN.sub("", value)
     tokens = len(_TOKEN.findall(value))
-    return len(literals.encode()) + tokens * (_UNRESOLVED_ID_BYTES if literals else _UNRESOLVED_BYTES)
+    return len(literals.encode()) + tokens * (longest_id if literals else _UNRESOLVED_BYTES)
 
 
 def _public_layer(scope: Construct) -> lambda_.ILayerVersion:

@@ -119,6 +119,7 @@ class ClusterPower(Construct):
                 **({} if closing_notice is None else {"closing_notice_seconds": closing_notice.to_seconds()}),
             },
             environment={"ALERT_TOPIC_ARN": alert_topic.topic_arn, "STOPPED_PARAMETER": stopped.ref},
+            longest_id_bytes=max(group.longest_id_bytes for group in groups.values()),
             alert_topic=alert_topic,
             # Shorter than the time between two scheduled ticks, so that they do not overlap.
             timeout=Duration.seconds(50),

@@ -60,23 +60,26 @@ class PowerGroup:
 
     @property
     def settings(self) -> object:
-        """What the function's environment says of it: the bare count where there is no more to say."""
+        """What the function's environment, which is small, says of it: the bare count where that is all."""
         settings: dict[str, object] = {}
         if self.capacity_block is not None:
-            settings = {"block": self.capacity_block, "block_ends_early_minutes": self.block_ends_early_minutes}
+            settings["block"] = self.capacity_block
         if self.capacity_blocks:
-            settings = {
-                "blocks": list(self.capacity_blocks),
-                "block_ends_early_minutes": self.block_ends_early_minutes,
-                **({"on_demand": True} if self.on_demand else {}),
-            }
+            settings["blocks"] = list(self.capacity_blocks)
+        if self.capacity_blocks and not self.on_demand:
+            settings["on_demand"] = False
+        if settings and self.block_ends_early_minutes != BLOCK_ENDS_EARLY_MINUTES:
+            settings["block_ends_early_minutes"] = self.block_ends_early_minutes
         if self.spot_fleet_id is not None:
             settings["spot_fleet"] = self.spot_fleet_id
         if self.capacity_reservation_id is not None:
-            settings["reservation"] = self.capacity_reservation_id
-        if self.released:
-            settings["release"] = True
+            settings["released" if self.released else "reservation"] = self.capacity_reservation_id
         return {"count": self.count, **settings} if settings else self.count
+
+    @property
+    def longest_id_bytes(self) -> int:
+        """The most bytes that its id in the settings has: `sfr-` and a UUID, or `cr-` and 17 digits."""
+        return 20 if self.spot_fleet_id is None else 40
 
     def _problems(self) -> Iterator[str]:
         if not Token.is_unresolved(self.count) and self.count < 1:

@@ -260,7 +260,7 @@ def test_the_power_function_knows_blocks_by_the_ids_that_ec2_describes_them_by()
     scene = bought(capacity=Capacity.prioritized(capacity_blocks=[_ID, _SHARED], on_demand=False))
     variables = only(scene.stack, "AWS::Lambda::Function")["Properties"]["Environment"]["Variables"]
     group = json.loads(variables["CLUSTER_POWER_SETTINGS"])["groups"]["workers"]
-    assert group == {"count": 8, "blocks": [_ID, _SHARED.rpartition("/")[2]], "block_ends_early_minutes": 30}
+    assert group == {"count": 8, "blocks": [_ID, _SHARED.rpartition("/")[2]], "on_demand": False}
 
 
 def test_types_of_different_layouts_share_a_segment_in_the_user_s_order() -> None:

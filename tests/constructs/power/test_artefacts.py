@@ -119,8 +119,8 @@ def test_the_settings_say_no_more_than_there_is_to_say() -> None:
     assert environment(groups)["CLUSTER_POWER_SETTINGS"] == (
         '{"cluster":"base-pod","groups":{"extras":{"count":4,"spot_fleet":"sfr-1"},'
         '"held":{"count":8,"reservation":"cr-2"},'
-        '"idle":{"count":8,"release":true,"reservation":"cr-4"},'
-        '"pod":{"block":"cr-1","block_ends_early_minutes":30,"count":8},'
+        '"idle":{"count":8,"released":"cr-4"},'
+        '"pod":{"block":"cr-1","count":8},'
         '"ultra":{"block":"cr-3","block_ends_early_minutes":60,"count":18},"workers":8},"launch_grace_seconds":600}'
     )
 

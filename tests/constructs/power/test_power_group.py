@@ -10,7 +10,7 @@ from cdk_training_cluster.power import PowerGroup
         (PowerGroup(count=8), 8),
         (
             PowerGroup(count=8, capacity_block="cr-1"),
-            {"count": 8, "block": "cr-1", "block_ends_early_minutes": 30},
+            {"count": 8, "block": "cr-1"},
         ),
         (
             PowerGroup(count=18, capacity_block="cr-1", block_ends_early_minutes=60),
@@ -18,18 +18,18 @@ from cdk_training_cluster.power import PowerGroup
         ),
         (
             PowerGroup(count=4, capacity_blocks=("cr-1", "cr-2"), on_demand=True),
-            {"count": 4, "blocks": ["cr-1", "cr-2"], "block_ends_early_minutes": 30, "on_demand": True},
+            {"count": 4, "blocks": ["cr-1", "cr-2"]},
         ),
         (
             PowerGroup(count=4, capacity_blocks=("cr-1",), block_ends_early_minutes=60),
-            {"count": 4, "blocks": ["cr-1"], "block_ends_early_minutes": 60},
+            {"count": 4, "blocks": ["cr-1"], "on_demand": False, "block_ends_early_minutes": 60},
         ),
         (PowerGroup(count=4, on_demand=True), 4),
         (PowerGroup(count=4, spot_fleet_id="sfr-1"), {"count": 4, "spot_fleet": "sfr-1"}),
         (PowerGroup(count=8, capacity_reservation_id="cr-2"), {"count": 8, "reservation": "cr-2"}),
         (
             PowerGroup(count=8, capacity_reservation_id="cr-2", released=True),
-            {"count": 8, "reservation": "cr-2", "release": True},
+            {"count": 8, "released": "cr-2"},
         ),
         (PowerGroup(count=8, block_ends_early_minutes=60), 8),
     ],

@@ -27,11 +27,13 @@ def test_settings_come_from_the_environment() -> None:
 def test_what_nodes_are_bought_with_comes_from_the_environment_too() -> None:
     groups = {
         "workers": 8,
-        "pod": {"count": 8, "block": "cr-1", "block_ends_early_minutes": 30},
+        "pod": {"count": 8, "block": "cr-1"},
+        "ultra": {"count": 18, "block": "cr-6", "block_ends_early_minutes": 60},
         "extras": {"count": 4, "spot_fleet": "sfr-1"},
-        "any": {"count": 3, "blocks": ["cr-4", "cr-5"], "block_ends_early_minutes": 60, "on_demand": True},
+        "any": {"count": 3, "blocks": ["cr-4", "cr-5"], "block_ends_early_minutes": 60, "on_demand": False},
+        "more": {"count": 3, "blocks": ["cr-4"]},
         "held": {"count": 2, "reservation": "cr-2"},
-        "idle": {"count": 2, "reservation": "cr-3", "release": True},
+        "idle": {"count": 2, "released": "cr-3"},
     }
     text = json.dumps({"cluster": "a", "groups": groups, "launch_grace_seconds": 600, "closing_notice_seconds": 3600})
 
@@ -41,16 +43,23 @@ def test_what_nodes_are_bought_with_comes_from_the_environment_too() -> None:
         "workers": GroupSettings(count=8),
         "pod": GroupSettings(count=8, block="cr-1", block_ends_early=timedelta(minutes=30)),
         "extras": GroupSettings(count=4, spot_fleet="sfr-1"),
-        "any": GroupSettings(
-            count=3, blocks=("cr-4", "cr-5"), block_ends_early=timedelta(minutes=60), on_demand=True
-        ),
+        "ultra": GroupSettings(count=18, block="cr-6", block_ends_early=timedelta(minutes=60)),
+        "any": GroupSettings(count=3, blocks=("cr-4", "cr-5"), block_ends_early=timedelta(minutes=60)),
+        "more": GroupSettings(count=3, blocks=("cr-4",), block_ends_early=timedelta(minutes=30), on_demand=True),
         "held": GroupSettings(count=2, reservation="cr-2"),
         "idle": GroupSettings(count=2, reservation="cr-3", release=True),
     }
     assert settings.closing_notice == timedelta(hours=1)
     assert settings.spot_fleets == {"extras": "sfr-1"}
-    assert settings.auto_scaling_groups == ("any", "held", "idle", "pod", "workers")
-    assert settings.reservations == {"any": ("cr-4", "cr-5"), "held": ("cr-2",), "idle": ("cr-3",), "pod": ("cr-1",)}
+    assert settings.auto_scaling_groups == ("any", "held", "idle", "more", "pod", "ultra", "workers")
+    assert settings.reservations == {
+        "any": ("cr-4", "cr-5"),
+        "held": ("cr-2",),
+        "idle": ("cr-3",),
+        "more": ("cr-4",),
+        "pod": ("cr-1",),
+        "ultra": ("cr-6",),
+    }
 
 
 def test_people_are_told_half_an_hour_ahead_that_nodes_go_unless_another_time_is_set() -> None:
@@ -95,42 +104,41 @@ def test_wrong_settings_are_refused(text: str, message: str) -> None:
         ({}, "groups must give each node group's count, got {} for 'pod'"),
         (
             {"count": 1, "blok": "cr-1"},
-            "a node group takes block, block_ends_early_minutes, blocks, count, on_demand, release, reservation, "
+            "a node group takes block, block_ends_early_minutes, blocks, count, on_demand, released, reservation, "
             "spot_fleet, got blok for 'pod'",
         ),
-        (
-            {"count": 1, "blocks": "cr-1", "block_ends_early_minutes": 30},
-            "blocks must be a list of ids, got 'cr-1' for 'pod'",
-        ),
+        ({"count": 1, "blocks": "cr-1"}, "blocks must be a list of ids, got 'cr-1' for 'pod'"),
         (
             {"count": 1, "on_demand": True},
-            "on_demand must be true or false and goes with blocks, got {'count': 1, 'on_demand': True} for 'pod'",
+            "on_demand is true or false and goes with blocks, got {'count': 1, 'on_demand': True} for 'pod'",
+        ),
+        (
+            {"count": 1, "blocks": ["cr-1"], "on_demand": "no"},
+            "on_demand is true or false and goes with blocks, got {'count': 1, 'blocks': ['cr-1'], 'on_demand': "
+            "'no'} for 'pod'",
         ),
         ({"count": 1, "spot_fleet": ""}, "spot_fleet must be an id, got '' for 'pod'"),
         ({"count": 1, "reservation": 7}, "reservation must be an id, got 7 for 'pod'"),
+        ({"count": 1, "released": True}, "released must be an id, got True for 'pod'"),
         (
-            {"count": 1, "release": True},
-            "release must be true or false and goes with reservation, got {'count': 1, 'release': True} for 'pod'",
-        ),
-        (
-            {"count": 1, "reservation": "cr-1", "release": "yes"},
-            "release must be true or false and goes with reservation, got {'count': 1, 'reservation': 'cr-1', "
-            "'release': 'yes'} for 'pod'",
-        ),
-        (
-            {"count": 1, "block": "cr-1"},
-            "block and blocks go with block_ends_early_minutes of 0 or more, got {'count': 1, 'block': 'cr-1'} for "
-            "'pod'",
+            {"count": 1, "block": "cr-1", "block_ends_early_minutes": -1},
+            "block_ends_early_minutes is 0 or more and goes with blocks, got {'count': 1, 'block': 'cr-1', "
+            "'block_ends_early_minutes': -1} for 'pod'",
         ),
         (
             {"count": 1, "block_ends_early_minutes": 30},
-            "block and blocks go with block_ends_early_minutes of 0 or more, got {'count': 1, "
+            "block_ends_early_minutes is 0 or more and goes with blocks, got {'count': 1, "
             "'block_ends_early_minutes': 30} for 'pod'",
         ),
         (
             {"count": 1, "spot_fleet": "sfr-1", "reservation": "cr-1"},
-            "block, blocks, spot_fleet and reservation exclude each other, got {'count': 1, 'spot_fleet': "
+            "block, released, reservation, spot_fleet and blocks exclude each other, got {'count': 1, 'spot_fleet': "
             "'sfr-1', 'reservation': 'cr-1'} for 'pod'",
+        ),
+        (
+            {"count": 1, "released": "cr-1", "reservation": "cr-1"},
+            "block, released, reservation, spot_fleet and blocks exclude each other, got {'count': 1, 'released': "
+            "'cr-1', 'reservation': 'cr-1'} for 'pod'",
         ),
     ],
 )
