@@ -8,17 +8,23 @@ import io
 import json
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aws_cdk import App, DefaultStackSynthesizer, Environment, Stack
+from aws_cdk import aws_ec2 as ec2
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import given as drawn
 
 from cdk_training_cluster import instance_type_info
 from cdk_training_cluster.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from cluster_plans import BUCKET, OWN, SAMPLE, SUBNET, VPC, ClusterPlan, Given, Sample, Where
+from cluster_strategies import legal_clusters
 from rehearsal import readback
 from rehearsal.functions import DeployedFunction
 from rehearsal.instance_types import description
@@ -32,14 +38,24 @@ _STACK, _CLUSTER = "sample", "pod"
 _TICKS = 4
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
-    with LocalAws(tmp_path_factory.mktemp("sample") / "local-aws.log") as running:
+@contextmanager
+def running_aws(directory: Path, types: Iterable[str]) -> Iterator[LocalAws]:
+    """Run a local AWS that has these instance types, and the network and bucket that some clusters name."""
+    with LocalAws(directory / "local-aws.log") as running:
         running.client("s3").create_bucket(Bucket=BUCKET)
         running.add_network(vpc_id=VPC, subnet_id=SUBNET, availability_zone=ZONE)
-        types = {name for one in SAMPLE.values() for group in one.plan.groups for name in group["instance_types"]}
-        for name in sorted(types):
+        for name in sorted(set(types)):
             running.add_instance_type(description(instance_type_info(name)))
+        yield running
+
+
+def _types(plans: Iterable[ClusterPlan]) -> Iterator[str]:
+    return (name for plan in plans for group in plan.groups for name in group["instance_types"])
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
+    with running_aws(tmp_path_factory.mktemp("sample"), _types(one.plan for one in SAMPLE.values())) as running:
         yield running
 
 
@@ -48,7 +64,6 @@ class Deployed:
 
     def __init__(self, aws: LocalAws, directory: Path) -> None:
         self.aws, self._directory = aws, directory
-        self._function: DeployedFunction | None = None
 
     def deploy(self, plan: ClusterPlan) -> None:
         template, assets = _synthesized(plan, self._directory, self.aws)
@@ -58,8 +73,6 @@ class Deployed:
         self._cloudformation.create_stack(
             StackName=_STACK, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_IAM"]
         )
-        ((configuration, code),) = readback.functions(self.aws.client, _STACK, self.aws.account, self.aws.region)
-        self._function = DeployedFunction(configuration, code, self._directory, self.aws.environment())
 
     def destroy(self) -> None:
         self._cloudformation.delete_stack(StackName=_STACK)
@@ -80,8 +93,9 @@ class Deployed:
 
     def say(self, action: str) -> dict[str, dict[str, Any]]:
         """Call the deployed function and return what it says of the node groups, by name."""
-        assert self._function is not None
-        said = self._function({"action": action, "by": "ana", "reason": "the sample"})
+        ((configuration, code),) = readback.functions(self.aws.client, _STACK, self.aws.account, self.aws.region)
+        function = DeployedFunction(configuration, code, self._directory, self.aws.environment())
+        said = function({"action": action, "by": "ana", "reason": "the sample"})
         return {group["node_group"]: group for group in said["node_groups"]}
 
     def nodes(self, group: str) -> list[dict[str, Any]]:
@@ -180,3 +194,59 @@ def test_a_legal_cluster_comes_up_as_it_was_bought_and_goes(sample: Sample, aws:
     assert {name: len(cluster.nodes(name)) for name in counts} == dict.fromkeys(counts, 0)
     cluster.destroy()
     assert not cluster.exists
+
+
+def _deployable(group: Mapping[str, Any], aws: LocalAws) -> dict[str, Any]:
+    """Put an image of its own that exists into a drawn group that has one, and an end that is not over."""
+    changed = dict(group)
+    end = group["buy"].get("end")
+    if isinstance(end, datetime):
+        changed["buy"] = {**group["buy"], "end": end.replace(year=end.year + 10)}
+    if group["machine_image"] is not None:
+        architecture = instance_type_info(group["instance_types"][0]).architectures[-1]
+        filters = [{"Name": "architecture", "Values": [architecture]}]
+        image = aws.client("ec2").describe_images(Filters=filters)["Images"][0]["ImageId"]
+        changed["machine_image"] = ec2.MachineImage.generic_linux({aws.region: image})
+    return changed
+
+
+def _reserved_before(group: Mapping[str, Any]) -> Iterator[Given]:
+    """What a drawn group launches into and does not make."""
+    buy, first = group["buy"], group["instance_types"][0]
+    reserved = [(one, group["call"] == "capacity_block") for one in (buy.get("capacity_reservation_id"),) if one]
+    reserved += [(one, False) for one in buy.get("reservations", ())]
+    reserved += [(one, True) for one in buy.get("capacity_blocks", ())]
+    for one, is_block in reserved:
+        count = buy.get("instance_count") or group["count"]
+        yield Given(
+            id=one,
+            is_block=is_block,
+            instance_type=first,
+            instance_count=count,
+            placement_group=buy.get("placement_group"),
+        )
+
+
+# The same ones each time: what any run draws is linted by the properties of the constructs.
+@drawn(legal_clusters(most=3))
+@settings(
+    max_examples=4,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_a_drawn_legal_cluster_deploys_and_goes(tmp_path_factory: pytest.TempPathFactory, plan: ClusterPlan) -> None:
+    directory = tmp_path_factory.mktemp("drawn")
+    with running_aws(directory, _types([plan])) as aws:
+        plan = replace(plan, groups=tuple(_deployable(group, aws) for group in plan.groups))
+        for one in {one.id: one for group in plan.groups for one in _reserved_before(group)}.values():
+            _give(aws, one)
+        cluster = Deployed(aws, directory)
+        cluster.deploy(plan)
+        failures = cluster.failures
+        cluster.destroy()
+
+        assert "\n".join(failures) == ""
+        assert not cluster.exists
