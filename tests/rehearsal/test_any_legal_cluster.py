@@ -66,13 +66,20 @@ class Deployed:
         self.aws, self._directory = aws, directory
 
     def deploy(self, plan: ClusterPlan) -> None:
+        """Make the stack, or change it."""
         template, assets = _synthesized(plan, self._directory, self.aws)
         for bucket, key, body in assets:
             self.aws.client("s3").create_bucket(Bucket=bucket)
             self.aws.client("s3").put_object(Bucket=bucket, Key=key, Body=body)
-        self._cloudformation.create_stack(
-            StackName=_STACK, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_IAM"]
-        )
+        what: Any = {
+            "StackName": _STACK,
+            "TemplateBody": json.dumps(template),
+            "Capabilities": ["CAPABILITY_IAM"],
+        }
+        if self.exists:
+            self._cloudformation.update_stack(**what)
+        else:
+            self._cloudformation.create_stack(**what)
 
     def destroy(self) -> None:
         self._cloudformation.delete_stack(StackName=_STACK)
@@ -194,6 +201,26 @@ def test_a_legal_cluster_comes_up_as_it_was_bought_and_goes(sample: Sample, aws:
     assert {name: len(cluster.nodes(name)) for name in counts} == dict.fromkeys(counts, 0)
     cluster.destroy()
     assert not cluster.exists
+
+
+def test_a_stopped_group_that_is_bought_otherwise_stays_stopped(tmp_path: Path) -> None:
+    """The old group is gone before the function sees the new one; `start` brings it up as it is bought now."""
+    workers = {"name": "workers", "instance_types": ["p5.48xlarge"], "count": 2, "call": "on_demand"}
+    with running_aws(tmp_path, workers["instance_types"]) as aws:
+        cluster = Deployed(aws, tmp_path)
+        cluster.deploy(ClusterPlan(groups=(workers,), existing_network=True))
+        cluster.say("tick")
+        assert len(cluster.nodes("workers")) == 2
+        cluster.say("stop")
+
+        cluster.deploy(ClusterPlan(groups=({**workers, "call": "spot"},), existing_network=True))
+        said = [cluster.say("tick")["workers"] for _ in range(2)]
+        stopped = len(cluster.nodes("workers"))
+        cluster.say("start")
+        cluster.say("tick")
+
+        assert (stopped, [one["state"] for one in said]) == (0, ["stopped", "stopped"])
+        assert [node.get("InstanceLifecycle") for node in cluster.nodes("workers")] == ["spot", "spot"]
 
 
 def _deployable(group: Mapping[str, Any], aws: LocalAws) -> dict[str, Any]:
