@@ -206,7 +206,7 @@ def test_a_legal_cluster_comes_up_as_it_was_bought_and_goes(sample: Sample, aws:
 def test_a_stopped_group_that_is_bought_otherwise_stays_stopped(tmp_path: Path) -> None:
     """The old group is gone before the function sees the new one; `start` brings it up as it is bought now."""
     workers = {"name": "workers", "instance_types": ["p5.48xlarge"], "count": 2, "call": "on_demand"}
-    with running_aws(tmp_path, workers["instance_types"]) as aws:
+    with running_aws(tmp_path, ["p5.48xlarge"]) as aws:
         cluster = Deployed(aws, tmp_path)
         cluster.deploy(ClusterPlan(groups=(workers,), existing_network=True))
         cluster.say("tick")

@@ -57,6 +57,11 @@ def _without_target(template: Template) -> Template:
     return template
 
 
+def _without_preference(template: Template) -> Template:
+    group_of(template)["CapacityReservationSpecification"].pop("CapacityReservationPreference")
+    return template
+
+
 def _pool(template: Template, **properties: Any) -> Template:
     template["Resources"]["Pool"]["Properties"].update(properties)
     return template
@@ -264,6 +269,31 @@ WRONG_CAPACITY: list[Row] = [
             CapacityReservationSpecification={"CapacityReservationPreference": "capacity-reservations-only"},
         ),
         "DistributionSegments support only the CapacityReservationPreference default",
+    ),
+    (
+        "segments without a preference",
+        lambda: _without_preference(segments([GIVEN])),
+        "#/CapacityReservationSpecification: required key [CapacityReservationPreference] not found",
+    ),
+    (
+        "segments with a launch template for Spot",
+        lambda: _launch(segments([GIVEN]), InstanceMarketOptions={"MarketType": "spot"}),
+        "You cannot use a launch template that is set to request Spot Instances (InstanceMarketOptions)",
+    ),
+    (
+        "segments of nothing",
+        lambda: segments([GIVEN], []),
+        "/TargetCapacityTypes: expected minimum item count: 1, found: 0",
+    ),
+    (
+        "segments of Spot",
+        lambda: segments([GIVEN], ["on-demand-capacity-reservation", "spot"]),
+        "/TargetCapacityTypes/1: spot is not a valid enum value",
+    ),
+    (
+        "segments of a type twice",
+        lambda: segments([GIVEN], ["on-demand", "on-demand"]),
+        "/TargetCapacityTypes: array items are not unique",
     ),
     (
         "segments with blocks and a placement group",

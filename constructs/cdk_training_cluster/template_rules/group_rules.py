@@ -1,4 +1,4 @@
-"""What keeps a deployment from waiting for nodes, and warm pools from costing more than they should."""
+"""What keeps a deployment from failing or waiting for nodes, and warm pools from costing more than they should."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,18 @@ from cdk_training_cluster.template_rules.rule import (
 from cdk_training_cluster.template_rules.template import Finding, Template
 from cdk_training_cluster.template_rules.values import flag, number, value_at
 
+# What CloudFormation's quota calls 1 MB: "Template may not exceed 1000000 bytes in size."
+_MOST_BYTES = 1_000_000
+
 _HOOK_SECONDS = range(30, 7200 + 1)
 
 _POLICY = "UpdatePolicy.AutoScalingScheduledAction.IgnoreUnmodifiedGroupSizeProperties"
+
+
+def _file_size(template: Template) -> Iterator[Finding]:
+    if template.size is not None and template.size > _MOST_BYTES:
+        # A template has no construct of its own to be found by.
+        yield Finding(template.owners[0].logical_id, "Properties")
 
 
 def _size(template: Template) -> Iterator[Finding]:
@@ -74,6 +83,19 @@ _WARM_POOLS = f"{AUTO_SCALING_GUIDE}/ec2-auto-scaling-warm-pools.html"
 _TEMPLATE_REFERENCE = f"{CLOUDFORMATION}/TemplateReference"
 
 GROUP_RULES = (
+    TemplateRule(
+        id="templateSize",
+        source=f"{CLOUDFORMATION}/UserGuide/cloudformation-limits.html",
+        description=(
+            "The template of a stack with node groups must not be larger than 1 MB (1,000,000 bytes): CloudFormation "
+            "takes no larger one"
+        ),
+        fix=(
+            "Use fewer node groups, or fewer instance types in each, in one cluster, or make a second cluster in a "
+            "stack of its own"
+        ),
+        find=_file_size,
+    ),
     TemplateRule(
         id="groupSize",
         source=f"{_TEMPLATE_REFERENCE}/aws-resource-autoscaling-autoscalinggroup.html",

@@ -1,12 +1,14 @@
 """What EC2 and Auto Scaling ask of the network interfaces in a launch template."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cdk_training_cluster.template_rules.rule import AUTO_SCALING_GUIDE, EC2_GUIDE, TemplateRule
 from cdk_training_cluster.template_rules.template import Finding, LaunchTemplate, Template
-from cdk_training_cluster.template_rules.values import items
+from cdk_training_cluster.template_rules.values import items, number, text
 
 _INTERFACES = "LaunchTemplateData.NetworkInterfaces"
+# Its network card and its device index.
+_PRIMARY = (0, 0)
 
 
 def _launches(template: Template) -> Iterator[LaunchTemplate]:
@@ -17,6 +19,38 @@ def _interfaces_with(launch: LaunchTemplate, name: str) -> Iterator[Finding]:
     for place in range(len(items(launch.get(_INTERFACES)))):
         if launch.has(f"{_INTERFACES}.{place}.{name}"):
             yield launch.at(f"{_INTERFACES}.{place}.{name}")
+
+
+def _places(launch: LaunchTemplate) -> Sequence[tuple[int, int]]:
+    """Return the network card and the device index of each interface, or nothing if one of them is not known."""
+    paths = [f"{_INTERFACES}.{place}" for place in range(len(items(launch.get(_INTERFACES))))]
+    found = [(_index(launch, f"{path}.NetworkCardIndex"), _index(launch, f"{path}.DeviceIndex")) for path in paths]
+    known = [(card, device) for card, device in found if card is not None and device is not None]
+    return known if len(known) == len(found) else ()
+
+
+def _index(launch: LaunchTemplate, path: str) -> int | None:
+    value = launch.get(path)
+    return 0 if value is None else number(value)
+
+
+def _primary(template: Template) -> Iterator[Finding]:
+    for launch in _launches(template):
+        places = _places(launch)
+        if places and _PRIMARY not in places:
+            yield launch.at(_INTERFACES)
+        elif places:
+            kind = f"{_INTERFACES}.{places.index(_PRIMARY)}.InterfaceType"
+            if text(launch.get(kind)) == "efa-only":
+                yield launch.at(kind)
+
+
+def _device(template: Template) -> Iterator[Finding]:
+    for launch in _launches(template):
+        places = _places(launch)
+        for place, where in enumerate(places):
+            if where in places[:place]:
+                yield launch.at(f"{_INTERFACES}.{place}.DeviceIndex")
 
 
 def _security_groups(template: Template) -> Iterator[Finding]:
@@ -40,6 +74,25 @@ def _subnet(template: Template) -> Iterator[Finding]:
 
 
 INTERFACE_RULES = (
+    TemplateRule(
+        id="interfacePrimary",
+        source=f"{EC2_GUIDE}/efa-acc-inst-types.html",
+        description=(
+            "NetworkInterfaces of a launch template must have the primary one, with NetworkCardIndex 0 and "
+            "DeviceIndex 0, and its InterfaceType must not be efa-only"
+        ),
+        fix="Leave the first interface as the library makes it",
+        find=_primary,
+    ),
+    TemplateRule(
+        id="interfaceDevice",
+        source=f"{EC2_GUIDE}/using-eni.html",
+        description=(
+            "NetworkInterfaces of a launch template must each have a DeviceIndex of its own on their network card"
+        ),
+        fix="Leave NetworkCardIndex and DeviceIndex as the library makes them",
+        find=_device,
+    ),
     TemplateRule(
         id="interfaceSecurityGroups",
         source=f"{AUTO_SCALING_GUIDE}/create-launch-template.html",

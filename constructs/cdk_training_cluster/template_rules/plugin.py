@@ -25,8 +25,9 @@ _ID = "CdkTrainingClusterTemplateRules"
 def check_templates(scope: Construct) -> None:
     """Refuse, when the app is synthesized, a template in which an escape hatch broke what AWS asks for.
 
-    The template is read once, however many constructs of its stack ask for it. A finding ends the synth, and can
-    be acknowledged by its id, such as `cdk-training-cluster::blockPlacementGroup`.
+    The template is read once, however many constructs of its stack ask for it. A finding ends the synth, unless it is
+    a warning of what AWS carries out with a surprise, and can be acknowledged by its id, such as
+    `cdk-training-cluster::blockPlacementGroup`.
 
     Args:
         scope: A construct of the stack that is to be looked at.
@@ -91,17 +92,19 @@ class TemplateRulesPlugin:
             if stack.stack_construct_path == self._outermost
             for violation in _violations(Path(stack.template_path).with_name(self._file))
         ]
-        return PolicyValidationPluginReport(success=not found, violations=found)
+        refused = any(violation.severity == "error" for violation in found)
+        return PolicyValidationPluginReport(success=not refused, violations=found)
 
 
 def _violations(path: Path) -> Iterator[PolicyViolation]:
-    for rule, findings in broken_rules(json.loads(path.read_bytes())):
+    content = path.read_bytes()
+    for rule, findings in broken_rules(json.loads(content), size=len(content)):
         yield PolicyViolation(
             rule_name=rule.id,
             description=rule.description,
             fix=f"{rule.fix}. See {rule.source}",
             # Said, because a report in which one finding is acknowledged counts only those that say so.
-            severity="error",
+            severity=rule.severity,
             violating_resources=[
                 PolicyViolatingResource(
                     resource_logical_id=finding.logical_id, template_path=str(path), locations=[finding.location]

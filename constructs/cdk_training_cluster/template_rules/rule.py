@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from cdk_training_cluster.template_rules.template import Finding, Template
 
@@ -22,6 +23,7 @@ class TemplateRule:
         description: What must be, in the words of the template.
         fix: How to mend it.
         find: Yields each place that breaks the rule. What only the deployment knows breaks none.
+        severity: Whether a finding ends the synth, or is only told of. Default: - it ends the synth.
     """
 
     id: str
@@ -29,3 +31,4 @@ class TemplateRule:
     description: str
     fix: str
     find: Callable[[Template], Iterator[Finding]]
+    severity: Literal["error", "warning"] = "error"

@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 
-from cdk_training_cluster.template_rules.rule import AUTO_SCALING_GUIDE, TemplateRule
+from cdk_training_cluster.template_rules.rule import AUTO_SCALING_API, AUTO_SCALING_GUIDE, TemplateRule
 from cdk_training_cluster.template_rules.template import CAPACITY_BLOCK, Finding, Group, Template
 from cdk_training_cluster.template_rules.values import is_intrinsic, items, text
 
 _SHARES = ("OnDemandBaseCapacity", "OnDemandPercentageAboveBaseCapacity")
 _SPOT = ("SpotAllocationStrategy", "SpotInstancePools", "SpotMaxPrice")
 _ON_DEMAND = "on-demand"
+# The markets of launch templates that segments buy on too, and take precedence over.
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/target-capacity-reservations.html
+_MARKETS = (CAPACITY_BLOCK, "interruptible-capacity-reservation")
+_CAPACITY_TYPES = ("on-demand-capacity-reservation", *_MARKETS, _ON_DEMAND)
 
 
 def _groups(template: Template) -> Iterator[Group]:
@@ -20,6 +24,21 @@ def _one_list(template: Template) -> Iterator[Finding]:
         segments = group.get(group.SEGMENTS)
         if isinstance(segments, list) and len(segments) != 1:
             yield group.at(group.SEGMENTS)
+
+
+def _types(template: Template) -> Iterator[Finding]:
+    for group in _groups(template):
+        for place in range(len(items(group.get(group.SEGMENTS)))):
+            path = f"{group.SEGMENTS}.{place}.TargetCapacityTypes"
+            if not _are_capacity_types(group.get(path)):
+                yield group.at(path)
+
+
+def _are_capacity_types(value: object) -> bool:
+    if value is None or value == []:
+        return False
+    known = [kind for kind in items(value) if isinstance(kind, str)]
+    return len(known) == len(set(known)) and all(kind in _CAPACITY_TYPES for kind in known)
 
 
 def _order(template: Template) -> Iterator[Finding]:
@@ -42,7 +61,11 @@ def _target(template: Template) -> Iterator[Finding]:
 
 def _preference(template: Template) -> Iterator[Finding]:
     for group in _groups(template):
-        if text(group.get(group.PREFERENCE)) not in {None, "default"}:
+        preference = group.get(group.PREFERENCE)
+        # Auto Scaling takes the absence for `default`, but CloudFormation has it "Required: Yes":
+        # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-autoscaling-autoscalinggroup-capacityreservationspecification.html
+        absent = preference is None and group.has(group.RESERVED)
+        if absent or text(preference) not in {None, "default"}:
             yield group.at(group.PREFERENCE)
 
 
@@ -69,6 +92,16 @@ def _given(template: Template, names: tuple[str, ...]) -> Iterator[Finding]:
                 yield group.at(f"{group.DISTRIBUTION}.{name}")
 
 
+def _market(template: Template) -> Iterator[Finding]:
+    options = "LaunchTemplateData.InstanceMarketOptions"
+    for group in _groups(template):
+        for launch in group.launch_templates:
+            market = launch.get(f"{options}.MarketType")
+            known = market is None or isinstance(market, str)
+            if launch.has(options) and known and market not in _MARKETS:
+                yield launch.at(options)
+
+
 def _warm_pool(template: Template) -> Iterator[Finding]:
     for group in _groups(template):
         for pool in group.warm_pools:
@@ -91,6 +124,15 @@ SEGMENT_RULES = (
         description="DistributionSegments must have exactly one list of TargetCapacityTypes",
         fix="Put all capacity types into one list, the most wanted first",
         find=_one_list,
+    ),
+    TemplateRule(
+        id="segmentTypes",
+        source=f"{AUTO_SCALING_API}/API_DistributionSegment.html",
+        description=(
+            f"TargetCapacityTypes must be at least one of {', '.join(_CAPACITY_TYPES)}, and none of them twice"
+        ),
+        fix="Name what the nodes are bought from; for Spot Instances, make a node group with Capacity.spot()",
+        find=_types,
     ),
     TemplateRule(
         id="segmentOrder",
@@ -142,6 +184,16 @@ SEGMENT_RULES = (
         ),
         fix="Take it away, and make a node group with Capacity.spot() for Spot Instances",
         find=_spot,
+    ),
+    TemplateRule(
+        id="segmentMarket",
+        source=_SOURCE,
+        description=(
+            "A launch template of a group with DistributionSegments must have no InstanceMarketOptions but those of "
+            f"MarketType {' or '.join(_MARKETS)}: the group launches no Spot Instances"
+        ),
+        fix="Take InstanceMarketOptions away, and make a node group with Capacity.spot() for Spot Instances",
+        find=_market,
     ),
     TemplateRule(
         id="segmentWarmPool",

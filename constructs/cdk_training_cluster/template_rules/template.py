@@ -18,12 +18,13 @@ from cdk_training_cluster.template_rules.values import (
 CAPACITY_BLOCK = "capacity-block"
 PLACEMENT_GROUP = "AWS::EC2::PlacementGroup"
 ROLE = "AWS::IAM::Role"
+AUTO_SCALING_GROUP = "AWS::AutoScaling::AutoScalingGroup"
+LAUNCH_TEMPLATE = "AWS::EC2::LaunchTemplate"
+RESOURCE_GROUP = "AWS::ResourceGroups::Group"
 
-_GROUP = "AWS::AutoScaling::AutoScalingGroup"
 _FLEET = "AWS::EC2::SpotFleet"
-_LAUNCH_TEMPLATE = "AWS::EC2::LaunchTemplate"
 _RESERVATION = "AWS::EC2::CapacityReservation"
-_RESOURCE_GROUP = "AWS::ResourceGroups::Group"
+_SUBNET = "AWS::EC2::Subnet"
 _WARM_POOL = "AWS::AutoScaling::WarmPool"
 _HOOK = "AWS::AutoScaling::LifecycleHook"
 
@@ -93,7 +94,7 @@ class Owner(Resource):
 
     def launch_templates_at(self, paths: Sequence[str]) -> tuple[LaunchTemplate, ...]:
         """Return the launch templates that are named at some paths, each once, as far as they are in the template."""
-        named = (self.template.find(self.get(f"{path}.LaunchTemplateId"), _LAUNCH_TEMPLATE) for path in paths)
+        named = (self.template.find(self.get(f"{path}.LaunchTemplateId"), LAUNCH_TEMPLATE) for path in paths)
         found = {each.logical_id: each for each in named if each is not None}
         return tuple(LaunchTemplate(self.template, name, each.definition) for name, each in found.items())
 
@@ -105,6 +106,7 @@ class Group(Owner):
     POLICY = "MixedInstancesPolicy"
     DISTRIBUTION = "MixedInstancesPolicy.InstancesDistribution"
     SEGMENTS = "MixedInstancesPolicy.InstancesDistribution.DistributionSegments"
+    RESERVED = "CapacityReservationSpecification"
     PREFERENCE = "CapacityReservationSpecification.CapacityReservationPreference"
     IDS = "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationIds"
     ARNS = "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationResourceGroupArns"
@@ -145,6 +147,18 @@ class Group(Owner):
         segments = range(len(items(self.get(self.SEGMENTS))))
         lists = (self.get(f"{self.SEGMENTS}.{place}.TargetCapacityTypes") for place in segments)
         return tuple(kind for each in lists for kind in items(each))
+
+    @property
+    def zones(self) -> frozenset[str] | None:
+        """The Availability Zones that it launches in, if all are known."""
+        subnets = self.get("VPCZoneIdentifier")
+        if subnets is None:
+            named = list(items(self.get("AvailabilityZones")))
+        else:
+            made = (self.template.find(value, _SUBNET) for value in items(subnets))
+            named = [None if subnet is None else subnet.get("AvailabilityZone") for subnet in made]
+        zones = frozenset(zone for zone in named if isinstance(zone, str))
+        return zones if named and all(isinstance(zone, str) for zone in named) else None
 
     @property
     def market_is_block(self) -> bool:
@@ -200,7 +214,7 @@ class Group(Owner):
     def resource_groups(self) -> Iterator[Resource]:
         """The resource groups of reservations that it targets and the template makes."""
         for value in items(self.get(self.ARNS)):
-            found = self.template.find(value, _RESOURCE_GROUP)
+            found = self.template.find(value, RESOURCE_GROUP)
             if found is not None:
                 yield found
 
@@ -231,9 +245,15 @@ class Fleet(Owner):
 
 @dataclass(frozen=True)
 class Template:
-    """A template, and what the library made in it."""
+    """A template, and what the library made in it.
+
+    Attributes:
+        definition: What it says.
+        size: How many bytes its file has, if that is known.
+    """
 
     definition: Mapping[str, object]
+    size: int | None = None
 
     @cached_property
     def resources(self) -> Mapping[str, Resource]:
@@ -263,7 +283,7 @@ class Template:
         """The Auto Scaling groups that the library made."""
         return tuple(
             Group(self, each.logical_id, each.definition)
-            for each in self.of_type(_GROUP)
+            for each in self.of_type(AUTO_SCALING_GROUP)
             if _is_ours(each.get("Tags"))
         )
 
@@ -277,6 +297,13 @@ class Template:
             if _is_ours(each.get("Tags"))
             or any(_is_ours(value_at(one, "Tags")) for one in items(each.get(specifications)))
         )
+
+    @property
+    def own_reservations(self) -> Iterator[Resource]:
+        """The reservations that the library made."""
+        for each in self.of_type(_RESERVATION):
+            if any(_is_ours(value_at(one, "Tags")) for one in items(each.get("TagSpecifications"))):
+                yield each
 
     @property
     def owners(self) -> tuple[Group | Fleet, ...]:

@@ -24,6 +24,15 @@ _SPOT_STRATEGIES = (
     "lowest-price",
     "price-capacity-optimized",
 )
+_CAPACITY_TYPES = (
+    "on-demand-capacity-reservation",
+    "capacity-block",
+    "interruptible-capacity-reservation",
+    "on-demand",
+)
+# The market types of launch templates that segments take precedence over, because they can buy on them themselves.
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/target-capacity-reservations.html
+_SEGMENT_MARKETS = frozenset({"capacity-block", "interruptible-capacity-reservation"})
 _NOT_IN_SEGMENTS = (
     "OnDemandBaseCapacity",
     "OnDemandPercentageAboveBaseCapacity",
@@ -79,7 +88,9 @@ def _check_template(group: Any, chosen: LaunchTemplate) -> None:
     """Refuse what the service itself refuses about a launch template.
 
     Messages as seen in https://github.com/hashicorp/terraform-provider-aws/issues/4570 and
-    https://github.com/kubernetes/kops/pull/7066.
+    https://github.com/kubernetes/kops/pull/7066. A placement group of its own is no mistake: where the group names
+    one too, the group's takes precedence.
+    https://docs.aws.amazon.com/autoscaling/ec2/userguide/create-launch-template.html
     """
     data = chosen.version.data
     interfaces = data.get("NetworkInterfaces") or []
@@ -89,7 +100,9 @@ def _check_template(group: Any, chosen: LaunchTemplate) -> None:
             "Invalid launch template: When a network interface is provided, the security groups must be a part of "
             "it. (EC2 error code: InvalidParameterCombination)",
         )
-    if group.mixed_instances_policy and not segment(group) and data.get("InstanceMarketOptions"):
+    options = data.get("InstanceMarketOptions")
+    overridden = segment(group) and options and options.get("MarketType") in _SEGMENT_MARKETS
+    if group.mixed_instances_policy and options and not overridden:
         raise Refusal(
             "InvalidQueryParameter",
             "Incompatible launch template: You cannot use a launch template that is set to request Spot Instances "
@@ -101,13 +114,6 @@ def _check_template(group: Any, chosen: LaunchTemplate) -> None:
             "ValidationError",
             "You must use a valid fully-formed launch template. The parameter SubnetId of a network interface may "
             "not be specified: the group's VPCZoneIdentifier decides. (EC2 error code: InvalidParameterCombination)",
-        )
-    own = (data.get("Placement") or {}).get("GroupName")
-    if own and group.placement_group:
-        raise Refusal(
-            "InvalidQueryParameter",
-            f"Incompatible launch template: The launch template names the placement group '{own}' and the Auto "
-            f"Scaling group names '{group.placement_group}'. Name it in one of them and try again.",
         )
 
 
@@ -150,13 +156,19 @@ def no_target_without_reservations(group: Any) -> None:
 
 
 def one_segment_in_order(group: Any) -> None:
-    """Refuse several segments, a type twice, and On-Demand anywhere but last.
+    """Refuse several segments, none or unknown types, a type twice, and On-Demand anywhere but last.
 
     https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html
     """
-    if len(distribution(group).get("DistributionSegments") or []) > 1:
+    given = distribution(group).get("DistributionSegments") or []
+    if len(given) > 1:
         raise _invalid("Only one distribution segment is supported per Auto Scaling group.")
     kinds = list(segment(group))
+    if given and not kinds:
+        raise _invalid("A distribution segment must have at least one of TargetCapacityTypes.")
+    for kind in kinds:
+        if kind not in _CAPACITY_TYPES:
+            raise _invalid(f"TargetCapacityTypes {kind} is not valid. Valid values are: {', '.join(_CAPACITY_TYPES)}")
     if "interruptible-capacity-reservation" in kinds:
         raise NotImplementedError("interruptible Capacity Reservations")
     if len(set(kinds)) < len(kinds):
@@ -191,6 +203,7 @@ def segments_target_one_group_of_reservations(group: Any) -> None:
     if not segment(group):
         return
     said = reservations_of(group)
+    # Auto Scaling takes the absence for `default`, as that page's example has it; CloudFormation requires it.
     preference = said.get("CapacityReservationPreference", "default")
     if preference != "default":
         raise _invalid(

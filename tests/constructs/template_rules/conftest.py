@@ -30,9 +30,12 @@ _BOOKED = {
     "Properties": {
         "InstanceType": "p5.48xlarge",
         "InstanceCount": 4,
+        "AvailabilityZone": "us-east-1b",
+        "InstanceMatchCriteria": "targeted",
         "PlacementGroupArn": _PLACEMENT_ARN,
         "EndDateType": "limited",
         "EndDate": "2030-01-01T00:00:00Z",
+        "TagSpecifications": [{"ResourceType": "capacity-reservation", "Tags": _TAGS}],
     },
 }
 

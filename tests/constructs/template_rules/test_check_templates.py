@@ -1,5 +1,6 @@
 """A synth ends where an escape hatch broke a template, and says what, where and how to go on."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,17 @@ Placement of its launch template: blocks do not support them (cdk-training-clust
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html#capacity-blocks-considerations
    Acknowledge with 'cdk-training-cluster::blockPlacementGroup'
 """
+
+SIZE = """\
+ERROR The template of a stack with node groups must not be larger than 1 MB (1,000,000 bytes): CloudFormation takes \
+no larger one (cdk-training-cluster)
+   Test/Nodes (Nodes) aws-cdk-lib.aws_autoscaling.CfnAutoScalingGroup
+   Suggested fix: Use fewer node groups, or fewer instance types in each, in one cluster, or make a second cluster \
+in a stack of its own. See https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
+   Acknowledge with 'cdk-training-cluster::templateSize'
+"""
+
+RESERVATION = Capacity.reservation(end=UNTIL_CANCELLED)
 
 CDK = Path(__file__).parents[3] / "node_modules" / ".bin" / "cdk"
 
@@ -76,6 +88,12 @@ def add_group(scope: Construct, id: str) -> CfnResource:
     group.add_override("UpdatePolicy.AutoScalingScheduledAction", {"IgnoreUnmodifiedGroupSizeProperties": True})
     check_templates(group)
     return group
+
+
+def add_cluster(stack: Stack, capacity: Capacity) -> TrainingCluster:
+    """Make a cluster of one node group that is bought so."""
+    workers = NodeGroup("workers", instance_types=["p5.48xlarge"], count=2, capacity=capacity)
+    return TrainingCluster(stack, "Cluster", availability_zone="us-east-1b", node_groups=[workers])
 
 
 def break_it(group: CfnResource) -> CfnResource:
@@ -132,17 +150,57 @@ def test_the_assertions_of_other_peoples_tests_refuse_too() -> None:
     ("capacity", "rule"),
     [
         (Capacity.capacity_block("cr-0a1b2c3d4e5f67890"), "blockPlacementGroup"),
-        (Capacity.reservation(end=UNTIL_CANCELLED), "reservationPlacementGroup"),
+        (RESERVATION, "reservationPlacementGroup"),
     ],
     ids=["block", "reservation"],
 )
 def test_an_escape_hatch_on_a_fleet_of_the_library_is_refused(capacity: Capacity, rule: str) -> None:
     stack = Stack(App(), "Test", env=Environment(region="us-east-1"))
-    workers = NodeGroup("workers", instance_types=["p5.48xlarge"], count=2, capacity=capacity)
-    cluster = TrainingCluster(stack, "Cluster", availability_zone="us-east-1b", node_groups=[workers])
-    group = cluster.node_group("workers").auto_scaling_group
+    group = add_cluster(stack, capacity).node_group("workers").auto_scaling_group
     group.placement_group = "other"
     with pytest.raises(RuntimeError, match=rf"Acknowledge with 'cdk-training-cluster::{rule}'"):
+        Template.from_stack(stack)
+
+
+def synthesized(folder: Path, padding: int) -> int:
+    """Synthesize a template with so many characters too many, and return how many bytes its file has."""
+    app = App(outdir=str(folder))
+    group = add_group(Stack(app, "Test"), "Nodes")
+    group.add_metadata("Padding", "x" * padding)
+    app.synth()
+    return (folder / "Test.template.json").stat().st_size
+
+
+def test_a_template_is_refused_once_its_file_is_too_large_for_cloudformation(tmp_path: Path) -> None:
+    room = 1_000_000 - synthesized(tmp_path / "small", 0)
+    assert synthesized(tmp_path / "largest", room) == 1_000_000
+    with pytest.raises(RuntimeError) as refused:
+        synthesized(tmp_path / "larger", room + 1)
+    assert SIZE in str(refused.value)
+
+
+@pytest.mark.parametrize("acknowledged", [False, True])
+def test_a_warning_is_told_of_unless_it_is_acknowledged_and_ends_no_synth(tmp_path: Path, acknowledged: bool) -> None:
+    app = App(outdir=str(tmp_path))
+    cluster = add_cluster(Stack(app, "Test", env=Environment(region="us-east-1")), RESERVATION)
+    reservation = cluster.node_group("workers").capacity_reservation
+    assert reservation is not None
+    reservation.instance_match_criteria = "open"
+    if acknowledged:
+        acknowledge(reservation, "reservationOpen")
+    app.synth()
+    reports = json.loads((tmp_path / "validation-report.json").read_text())["pluginReports"]
+    (report,) = [report for report in reports if report["pluginName"] == "cdk-training-cluster"]
+    told = [(violation["ruleName"], violation["severity"]) for violation in report["violations"]]
+    assert report["conclusion"] == "success"
+    assert told == ([] if acknowledged else [("reservationOpen", "warning")])
+
+
+def test_an_escape_hatch_that_leaves_a_reservation_to_nobody_is_refused() -> None:
+    stack = Stack(App(), "Test", env=Environment(region="us-east-1"))
+    group = add_cluster(stack, RESERVATION).node_group("workers").auto_scaling_group
+    group.capacity_reservation_specification = None
+    with pytest.raises(RuntimeError, match=r"Acknowledge with 'cdk-training-cluster::reservationUntargeted'"):
         Template.from_stack(stack)
 
 

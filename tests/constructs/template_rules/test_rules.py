@@ -1,5 +1,6 @@
 """One table of what an escape hatch can break: where each rule finds it, and where it cannot know."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ WARM = {
     "Properties": {"AutoScalingGroupName": {"Ref": "Nodes"}, "MaxGroupPreparedCapacity": 1},
 }
 POOL_CONFIGURATION = "Pool.Configuration"
+SUBNET = {"Type": "AWS::EC2::Subnet", "Properties": {"AvailabilityZone": "us-east-1b"}}
 
 # The rule, what is changed, in which legal template, and where it is found: the first change, if that is not said.
 WRONG: list[tuple[str, str, Changes] | tuple[str, str, Changes, str]] = [
@@ -99,10 +101,10 @@ WRONG: list[tuple[str, str, Changes] | tuple[str, str, Changes, str]] = [
     (
         "reservationUnused",
         "reservation",
-        {f"{RESERVED}.CapacityReservationPreference": "none", IDS: ABSENT, ARNS: ["arn:1"]},
+        {f"{RESERVED}.CapacityReservationPreference": "none", IDS: ABSENT, ARNS: ["arn:1"], "Booked": ABSENT},
     ),
-    ("reservationTarget", "reservation", {IDS: ["cr-1", "cr-2"]}),
-    ("reservationTarget", "reservation", {ARNS: ["arn:1", "arn:2"], IDS: ABSENT}),
+    ("reservationTarget", "reservation", {IDS: ["cr-1", "cr-2"], "Booked": ABSENT}),
+    ("reservationTarget", "reservation", {ARNS: ["arn:1", "arn:2"], IDS: ABSENT, "Booked": ABSENT}),
     ("reservationType", "reservation", {"Booked.InstanceType": "p5e.48xlarge"}),
     ("reservationType", "reservation", {f"{DATA}.InstanceType": "p5e.48xlarge"}, "Booked.InstanceType"),
     ("reservationTenancy", "reservation", {"Booked.Tenancy": "dedicated"}),
@@ -128,14 +130,51 @@ WRONG: list[tuple[str, str, Changes] | tuple[str, str, Changes, str]] = [
         {f"{POOL_CONFIGURATION}.1.Parameters.0.Values": ["AWS::EC2::Host"]},
         POOL_CONFIGURATION,
     ),
+    # Reservations of the template, and who launches into them
+    ("reservationUntargeted", "reservation", {RESERVED: ABSENT}, "Booked.InstanceMatchCriteria"),
+    ("reservationUntargeted", "reservation", {IDS: [{"Ref": "Other"}]}, "Booked.InstanceMatchCriteria"),
+    ("reservationUntargeted", "prioritized", {"Pool.Resources": ABSENT}, "Booked.InstanceMatchCriteria"),
+    (
+        "reservationUntargeted",
+        "prioritized",
+        {"Pool.Resources": ["arn:aws:ec2:us-east-1:1:capacity-reservation/cr-1"]},
+        "Booked.InstanceMatchCriteria",
+    ),
+    (
+        "reservationZone",
+        "reservation",
+        {"Booked.AvailabilityZone": "us-east-1a", "Nodes.VPCZoneIdentifier": [{"Ref": "Subnet"}], "Subnet": SUBNET},
+    ),
+    (
+        "reservationZone",
+        "prioritized",
+        {"Nodes.AvailabilityZones": ["us-east-1a", "us-east-1c"], "Nodes.VPCZoneIdentifier": ABSENT},
+        "Booked.AvailabilityZone",
+    ),
+    ("reservationOpen", "reservation", {"Booked.InstanceMatchCriteria": "open"}),
+    ("reservationOpen", "prioritized", {"Booked.InstanceMatchCriteria": ABSENT}),
+    ("reservationNoPlacementGroup", "reservation", {"Booked.PlacementGroupArn": ABSENT}),
+    (
+        "reservationNoPlacementGroup",
+        "prioritized",
+        {"Booked.PlacementGroupArn": ABSENT, "Nodes.PlacementGroup": "other", KINDS: ["on-demand"]},
+    ),
     # Distribution segments
     ("segmentList", "prioritized", {SEGMENTS: [{"TargetCapacityTypes": ["on-demand"]}] * 2}),
     ("segmentList", "prioritized", {SEGMENTS: []}),
+    ("segmentTypes", "prioritized", {KINDS: ABSENT}),
+    ("segmentTypes", "prioritized", {KINDS: []}),
+    ("segmentTypes", "prioritized", {KINDS: ["capacity-block", "spot"]}),
+    ("segmentTypes", "prioritized", {KINDS: ["capacity-block", "capacity-block"]}),
     ("segmentOrder", "prioritized", {KINDS: ["on-demand", "on-demand-capacity-reservation"]}),
-    ("segmentTarget", "prioritized", {ARNS: ABSENT}),
-    ("segmentTarget", "prioritized", {ARNS: ["arn:1", "arn:2"]}),
+    ("segmentTarget", "prioritized", {ARNS: ABSENT, "Booked": ABSENT}),
+    ("segmentTarget", "prioritized", {ARNS: ["arn:1", "arn:2"], "Booked": ABSENT}),
     ("segmentTarget", "prioritized", {IDS: ["cr-1"]}),
     ("segmentPreference", "prioritized", {f"{RESERVED}.CapacityReservationPreference": "capacity-reservations-only"}),
+    ("segmentPreference", "prioritized", {f"{RESERVED}.CapacityReservationPreference": ABSENT}),
+    ("segmentMarket", "prioritized", {f"{DATA}.InstanceMarketOptions": {"MarketType": "spot"}}),
+    ("segmentMarket", "prioritized", {"Arm.LaunchTemplateData.InstanceMarketOptions": {"MarketType": "spot"}}),
+    ("segmentMarket", "prioritized", {f"{DATA}.InstanceMarketOptions": {"SpotOptions": {"MaxPrice": "1"}}}),
     ("segmentStrategy", "prioritized", {f"{SHARES}.OnDemandAllocationStrategy": "lowest-price"}),
     ("segmentShares", "prioritized", {f"{SHARES}.OnDemandBaseCapacity": 0}),
     ("segmentShares", "prioritized", {f"{SHARES}.OnDemandPercentageAboveBaseCapacity": 100}),
@@ -143,12 +182,6 @@ WRONG: list[tuple[str, str, Changes] | tuple[str, str, Changes, str]] = [
     ("segmentSpot", "prioritized", {f"{SHARES}.SpotInstancePools": 2}),
     ("segmentSpot", "prioritized", {f"{SHARES}.SpotMaxPrice": "1"}),
     ("segmentWarmPool", "prioritized", {"Warm": WARM}, "Warm.AutoScalingGroupName"),
-    (
-        "segmentWarmPool",
-        "prioritized",
-        {"Warm": WARM, f"{DATA}.InstanceMarketOptions.MarketType": "spot"},
-        "Warm.AutoScalingGroupName",
-    ),
     (
         "segmentWarmPool",
         "prioritized",
@@ -173,6 +206,8 @@ WRONG: list[tuple[str, str, Changes] | tuple[str, str, Changes, str]] = [
     ("fleetMarketOptions", "fleet", {f"{DATA}.InstanceMarketOptions": {"MarketType": "spot"}}),
     ("fleetInterface", "fleet", {f"{DATA}.NetworkInterfaces.1.NetworkInterfaceId": "eni-1"}),
     # Sizes, updates and warm pools
+    ("templateSize", "on demand", {f"{DATA}.UserData": "x" * 1_000_000}, "Nodes.Properties"),
+    ("templateSize", "fleet", {f"{DATA}.UserData": "x" * 1_000_000}, "Fleet.Properties"),
     ("groupSize", "on demand", {"Nodes.MinSize": "1"}),
     ("groupSize", "spot", {"Nodes.MinSize": 1}),
     (
@@ -210,6 +245,15 @@ WRONG: list[tuple[str, str, Changes] | tuple[str, str, Changes, str]] = [
     ("warmPoolSpot", "spot", {SPOT_SHARE: 99, "Warm": WARM}, "Warm.AutoScalingGroupName"),
     ("warmPoolBlock", "block", {"Warm": WARM}, "Warm.AutoScalingGroupName"),
     # Interfaces
+    ("interfacePrimary", "on demand", {f"{DATA}.NetworkInterfaces.0.InterfaceType": "efa-only"}),
+    ("interfacePrimary", "fleet", {f"{DATA}.NetworkInterfaces.0.NetworkCardIndex": 1}, f"{DATA}.NetworkInterfaces"),
+    ("interfacePrimary", "on demand", {f"{DATA}.NetworkInterfaces.0.DeviceIndex": "2"}, f"{DATA}.NetworkInterfaces"),
+    ("interfaceDevice", "on demand", {f"{DATA}.NetworkInterfaces.1.DeviceIndex": 0}),
+    (
+        "interfaceDevice",
+        "fleet",
+        {f"{DATA}.NetworkInterfaces.1.DeviceIndex": ABSENT, f"{DATA}.NetworkInterfaces.1.NetworkCardIndex": "0"},
+    ),
     ("interfaceSecurityGroups", "on demand", {f"{DATA}.SecurityGroupIds": ["sg-1"]}),
     ("interfaceSecurityGroups", "fleet", {f"{DATA}.SecurityGroups": IMPORT}),
     ("interfacePublicAddress", "on demand", {f"{DATA}.NetworkInterfaces.0.AssociatePublicIpAddress": True}),
@@ -221,7 +265,34 @@ WRONG: list[tuple[str, str, Changes] | tuple[str, str, Changes, str]] = [
 RIGHT: list[tuple[str, Changes]] = [
     # What AWS allows, close to what it does not
     ("reservation", {"Nodes.PlacementGroup": ABSENT}),
-    ("reservation", {"Booked.PlacementGroupArn": ABSENT, "Nodes.PlacementGroup": "other"}),
+    ("reservation", {"Booked.PlacementGroupArn": ABSENT, "Nodes.PlacementGroup": ABSENT}),
+    (
+        "reservation",
+        {"Booked.AvailabilityZone": ABSENT, "Nodes.VPCZoneIdentifier": [{"Ref": "Subnet"}], "Subnet": SUBNET},
+    ),
+    (
+        "reservation",
+        {"Nodes.AvailabilityZones": ["us-east-1a", "us-east-1b"], "Nodes.VPCZoneIdentifier": ABSENT},
+    ),
+    # A reservation that a launch template names, that nobody named yet, and that somebody else made
+    (
+        "reservation",
+        {
+            RESERVED: {"CapacityReservationPreference": "default"},
+            f"{TARGET}.CapacityReservationId": {"Ref": "Booked"},
+        },
+    ),
+    ("reservation", {RESERVED: ABSENT, "Booked.InstanceMatchCriteria": "open"}),
+    ("reservation", {RESERVED: ABSENT, "Booked.TagSpecifications": ABSENT}),
+    (
+        "prioritized",
+        {
+            "Foreign": {"Type": "AWS::EC2::LaunchTemplate", "Properties": {}},
+            "Foreign.LaunchTemplateData.CapacityReservationSpecification.CapacityReservationTarget": {
+                "CapacityReservationResourceGroupArn": {"Fn::GetAtt": ["Pool", "Arn"]}
+            },
+        },
+    ),
     ("reservation", {"Booked.InstanceCount": 5}),
     ("reservation", {"Booked.InstanceCount": 1, "Nodes.MaxSize": PARAMETER}),
     ("reservation", {"Booked.InstanceType": "p5e.48xlarge", f"{DATA}.InstanceType": "p5e.48xlarge"}),
@@ -237,7 +308,10 @@ RIGHT: list[tuple[str, Changes]] = [
         "block",
         {
             f"{TARGET}.CapacityReservationId": ABSENT,
-            RESERVED: {"CapacityReservationTarget": {"CapacityReservationIds": ["cr-1"]}},
+            RESERVED: {
+                "CapacityReservationPreference": "default",
+                "CapacityReservationTarget": {"CapacityReservationIds": ["cr-1"]},
+            },
         },
     ),
     ("block", {f"{TARGET}.CapacityReservationId": ABSENT, f"{TARGET}.CapacityReservationResourceGroupArn": "arn:1"}),
@@ -256,6 +330,8 @@ RIGHT: list[tuple[str, Changes]] = [
     ("prioritized", {KINDS: ["on-demand-capacity-reservation"], "Nodes.PlacementGroup": {"Ref": "Placement"}}),
     ("prioritized", {f"{SHARES}.OnDemandAllocationStrategy": ABSENT}),
     ("prioritized", {f"{DATA}.InstanceMarketOptions": {"MarketType": "capacity-block"}}),
+    ("prioritized", {f"{DATA}.InstanceMarketOptions": {"MarketType": "interruptible-capacity-reservation"}}),
+    ("prioritized", {KINDS: ["interruptible-capacity-reservation"]}),
     ("fleet", {f"{CONFIG}.Type": ABSENT, f"{CONFIG}.InstanceInterruptionBehavior": ABSENT}),
     ("fleet", {f"{CONFIG}.InstanceInterruptionBehavior": "stop"}),
     ("fleet", {f"{DATA}.Placement.GroupName": "mine"}),
@@ -268,6 +344,9 @@ RIGHT: list[tuple[str, Changes]] = [
     ("reservation", {"Booked.EndDateType": "unlimited", "Booked.EndDate": ABSENT}),
     ("fleet", {f"{CONFIG}.IamFleetRole": "arn:aws:iam::123456789012:role/mine"}),
     ("on demand", {f"{DATA}.SecurityGroupIds": []}),
+    ("on demand", {f"{DATA}.NetworkInterfaces.1.DeviceIndex": 0, f"{DATA}.NetworkInterfaces.1.NetworkCardIndex": 1}),
+    ("on demand", {f"{DATA}.NetworkInterfaces.0.NetworkCardIndex": ABSENT}),
+    ("on demand", {f"{DATA}.NetworkInterfaces.0.InterfaceType": "efa"}),
     ("spot", {SPOT_SHARE: 100, "Warm": WARM}),
     ("spot", {SPOT_SHARE: ABSENT, "Warm": WARM}),
     # No value is no value
@@ -290,6 +369,9 @@ RIGHT: list[tuple[str, Changes]] = [
     ("on demand", {f"{DATA}.NetworkInterfaces": CONDITION, f"{DATA}.SecurityGroupIds": ["sg-1"]}),
     ("on demand", {f"{DATA}.NetworkInterfaces.0.AssociatePublicIpAddress": CONDITION}),
     ("on demand", {f"{DATA}.NetworkInterfaces.0.SubnetId": CONDITION}),
+    ("on demand", {f"{DATA}.NetworkInterfaces.0.InterfaceType": PARAMETER}),
+    ("on demand", {f"{DATA}.NetworkInterfaces.0.DeviceIndex": PARAMETER}),
+    ("on demand", {f"{DATA}.NetworkInterfaces.0": CONDITION}),
     ("on demand", {"Nodes.MinSize": PARAMETER, "Nodes.DesiredCapacity": PARAMETER}),
     ("on demand", {"Nodes!UpdatePolicy": {"Fn::If": ["Production", {}, {}]}}),
     (
@@ -304,6 +386,23 @@ RIGHT: list[tuple[str, Changes]] = [
     ("reservation", {f"{RESERVED}.CapacityReservationPreference": PARAMETER}),
     ("reservation", {f"{RESERVED}.CapacityReservationPreference": CONDITION}),
     ("reservation", {IDS: PARAMETER}),
+    ("reservation", {IDS: CONDITION}),
+    ("reservation", {RESERVED: ABSENT, TARGET: CONDITION}),
+    ("reservation", {RESERVED: ABSENT, "Booked.InstanceMatchCriteria": PARAMETER}),
+    ("reservation", {"Booked.InstanceMatchCriteria": PARAMETER, "Booked.PlacementGroupArn": CONDITION}),
+    (
+        "reservation",
+        {"Booked.AvailabilityZone": PARAMETER, "Nodes.VPCZoneIdentifier": [{"Ref": "Subnet"}], "Subnet": SUBNET},
+    ),
+    (
+        "reservation",
+        {
+            "Booked.AvailabilityZone": "us-east-1a",
+            "Nodes.VPCZoneIdentifier": [{"Ref": "Subnet"}, IMPORT],
+            "Subnet": SUBNET,
+        },
+    ),
+    ("reservation", {"Nodes.AvailabilityZones": [PARAMETER], "Nodes.VPCZoneIdentifier": ABSENT}),
     ("reservation", {"Booked.InstanceType": PARAMETER, "Booked.InstanceCount": PARAMETER}),
     ("reservation", {"Nodes.MaxSize": PARAMETER, f"{DATA}.InstanceType": PARAMETER}),
     ("reservation", {"Booked.Tenancy": PARAMETER, "Booked.EndDateType": PARAMETER}),
@@ -318,6 +417,14 @@ RIGHT: list[tuple[str, Changes]] = [
     ("prioritized", {SEGMENTS: PARAMETER, f"{SHARES}.OnDemandAllocationStrategy": PARAMETER}),
     ("prioritized", {SEGMENTS: CONDITION, f"{SHARES}.OnDemandBaseCapacity": 0, "Warm": WARM}),
     ("spot", {SEGMENTS: CONDITION, f"{DATA}.InstanceMarketOptions": {"MarketType": "spot"}}),
+    ("spot", {SEGMENTS: CONDITION, "Warm": WARM}),
+    ("prioritized", {f"{DATA}.InstanceMarketOptions": PARAMETER}),
+    ("prioritized", {f"{DATA}.InstanceMarketOptions": {"MarketType": PARAMETER}}),
+    ("prioritized", {f"{SEGMENTS}.0": CONDITION}),
+    ("prioritized", {KINDS: [PARAMETER, PARAMETER]}),
+    ("prioritized", {RESERVED: CONDITION}),
+    ("prioritized", {"Pool.Resources": PARAMETER}),
+    ("prioritized", {"Pool.Resources": [IMPORT]}),
     ("prioritized", {KINDS: PARAMETER, "Nodes.PlacementGroup": {"Ref": "Placement"}}),
     ("prioritized", {ARNS: PARAMETER, f"{RESERVED}.CapacityReservationPreference": PARAMETER}),
     ("prioritized", {f"{SHARES}.OnDemandBaseCapacity": CONDITION, f"{SHARES}.SpotMaxPrice": CONDITION}),
@@ -340,7 +447,7 @@ RIGHT: list[tuple[str, Changes]] = [
 def found(made: Template, rules: Sequence[TemplateRule] = RULES) -> Found:
     return {
         rule.id: [f"{place.logical_id}.{place.location.removeprefix('Properties.')}" for place in places]
-        for rule, places in broken_rules(made, rules)
+        for rule, places in broken_rules(made, rules, size=len(json.dumps(made)))
     }
 
 

@@ -103,9 +103,35 @@ TEXTS = {
         "AWS::ResourceGroups::Generic with allowed-resource-types AWS::EC2::CapacityReservation",
         "Give both entries: without them nothing can be launched into the group",
     ),
+    "reservationUntargeted": (
+        "A reservation of a node group with InstanceMatchCriteria targeted must be named by an Auto Scaling group or "
+        "a launch template: otherwise it is billed unused, and the nodes run On-Demand, billed beside it",
+        "Name it in CapacityReservationIds of the group, beside CapacityReservationPreference "
+        "capacity-reservations-only, or take the AWS::EC2::CapacityReservation away",
+    ),
+    "reservationZone": (
+        "AvailabilityZone of a reservation must be one that its group launches in: what is reserved in a zone cannot "
+        "be used in another",
+        "Reserve in the zone of the group's subnet",
+    ),
+    "reservationOpen": (
+        "InstanceMatchCriteria of a reservation that a group launches into should be targeted: an open one, which is "
+        "the default, is taken by any other instance of the account that fits as well",
+        "Set InstanceMatchCriteria to targeted",
+    ),
+    "reservationNoPlacementGroup": (
+        "A reservation should be made in the placement group that its group launches into (PlacementGroupArn): "
+        "otherwise EC2 may find too little of it close together, or launch a part of the nodes",
+        "Leave PlacementGroupArn as the library makes it, or use Placement.NONE",
+    ),
     "segmentList": (
         "DistributionSegments must have exactly one list of TargetCapacityTypes",
         "Put all capacity types into one list, the most wanted first",
+    ),
+    "segmentTypes": (
+        "TargetCapacityTypes must be at least one of on-demand-capacity-reservation, capacity-block, "
+        "interruptible-capacity-reservation, on-demand, and none of them twice",
+        "Name what the nodes are bought from; for Spot Instances, make a node group with Capacity.spot()",
     ),
     "segmentOrder": (
         "on-demand must be the last of TargetCapacityTypes",
@@ -133,6 +159,11 @@ TEXTS = {
         "A group with DistributionSegments must have no SpotAllocationStrategy, SpotInstancePools or SpotMaxPrice: "
         "it launches no Spot Instances",
         "Take it away, and make a node group with Capacity.spot() for Spot Instances",
+    ),
+    "segmentMarket": (
+        "A launch template of a group with DistributionSegments must have no InstanceMarketOptions but those of "
+        "MarketType capacity-block or interruptible-capacity-reservation: the group launches no Spot Instances",
+        "Take InstanceMarketOptions away, and make a node group with Capacity.spot() for Spot Instances",
     ),
     "segmentWarmPool": (
         "A group with DistributionSegments must have no warm pool",
@@ -184,6 +215,12 @@ TEXTS = {
         "A Spot Fleet's launch template must have no NetworkInterfaceId: each instance needs its own",
         "Take NetworkInterfaceId away",
     ),
+    "templateSize": (
+        "The template of a stack with node groups must not be larger than 1 MB (1,000,000 bytes): CloudFormation "
+        "takes no larger one",
+        "Use fewer node groups, or fewer instance types in each, in one cluster, or make a second cluster in a stack "
+        "of its own",
+    ),
     "groupSize": (
         "MinSize and DesiredCapacity of a group must not be above 0: the deployment would wait for the nodes, and be"
         " rolled back where EC2 has no capacity",
@@ -215,6 +252,15 @@ TEXTS = {
     "warmPoolBlock": (
         "A group that launches into a Capacity Block must have no warm pool",
         "Take the AWS::AutoScaling::WarmPool away",
+    ),
+    "interfacePrimary": (
+        "NetworkInterfaces of a launch template must have the primary one, with NetworkCardIndex 0 and DeviceIndex "
+        "0, and its InterfaceType must not be efa-only",
+        "Leave the first interface as the library makes it",
+    ),
+    "interfaceDevice": (
+        "NetworkInterfaces of a launch template must each have a DeviceIndex of its own on their network card",
+        "Leave NetworkCardIndex and DeviceIndex as the library makes them",
     ),
     "interfaceSecurityGroups": (
         "SecurityGroupIds of a launch template must be left out beside NetworkInterfaces: security groups cannot be "

@@ -74,6 +74,19 @@ REFUSED = [
         "Only one distribution segment is supported per Auto Scaling group.",
     ),
     (
+        _group(_segments([]), POOL),
+        "A distribution segment must have at least one of TargetCapacityTypes.",
+    ),
+    (
+        _group({"DistributionSegments": [{}]}, POOL),
+        "A distribution segment must have at least one of TargetCapacityTypes.",
+    ),
+    (
+        _group(_segments(["capacity-block", "spot"]), POOL),
+        "TargetCapacityTypes spot is not valid. Valid values are: on-demand-capacity-reservation, capacity-block, "
+        "interruptible-capacity-reservation, on-demand",
+    ),
+    (
         _group(_segments(["on-demand", "on-demand"]), POOL),
         "TargetCapacityTypes of a distribution segment must be unique.",
     ),

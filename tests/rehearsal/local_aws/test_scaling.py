@@ -89,6 +89,19 @@ def test_a_node_has_every_interface_group_tag_and_volume_of_its_template(aws: Lo
     assert volume["Tags"] == [{"Key": "part", "Value": "disk"}]
 
 
+@pytest.mark.parametrize("other", [False, True], ids=["the same", "another"])
+def test_a_groups_placement_group_takes_precedence_over_its_launch_templates(
+    aws: LocalAws, stacks: Stacks, nodes: Template, other: bool
+) -> None:
+    nodes["Resources"]["Other"] = {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "spread"}}
+    data = nodes["Resources"]["Launch"]["Properties"]["LaunchTemplateData"]
+    data["Placement"] = {"GroupName": {"Ref": "Other" if other else "Placement"}}
+    ids = stacks.physical_ids(stacks.create(nodes))
+    _scale(aws, ids["Nodes"], 1)
+    (instance,) = _instances(aws, ids["Nodes"])
+    assert instance["Placement"]["GroupName"] == ids["Placement"]
+
+
 def test_a_group_scales_down_again_and_says_so(aws: LocalAws, group: str) -> None:
     _scale(aws, group, 2)
     _scale(aws, group, 0)
