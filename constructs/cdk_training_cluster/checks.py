@@ -64,3 +64,45 @@ def list_problems(setting: str, value: object, example: str) -> list[str]:
     if is_list and all(isinstance(item, str) for item in value):  # type: ignore[attr-defined]  # a list here
         return []
     return [f"{setting} must be a list of {example}, got {value!r}"]
+
+
+def kind_problems(setting: str, value: object, kind: type, example: str) -> list[str]:
+    """Say why a value is not of a class; nothing if it is.
+
+    Args:
+        setting: The setting as the user spelled it.
+        value: What was given.
+        kind: The class.
+        example: What one looks like.
+    """
+    if isinstance(value, kind):
+        return []
+    return [f"{setting} must be {_article(kind.__name__)}, such as {example}, got {_shown(value)}"]
+
+
+def kinds_problems(setting: str, value: object, kind: type, example: str) -> list[str]:
+    """Say why a value is not a list of what is of a class; nothing if it is, or if the list is empty.
+
+    Args:
+        setting: The setting as the user spelled it.
+        value: What was given.
+        kind: The class.
+        example: What one of them looks like.
+    """
+    wanted = f"{setting} must be a list of {kind.__name__} objects, such as [{example}]"
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return [f"{wanted}, got {_shown(value)}"]
+    return [f"{wanted}, got {_shown(item)} in it" for item in value if not isinstance(item, kind)]
+
+
+_LONGEST_SHOWN = 60
+
+
+def _shown(value: object) -> str:
+    """Show a value or, where that would be long, say what it is."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else _article(type(value).__name__)
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"

@@ -21,6 +21,7 @@ from cdk_training_cluster.capacity.kinds import (
     Reservation,
     SpotFleet,
 )
+from cdk_training_cluster.checks import kind_problems, kinds_problems
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.network import ClusterNetwork
@@ -92,7 +93,9 @@ class TrainingCluster(Construct):
         """
         super().__init__(scope, id)
         _check(node_groups, availability_zone, network, file_system, instance_type_facts)
-        for rule, sentence in cluster_warnings(node_groups).items():
+        public = network is not None and network.is_public
+        told = cluster_warnings(node_groups, facts=instance_type_facts, public_subnet=public)
+        for rule, sentence in told.items():
             Annotations.of(self).add_warning_v2(f"cdk-training-cluster:{rule}", sentence)
         self.cluster_name = cluster_name or Names.unique_resource_name(self, max_length=64, separator="-")
         self.network = network or ClusterNetwork(self, "Network", availability_zone=availability_zone)
@@ -291,7 +294,25 @@ def _check(
     file_system: TrainingFileSystem | None,
     facts: Sequence[InstanceTypeInfo],
 ) -> None:
-    problems = []
+    problems = kinds_problems(
+        "node_groups", node_groups, NodeGroup, "NodeGroup('workers', instance_types=['p5.48xlarge'], count=8)"
+    )
+    problems += kinds_problems(
+        "instance_type_facts",
+        facts,
+        InstanceTypeInfo,
+        "replace(instance_type_info('p5.48xlarge'), name='p9.48xlarge')",
+    )
+    if availability_zone is not None and not isinstance(availability_zone, str):
+        problems.append(
+            f"availability_zone must be the name of a zone, such as 'us-east-1b', got {availability_zone!r}"
+        )
+    if network is not None:
+        problems += kind_problems("network", network, ClusterNetwork, "ClusterNetwork.from_subnet(…)")
+    if file_system is not None:
+        problems += kind_problems("file_system", file_system, TrainingFileSystem, "TrainingFileSystem(…)")
+    if problems:
+        raise ValueError("\n".join(problems))
     if network is None and availability_zone is None:
         problems.append(
             "availability_zone or network is required: name the zone to make a network in, such as "

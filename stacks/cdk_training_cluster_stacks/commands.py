@@ -1,6 +1,7 @@
 """What `training-cluster` can do. It ends with 0, with 1 and a sentence a problem, or with 2 if misused."""
 
 import sys
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -50,4 +51,4 @@ def check(file: Annotated[Path, typer.Argument(help="The cluster file.", show_de
     from cdk_training_cluster_stacks.overview import show  # noqa: PLC0415
 
     with plain_errors():
-        show(read_cluster_file(file))
+        show(read_cluster_file(file), now=datetime.now(UTC))

@@ -1,6 +1,7 @@
 """Shows in a few lines what a cluster file would make."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from tempfile import TemporaryDirectory
 
 from aws_cdk import App
@@ -10,19 +11,21 @@ from rich.markup import escape
 from rich.table import Table
 
 from cdk_training_cluster import InstanceTypeInfo, NodeFleet
+from cdk_training_cluster.capacity.kinds import Reservation
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack
-from cdk_training_cluster_stacks.purchase_words import bought
+from cdk_training_cluster_stacks.purchase_words import bought, in_utc
 
 _WARNING = "aws:cdk:warning"
 
 
-def show(cluster: ClusterFile) -> None:
+def show(cluster: ClusterFile, *, now: datetime) -> None:
     """Build the stacks of a cluster file in memory and show them on standard output.
 
     Args:
         cluster: What the file says.
+        now: The time, which the stacks do not depend on, but what can be made of them does.
 
     Raises:
         ValueError: A construct refuses its settings.
@@ -31,7 +34,7 @@ def show(cluster: ClusterFile) -> None:
         app = App(outdir=directory)
         foundation = FoundationStack(app, cluster.foundation_stack_name, cluster=cluster)
         stack = ClusterStack(app, cluster.cluster_stack_name, cluster=cluster, foundation=foundation)
-        warnings = sorted(set(_warnings(app)))
+        warnings = [*sorted(set(_warnings(app))), *_ends_past(cluster, now)]
         fleets = stack.training_cluster.node_groups
     console = Console(highlight=False)
     console.print(f"[bold]{cluster.name}[/bold] in {cluster.availability_zone}")
@@ -91,6 +94,16 @@ def _storage(cluster: ClusterFile) -> Iterator[str]:
         bucket = dataset.bucket or "(made by the foundation)"
         directory = files.mount_point + dataset.file_system_path.rstrip("/")
         yield f"  s3://{bucket}/{dataset.prefix} appears at {directory}"
+
+
+def _ends_past(cluster: ClusterFile, now: datetime) -> Iterator[str]:
+    for group in cluster.node_groups:
+        capacity = group.capacity.to_capacity()
+        if isinstance(capacity, Reservation) and isinstance(capacity.end, datetime) and capacity.end <= now:
+            yield (
+                f"node group {group.name!r}: the reservation's end, {in_utc(capacity.end)}, is past: EC2 makes no "
+                "reservation that is over, and one that was made is gone; give a later end, or until_cancelled"
+            )
 
 
 def _warnings(app: App) -> Iterator[str]:

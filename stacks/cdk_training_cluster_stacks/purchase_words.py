@@ -38,10 +38,19 @@ def bought(group: NodeGroupSettings) -> str:
     return words if group.warm_pool is None else f"{words}; warm pool of {group.warm_pool.size}"
 
 
+def in_utc(time: datetime) -> str:
+    """Say a time to the minute.
+
+    Args:
+        time: The time, with its zone.
+    """
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
 def _reserved(settings: ReservationSettings) -> str:
     until = "cancelled"
     if settings.end != UNTIL_CANCELLED:
-        until = f"{datetime.fromisoformat(settings.end).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        until = in_utc(datetime.fromisoformat(settings.end))
     released = ", released while stopped" if settings.on_idle == "release" else ""
     return f"new reservation until {until}{released}"
 

@@ -212,9 +212,9 @@ _ID, _BLOCK = "cr-0a1b2c3d4e5f67890", "cr-0b1b2c3d4e5f67890"
             {"count": 4, "blocks": [_BLOCK], "on_demand": False},
         ),
         (
-            Capacity.prioritized(capacity_blocks=[_BLOCK]),
-            ["g5g.16xlarge", "p6e-gb200.36xlarge"],
-            {"count": 4, "blocks": [_BLOCK], "block_ends_early_minutes": 60},
+            Capacity.prioritized(capacity_blocks=[_BLOCK], on_demand=False),
+            ["p5.48xlarge", "p6e-gb200.36xlarge"],
+            {"count": 4, "blocks": [_BLOCK], "on_demand": False, "block_ends_early_minutes": 60},
         ),
     ],
 )

@@ -82,6 +82,8 @@ def test_the_settings_of_a_call_are_its_parameters_in_the_same_words(call: str) 
     settings = CapacitySettings.model_fields[call].annotation
     (model,) = (each for each in get_args(settings) if each is not type(None))
     assert set(named) == set(model.model_fields)
+    # The library refuses a call without an end in words of its own.
+    named.update({} if call != "reservation" else {"end": inspect.Parameter.empty})
     for name, field in model.model_fields.items():
         assert field.is_required() == (named[name] is inspect.Parameter.empty), name
     made = model.model_validate(NEEDED.get(call, {}))
@@ -145,8 +147,51 @@ WRONG = {
         "{capacity_blok: {id: cr-0a1b2c3d}}",
         [".capacity_blok: unknown key; did you mean capacity_block?"],
     ),
-    "settings without a value": ("{spot: }", [".spot: has no value; write one, or leave the key out"]),
-    "settings that are none": ("{spot: 12}", [".spot: must be settings (key: value), got 12"]),
+    "settings without a value": ("{spot: }", [".spot: has no value; write capacity: spot"]),
+    "settings without a value that cannot be left out": (
+        "{from_reservation: }",
+        [f".from_reservation: has no value; write capacity: {{from_reservation: {{id: {ID}}}}}"],
+    ),
+    "a misspelt way to buy without a value": (
+        "{spt: }",
+        [".spt: has no value; write one, or leave the key out"],
+    ),
+    "settings that are none": (
+        "{spot: 12}",
+        [".spot: must be settings (key: value), such as spot: {max_price: 12.5}, got 12"],
+    ),
+    "an id for settings": (
+        f"{{from_reservation: {ID}}}",
+        [
+            f'.from_reservation: must be settings (key: value), such as from_reservation: {{id: {ID}}}, got "{ID}"',
+        ],
+    ),
+    "a list for settings": (
+        f"{{capacity_block: [{ID}]}}",
+        [f".capacity_block: must be settings (key: value), such as capacity_block: {{id: {ID}}}, got a list"],
+    ),
+    "an end for settings": (
+        "{reservation: until_cancelled}",
+        [
+            ".reservation: must be settings (key: value), such as reservation: {end: 2026-12-24T18:00:00Z}, got "
+            '"until_cancelled"',
+        ],
+    ),
+    "settings of a call that has none": ("{on_demand: 5}", [".on_demand: must be settings (key: value), got 5"]),
+    "an ARN where only an id will do": (
+        f"{{from_reservation: {{id: {ARN!r}}}}}",
+        [
+            f".from_reservation.id: {RESERVATION_ID}, since only prioritized takes ARNs, got "
+            f'"{ARN[:59]}…"; did you mean {ID}?'
+        ],
+    ),
+    "an ARN where only a block's id will do": (
+        f"{{capacity_block: {{id: {ARN!r}}}}}",
+        [
+            f".capacity_block.id: {RESERVATION_ID}, since only prioritized takes ARNs, got "
+            f'"{ARN[:59]}…"; did you mean {ID}?'
+        ],
+    ),
     "settings where there are none": (
         "{on_demand: {end: until_cancelled}}",
         [".on_demand.end: unknown key; there is nothing to set here"],
@@ -181,8 +226,15 @@ WRONG = {
     ),
     "an end that never comes, misspelt": (
         "{reservation: {end: until_canceled}}",
-        [f'.reservation.end: {ENDS}, got "until_canceled"'],
+        [f'.reservation.end: {ENDS}, got "until_canceled"; did you mean until_cancelled?'],
     ),
+    **{
+        f"an end that never comes, as {word}": (
+            f"{{reservation: {{end: {word}}}}}",
+            [f'.reservation.end: {ENDS}, got "{word}"; did you mean until_cancelled?'],
+        )
+        for word in ("UNTIL_CANCELLED", "until-cancelled", "Until_Cancelled")
+    },
     "idle otherwise": (
         "{reservation: {end: until_cancelled, on_idle: relaese}}",
         ['.reservation.on_idle: must be keep or release, got "relaese"; did you mean release?'],

@@ -150,7 +150,7 @@ CHANGES = {
     "a warm pool that is a number": (
         "count: 8",
         "count: 8\n    warm_pool: 2",
-        ["11: node_groups[0].warm_pool: must be settings (key: value), got 2"],
+        ["11: node_groups[0].warm_pool: must be settings (key: value), such as warm_pool: {size: 2}, got 2"],
     ),
     "a warm pool of none": (
         "count: 8",

@@ -17,6 +17,7 @@ from cdk_training_cluster_stacks.cluster_file.source import Value
 from cluster_files import RIGHT, problems
 
 ID = "cr-0a1b2c3d4e5f67890"
+ELSEWHERE = f"arn:aws:ec2:us-west-2:111122223333:capacity-reservation/{ID}"
 BLOCK = f"capacity: {{capacity_block: {{id: {ID}}}}}"
 TYPES, COUNT, IMAGE = "[p5.48xlarge]", "count: 8", "image: latest"
 SEVERAL = ", ".join(f"c{number}.large" for number in range(41))
@@ -40,17 +41,17 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
         TYPES,
         f"[g5.xlarge]\n    {BLOCK}",
         [
-            "9: node_groups[0].instance_types: g5.xlarge cannot be bought with capacity_block: its usage classes are "
-            "on-demand, spot"
+            "9: node_groups[0].instance_types: must be sold as capacity-block for capacity_block, got g5.xlarge, "
+            "which is sold as on-demand, spot: choose another type, or buy it with on_demand or spot"
         ],
     ),
     "prioritizedTypes": (
         TYPES,
         f"[p6e-gb200.36xlarge]\n    capacity: {{prioritized: {{capacity_blocks: [{ID}]}}}}",
         [
-            "9: node_groups[0].instance_types: prioritized with reservations or on_demand needs a type that is sold "
-            "as on-demand, got p6e-gb200.36xlarge: leave reservations out and set on_demand to false, or add such a "
-            "type"
+            "9: node_groups[0].instance_types: prioritized with reservations or on_demand needs types that are sold "
+            "as on-demand, got p6e-gb200.36xlarge: leave reservations out and set on_demand to false, or choose "
+            "other types"
         ],
     ),
     "efaFamilies": (
@@ -120,7 +121,10 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
     "reservedCount": (
         COUNT,
         f"{COUNT}\n    capacity: {{from_reservation: {{id: {ID}, instance_count: 7}}}}",
-        [f"10: node_groups[0].count: must be at most 7, as many instances as {ID} has, got 8"],
+        [
+            f"10: node_groups[0].count: must be at most 7, as many instances as {ID} has, got 8: lower count, or "
+            "correct instance_count"
+        ],
     ),
     "reservationSize": (
         COUNT,
@@ -142,6 +146,15 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
             "11: node_groups[0].capacity.capacity_block.availability_zone: must be the cluster's, us-east-1b, got "
             "us-east-1a: what is reserved in a zone cannot be used in another; make the cluster there, or reserve "
             "here"
+        ],
+    ),
+    "reservedRegion": (
+        COUNT,
+        f"{COUNT}\n    capacity: {{prioritized: {{reservations: ['{ELSEWHERE}']}}}}",
+        [
+            "11: node_groups[0].capacity.prioritized.reservations: must be in the cluster's region, us-east-1, got "
+            f"{ELSEWHERE}: what is reserved in a region cannot be used in another; leave it out, or make the cluster "
+            "there"
         ],
     ),
     "platform": (
@@ -254,6 +267,16 @@ def test_a_reservation_is_no_block(tmp_path: Path) -> None:
     assert problems(tmp_path, RIGHT.replace(COUNT, f"{COUNT}\n    {BLOCK}") + second) == [
         "cluster.yaml:13: node_groups[1].capacity.prioritized: node groups 'workers' and 'more' must agree on what "
         f"{ID} is, got capacity_block and reservations of prioritized: it is either a reservation or a Capacity Block"
+    ]
+
+
+def test_what_is_used_in_turn_is_of_one_type_too(tmp_path: Path) -> None:
+    in_turn = f"{{prioritized: {{reservations: [{ID}]}}}}"
+    second = f"  - {{name: more, instance_types: [p5en.48xlarge], count: 2, {IMAGE}, capacity: {in_turn}}}\n"
+    first = f"{COUNT}\n    capacity: {{from_reservation: {{id: {ID}}}}}"
+    assert problems(tmp_path, RIGHT.replace(COUNT, first) + second) == [
+        "cluster.yaml:13: node_groups[1].capacity.prioritized: node groups 'workers' and 'more' must have a type in "
+        f"common for {ID}, got p5.48xlarge and p5en.48xlarge: a reservation is of one type"
     ]
 
 

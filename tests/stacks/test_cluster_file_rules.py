@@ -44,8 +44,8 @@ CHANGES = {
         "p5.48xlarge",
         "p6e-gb200.36xlarge",
         [
-            "9: node_groups[0].instance_types: p6e-gb200.36xlarge cannot be bought with on_demand: its usage classes "
-            "are capacity-block"
+            "9: node_groups[0].instance_types: must be sold as on-demand for on_demand, got p6e-gb200.36xlarge, "
+            "which is sold as capacity-block: choose another type, or buy it with capacity_block"
         ],
     ),
     "the root device of AWS's image": (

@@ -1,14 +1,16 @@
 """The `training-cluster` command, as people and pipelines use it."""
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from cdk_training_cluster_stacks import command
-from cdk_training_cluster_stacks.cluster_file import schema_text
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file, schema_text
 from cdk_training_cluster_stacks.commands import training_cluster
+from cdk_training_cluster_stacks.overview import show
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
 
@@ -91,6 +93,42 @@ _BOUGHT = {
         "1 reservation none",
     ),
 }
+
+
+_NOW = datetime(2026, 12, 24, 18, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ("2026-12-24T17:59:00Z", "17:59"),
+        ("2026-12-24T18:59:00+01:00", "17:59"),
+        ("2026-12-24T18:00:00Z", "18:00"),
+        ("2026-12-24T18:01:00Z", None),
+        ("2026-12-24T17:01:00-01:00", None),
+        ("until_cancelled", None),
+    ],
+)
+def test_a_reservation_whose_end_is_past_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], end: str, told: str | None
+) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(_GROUPS.format(settings=f"capacity: {{reservation: {{end: {end}}}}}"))
+    show(read_cluster_file(file), now=_NOW)
+    expected = [
+        f"warning: node group 'workers': the reservation's end, 2026-12-24 {told} UTC, is past: EC2 makes no "
+        "reservation that is over, and one that was made is gone; give a later end, or until_cancelled"
+    ]
+    said = [line for line in capsys.readouterr().out.splitlines() if "is past" in line]
+    assert said == ([] if told is None else expected)
+
+
+def test_a_warning_of_the_command_s_own_leaves_the_status_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(_GROUPS.format(settings="capacity: {reservation: {end: 2020-01-01T00:00:00Z}}"))
+    result = RUN.invoke(training_cluster, ["check", str(file)])
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "warning: node group 'workers': the reservation's end, 2020-01-01 00:00 UTC, is past: " in result.stdout
 
 
 @pytest.mark.parametrize(("settings", "shown"), _BOUGHT.values(), ids=_BOUGHT)

@@ -1,14 +1,16 @@
 """What makes a legal cluster illegal: one strategy for every rule that refuses something, and for single settings."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from aws_cdk import Stack
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from cdk_training_cluster import InstanceTypeInfo, NetworkCard, OnIdle, Placement, WarmPool
-from cluster_plans import ClusterPlan, Settings, reservation_id
+from cdk_training_cluster import InstanceTypeInfo, NetworkCard, OnIdle, Placement, TrainingCluster, WarmPool
+from cluster_plans import ClusterPlan, Settings, node_group, reservation_id
 from cluster_strategies import (
     CLASSES,
     OF_ONE_TYPE,
@@ -23,9 +25,11 @@ from cluster_strategies import (
     sold,
 )
 from node_group_cases import IMAGE_AT_LAUNCH, OWN_IMAGE
+from synthesis import ZONE
 
 _ALONE: dict[str, Any] = {"placement": Placement.NONE, "efa": None, "machine_image": None}
 _SHARED = reservation_id(0xBAD)
+_ELSEWHERE = f"arn:aws:ec2:us-west-2:111122223333:capacity-reservation/{_SHARED}"
 
 
 def _buying(group: Settings, **changes: Any) -> dict[str, Any]:
@@ -118,13 +122,13 @@ OF_ONE_GROUP: Mapping[str, Sequence[SearchStrategy[Broken]]] = {
         )
     ],
     "usageClass": [
-        broken(call, rf"cannot be bought with Capacity\.{call}\(\): its usage classes are", _unsold)
+        broken(call, rf"instance_types must be sold as {CLASSES[call]} for Capacity\.{call}\(\), got", _unsold)
         for call in ("on_demand", "reservation", "from_reservation", "capacity_block", "spot", "spot_fleet")
     ],
     "prioritizedTypes": [
         broken(
             "prioritized",
-            r"Capacity\.prioritized\(\) with capacity_blocks needs a type that is sold as capacity-block",
+            r"Capacity\.prioritized\(\) with capacity_blocks needs types that are sold as capacity-block",
             lambda draw, group: {
                 **_of([draw(st.sampled_from(["g5.48xlarge", "inf2.xlarge"]))]),
                 **_buying(group, capacity_blocks=[_SHARED], on_demand=True),
@@ -226,6 +230,14 @@ OF_ONE_GROUP: Mapping[str, Sequence[SearchStrategy[Broken]]] = {
             lambda draw, group: _buying(group, availability_zone=draw(st.sampled_from(["us-east-1a", "us-west-2b"]))),
         )
     ],
+    "reservedRegion": [
+        broken(
+            "prioritized",
+            r"reservations of Capacity\.prioritized\(\) must be in the cluster's region, us-east-1, got arn:",
+            lambda _, group: _buying(group, reservations=[_ELSEWHERE], on_demand=True),
+            **_of(["p5.48xlarge"]),
+        )
+    ],
     "platform": [
         broken(
             ("reservation", "from_reservation"),
@@ -268,7 +280,10 @@ def _together(
     groups = []
     for name, call, changes in zip(("broken", "other"), calls, (first, second), strict=True):
         group = {**draw(legal_groups(name=name, number=100, call=call)), **needed, "warm_pool": None}
-        buy = {"capacity_reservation_id": _SHARED, **changes.get("buy", {})}
+        shared = (
+            {"reservations": [_SHARED]} if "reservations" in group["buy"] else {"capacity_reservation_id": _SHARED}
+        )
+        buy = {**shared, **changes.get("buy", {})}
         groups.append({**group, **changes, "buy": buy})
     return Broken(plan=draw(legal_clusters(most=2, also=groups)), says=says, of=("broken", "other"))
 
@@ -300,6 +315,14 @@ OF_GROUPS_TOGETHER: Mapping[str, Sequence[SearchStrategy[Broken]]] = {
     "sharedType": [
         _together("must have one type for", {}, {"instance_types": ["p5e.48xlarge"]}, calls=(call, call))
         for call in _BOTH
+    ]
+    + [
+        _together(
+            "must have a type in common for",
+            {},
+            {"instance_types": ["p5e.48xlarge", "p5en.48xlarge"]},
+            calls=("from_reservation", "prioritized"),
+        )
     ],
     "reservationOrBlock": [
         _together("must agree on what cr-.* is", {}, {}, calls=_BOTH),
@@ -336,8 +359,12 @@ OF_ONE_SETTING: Mapping[str, SearchStrategy[Broken]] = {
     "interface_layout": _set("interface_layout", None, "ip-optimised"),
     "warm_pool": _set("warm_pool", 1, "2"),
     "root_volume_gib": _set("root_volume_gib", 0, -5, 1.5, "200"),
-    "environment": _set("environment", {"A": 1}, {"A": None}),
-    "scripts_before": _set("scripts_before", ["no-such-file.sh"]),
+    "environment": _set("environment", {"A": 1}, {"A": None}, {5: "1"}, None, ["A=1"], "A=1"),
+    "machine_image": _set("machine_image", "ami-0a1b2c3d", 5, {"us-east-1": "ami-0a1b2c3d"}),
+    "root_device_name": _set("root_device_name", 5, ["/dev/sda1"]),
+    "scripts_before": _set("scripts_before", ["no-such-file.sh"], "no-such-file.sh", None, [5]),
+    "scripts_after": _set("scripts_after", ["no-such-file.sh"], "no-such-file.sh", None, [5]),
+    "no end": broken("reservation", "end must .*UNTIL_CANCELLED", lambda _, __: {"buy": {}}),
     "end": _buy("reservation", "end", datetime(2026, 12, 24), "2026-12-24", None),  # noqa: DTZ001  # what is wrong
     "on_idle": _buy("reservation", "on_idle", "keep", None),
     "instance_platform": _buy(("reservation", "from_reservation"), "instance_platform", "Windows", "linux"),
@@ -356,6 +383,41 @@ OF_ONE_SETTING: Mapping[str, SearchStrategy[Broken]] = {
 
 _NEW: Settings = {"name": "new", "instance_types": ["g5.xlarge"], "count": 1, "call": "on_demand"}
 
+
+@dataclass(frozen=True, kw_only=True)
+class _Misgiven(ClusterPlan):
+    """A legal cluster, but for what it is given as.
+
+    Attributes:
+        changes: What is given in the place of something right.
+    """
+
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(self, stack: Stack, cluster_name: str = "pod") -> TrainingCluster:
+        """Make the cluster.
+
+        Raises:
+            ValueError: It is not legal.
+        """
+        right = {"availability_zone": ZONE, "node_groups": [node_group(settings) for settings in self.groups]}
+        return TrainingCluster(
+            stack, "Cluster", **{**right, **self.changes}, cluster_name=cluster_name, instance_type_facts=self.facts
+        )
+
+
+def _given(setting: str, *values: Any, **more: Any) -> SearchStrategy[Broken]:
+    return st.builds(
+        lambda plan, value: Broken(
+            plan=_Misgiven(groups=plan.groups, facts=plan.facts, changes={setting: value, **more}),
+            says=f"^{setting} must be ",
+            of=(),
+        ),
+        legal_clusters(most=1),
+        st.sampled_from(values),
+    )
+
+
 OF_THE_CLUSTER: Mapping[str, SearchStrategy[Broken]] = {
     "no node group": st.builds(
         lambda plan: Broken(
@@ -363,6 +425,11 @@ OF_THE_CLUSTER: Mapping[str, SearchStrategy[Broken]] = {
         ),
         legal_clusters(most=1),
     ),
+    "node groups that are no list": _given("node_groups", node_group(_NEW), None, "new", 5, {"new": _NEW}),
+    "node groups that are none": _given("node_groups", [_NEW], ["new"], [node_group(_NEW), None]),
+    "a zone that is no text": _given("availability_zone", 5, ["us-east-1b"]),
+    "a network that is none": _given("network", "vpc-0a1b2c3d", 5, availability_zone=None),
+    "a file system that is none": _given("file_system", "fs-0a1b2c3d", 5),
     "two of one name": st.builds(
         lambda plan: Broken(
             plan=ClusterPlan(**{**vars(plan), "groups": (*plan.groups, {**_NEW, "name": plan.groups[0]["name"]})}),

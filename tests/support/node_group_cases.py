@@ -75,14 +75,19 @@ class ClusterCase:
     groups: Sequence[NodeGroup]
     errors: tuple[str, ...] = ()
     warnings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    public_subnet: bool = False
 
 
 def together(
-    *errors: str, groups: Sequence[Mapping[str, Any]], warnings: Mapping[str, str] | None = None
+    *errors: str,
+    groups: Sequence[Mapping[str, Any]],
+    warnings: Mapping[str, str] | None = None,
+    public_subnet: bool = False,
 ) -> ClusterCase:
     """A case of node groups called a, b, c … with these settings."""
     return ClusterCase(
         groups=[node_group(**{"name": name, **settings}) for name, settings in zip("abcdef", groups, strict=False)],
         errors=errors,
         warnings=warnings or {},
+        public_subnet=public_subnet,
     )

@@ -46,6 +46,38 @@ def _one_type(names: str, types: str) -> str:
     return f"node groups {names} must have one type for {RESERVED}, got {types}: a reservation is of one type"
 
 
+def _types_apart(names: str, types: str) -> str:
+    return f"node groups {names} must have a type in common for {RESERVED}, got {types}: a reservation is of one type"
+
+
+def _loses(taker: str, loser: str, *, on_demand: bool = True) -> str:
+    then = "buys On-Demand at the full price" if on_demand else "waits"
+    return f"what {taker} of it {loser} does not get, and {then}"
+
+
+def _in_turn_too(names: str, *losses: str, reserved: str = RESERVED) -> Mapping[str, str]:
+    return {
+        "sharedPrioritized": f"node groups {names} share {reserved}: {'; '.join(losses)}; give each its own, or "
+        "reserve enough for all of them"
+    }
+
+
+def _first(one: str = RESERVED, **settings: Any) -> Capacity:
+    return Capacity.prioritized(reservations=[one], **settings)
+
+
+def _block_first(one: str = RESERVED, **settings: Any) -> Capacity:
+    return Capacity.prioritized(capacity_blocks=[one], **settings)
+
+
+def _no_address(names: str) -> Mapping[str, str]:
+    return {
+        "publicSubnet": f"nodes of {names} have several network interfaces and a public subnet: EC2 gives them no "
+        "public address there, so that without VPC endpoints they reach neither S3 nor Systems Manager and cannot be "
+        "set up; give ClusterNetwork.from_subnet() a subnet behind a NAT gateway, such as one of vpc.private_subnets"
+    }
+
+
 def _either(names: str, given: str) -> str:
     return (
         f"node groups {names} must agree on what {RESERVED} is, got {given}: it is either a reservation or a "
@@ -131,7 +163,8 @@ CLUSTER_CASES: Mapping[str, Sequence[ClusterCase]] = {
             groups=[
                 {"capacity": _held(instance_count=None)},
                 {"capacity": Capacity.prioritized(reservations=[RESERVED])},
-            ]
+            ],
+            warnings=_in_turn_too("'a' and 'b'", _loses("'a' uses", "'b'")),
         ),
     ),
     "sharedPlacementGroup": (
@@ -167,12 +200,126 @@ CLUSTER_CASES: Mapping[str, Sequence[ClusterCase]] = {
                 {"capacity": _held(OTHER), "instance_types": ["p5.48xlarge"]},
             ]
         ),
+        *(
+            together(
+                _types_apart("'a' and 'b'", "p5.48xlarge and p5en.48xlarge"),
+                groups=[{"capacity": held()}, {"capacity": first(), "instance_types": ["p5en.48xlarge"]}],
+            )
+            for held, first in ((_held, _first), (_block, _block_first))
+        ),
+        together(
+            _types_apart("'a' and 'b'", "p5en.48xlarge or p5e.48xlarge and p5.48xlarge"),
+            groups=[
+                {"capacity": _first(_ARN), "instance_types": ["p5en.48xlarge", "p5e.48xlarge"]},
+                {"capacity": _held()},
+            ],
+        ),
+        together(
+            _types_apart("'a' and 'b'", "p5.48xlarge and p5en.48xlarge"),
+            groups=[{"capacity": _first()}, {"capacity": _first(), "instance_types": ["p5en.48xlarge"]}],
+        ),
+        # It is told once.
+        together(
+            _one_type("'a' and 'b'", "p5.48xlarge and p5e.48xlarge"),
+            groups=[
+                {"capacity": _held()},
+                {"capacity": _held(), "instance_types": ["p5e.48xlarge"]},
+                {"capacity": _first(), "instance_types": ["p5en.48xlarge"]},
+            ],
+        ),
+        # One of its types is the reservation's.
+        together(
+            groups=[
+                {"capacity": _first(), "instance_types": ["p5en.48xlarge", "p5.48xlarge"]},
+                {"capacity": _held()},
+            ]
+        ),
+        together(groups=[{"capacity": _first(OTHER), "instance_types": ["p5en.48xlarge"]}, {"capacity": _held()}]),
         together(
             groups=[
                 {"capacity": _held(unknown_text("A")), "instance_types": ["p5e.48xlarge"]},
                 {"capacity": _held(unknown_text("B")), "instance_types": ["p5.48xlarge"]},
             ]
         ),
+    ),
+    "sharedPrioritized": (
+        *(
+            together(
+                groups=[{"capacity": held(instance_count=8)}, {"capacity": first()}],
+                warnings=_in_turn_too("'a' and 'b'", _loses("'a' uses", "'b'")),
+            )
+            for held, first in ((_held, _first), (_block, _block_first))
+        ),
+        # One more than there are, and just as many as there are.
+        together(
+            groups=[{"capacity": _held(instance_count=15)}, {"capacity": _first()}],
+            warnings=_in_turn_too("'a' and 'b'", _loses("'a' uses", "'b'")),
+        ),
+        together(groups=[{"capacity": _held(instance_count=16)}, {"capacity": _first()}]),
+        together(groups=[{"capacity": _block(instance_count=16)}, {"capacity": _block_first()}]),
+        # Whichever comes first; an ARN is the same reservation.
+        together(
+            groups=[{"capacity": _first(_ARN, on_demand=False)}, {}, {"capacity": _held(instance_count=8)}],
+            warnings=_in_turn_too("'a' and 'c'", _loses("'c' uses", "'a'", on_demand=False)),
+        ),
+        together(
+            groups=[{"capacity": _first()}, {"capacity": _first(on_demand=False)}],
+            warnings=_in_turn_too(
+                "'a' and 'b'", _loses("'b' uses", "'a'"), _loses("'a' uses", "'b'", on_demand=False)
+            ),
+        ),
+        together(
+            groups=[
+                {"capacity": _held(instance_count=12), "count": 6},
+                {"capacity": _held(), "count": 6},
+                {"capacity": _first(), "count": 1},
+            ],
+            warnings=_in_turn_too("'a' and 'b' and 'c'", _loses("'a' and 'b' use", "'c'")),
+        ),
+        # A sentence for each that is shared.
+        together(
+            groups=[
+                {"capacity": Capacity.prioritized(reservations=[RESERVED], capacity_blocks=[OTHER], on_demand=False)},
+                {"capacity": _held(instance_count=8)},
+                {"capacity": _block(OTHER, instance_count=8)},
+            ],
+            warnings={
+                "sharedPrioritized": " ".join(
+                    _in_turn_too(
+                        f"'a' and {taker}", _loses(f"{taker} uses", "'a'", on_demand=False), reserved=reserved
+                    )["sharedPrioritized"]
+                    for taker, reserved in (("'b'", RESERVED), ("'c'", OTHER))
+                )
+            },
+        ),
+        together(groups=[{"capacity": _held(instance_count=8)}, {"capacity": _first(OTHER)}]),
+        together(groups=[{"capacity": _first()}, {"capacity": _first(OTHER)}]),
+        together(groups=[{"capacity": _first()}, {}]),
+        together(groups=[{"capacity": _held(instance_count=8)}, {"capacity": _first(), "count": unknown_number()}]),
+        together(groups=[{"capacity": _held(instance_count=unknown_number())}, {"capacity": _first()}]),
+        together(groups=[{"capacity": _first(unknown_text("A"))}, {"capacity": _first(unknown_text("B"))}]),
+        together(
+            groups=[{"capacity": _first()}, {"capacity": _first(), "count": unknown_number()}],
+            warnings=_in_turn_too("'a' and 'b'", _loses("'b' uses", "'a'"), _loses("'a' uses", "'b'")),
+        ),
+    ),
+    "publicSubnet": (
+        together(groups=[{}], public_subnet=True, warnings=_no_address("'a'")),
+        # One card, but two interfaces.
+        together(
+            groups=[{"instance_types": ["g5.48xlarge"]}, {"instance_types": ["g5.xlarge"]}, {}],
+            public_subnet=True,
+            warnings=_no_address("'a' and 'c'"),
+        ),
+        # One type of several is enough.
+        together(
+            groups=[{"instance_types": ["g6.xlarge", "g6e.48xlarge"], "capacity": Capacity.spot()}],
+            public_subnet=True,
+            warnings=_no_address("'a'"),
+        ),
+        together(groups=[{"instance_types": ["g5.xlarge"]}], public_subnet=True),
+        together(groups=[{"instance_types": ["g5.48xlarge"], "efa": False, "count": 1}], public_subnet=True),
+        together(groups=[{}]),
     ),
     "reservationOrBlock": (
         together(
@@ -191,8 +338,8 @@ CLUSTER_CASES: Mapping[str, Sequence[ClusterCase]] = {
             _either("'a' and 'b'", "Capacity.capacity_block() and reservations of Capacity.prioritized()"),
             groups=[{"capacity": _block()}, {"capacity": Capacity.prioritized(reservations=[OTHER, RESERVED])}],
         ),
-        together(groups=[{"capacity": _held()}, {"capacity": Capacity.prioritized(reservations=[RESERVED])}]),
-        together(groups=[{"capacity": _block()}, {"capacity": Capacity.prioritized(capacity_blocks=[RESERVED])}]),
+        together(groups=[{"capacity": _held()}, {"capacity": _first()}]),
+        together(groups=[{"capacity": _block()}, {"capacity": _block_first()}]),
         together(groups=[{"capacity": _held()}, {"capacity": _block(OTHER)}]),
         together(groups=[{"capacity": _held(unknown_text("A"))}, {"capacity": _block(unknown_text("B"))}]),
     ),

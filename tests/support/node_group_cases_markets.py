@@ -17,14 +17,25 @@ _UNKNOWN_CLASSES = replace(instance_type_info("g5.xlarge"), name="g9.xlarge", us
 _G5_G6 = ["g5.48xlarge", "g6.48xlarge"]
 
 
-def _usage(name: str, call: str, classes: str) -> str:
-    return f"{name} cannot be bought with {call}: its usage classes are {classes}"
+_WITH = {
+    "on-demand": "Capacity.on_demand()",
+    "spot": "Capacity.spot()",
+    "capacity-block": "Capacity.capacity_block()",
+}
+
+
+def _usage(name: str, call: str, bought: str, classes: str) -> str:
+    fitting = " or ".join(_WITH[one] for one in classes.split(", "))
+    return (
+        f"instance_types must be sold as {bought} for {call}, got {name}, which is sold as {classes}: choose another "
+        f"type, or buy it with {fitting}"
+    )
 
 
 def _no_type_for(settings: str, usage: str, names: str, mend: str) -> str:
     return (
-        f"Capacity.prioritized() with {settings} needs a type that is sold as {usage}, got {names}: {mend}, or add "
-        "such a type"
+        f"Capacity.prioritized() with {settings} needs types that are sold as {usage}, got {names}: {mend}, or "
+        "choose other types"
     )
 
 
@@ -39,43 +50,40 @@ MARKET_CASES: Mapping[str, Sequence[Case]] = {
     "usageClass": (
         case(instance_types=["p6e-gb200.36xlarge"], capacity=_BLOCK),
         case(
-            _usage("p6e-gb200.36xlarge", "Capacity.on_demand()", "capacity-block"),
+            _usage("p6e-gb200.36xlarge", "Capacity.on_demand()", "on-demand", "capacity-block"),
             instance_types=["p6e-gb200.36xlarge"],
         ),
         case(
-            _usage("p6e-gb200.36xlarge", "Capacity.from_reservation()", "capacity-block"),
+            _usage("p6e-gb200.36xlarge", "Capacity.from_reservation()", "on-demand", "capacity-block"),
             instance_types=["p6e-gb200.36xlarge"],
             capacity=_HELD,
         ),
         case(
-            _usage("trn2u.48xlarge", "Capacity.spot()", "capacity-block, on-demand"),
+            _usage("trn2u.48xlarge", "Capacity.spot()", "spot", "capacity-block, on-demand"),
             instance_types=["trn2u.48xlarge", "trn2.48xlarge"],
             capacity=_SPOT,
         ),
         case(
-            _usage("trn2u.48xlarge", "Capacity.spot_fleet()", "capacity-block, on-demand"),
+            _usage("trn2u.48xlarge", "Capacity.spot_fleet()", "spot", "capacity-block, on-demand"),
             instance_types=["trn2u.48xlarge"],
             capacity=_FLEET,
         ),
         case(
-            _usage("g5.48xlarge", "Capacity.capacity_block()", "on-demand, spot"),
+            _usage("g5.48xlarge", "Capacity.capacity_block()", "capacity-block", "on-demand, spot"),
             instance_types=["g5.48xlarge"],
             capacity=_BLOCK,
         ),
         case(
-            _usage("g5.48xlarge", "Capacity.prioritized()", "on-demand, spot"),
+            _usage("g5.48xlarge", "Capacity.prioritized()", "capacity-block", "on-demand, spot"),
             instance_types=["p5.48xlarge", "g5.48xlarge"],
             capacity=_BLOCKS_IN_TURN,
         ),
         case(
-            _usage("p6e-gb200.36xlarge", "Capacity.prioritized()", "capacity-block"),
+            _usage("p6e-gb200.36xlarge", "Capacity.prioritized()", "on-demand", "capacity-block"),
             instance_types=["p6e-gb200.36xlarge"],
             capacity=_RESERVATIONS_IN_TURN,
         ),
         case(instance_types=["p6e-gb200.36xlarge"], capacity=_BLOCKS_IN_TURN),
-        # Each is sold in one of the ways.
-        case(instance_types=["p5.48xlarge", "g5.48xlarge"], capacity=_IN_TURN),
-        case(instance_types=["p6e-gb200.36xlarge", "g5g.16xlarge"], capacity=_IN_TURN),
         # What is not known is not refused.
         case(instance_types=["g9.xlarge"], facts=[_UNKNOWN_CLASSES], capacity=_BLOCK),
     ),
@@ -108,8 +116,23 @@ MARKET_CASES: Mapping[str, Sequence[Case]] = {
             )
             for capacity in (_IN_TURN, Capacity.prioritized(capacity_blocks=[OTHER]))
         ),
-        # One type for each is enough.
-        case(instance_types=["g5.48xlarge", "p5.48xlarge"], capacity=_IN_TURN),
+        case(
+            _no_type_for("capacity_blocks", "capacity-block", "g5.48xlarge", "leave capacity_blocks out"),
+            instance_types=["p5.48xlarge", "g5.48xlarge"],
+            capacity=_IN_TURN,
+        ),
+        case(
+            _no_type_for(
+                "reservations or on_demand",
+                "on-demand",
+                "p6e-gb200.36xlarge",
+                "leave reservations out and set on_demand to False",
+            ),
+            _no_type_for("capacity_blocks", "capacity-block", "g5g.16xlarge", "leave capacity_blocks out"),
+            instance_types=["p6e-gb200.36xlarge", "g5g.16xlarge"],
+            capacity=_IN_TURN,
+        ),
+        case(instance_types=["p5.48xlarge", "p5en.48xlarge"], capacity=_IN_TURN),
         case(instance_types=["g5.48xlarge"], capacity=_RESERVATIONS_IN_TURN),
         case(instance_types=["p6e-gb200.36xlarge"], capacity=_BLOCKS_IN_TURN),
         case(
@@ -118,13 +141,13 @@ MARKET_CASES: Mapping[str, Sequence[Case]] = {
             capacity=_IN_TURN,
         ),
         case(
-            instance_types=["g5.48xlarge", "g9.xlarge"],
+            instance_types=["p5.48xlarge", "g9.xlarge"],
             facts=[_UNKNOWN_CLASSES],
             capacity=_IN_TURN,
         ),
         # Where no type is sold in any of the ways, the rule about usage classes says so.
         case(
-            _usage("p6e-gb200.36xlarge", "Capacity.prioritized()", "capacity-block"),
+            _usage("p6e-gb200.36xlarge", "Capacity.prioritized()", "on-demand", "capacity-block"),
             instance_types=["p6e-gb200.36xlarge"],
             capacity=_RESERVATIONS_IN_TURN,
         ),

@@ -71,13 +71,31 @@ def _too_many_for_a_block(most: int, name: str, count: int) -> str:
 
 
 def _too_many_for_what_is_reserved(most: int, count: int) -> str:
-    return f"count must be at most {most}, as many instances as {RESERVED} has, got {count}"
+    return (
+        f"count must be at most {most}, as many instances as {RESERVED} has, got {count}: lower count, or correct "
+        "instance_count"
+    )
 
 
 def _wrong_zone(call: str) -> str:
     return (
         f"availability_zone of {call} must be the cluster's, us-east-1b, got us-east-1c: what is reserved in a zone "
         "cannot be used in another; make the cluster there, or reserve here"
+    )
+
+
+def _arn(region: str) -> str:
+    return f"arn:aws:ec2:{region}:111122223333:capacity-reservation/{RESERVED}"
+
+
+def _in_region(region: str) -> Capacity:
+    return Capacity.prioritized(reservations=[_arn(region)])
+
+
+def _wrong_region(setting: str, arn: str) -> str:
+    return (
+        f"{setting} of Capacity.prioritized() must be in the cluster's region, us-east-1, got {arn}: what is "
+        "reserved in a region cannot be used in another; leave it out, or make the cluster there"
     )
 
 
@@ -253,6 +271,23 @@ _MATCH_CASES: Mapping[str, Sequence[Case]] = {
         case(capacity=_held(availability_zone=unknown_text()), zone="us-east-1b"),
         case(capacity=_HELD, zone="us-east-1b"),
         case(capacity=_IN_TURN, zone="us-east-1b"),
+    ),
+    "reservedRegion": (
+        case(capacity=_in_region("us-east-1"), zone="us-east-1b"),
+        case(_wrong_region("reservations", _arn("us-west-2")), capacity=_in_region("us-west-2"), zone="us-east-1b"),
+        case(
+            _wrong_region("capacity_blocks", _arn("us-east-2")),
+            capacity=Capacity.prioritized(capacity_blocks=[OTHER, _arn("us-east-2")], on_demand=False),
+            zone="us-east-1b",
+        ),
+        # Local Zones are in the region that their names begin with.
+        case(capacity=_in_region("us-west-2"), zone="us-west-2-lax-1a"),
+        case(capacity=_RESERVATIONS_IN_TURN, zone="us-east-1b"),
+        case(capacity=_in_region("us-west-2")),
+        case(capacity=_in_region("us-west-2"), zone=unknown_text()),
+        case(capacity=_in_region(unknown_text()), zone="us-east-1b"),
+        # What CDK puts in the place of a zone that it has not looked up yet.
+        case(capacity=_in_region("us-west-2"), zone="dummy1a"),
     ),
     "platform": (
         case(

@@ -202,7 +202,7 @@ TYPE_CASES: Mapping[str, Sequence[Case]] = {
         case(
             _apart("p4d.24xlarge and p4de.24xlarge", "g5.48xlarge and g6.48xlarge"),
             instance_types=["p4d.24xlarge", *_G5_G6, "p4de.24xlarge"],
-            capacity=_IN_TURN,
+            capacity=_SPOT,
         ),
         case(
             _apart("dl1.24xlarge", "g5.48xlarge"),

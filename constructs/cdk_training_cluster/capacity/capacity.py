@@ -26,7 +26,7 @@ class Capacity(ABC):
     @staticmethod
     def reservation(
         *,
-        end: datetime | UntilCancelled,
+        end: datetime | UntilCancelled | None = None,
         on_idle: OnIdle = OnIdle.KEEP,
         instance_platform: str = "Linux/UNIX",
     ) -> "Capacity":
@@ -42,18 +42,24 @@ class Capacity(ABC):
         Args:
             end: When EC2 gives the capacity back; a time with its zone. After that the group cannot start
                 again: give a new end while the reservation lasts. `UNTIL_CANCELLED`: when the group is taken
-                out of the cluster.
+                out of the cluster. Default: - it is refused: an idle reservation is billed all the same, so its
+                end is said on purpose.
             on_idle: What happens to the reservation while the group is stopped. Default: - it is kept, and
                 billed.
             instance_platform: The platform of the nodes' image, as EC2 bills it. Default: - `Linux/UNIX`, right
                 for AWS's Deep Learning images.
 
         Raises:
-            ValueError: `end` has no zone, or the platform is none that EC2 knows or none for these nodes.
+            ValueError: `end` is left out or has no zone, or the platform is none that EC2 knows or none for these
+                nodes.
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html
         """
-        return kinds.Reservation(end=end, on_idle=on_idle, instance_platform=instance_platform)
+        return kinds.Reservation(
+            end=end,  # type: ignore[arg-type]  # it is refused there if it is left out
+            on_idle=on_idle,
+            instance_platform=instance_platform,
+        )
 
     @staticmethod
     def from_reservation(

@@ -126,6 +126,12 @@ class ClusterNetwork(Construct):
         return self._connections
 
     @property
+    def is_public(self) -> bool:
+        """Whether the nodes' subnet is known to be public: one of the public subnets of a VPC that the app makes."""
+        vpc, path = self.vpc, self.node_subnet.node.path
+        return isinstance(vpc, ec2.Vpc) and any(public.node.path == path for public in vpc.public_subnets)
+
+    @property
     def way_out(self) -> tuple[IDependable, ...]:
         """What must be there before a node can talk to its peers and to AWS: nodes that start depend on it."""
         return tuple(self._way_out)
@@ -247,7 +253,7 @@ def _checked_zone(zone: str | None, region: str) -> str:
             "availability_zone is required: name the zone that the nodes and the file system live in, such as "
             "availability_zone='us-east-1b'"
         )
-    if not _ZONE_NAME.fullmatch(zone) and not Token.is_unresolved(zone):
+    if not isinstance(zone, str) or (not _ZONE_NAME.fullmatch(zone) and not Token.is_unresolved(zone)):
         raise ValueError(f"availability_zone must be the name of a zone, such as 'us-east-1b', got {zone!r}")
     if not zone.startswith(region) and not Token.is_unresolved(zone) and not Token.is_unresolved(region):
         raise ValueError(

@@ -1,9 +1,10 @@
 """The settings of a group of equal nodes."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from os import PathLike
 
 from aws_cdk import aws_ec2 as ec2
 
@@ -99,13 +100,10 @@ class NodeGroup:
             problems.append(f"warm_pool must be a WarmPool, such as WarmPool(size=2), got {self.warm_pool!r}")
         if self.root_volume_gib is not None:
             problems += whole_number_problems("root_volume_gib", self.root_volume_gib, minimum=1)
-        if self.root_device_name is not None and self.machine_image is None:
-            problems.append("root_device_name goes with machine_image: leave it out, or give your own image")
-        problems += [
-            f"environment values must be text, got {value!r} for {name}"
-            for name, value in self.environment.items()
-            if not isinstance(value, str)
-        ]
+        problems += self._image_problems()
+        problems += _environment_problems(self.environment)
+        problems += _files_problems("scripts_before", self.scripts_before)
+        problems += _files_problems("scripts_after", self.scripts_after)
         if problems:
             raise ValueError("\n".join(problems))
 
@@ -115,3 +113,33 @@ class NodeGroup:
         if self.placement is not None:
             return self.placement
         return Placement.CLUSTER if self.capacity.keeps_together else Placement.NONE
+
+    def _image_problems(self) -> Iterator[str]:
+        image, device = self.machine_image, self.root_device_name
+        # An interface of CDK's is not to be asked for with isinstance.
+        if image is not None and not callable(getattr(image, "get_image", None)):
+            yield (
+                "machine_image must be an image of ec2.MachineImage, such as "
+                f"ec2.MachineImage.generic_linux({{'us-east-1': 'ami-0a1b2c3d4e5f67890'}}), got {image!r}"
+            )
+        if device is not None and not isinstance(device, str):
+            yield f"root_device_name must be a device's name, such as '/dev/xvda', got {device!r}"
+        elif device is not None and image is None:
+            yield "root_device_name goes with machine_image: leave it out, or give your own image"
+
+
+def _environment_problems(given: object) -> Iterator[str]:
+    if not isinstance(given, Mapping):
+        yield f"environment must be a mapping of names to text, such as {{'NCCL_DEBUG': 'WARN'}}, got {given!r}"
+        return
+    for name, value in given.items():
+        if not isinstance(name, str):
+            yield f"environment names must be text, got {name!r}"
+        elif not isinstance(value, str):
+            yield f"environment values must be text, got {value!r} for {name}"
+
+
+def _files_problems(setting: str, given: object) -> Iterator[str]:
+    is_list = isinstance(given, Sequence) and not isinstance(given, str)
+    if not is_list or not all(isinstance(item, str | PathLike) for item in given):  # type: ignore[attr-defined]  # a list here
+        yield f"{setting} must be a list of files, such as ['setup.sh'], got {given!r}"

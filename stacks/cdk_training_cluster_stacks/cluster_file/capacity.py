@@ -244,7 +244,7 @@ def _one_call(value: object) -> object:
     if isinstance(value, str) and value in WORDS:
         return {value: {}}
     if isinstance(value, str) and value in CALLS:
-        raise _told(f"{value} has settings that cannot be left out; write {_example(value)}")
+        raise _told(f"{value} has settings that cannot be left out; write {example_of(value)}")
     with_settings = ", ".join(call for call in CALLS if call not in WORDS)
     raise PydanticCustomError(
         "form",
@@ -259,7 +259,7 @@ def _one_call(value: object) -> object:
 
 def _refuse_all_but_one(calls: Mapping[object, object]) -> None:
     if not calls:
-        raise _told(f"must name one way to buy, got none; write one, such as {_example('spot')}")
+        raise _told(f"must name one way to buy, got none; write one, such as {example_of('spot')}")
     if len(calls) > 1:
         named = " and ".join(map(str, calls))
         raise _told(f"must name one way to buy, got {named}; make a node group for each")
@@ -276,7 +276,12 @@ _EXAMPLES = {
 }
 
 
-def _example(call: str) -> str:
+def example_of(call: str) -> str:
+    """Show how a way to buy is written.
+
+    Args:
+        call: Its name.
+    """
     return f"capacity: {_EXAMPLES.get(call, call)}"
 
 

@@ -57,7 +57,8 @@ def _sentence(details: ErrorDetails, where: Location) -> str:
         return str(context["error"]) if kind == "value_error" else details["msg"]
     said = details["msg"]
     if kind in _MUST:
-        said = f"must {_MUST[kind].format(**context, example=_example(where))}".replace("'", "")
+        example = _example(where) or (_example_of_settings(where) if kind == "model_type" else "")
+        said = f"must {_MUST[kind].format(**context, example=example)}".replace("'", "")
     got = str(len(given)) if kind == "too_long" else shown(given)
     return f"{said}, got {got}{_mend(kind, given, context)}"
 
@@ -115,11 +116,20 @@ def _example(where: Location) -> str:
     """Show how a setting is written, from the examples in the model."""
     *parent, name = where
     setting = _fields(tuple(parent)).get(str(name))
-    examples = [
-        yaml.safe_dump({name: example}, default_flow_style=True, sort_keys=False, width=10_000).strip()[1:-1]
-        for example in (setting.examples if setting is not None else None) or ()
-    ]
+    examples = [_written(name, example) for example in (setting.examples if setting is not None else None) or ()]
     return f", such as {' or '.join(examples)}" if examples else ""
+
+
+def _example_of_settings(where: Location) -> str:
+    """Show a part of the file by what it cannot do without or, if that is nothing, by the first setting of it."""
+    shown_by = {name: setting.examples[0] for name, setting in _fields(where).items() if setting.examples}
+    needed = {name: shown_by[name] for name in shown_by if _fields(where)[name].is_required()}
+    example = needed or dict(list(shown_by.items())[:1])
+    return f", such as {_written(where[-1], example)}" if example and isinstance(where[-1], str) else ""
+
+
+def _written(name: str | int, value: object) -> str:
+    return yaml.safe_dump({name: value}, default_flow_style=True, sort_keys=False, width=10_000).strip()[1:-1]
 
 
 def _reason(where: Location) -> str:

@@ -25,12 +25,14 @@ class Text:
         must: What the value must be, as the end of a sentence that starts with "must ".
         longest: Most characters that AWS takes.
         because: Where the limit on the length comes from.
+        words: Words that it may be, one of which may be meant by what is nearly one.
     """
 
     pattern: str
     must: str
     longest: int | None = None
     because: str = ""
+    words: tuple[str, ...] = ()
 
     def __get_pydantic_core_schema__(self, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
@@ -42,7 +44,8 @@ class Text:
     def check(self, value: str) -> str:
         """Return the value if it has the form, and say what the form is if not."""
         if re.fullmatch(self.pattern, value) is None:
-            raise PydanticCustomError("form", "must {must}", {"must": self.must})
+            near = next(iter(get_close_matches(value.lower(), self.words, n=1)), "")
+            raise PydanticCustomError("form", "must {must}", {"must": self.must, "near": near})
         if self.longest is not None and len(value) > self.longest:
             raise PydanticCustomError(
                 "too_long_text",
@@ -130,7 +133,18 @@ VpcCidr = Annotated[
 VpcId = Annotated[str, _aws_id("vpc", "a VPC")]
 SubnetId = Annotated[str, _aws_id("subnet", "a subnet")]
 _RESERVATION_ID = _aws_id("cr", "a Capacity Reservation")
-CapacityReservationId = Annotated[str, _RESERVATION_ID]
+
+
+def _is_no_arn(text: str) -> str:
+    if text.startswith("arn:"):
+        name = text.rpartition("/")[2]
+        near = name if re.fullmatch(_RESERVATION_ID.pattern, name) else ""
+        must = f"{_RESERVATION_ID.must}, since only prioritized takes ARNs"
+        raise PydanticCustomError("form", "must {must}", {"must": must, "near": near})
+    return text
+
+
+CapacityReservationId = Annotated[str, AfterValidator(_is_no_arn), _RESERVATION_ID]
 # A reservation that another account shares is known by its ARN in a resource group.
 CapacityReservationIdOrArn = Annotated[
     str,
@@ -171,6 +185,7 @@ ReservationEnd = Annotated[
         pattern=f"(?:{UNTIL_CANCELLED}|{_TIME})",
         must=f"be {UNTIL_CANCELLED} or a time with its offset from UTC, such as 2026-12-24T18:00:00Z or "
         "2026-12-24T18:00:00+01:00",
+        words=(UNTIL_CANCELLED,),
     ),
     AfterValidator(_is_a_time),
 ]

@@ -55,6 +55,7 @@ ROWS: Mapping[str, Row] = {
     "reservationSize": Row(_COUNT, (_COUNT, _CAPACITY)),
     "release": Row(_CAPACITY, (_COUNT, _CAPACITY)),
     "zone": Row(_CAPACITY, (_CAPACITY,)),
+    "reservedRegion": Row(_CAPACITY, (_CAPACITY,)),
     "platform": Row(_CAPACITY, (_IMAGE, _CAPACITY)),
     "warmPool": Row(_WARM_POOL, (_WARM_POOL, _CAPACITY)),
     "warmPoolSize": Row(_WARM_POOL, (_WARM_POOL, _COUNT)),
@@ -69,7 +70,10 @@ _ANY_REGION = "us-east-1"
 _HARMLESS: Mapping[str, Value] = {"name": "group", _COUNT: 1, _IMAGE: "latest"}
 
 # The settings that a sentence may begin with; those of a call are found under it.
-_OF_THE_CALL = ("availability_zone", "instance_count", "instance_platform", "on_idle")
+_OF_THE_CALL = (
+    *("availability_zone", "instance_count", "instance_platform", "on_idle"),
+    *("reservations", "capacity_blocks"),
+)
 _OF_THE_GROUP = tuple(NodeGroupSettings.model_fields)
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
+from cdk_training_cluster_stacks.cluster_file.capacity import CALLS, example_of
 from cdk_training_cluster_stacks.cluster_file.explaining import explain, shown
 from cdk_training_cluster_stacks.cluster_file.model import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.rules import complaints
 from cdk_training_cluster_stacks.cluster_file.source import Source, parse
-from cdk_training_cluster_stacks.problems import ClusterFileError, Problem
+from cdk_training_cluster_stacks.problems import ClusterFileError, Location, Problem
 
 
 def read_cluster_file(path: str | Path, *, relative_to: Path | None = None) -> ClusterFile:
@@ -35,7 +36,7 @@ def read_cluster_file(path: str | Path, *, relative_to: Path | None = None) -> C
         raise ClusterFileError(str(path), [Problem(message=message)])
     cluster = None
     found = [Problem(message=message, where=where, line=line) for where, line, message in source.written_twice]
-    wrong = [(where, "has no value; write one, or leave the key out") for where in source.empty]
+    wrong = [(where, _no_value(where)) for where in source.empty]
     try:
         cluster = ClusterFile.model_validate(source.value, context={"directory": file.parent})
     except ValidationError as error:
@@ -67,6 +68,13 @@ def _parse(name: str, file: Path) -> Source:
     except yaml.YAMLError as error:  # a character that YAML does not allow
         message, line = f"is not YAML: {str(error).splitlines()[0]}", None
     raise ClusterFileError(name, [Problem(message=message, line=line)])
+
+
+def _no_value(where: Location) -> str:
+    match where:
+        case ("node_groups", _, "capacity", call) if call in CALLS:
+            return f"has no value; write {example_of(str(call))}"
+    return "has no value; write one, or leave the key out"
 
 
 def _others(name: str, directory: Path, meant: str | None = None) -> str:

@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aws_cdk import App, CfnParameter, Environment, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Match, Template
 
-from cdk_training_cluster import ClusterNetwork
+from cdk_training_cluster import ClusterNetwork, NodeGroup, TrainingCluster
 from synthesis import ZONE, new_stack, only, resources, warnings
 
 
@@ -125,9 +126,10 @@ def test_a_zone_of_another_region_than_the_stack_s_is_refused() -> None:
         ("us-east-1", "availability_zone must be the name of a zone, such as 'us-east-1b', got 'us-east-1'"),
         ("use1-az4", "availability_zone must be the name of a zone, such as 'us-east-1b', got 'use1-az4'"),
         ("", "availability_zone must be the name of a zone, such as 'us-east-1b', got ''"),
+        (5, "availability_zone must be the name of a zone, such as 'us-east-1b', got 5"),
     ],
 )
-def test_anything_else_is_refused(zone: str | None, message: str) -> None:
+def test_anything_else_is_refused(zone: Any, message: str) -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
         ClusterNetwork(new_stack(), "Network", availability_zone=zone)
     assert str(refused.value) == message
@@ -185,6 +187,50 @@ def test_a_subnet_imported_without_its_zone_needs_it_said() -> None:
         ClusterNetwork.from_subnet(stack, "Refused", vpc=vpc, subnet=subnet)
     said = ClusterNetwork.from_subnet(stack, "Network", vpc=vpc, subnet=subnet, availability_zone=ZONE)
     assert said.availability_zone == ZONE
+
+
+@pytest.mark.parametrize(("name", "public"), [("Front", True), ("Nodes", False), ("Closed", False)])
+def test_a_subnet_is_public_if_the_app_s_vpc_has_it_among_its_public_ones(name: str, public: bool) -> None:
+    stack = new_stack()
+    kinds = {
+        "Front": ec2.SubnetType.PUBLIC,
+        "Nodes": ec2.SubnetType.PRIVATE_WITH_EGRESS,
+        "Closed": ec2.SubnetType.PRIVATE_ISOLATED,
+    }
+    vpc = ec2.Vpc(
+        stack,
+        "Vpc",
+        availability_zones=[ZONE],
+        subnet_configuration=[ec2.SubnetConfiguration(name=each, subnet_type=kind) for each, kind in kinds.items()],
+    )
+    (subnet,) = vpc.select_subnets(subnet_group_name=name).subnets
+    assert ClusterNetwork.from_subnet(stack, "Network", vpc=vpc, subnet=subnet).is_public is public
+
+
+def test_a_network_that_is_made_or_imported_is_not_known_to_be_public() -> None:
+    stack = new_stack()
+    vpc, subnet = _imported(stack)
+    assert not ClusterNetwork.from_subnet(stack, "Imported", vpc=vpc, subnet=subnet).is_public
+    assert not ClusterNetwork(stack, "Made", availability_zone=ZONE).is_public
+
+
+@pytest.mark.parametrize(
+    ("subnets", "instance_type", "warned"),
+    [
+        ("public_subnets", "p5.48xlarge", True),
+        ("public_subnets", "g5.xlarge", False),
+        ("private_subnets", "p5.48xlarge", False),
+    ],
+)
+def test_nodes_that_get_no_public_address_in_a_public_subnet_are_warned_of(
+    subnets: str, instance_type: str, warned: bool
+) -> None:
+    stack = new_stack()
+    vpc = ec2.Vpc(stack, "Vpc", availability_zones=[ZONE])
+    network = ClusterNetwork.from_subnet(stack, "Network", vpc=vpc, subnet=getattr(vpc, subnets)[0])
+    group = NodeGroup("workers", instance_types=[instance_type], count=1)
+    TrainingCluster(stack, "Cluster", network=network, node_groups=[group])
+    assert any("[ack: cdk-training-cluster:publicSubnet]" in warning for warning in warnings(stack)) is warned
 
 
 @pytest.mark.parametrize("given", ["vpc", "subnet"])

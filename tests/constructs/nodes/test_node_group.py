@@ -69,6 +69,31 @@ def _group(**settings: Any) -> NodeGroup:
         ),
         ({"capacity": "spot"}, "capacity must be a Capacity, such as Capacity.on_demand(), got 'spot'"),
         ({"environment": {"A": 1}}, "environment values must be text, got 1 for A"),
+        ({"environment": {5: "1"}}, "environment names must be text, got 5"),
+        *(
+            (
+                {"environment": wrong},
+                f"environment must be a mapping of names to text, such as {{'NCCL_DEBUG': 'WARN'}}, got {wrong!r}",
+            )
+            for wrong in (None, ["NCCL_DEBUG=WARN"], "NCCL_DEBUG=WARN")
+        ),
+        *(
+            (
+                {"machine_image": wrong},
+                "machine_image must be an image of ec2.MachineImage, such as ec2.MachineImage.generic_linux("
+                f"{{'us-east-1': 'ami-0a1b2c3d4e5f67890'}}), got {wrong!r}",
+            )
+            for wrong in ("ami-0a1b2c3d", 5, {"us-east-1": "ami-0a1b2c3d"})
+        ),
+        *(
+            ({setting: wrong}, f"{setting} must be a list of files, such as ['setup.sh'], got {wrong!r}")
+            for setting in ("scripts_before", "scripts_after")
+            for wrong in (None, "setup.sh", [5])
+        ),
+        (
+            {"root_device_name": 5, "machine_image": _OWN},
+            "root_device_name must be a device's name, such as '/dev/xvda', got 5",
+        ),
         (
             {"root_device_name": "/dev/sda1"},
             "root_device_name goes with machine_image: leave it out, or give your own image",

@@ -6,8 +6,25 @@ from dataclasses import dataclass
 from aws_cdk import Token
 
 from cdk_training_cluster.capacity.kinds import CapacityBlock, ExistingReservation, Prioritized
+from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
+from cdk_training_cluster.nodes.layouts import launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
 from cdk_training_cluster.nodes.rules.rule import Level
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSituation:
+    """What the rules about node groups together look at.
+
+    Attributes:
+        groups: The cluster's node groups.
+        facts: Facts about types that the catalog does not have.
+        public_subnet: Whether the nodes' subnet is known to be public.
+    """
+
+    groups: Sequence[NodeGroup]
+    facts: Sequence[InstanceTypeInfo] = ()
+    public_subnet: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,15 +32,16 @@ class ClusterRule:
     """One thing that AWS says about node groups together.
 
     Attributes:
-        id: The rule's name.
+        id: The rule's name; a warning is acknowledged as `cdk-training-cluster:<id>`.
         source: Where AWS says so.
-        find: Yields a sentence for each way in which the groups break the rule.
+        find: Yields a sentence for each way in which the groups break the rule. What is not known before the
+            deployment breaks none.
         level: What a broken rule means.
     """
 
     id: str
     source: str
-    find: Callable[[Sequence[NodeGroup]], Iterator[str]]
+    find: Callable[[ClusterSituation], Iterator[str]]
     level: Level = Level.ERROR
 
 
@@ -34,37 +52,41 @@ def cluster_problems(groups: Sequence[NodeGroup], rules: Sequence[ClusterRule] |
         groups: The cluster's node groups.
         rules: The rules to go by. Default: - all of them.
     """
+    situation = ClusterSituation(groups=groups)
     return [
         problem
         for rule in (CLUSTER_RULES if rules is None else rules)
         if rule.level is Level.ERROR
-        for problem in rule.find(groups)
+        for problem in rule.find(situation)
     ]
 
 
-def cluster_warnings(groups: Sequence[NodeGroup], rules: Sequence[ClusterRule] | None = None) -> Mapping[str, str]:
+def cluster_warnings(
+    groups: Sequence[NodeGroup],
+    rules: Sequence[ClusterRule] | None = None,
+    *,
+    facts: Sequence[InstanceTypeInfo] = (),
+    public_subnet: bool = False,
+) -> Mapping[str, str]:
     """Say what of node groups that can be in one cluster will surprise: a sentence by the rule's id.
 
     Args:
         groups: The cluster's node groups.
         rules: The rules to go by. Default: - all of them.
+        facts: Facts about types that the catalog does not have. Default: - none.
+        public_subnet: Whether the nodes' subnet is known to be public. Default: - it is not.
     """
+    situation = ClusterSituation(groups=groups, facts=facts, public_subnet=public_subnet)
     return {
         rule.id: " ".join(sentences)
         for rule in (CLUSTER_RULES if rules is None else rules)
-        if rule.level is Level.WARNING and (sentences := list(rule.find(groups)))
+        if rule.level is Level.WARNING and (sentences := list(rule.find(situation)))
     }
 
 
-def _counts_together(groups: Sequence[NodeGroup]) -> Iterator[str]:
-    for reserved, users in _shared(groups).items():
-        counts = [group.count for group in users]
-        limits = [
-            group.capacity.instance_count
-            for group in users
-            if isinstance(group.capacity, ExistingReservation | CapacityBlock)
-            and group.capacity.instance_count is not None
-        ]
+def _counts_together(situation: ClusterSituation) -> Iterator[str]:
+    for reserved, users in _shared(situation.groups).items():
+        counts, limits = [group.count for group in users], _limits(users)
         if not limits or any(Token.is_unresolved(number) for number in (*counts, *limits)):
             continue
         if sum(counts) > min(limits):
@@ -74,10 +96,9 @@ def _counts_together(groups: Sequence[NodeGroup]) -> Iterator[str]:
             )
 
 
-def _unknown_count(groups: Sequence[NodeGroup]) -> Iterator[str]:
-    for reserved, users in _shared(groups).items():
-        known = [group for group in users if getattr(group.capacity, "instance_count", None) is not None]
-        if not known:
+def _unknown_count(situation: ClusterSituation) -> Iterator[str]:
+    for reserved, users in _shared(situation.groups).items():
+        if not _limits(users):
             yield (
                 f"node groups {_names(users)} share {reserved} and nobody says how many instances it has: if they "
                 "are fewer than the nodes together, the groups take them from each other and none is whole; give "
@@ -85,8 +106,8 @@ def _unknown_count(groups: Sequence[NodeGroup]) -> Iterator[str]:
             )
 
 
-def _one_placement_group(groups: Sequence[NodeGroup]) -> Iterator[str]:
-    for reserved, users in _shared(groups).items():
+def _one_placement_group(situation: ClusterSituation) -> Iterator[str]:
+    for reserved, users in _shared(situation.groups).items():
         places = sorted({place for group in users if (place := _named_place(group)) is not None})
         if not places or any(Token.is_unresolved(place) for place in places):
             continue
@@ -98,17 +119,71 @@ def _one_placement_group(groups: Sequence[NodeGroup]) -> Iterator[str]:
             )
 
 
-def _one_type(groups: Sequence[NodeGroup]) -> Iterator[str]:
-    for reserved, users in _shared(groups).items():
+def _one_type(situation: ClusterSituation) -> Iterator[str]:
+    told = set()
+    for reserved, users in _shared(situation.groups).items():
         types = sorted({name for group in users for name in group.instance_types if not Token.is_unresolved(name)})
         if len(types) > 1:
+            told.add(reserved)
             yield (
                 f"node groups {_names(users)} must have one type for {reserved}, got {' and '.join(types)}: a "
                 "reservation is of one type"
             )
+    for reserved, sharers in _shared_in_turn(situation.groups):
+        # Which of its types a group in turn launches into it is not known, but it is one of them.
+        known = [group for group in sharers if not any(map(Token.is_unresolved, group.instance_types))]
+        if reserved not in told and known and not set.intersection(*(set(group.instance_types) for group in known)):
+            given = dict.fromkeys(" or ".join(group.instance_types) for group in known)
+            yield (
+                f"node groups {_names(sharers)} must have a type in common for {reserved}, got "
+                f"{' and '.join(given)}: a reservation is of one type"
+            )
 
 
-def _reservation_or_block(groups: Sequence[NodeGroup]) -> Iterator[str]:
+def _in_turn_beside_others(situation: ClusterSituation) -> Iterator[str]:
+    for reserved, users in _shared_in_turn(situation.groups):
+        counts, limits = [group.count for group in users], _limits(users)
+        if limits and (any(map(Token.is_unresolved, (*counts, *limits))) or sum(counts) <= min(limits)):
+            continue
+        losses = [
+            _loss(group, [other for other in users if other is not group])
+            for group in users
+            if isinstance(group.capacity, Prioritized)
+        ]
+        yield (
+            f"node groups {_names(users)} share {reserved}: {'; '.join(losses)}; give each its own, or reserve "
+            "enough for all of them"
+        )
+
+
+def _loss(group: NodeGroup, others: Sequence[NodeGroup]) -> str:
+    falls_back = isinstance(group.capacity, Prioritized) and group.capacity.falls_back
+    return (
+        f"what {_names(others)} {'uses' if len(others) == 1 else 'use'} of it {group.name!r} does not get, and "
+        f"{'buys On-Demand at the full price' if falls_back else 'waits'}"
+    )
+
+
+def _public_subnet(situation: ClusterSituation) -> Iterator[str]:
+    if not situation.public_subnet:
+        return
+    without = [group for group in situation.groups if _has_several_interfaces(group, situation.facts)]
+    if without:
+        yield (
+            f"nodes of {_names(without)} have several network interfaces and a public subnet: EC2 gives them no "
+            "public address there, so that without VPC endpoints they reach neither S3 nor Systems Manager and "
+            "cannot be set up; give ClusterNetwork.from_subnet() a subnet behind a NAT gateway, such as one of "
+            "vpc.private_subnets"
+        )
+
+
+def _has_several_interfaces(group: NodeGroup, facts: Sequence[InstanceTypeInfo]) -> bool:
+    infos = [instance_type_info(name, facts) for name in group.instance_types]
+    return any(len(layout.interfaces) > 1 for layout in launch_layouts(group, infos))
+
+
+def _reservation_or_block(situation: ClusterSituation) -> Iterator[str]:
+    groups = situation.groups
     reservations, blocks = _users(groups, _reservations), _users(groups, _blocks)
     for reserved, users in reservations.items():
         others = blocks.get(reserved)
@@ -128,6 +203,24 @@ def _shared(groups: Sequence[NodeGroup]) -> dict[str, list[NodeGroup]]:
         if isinstance(group.capacity, ExistingReservation | CapacityBlock):
             users.setdefault(group.capacity.capacity_reservation_id, []).append(group)
     return {reserved: those for reserved, those in users.items() if len(those) > 1}
+
+
+def _shared_in_turn(groups: Sequence[NodeGroup]) -> Iterator[tuple[str, Sequence[NodeGroup]]]:
+    """Yield what several groups launch into, of which at least one does so only as far as it goes."""
+    for of in (_reservations, _blocks):
+        for reserved, users in _users(groups, of).items():
+            if len(users) > 1 and any(isinstance(group.capacity, Prioritized) for group in users):
+                yield reserved, users
+
+
+def _limits(users: Sequence[NodeGroup]) -> Sequence[int]:
+    """Return how many instances there are, as each group says that says so."""
+    return [
+        group.capacity.instance_count
+        for group in users
+        if isinstance(group.capacity, ExistingReservation | CapacityBlock)
+        and group.capacity.instance_count is not None
+    ]
 
 
 def _users(
@@ -181,6 +274,18 @@ CLUSTER_RULES = (
         id="sharedUnknownCount",
         source=f"{_USER_GUIDE}/capacity-reservations-launch.html",
         find=_unknown_count,
+        level=Level.WARNING,
+    ),
+    ClusterRule(
+        id="sharedPrioritized",
+        source="https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html",
+        find=_in_turn_beside_others,
+        level=Level.WARNING,
+    ),
+    ClusterRule(
+        id="publicSubnet",
+        source=f"{_USER_GUIDE}/using-instance-addressing.html",
+        find=_public_subnet,
         level=Level.WARNING,
     ),
     ClusterRule(id="sharedPlacementGroup", source=f"{_USER_GUIDE}/cr-cpg.html", find=_one_placement_group),

@@ -1,5 +1,6 @@
 """What AWS says about reservations, Capacity Blocks, Spot and warm pools, and what they exclude."""
 
+import re
 from collections.abc import Iterator
 
 from aws_cdk import Token
@@ -18,6 +19,9 @@ from cdk_training_cluster.nodes.rules.rule import Level, Rule, Situation
 
 _MOST_IN_A_BLOCK = 64
 _MOST_IN_A_RESERVATION = 1000
+
+# us-west-2a and the Local Zone us-west-2-lax-1a are of us-west-2.
+_REGION_OF_A_ZONE = re.compile(r"[a-z]{2,}(?:-[a-z]+)+-\d+")
 
 # What AWS's Deep Learning images are billed as.
 _PUBLIC_IMAGE_PLATFORM = "Linux/UNIX"
@@ -101,7 +105,7 @@ def _count_fits_what_is_reserved(situation: Situation) -> Iterator[str]:
     if count > capacity.instance_count:
         yield (
             f"count must be at most {capacity.instance_count}, as many instances as "
-            f"{capacity.capacity_reservation_id} has, got {count}"
+            f"{capacity.capacity_reservation_id} has, got {count}: lower count, or correct instance_count"
         )
 
 
@@ -137,6 +141,24 @@ def _zone(situation: Situation) -> Iterator[str]:
             f"availability_zone of {capacity.call} must be the cluster's, {zone}, got {reserved}: what is reserved "
             "in a zone cannot be used in another; make the cluster there, or reserve here"
         )
+
+
+def _region(situation: Situation) -> Iterator[str]:
+    capacity, zone = situation.group.capacity, situation.availability_zone
+    if not isinstance(capacity, Prioritized) or zone is None:
+        return
+    # What CDK puts in the place of a zone that it has not looked up yet has no region either.
+    home = _REGION_OF_A_ZONE.match(zone)
+    if home is None or Token.is_unresolved(zone):
+        return
+    for setting, given in (("reservations", capacity.reservations), ("capacity_blocks", capacity.capacity_blocks)):
+        for one in given:
+            if not one.startswith("arn:") or Token.is_unresolved(one) or one.split(":")[3] == home[0]:
+                continue
+            yield (
+                f"{setting} of {capacity.call} must be in the cluster's region, {home[0]}, got {one}: what is "
+                "reserved in a region cannot be used in another; leave it out, or make the cluster there"
+            )
 
 
 def _platform(situation: Situation) -> Iterator[str]:
@@ -251,6 +273,7 @@ PURCHASE_RULES = (
         find=_something_to_release,
     ),
     Rule(id="zone", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_zone),
+    Rule(id="reservedRegion", source=f"{_USER_GUIDE}/capacity-reservation-sharing.html", find=_region),
     Rule(id="platform", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_platform),
     Rule(
         id="prioritizedBlocks",

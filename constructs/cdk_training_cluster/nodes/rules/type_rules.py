@@ -63,36 +63,48 @@ def _no_type_twice(situation: Situation) -> Iterator[str]:
             yield f"instance_types must name each type once, got {name} {names.count(name)} times"
 
 
+# The plainest way to buy what is sold so.
+_BOUGHT_WITH = {
+    "on-demand": "Capacity.on_demand()",
+    "spot": "Capacity.spot()",
+    "capacity-block": "Capacity.capacity_block()",
+}
+
+
 def _usage_class(situation: Situation) -> Iterator[str]:
     capacity = situation.group.capacity
     for info in situation.infos:
         if info.usage_classes and not set(capacity.usage_classes) & set(info.usage_classes):
+            fitting = " or ".join(_BOUGHT_WITH[usage] for usage in info.usage_classes if usage in _BOUGHT_WITH)
             yield (
-                f"{info.name} cannot be bought with {capacity.call}: its usage classes are "
-                f"{', '.join(info.usage_classes)}"
+                f"instance_types must be sold as {' or '.join(capacity.usage_classes)} for {capacity.call}, got "
+                f"{info.name}, which is sold as {', '.join(info.usage_classes)}: choose another type"
+                f"{f', or buy it with {fitting}' if fitting else ''}"
             )
 
 
-# What asks for a usage class in Capacity.prioritized(), and what to do where no type is sold so.
+# What asks for a usage class in Capacity.prioritized(), and what to do where a type is not sold so.
 _LEGS = {
     "on-demand": ("reservations or on_demand", "leave reservations out and set on_demand to False"),
     "capacity-block": ("capacity_blocks", "leave capacity_blocks out"),
 }
 
 
-def _every_leg_has_a_type(situation: Situation) -> Iterator[str]:
+def _every_type_is_sold_in_every_way(situation: Situation) -> Iterator[str]:
+    """Refuse types that a part of the segment cannot launch: nobody says that Auto Scaling skips them there."""
     capacity = situation.group.capacity
-    if not isinstance(capacity, Prioritized) or not all(info.usage_classes for info in situation.infos):
+    if not isinstance(capacity, Prioritized):
         return
-    sold = {usage for info in situation.infos for usage in info.usage_classes}
-    if not sold & set(capacity.usage_classes):
-        return  # a rule of its own says so of each type
+    ways = set(capacity.usage_classes)
+    # Of one that is sold in none of the ways, or of which nobody knows, other rules speak.
+    infos = [info for info in situation.infos if ways & set(info.usage_classes)]
     for usage in capacity.usage_classes:
-        if usage not in sold:
+        without = [info.name for info in infos if usage not in info.usage_classes]
+        if without:
             setting, mend = _LEGS[usage]
             yield (
-                f"Capacity.prioritized() with {setting} needs a type that is sold as {usage}, got "
-                f"{_names(situation)}: {mend}, or add such a type"
+                f"Capacity.prioritized() with {setting} needs types that are sold as {usage}, got "
+                f"{', '.join(without)}: {mend}, or choose other types"
             )
 
 
@@ -228,7 +240,7 @@ TYPE_RULES = (
     Rule(
         id="prioritizedTypes",
         source=f"{_AUTO_SCALING}/use-distribution-segments.html",
-        find=_every_leg_has_a_type,
+        find=_every_type_is_sold_in_every_way,
     ),
     Rule(
         id="severalArchitectures",

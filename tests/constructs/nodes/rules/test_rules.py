@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ def _said_together(
     case: ClusterCase, rules: Sequence[ClusterRule] = CLUSTER_RULES
 ) -> tuple[list[str], dict[str, str]]:
     errors = cluster_problems(case.groups, rules)
-    return errors, {} if errors else dict(cluster_warnings(case.groups, rules))
+    return errors, {} if errors else dict(cluster_warnings(case.groups, rules, public_subnet=case.public_subnet))
 
 
 @pytest.mark.parametrize(
@@ -133,6 +134,8 @@ def test_the_ids_of_warnings_are_those_that_people_have_acknowledged() -> None:
         "releaseWarmPool",
         "spotFleet",
         "sharedUnknownCount",
+        "sharedPrioritized",
+        "publicSubnet",
     ]
 
 
@@ -165,12 +168,56 @@ def test_mistakes_of_several_groups_are_told_together() -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
         TrainingCluster(new_stack(), "Cluster", availability_zone=ZONE, node_groups=groups)
     assert str(refused.value).splitlines() == [
-        f"node group 'a': count must be at most 8, as many instances as {RESERVED} has, got 9",
+        f"node group 'a': count must be at most 8, as many instances as {RESERVED} has, got 9: lower count, or "
+        "correct instance_count",
         "node group 'b': placement must be left out, or Placement.NONE, for Capacity.capacity_block() with a "
         "Capacity Block, got Placement.CLUSTER: blocks do not support placement groups, and EC2 puts their instances "
         "close together by itself",
         f"node groups 'a' and 'c' must have at most 8 nodes together, as many instances as {RESERVED} has, got 9 + 1",
     ]
+
+
+_A_LIST = (
+    "node_groups must be a list of NodeGroup objects, such as [NodeGroup('workers', instance_types=['p5.48xlarge'], "
+    "count=8)], got "
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"node_groups": node_group()}, [f"{_A_LIST}a NodeGroup"]),
+        ({"node_groups": None}, [f"{_A_LIST}None"]),
+        (
+            {"node_groups": [{"name": "workers"}, node_group(), None]},
+            [f"{_A_LIST}{{'name': 'workers'}} in it", f"{_A_LIST}None in it"],
+        ),
+        (
+            {"network": "vpc-0a1b2c3d", "file_system": "fs-0a1b2c3d"},
+            [
+                "network must be a ClusterNetwork, such as ClusterNetwork.from_subnet(…), got 'vpc-0a1b2c3d'",
+                "file_system must be a TrainingFileSystem, such as TrainingFileSystem(…), got 'fs-0a1b2c3d'",
+            ],
+        ),
+        (
+            {"availability_zone": 5},
+            ["availability_zone must be the name of a zone, such as 'us-east-1b', got 5"],
+        ),
+        (
+            {"instance_type_facts": {"name": "p9.48xlarge"}},
+            [
+                "instance_type_facts must be a list of InstanceTypeInfo objects, such as "
+                "[replace(instance_type_info('p5.48xlarge'), name='p9.48xlarge')], got {'name': 'p9.48xlarge'}"
+            ],
+        ),
+    ],
+)
+def test_what_no_rule_could_look_at_is_refused_before(settings: dict[str, Any], said: list[str]) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        TrainingCluster(
+            new_stack(), "Cluster", **{"availability_zone": ZONE, "node_groups": [node_group()], **settings}
+        )
+    assert str(refused.value).splitlines() == said
 
 
 def test_what_is_warned_of_is_made_all_the_same() -> None:
