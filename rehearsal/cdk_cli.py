@@ -43,7 +43,8 @@ class CdkCli:
 
     def bootstrap(self) -> None:
         """Make CDK's own resources in the account and region: `cdk bootstrap`."""
-        self._run(["bootstrap", f"aws://{self.account}/{self.region}"])
+        # With the app's options: CDK runs the app here too, and two that write to one folder at once both fail.
+        self._run(["bootstrap", f"aws://{self.account}/{self.region}", *self._app()])
 
     def synth(self) -> None:
         """Run the app and write its cloud assembly, with CDK's own template validation: `cdk synth`."""

@@ -85,7 +85,12 @@ def test_the_reason_is_one_line(said: str, expected: str) -> None:
 
 def _cli(directory: Path, *, path: str = os.environ["PATH"], seconds: float = 60) -> CdkCli:
     return CdkCli(
-        environment={"PATH": path, "CDK_DISABLE_CLI_TELEMETRY": "true", "HOME": str(directory)},
+        environment={
+            "PATH": path,
+            "CDK_DISABLE_CLI_TELEMETRY": "true",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "HOME": str(directory),
+        },
         cluster_file=directory / "none.yaml",
         output=directory / "cdk.out",
         log=directory / "cdk.log",
@@ -107,3 +112,9 @@ def test_a_failing_command_is_told_with_its_reason_and_its_log(tmp_path: Path) -
 def test_a_command_that_does_not_end_is_told(tmp_path: Path) -> None:
     with pytest.raises(CdkFailedError, match=r"^cdk synth did not end within 0\.05 s; see .*cdk\.log$"):
         _cli(tmp_path, seconds=0.05).synth()
+
+
+def test_bootstrap_writes_to_the_rehearsals_own_folder(tmp_path: Path) -> None:
+    with pytest.raises(CdkFailedError, match=r"^cdk bootstrap failed: "):
+        _cli(tmp_path).bootstrap()
+    assert (tmp_path / "cdk.out").is_dir()

@@ -59,8 +59,8 @@ class ClusterPower(Construct):
     those, only the one on the function's silence also says when it is over. It may ring once right after the
     first deployment, until the first tick has reported: a function that has never reported is silent too.
 
-    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, three more alarms; for
-    Capacity Blocks one `AWS::Events::Rule` with an `AWS::Lambda::Permission`.
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, one `AWS::SSM::Parameter`,
+    three more alarms; for Capacity Blocks one `AWS::Events::Rule` with an `AWS::Lambda::Permission`.
 
     Sources: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html,
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html,
