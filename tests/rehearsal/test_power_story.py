@@ -34,9 +34,12 @@ class Story:
         self._directory = directory
         self._file = directory / "story.yaml"
 
-    def deploy(self, count: int) -> None:
+    def write(self, count: int) -> None:
         self._file.write_text(_FILE.format(count=count))
         assert read_cluster_file(self._file).name == "story"
+
+    def deploy(self, count: int) -> None:
+        self.write(count)
         self.cdk.deploy()
 
     @property
@@ -73,6 +76,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     directory = tmp_path_factory.mktemp("story")
     with LocalAws(directory / "local-aws.log") as aws:
         story = Story(aws, directory)
+        story.write(count=2)
         story.cdk.bootstrap()
         yield story
 

@@ -49,9 +49,9 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
         TYPES,
         f"[p6e-gb200.36xlarge]\n    capacity: {{prioritized: {{capacity_blocks: [{ID}]}}}}",
         [
-            "9: node_groups[0].instance_types: prioritized with reservations or on_demand needs types that are sold "
-            "as on-demand, got p6e-gb200.36xlarge: leave reservations out and set on_demand to false, or choose "
-            "other types"
+            "9: node_groups[0].instance_types: prioritized with reservations or on_demand needs a type that is sold "
+            "as on-demand, got p6e-gb200.36xlarge: leave reservations out and set on_demand to false, or add such a "
+            "type"
         ],
     ),
     "efaFamilies": (
@@ -246,17 +246,18 @@ def group(name: str, capacity: str, *, count: int = 4, types: str = TYPES) -> st
 TOGETHER = {
     "sharedCount": (
         group("a", ", instance_count: 7") + group("b", ""),
-        f"node groups 'a' and 'b' must have at most 7 nodes together, as many instances as {ID} has, got 4 + 4",
+        f"node groups 'a' and 'b' must have at most 7 nodes together, as many instances as {ID} has, got 4 + 4: "
+        "lower a count, or give one a reservation of its own",
     ),
     "sharedPlacementGroup": (
         group("a", ", placement_group: one") + group("b", ", placement_group: two"),
         f"node groups 'a' and 'b' must name one placement_group for {ID}, got one and two: a reservation is made "
-        "in one",
+        "in one; name that one, or another reservation",
     ),
     "sharedType": (
         group("a", "") + group("b", "", types="[p5e.48xlarge]"),
         f"node groups 'a' and 'b' must have one type for {ID}, got p5.48xlarge and p5e.48xlarge: a reservation is of "
-        "one type",
+        "one type; name another for one of them",
     ),
 }
 
@@ -276,7 +277,7 @@ def test_what_is_used_in_turn_is_of_one_type_too(tmp_path: Path) -> None:
     first = f"{COUNT}\n    capacity: {{from_reservation: {{id: {ID}}}}}"
     assert problems(tmp_path, RIGHT.replace(COUNT, first) + second) == [
         "cluster.yaml:13: node_groups[1].capacity.prioritized: node groups 'workers' and 'more' must have a type in "
-        f"common for {ID}, got p5.48xlarge and p5en.48xlarge: a reservation is of one type"
+        f"common for {ID}, got p5.48xlarge and p5en.48xlarge: a reservation is of one type; name another for one of them"
     ]
 
 

@@ -128,7 +128,7 @@ OF_ONE_GROUP: Mapping[str, Sequence[SearchStrategy[Broken]]] = {
     "prioritizedTypes": [
         broken(
             "prioritized",
-            r"Capacity\.prioritized\(\) with capacity_blocks needs types that are sold as capacity-block",
+            r"Capacity\.prioritized\(\) with capacity_blocks needs a type that is sold as capacity-block",
             lambda draw, group: {
                 **_of([draw(st.sampled_from(["g5.48xlarge", "inf2.xlarge"]))]),
                 **_buying(group, capacity_blocks=[_SHARED], on_demand=True),

@@ -62,9 +62,9 @@ def _kind(info: InstanceTypeInfo) -> tuple[str, bool]:
 
 @st.composite
 def _types(draw: DrawFn, call: str, classes: Sequence[str]) -> list[InstanceTypeInfo]:
-    # Of what is bought in turn each type suits all.
-    pool = [info for info in sold(call, classes) if set(classes) <= set(info.usage_classes)]
-    first = draw(st.sampled_from(pool))
+    pool = sold(call, classes)
+    # Each of what is bought in turn needs a type: the first suits all of it.
+    first = draw(st.sampled_from([info for info in pool if set(classes) <= set(info.usage_classes)]))
     if call in OF_ONE_TYPE:
         return [first]
     alike = [info for info in pool if _kind(info) == _kind(first) and info != first]

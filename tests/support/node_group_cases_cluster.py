@@ -24,7 +24,7 @@ def _placed(place: str) -> dict[str, Any]:
 def _together(names: str, most: int, counts: str) -> str:
     return (
         f"node groups {names} must have at most {most} nodes together, as many instances as {RESERVED} has, got "
-        f"{counts}"
+        f"{counts}: lower a count, or give one a reservation of its own"
     )
 
 
@@ -38,16 +38,22 @@ def _nobody_says(names: str, reserved: str = RESERVED) -> str:
 def _one_place(names: str, places: str) -> str:
     return (
         f"node groups {names} must name one placement_group for {RESERVED}, got {places}: a reservation is made in "
-        "one"
+        "one; name that one, or another reservation"
     )
 
 
 def _one_type(names: str, types: str) -> str:
-    return f"node groups {names} must have one type for {RESERVED}, got {types}: a reservation is of one type"
+    return (
+        f"node groups {names} must have one type for {RESERVED}, got {types}: a reservation is of one type; name "
+        "another for one of them"
+    )
 
 
 def _types_apart(names: str, types: str) -> str:
-    return f"node groups {names} must have a type in common for {RESERVED}, got {types}: a reservation is of one type"
+    return (
+        f"node groups {names} must have a type in common for {RESERVED}, got {types}: a reservation is of one type; "
+        "name another for one of them"
+    )
 
 
 def _loses(taker: str, loser: str, *, on_demand: bool = True) -> str:

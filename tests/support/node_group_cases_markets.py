@@ -34,8 +34,8 @@ def _usage(name: str, call: str, bought: str, classes: str) -> str:
 
 def _no_type_for(settings: str, usage: str, names: str, mend: str) -> str:
     return (
-        f"Capacity.prioritized() with {settings} needs types that are sold as {usage}, got {names}: {mend}, or "
-        "choose other types"
+        f"Capacity.prioritized() with {settings} needs a type that is sold as {usage}, got {names}: {mend}, or add "
+        "such a type"
     )
 
 
@@ -116,23 +116,9 @@ MARKET_CASES: Mapping[str, Sequence[Case]] = {
             )
             for capacity in (_IN_TURN, Capacity.prioritized(capacity_blocks=[OTHER]))
         ),
-        case(
-            _no_type_for("capacity_blocks", "capacity-block", "g5.48xlarge", "leave capacity_blocks out"),
-            instance_types=["p5.48xlarge", "g5.48xlarge"],
-            capacity=_IN_TURN,
-        ),
-        case(
-            _no_type_for(
-                "reservations or on_demand",
-                "on-demand",
-                "p6e-gb200.36xlarge",
-                "leave reservations out and set on_demand to False",
-            ),
-            _no_type_for("capacity_blocks", "capacity-block", "g5g.16xlarge", "leave capacity_blocks out"),
-            instance_types=["p6e-gb200.36xlarge", "g5g.16xlarge"],
-            capacity=_IN_TURN,
-        ),
-        case(instance_types=["p5.48xlarge", "p5en.48xlarge"], capacity=_IN_TURN),
+        # One type for each is enough.
+        case(instance_types=["g5.48xlarge", "p5.48xlarge"], capacity=_IN_TURN),
+        case(instance_types=["p6e-gb200.36xlarge", "g5g.16xlarge"], capacity=_IN_TURN),
         case(instance_types=["g5.48xlarge"], capacity=_RESERVATIONS_IN_TURN),
         case(instance_types=["p6e-gb200.36xlarge"], capacity=_BLOCKS_IN_TURN),
         case(
@@ -141,7 +127,7 @@ MARKET_CASES: Mapping[str, Sequence[Case]] = {
             capacity=_IN_TURN,
         ),
         case(
-            instance_types=["p5.48xlarge", "g9.xlarge"],
+            instance_types=["g5.48xlarge", "g9.xlarge"],
             facts=[_UNKNOWN_CLASSES],
             capacity=_IN_TURN,
         ),

@@ -77,6 +77,7 @@ class ClusterNetwork(Construct):
         self._kept_unless_replaced: list[CfnResource] = []
         self._way_out: list[IDependable] = []
         if subnet is not None and vpc is not None:
+            _check_kinds(vpc, subnet)
             self.availability_zone = _zone_of(subnet, availability_zone)
             self.vpc, self.node_subnet = vpc, subnet
         elif subnet is not None or vpc is not None:
@@ -114,7 +115,7 @@ class ClusterNetwork(Construct):
             availability_zone: The zone the subnet is expected in. Default: - the subnet's own.
 
         Raises:
-            ValueError: The subnet lies in another zone than `availability_zone`.
+            ValueError: The subnet lies in another zone than `availability_zone`, or an id stands for a VPC or subnet.
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-instance-addressing.html
         """
@@ -261,6 +262,16 @@ def _checked_zone(zone: str | None, region: str) -> str:
             "or give the stack the zone's region"
         )
     return zone
+
+
+def _check_kinds(vpc: object, subnet: object) -> None:
+    # An interface of CDK's is not to be asked for with isinstance.
+    if not hasattr(vpc, "vpc_id"):
+        raise ValueError(f"vpc must be a VPC of CDK, such as ec2.Vpc.from_vpc_attributes(…), got {vpc!r}")
+    if not hasattr(subnet, "subnet_id"):
+        raise ValueError(
+            f"subnet must be a subnet of CDK, such as ec2.Subnet.from_subnet_attributes(…), got {subnet!r}"
+        )
 
 
 def _zone_of(subnet: ec2.ISubnet, expected: str | None) -> str:

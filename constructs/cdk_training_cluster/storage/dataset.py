@@ -35,7 +35,16 @@ class Dataset:
 
     def __post_init__(self) -> None:
         """Check the settings that need no other."""
+        # An interface of CDK's is not to be asked for with isinstance.
+        if not hasattr(self.bucket, "bucket_arn"):
+            raise ValueError(
+                f"bucket must be a bucket of CDK, such as s3.Bucket.from_bucket_name(…), got {self.bucket!r}"
+            )
         path = self.file_system_path
+        if not isinstance(path, str):
+            raise ValueError(f"file_system_path must be a directory, such as '/data', got {path!r}")
+        if not isinstance(self.prefix, str):
+            raise ValueError(f"prefix must be a key prefix, such as 'tokens/', got {self.prefix!r}")
         if (not path.startswith("/") or "//" in path) and not Token.is_unresolved(path):
             raise ValueError(f"file_system_path must start with one /, such as '/data', got {path!r}")
         if self.prefix.startswith(("/", "s3:")) and not Token.is_unresolved(self.prefix):

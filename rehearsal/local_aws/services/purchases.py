@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moto.autoscaling.models import InstanceState
+from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from rehearsal.local_aws.services import launches
 
@@ -116,7 +117,7 @@ def purchases(group: Any) -> Iterator[Purchase]:
     templates = list(launch_templates(group))
     places = _places(group, blocks=any(_buys_blocks(template.data) for template in templates))
     for rank, place in enumerate(places, start=1):
-        for chosen in templates:
+        for chosen in _fitting(templates, place) if segment(group) else templates:
             data = chosen.data | place
             if group.placement_group:
                 data["Placement"] = {**(data.get("Placement") or {}), "GroupName": group.placement_group}
@@ -194,6 +195,21 @@ def _segment_place(kind: str, target: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "on-demand-capacity-reservation":
         return {_MARKET: None, _RESERVATION: reserved}
     return {_MARKET: {"MarketType": kind}, _RESERVATION: reserved}
+
+
+def _fitting(templates: Sequence[LaunchTemplate], place: Mapping[str, Any]) -> Sequence[LaunchTemplate]:
+    """Return the templates whose types are sold in the way of a capacity type, or all if none is.
+
+    The types of a group need not all suit each capacity type: AWS's example has m5.24xlarge, of which there are no
+    Capacity Blocks, beside p5.48xlarge.
+    """
+    market = (place[_MARKET] or {}).get("MarketType", "on-demand")
+    fitting = [
+        chosen
+        for chosen in templates
+        if market in INSTANCE_TYPES.get(chosen.data.get("InstanceType", ""), {}).get("SupportedUsageClasses", [])
+    ]
+    return fitting or templates
 
 
 def _is_spot(group: Any) -> bool:

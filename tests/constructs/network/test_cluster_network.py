@@ -180,6 +180,21 @@ def test_a_subnet_in_another_zone_is_refused() -> None:
     )
 
 
+def test_an_id_is_no_vpc_and_no_subnet() -> None:
+    stack = new_stack()
+    vpc, subnet = _imported(stack, ZONE)
+    for given, message in (
+        (("vpc-1", subnet), "vpc must be a VPC of CDK, such as ec2.Vpc.from_vpc_attributes(…), got 'vpc-1'"),
+        (
+            (vpc, "subnet-1"),
+            "subnet must be a subnet of CDK, such as ec2.Subnet.from_subnet_attributes(…), got 'subnet-1'",
+        ),
+    ):
+        with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+            ClusterNetwork.from_subnet(stack, message[:3], vpc=given[0], subnet=given[1])  # type: ignore[arg-type]
+        assert str(refused.value) == message
+
+
 def test_a_subnet_imported_without_its_zone_needs_it_said() -> None:
     stack = new_stack()
     vpc, subnet = _imported(stack, None)

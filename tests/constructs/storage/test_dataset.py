@@ -1,5 +1,7 @@
 """Data sets: which ones FSx can link, alone and beside each other."""
 
+from typing import Any
+
 import pytest
 from aws_cdk import CfnParameter
 from aws_cdk import aws_s3 as s3
@@ -28,6 +30,21 @@ def test_a_prefix_is_a_key_prefix(prefix: str) -> None:
     assert str(refused.value) == (
         f"prefix must be a key prefix without a leading /, such as 'tokens/', got {prefix!r}"
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"bucket": "corpus"}, "bucket must be a bucket of CDK, such as s3.Bucket.from_bucket_name(…), got 'corpus'"),
+        ({"file_system_path": None}, "file_system_path must be a directory, such as '/data', got None"),
+        ({"prefix": ["tokens/"]}, "prefix must be a key prefix, such as 'tokens/', got ['tokens/']"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(settings: dict[str, Any], message: str) -> None:
+    bucket = s3.Bucket.from_bucket_name(new_stack(), "Bucket", "corpus")
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        Dataset(**{"bucket": bucket, "file_system_path": "/data", **settings})
+    assert str(refused.value) == message
 
 
 def test_tokens_are_not_checked() -> None:

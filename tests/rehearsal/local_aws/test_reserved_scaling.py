@@ -252,6 +252,16 @@ def test_a_mixed_group_whose_second_template_names_a_market_is_refused(stacks: S
     assert "Incompatible launch template" in reasons["Nodes"]
 
 
+def test_a_segment_passes_over_a_type_that_is_not_sold_in_a_way(aws: LocalAws, stacks: Stacks) -> None:
+    template = segments([BLOCK], ["capacity-block", "on-demand"])
+    policy = group_of(template)["MixedInstancesPolicy"]["LaunchTemplate"]
+    policy["Overrides"].insert(0, {"InstanceType": "dl1.24xlarge"})  # there are no blocks of it
+    group = _made(stacks, template)
+    _scale(aws, group, 5)
+    bought = Counter((node["InstanceType"], node.get("CapacityReservationId")) for node in _nodes(aws, group))
+    assert bought == {("p4de.24xlarge", BLOCK): 4, ("dl1.24xlarge", None): 1}
+
+
 def test_what_a_group_says_of_capacity_is_shown(aws: LocalAws, stacks: Stacks) -> None:
     group = _made(stacks, segments([GIVEN]))
     described = _described(aws, group)

@@ -92,7 +92,8 @@ def _counts_together(situation: ClusterSituation) -> Iterator[str]:
         if sum(counts) > min(limits):
             yield (
                 f"node groups {_names(users)} must have at most {min(limits)} nodes together, as many instances as "
-                f"{reserved} has, got {' + '.join(map(str, counts))}"
+                f"{reserved} has, got {' + '.join(map(str, counts))}: lower a count, or give one a reservation of its "
+                "own"
             )
 
 
@@ -115,7 +116,7 @@ def _one_placement_group(situation: ClusterSituation) -> Iterator[str]:
         if len(places) > 1:
             yield (
                 f"node groups {_names(users)} must name one placement_group for {reserved}, got "
-                f"{' and '.join(places)}: a reservation is made in one"
+                f"{' and '.join(places)}: a reservation is made in one; name that one, or another reservation"
             )
 
 
@@ -127,7 +128,7 @@ def _one_type(situation: ClusterSituation) -> Iterator[str]:
             told.add(reserved)
             yield (
                 f"node groups {_names(users)} must have one type for {reserved}, got {' and '.join(types)}: a "
-                "reservation is of one type"
+                "reservation is of one type; name another for one of them"
             )
     for reserved, sharers in _shared_in_turn(situation.groups):
         # Which of its types a group in turn launches into it is not known, but it is one of them.
@@ -136,7 +137,7 @@ def _one_type(situation: ClusterSituation) -> Iterator[str]:
             given = dict.fromkeys(" or ".join(group.instance_types) for group in known)
             yield (
                 f"node groups {_names(sharers)} must have a type in common for {reserved}, got "
-                f"{' and '.join(given)}: a reservation is of one type"
+                f"{' and '.join(given)}: a reservation is of one type; name another for one of them"
             )
 
 

@@ -83,28 +83,27 @@ def _usage_class(situation: Situation) -> Iterator[str]:
             )
 
 
-# What asks for a usage class in Capacity.prioritized(), and what to do where a type is not sold so.
+# What asks for a usage class in Capacity.prioritized(), and what to do where no type is sold so.
 _LEGS = {
     "on-demand": ("reservations or on_demand", "leave reservations out and set on_demand to False"),
     "capacity-block": ("capacity_blocks", "leave capacity_blocks out"),
 }
 
 
-def _every_type_is_sold_in_every_way(situation: Situation) -> Iterator[str]:
-    """Refuse types that a part of the segment cannot launch: nobody says that Auto Scaling skips them there."""
+def _every_leg_has_a_type(situation: Situation) -> Iterator[str]:
+    """Refuse a part of the segment that none of the types suits; where only some do, EC2 goes on to the next."""
     capacity = situation.group.capacity
-    if not isinstance(capacity, Prioritized):
+    if not isinstance(capacity, Prioritized) or not all(info.usage_classes for info in situation.infos):
         return
-    ways = set(capacity.usage_classes)
-    # Of one that is sold in none of the ways, or of which nobody knows, other rules speak.
-    infos = [info for info in situation.infos if ways & set(info.usage_classes)]
+    sold = {usage for info in situation.infos for usage in info.usage_classes}
+    if not sold & set(capacity.usage_classes):
+        return  # a rule of its own says so of each type
     for usage in capacity.usage_classes:
-        without = [info.name for info in infos if usage not in info.usage_classes]
-        if without:
+        if usage not in sold:
             setting, mend = _LEGS[usage]
             yield (
-                f"Capacity.prioritized() with {setting} needs types that are sold as {usage}, got "
-                f"{', '.join(without)}: {mend}, or choose other types"
+                f"Capacity.prioritized() with {setting} needs a type that is sold as {usage}, got "
+                f"{_names(situation)}: {mend}, or add such a type"
             )
 
 
@@ -240,7 +239,7 @@ TYPE_RULES = (
     Rule(
         id="prioritizedTypes",
         source=f"{_AUTO_SCALING}/use-distribution-segments.html",
-        find=_every_type_is_sold_in_every_way,
+        find=_every_leg_has_a_type,
     ),
     Rule(
         id="severalArchitectures",

@@ -173,7 +173,8 @@ def test_mistakes_of_several_groups_are_told_together() -> None:
         "node group 'b': placement must be left out, or Placement.NONE, for Capacity.capacity_block() with a "
         "Capacity Block, got Placement.CLUSTER: blocks do not support placement groups, and EC2 puts their instances "
         "close together by itself",
-        f"node groups 'a' and 'c' must have at most 8 nodes together, as many instances as {RESERVED} has, got 9 + 1",
+        f"node groups 'a' and 'c' must have at most 8 nodes together, as many instances as {RESERVED} has, got 9 + "
+        "1: lower a count, or give one a reservation of its own",
     ]
 
 
