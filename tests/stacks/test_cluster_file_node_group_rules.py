@@ -277,7 +277,8 @@ def test_what_is_used_in_turn_is_of_one_type_too(tmp_path: Path) -> None:
     first = f"{COUNT}\n    capacity: {{from_reservation: {{id: {ID}}}}}"
     assert problems(tmp_path, RIGHT.replace(COUNT, first) + second) == [
         "cluster.yaml:13: node_groups[1].capacity.prioritized: node groups 'workers' and 'more' must have a type in "
-        f"common for {ID}, got p5.48xlarge and p5en.48xlarge: a reservation is of one type; name another for one of them"
+        f"common for {ID}, got p5.48xlarge and p5en.48xlarge: a reservation is of one type; name "
+        "another for one of them"
     ]
 
 

@@ -42,9 +42,13 @@ class Dataset:
             )
         path = self.file_system_path
         if not isinstance(path, str):
-            raise ValueError(f"file_system_path must be a directory, such as '/data', got {path!r}")
+            raise ValueError(  # noqa: TRY004  # every wrong setting is a ValueError
+                f"file_system_path must be a directory, such as '/data', got {path!r}"
+            )
         if not isinstance(self.prefix, str):
-            raise ValueError(f"prefix must be a key prefix, such as 'tokens/', got {self.prefix!r}")
+            raise ValueError(  # noqa: TRY004  # every wrong setting is a ValueError
+                f"prefix must be a key prefix, such as 'tokens/', got {self.prefix!r}"
+            )
         if (not path.startswith("/") or "//" in path) and not Token.is_unresolved(path):
             raise ValueError(f"file_system_path must start with one /, such as '/data', got {path!r}")
         if self.prefix.startswith(("/", "s3:")) and not Token.is_unresolved(self.prefix):

@@ -204,12 +204,13 @@ def _fitting(templates: Sequence[LaunchTemplate], place: Mapping[str, Any]) -> S
     Capacity Blocks, beside p5.48xlarge.
     """
     market = (place[_MARKET] or {}).get("MarketType", "on-demand")
-    fitting = [
-        chosen
-        for chosen in templates
-        if market in INSTANCE_TYPES.get(chosen.data.get("InstanceType", ""), {}).get("SupportedUsageClasses", [])
-    ]
-    return fitting or templates
+    return [chosen for chosen in templates if market in _usage_classes(chosen, unknown=market)] or templates
+
+
+def _usage_classes(chosen: LaunchTemplate, *, unknown: str) -> Sequence[str]:
+    facts = INSTANCE_TYPES.get(chosen.data.get("InstanceType", ""), {})
+    classes: Sequence[str] = facts.get("SupportedUsageClasses", [unknown])
+    return classes
 
 
 def _is_spot(group: Any) -> bool:

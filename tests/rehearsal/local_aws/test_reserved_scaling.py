@@ -254,12 +254,17 @@ def test_a_mixed_group_whose_second_template_names_a_market_is_refused(stacks: S
 
 def test_a_segment_passes_over_a_type_that_is_not_sold_in_a_way(aws: LocalAws, stacks: Stacks) -> None:
     template = segments([BLOCK], ["capacity-block", "on-demand"])
-    policy = group_of(template)["MixedInstancesPolicy"]["LaunchTemplate"]
-    policy["Overrides"].insert(0, {"InstanceType": "dl1.24xlarge"})  # there are no blocks of it
+    resources, policy = template["Resources"], group_of(template)["MixedInstancesPolicy"]["LaunchTemplate"]
+    resources["Second"] = json.loads(json.dumps(resources["Launch"]))
+    data = resources["Second"]["Properties"]["LaunchTemplateData"]
+    data["NetworkInterfaces"] = [{**data["NetworkInterfaces"][0], "InterfaceType": "interface"}]
+    second = {"LaunchTemplateId": {"Ref": "Second"}, "Version": "1"}
+    # There are no Capacity Blocks of m5.
+    policy["Overrides"].insert(0, {"InstanceType": "m5.24xlarge", "LaunchTemplateSpecification": second})
     group = _made(stacks, template)
     _scale(aws, group, 5)
     bought = Counter((node["InstanceType"], node.get("CapacityReservationId")) for node in _nodes(aws, group))
-    assert bought == {("p4de.24xlarge", BLOCK): 4, ("dl1.24xlarge", None): 1}
+    assert bought == {("p4de.24xlarge", BLOCK): 4, ("m5.24xlarge", None): 1}
 
 
 def test_what_a_group_says_of_capacity_is_shown(aws: LocalAws, stacks: Stacks) -> None:

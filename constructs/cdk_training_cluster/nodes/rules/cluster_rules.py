@@ -92,8 +92,8 @@ def _counts_together(situation: ClusterSituation) -> Iterator[str]:
         if sum(counts) > min(limits):
             yield (
                 f"node groups {_names(users)} must have at most {min(limits)} nodes together, as many instances as "
-                f"{reserved} has, got {' + '.join(map(str, counts))}: lower a count, or give one a reservation of its "
-                "own"
+                f"{reserved} has, got {' + '.join(map(str, counts))}: lower a count, or give one a reservation of "
+                "its own"
             )
 
 
