@@ -22,6 +22,10 @@ _CONFIG = Config(
 )
 
 
+# For what the other work must not wait for.
+_BRIEF = Config(retries={"mode": "standard", "total_max_attempts": 2}, connect_timeout=2, read_timeout=3)
+
+
 @cache
 def auto_scaling() -> "AutoScalingClient":
     """Return the client of EC2 Auto Scaling."""
@@ -42,5 +46,5 @@ def sns() -> "SNSClient":
 
 @cache
 def ssm() -> "SSMClient":
-    """Return the client of Systems Manager."""
-    return boto3.client("ssm", config=_CONFIG)
+    """Return the client of Systems Manager, which gives up soon."""
+    return boto3.client("ssm", config=_BRIEF)

@@ -53,10 +53,12 @@ class Announcements:
     def note(self, decision: Decision, before: Group | None) -> None:
         """Write down since when nodes run that should not, or not there, and in which block: nobody else tells."""
         group = decision.group
-        if group is None or before is None or group.deleting or decision.verdict is Verdict.UNCONFIGURED:
+        if group is None or before is None or group.deleting:
             return
         now, then = group.memory, before.memory
         self._note(group, SURPLUS_SINCE_TAG, now.surplus_since, then.surplus_since, "too many nodes run")
+        if decision.verdict is Verdict.UNCONFIGURED:
+            return
         self._note(
             group, OUTSIDE_SINCE_TAG, now.outside_since, then.outside_since, "nodes run outside their reservation"
         )

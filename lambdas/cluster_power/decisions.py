@@ -9,7 +9,7 @@ from cluster_power.intentions import is_stopped
 from cluster_power.memory import Memory, State, time_text
 from cluster_power.notices import find_blocks_end
 from cluster_power.outside import Outside, find_outside
-from cluster_power.problems import Finding, Outlook, find_problem, find_surplus, surplus_words
+from cluster_power.problems import Finding, Outlook, find_left_behind, find_problem, find_surplus, surplus_words
 from cluster_power.reserved import decide_reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.situation import Situation
@@ -253,12 +253,22 @@ def _absent(name: str, own: GroupSettings, situation: Situation, *, stopped: boo
 
 def _unconfigured(group: Group, situation: Situation) -> Decision:
     name = group.node_group
-    reason = f"{name or group.name} is not in the cluster's file: left alone"
+    why = f"{name or group.name} is not in the cluster's file"
+    reason = f"{why}: left alone"
     if name in situation.settings.groups:
-        reason = (
-            f"{name} has other nodes in the cluster's file: the {group.owner.words.noun} {group.name} is left alone"
-        )
-    return _decision(group, Verdict.UNCONFIGURED, reason, wanted=group.desired)
+        why = f"{name} has other nodes in the cluster's file"
+        reason = f"{why}: the {group.owner.words.noun} {group.name} is left alone"
+    decision = _decision(group, Verdict.UNCONFIGURED, reason, wanted=group.desired)
+    if group.deleting:
+        return decision
+    left = find_left_behind(group, why=why, grace=situation.settings.launch_grace, now=situation.now)
+    return replace(
+        decision,
+        reason=left.problem.sentence if left.problem else reason,
+        surplus=group.alive if left.problem else 0,
+        surplus_problem=left.problem,
+        surplus_known=left.known,
+    )
 
 
 def _unread(name: str, own: GroupSettings) -> Decision:

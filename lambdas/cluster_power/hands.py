@@ -1,6 +1,6 @@
 """The hands of the function: they carry out what was decided about one group."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class Hands:
     """Write what is to be remembered, raise the reservation, set the size, remember that it was set.
 
-    In this order a crash anywhere leaves a group so that the next tick does the rest. Two runs may overlap, and an
+    In this order a crash anywhere leaves a group so that the next tick does the rest. An order is written on all
+    of its groups before the first is sized, so that this holds for all of them. Two runs may overlap, and an
     operator may act at any time: a tick looks again before it writes, and whoever set a size looks again after it
     has remembered it. Of two runs that set different sizes, one sees the other's then, and the next tick decides.
     """
@@ -40,31 +41,64 @@ class Hands:
         self._ec2 = ec2
         self._failures = failures
         self._now = now
+        self.remembered: dict[str, Memory] = {}
+        """What was written on groups to be remembered, by the owner's name."""
 
-    def carry_out(self, decision: Decision, memory: Memory | None, before: Group | None) -> Decision:
-        """Carry out one decision, and return it with what came of it.
+    def obey(self, decisions: Sequence[Decision], memories: Mapping[str, Memory]) -> list[Decision]:
+        """Carry out what follows from an order, and return it with what came of it.
+
+        Args:
+            decisions: What was decided about the groups that it was ordered of.
+            memories: What is to be remembered, by the owner's name.
+        """
+        written = [self._try(decision, lambda one: self._remember(one, memories)) for decision in decisions]
+        return [
+            decision if after is None else (self._try(after, self._act) or after)
+            for decision, after in zip(decisions, written, strict=True)
+        ]
+
+    def carry_out(self, decision: Decision, memories: Mapping[str, Memory], before: Mapping[str, Group]) -> Decision:
+        """Carry out what a tick decided about one group, and return it with what came of it.
 
         Args:
             decision: What was decided.
-            memory: What is to be remembered first. None: nothing new.
-            before: The group as it was read, where somebody's order may have come in between.
-                None: this is an order.
+            memories: What is to be remembered first, by the owner's name.
+            before: The groups as they were read; somebody's order may have come in between.
         """
         group = decision.group
-        if group is None or not (memory or decision.verdict is Verdict.SIZE or decision.reserve is not None):
+        if group is None or not (group.name in memories or _is_action(decision)):
             return decision
+
+        def act(decision: Decision) -> Decision:
+            if not self._is_still(before[group.name]):
+                why = "changed while the tick looked: the next tick decides"
+                return _wait(decision, why, group=before[group.name])
+            return self._act(self._remember(decision, memories))
+
+        return self._try(decision, act) or decision
+
+    def _try(self, decision: Decision, act: Callable[[Decision], Decision]) -> Decision | None:
+        """Return what came of it; None: it failed."""
         try:
-            if before is not None and not self._is_still(before):
-                return _wait(decision, "changed while the tick looked: the next tick decides", group=before)
-            if memory is not None:
-                self._owners[group.owner].write_tags(group, memory.to_tags())
-            if decision.reserve is not None:
-                decision = self._reserve(decision, decision.reserve)
-            if decision.verdict is Verdict.SIZE:
-                return self._size(decision, group)
+            return act(decision)
         except AWS_ERRORS as error:
             self._failures.add(decision.node_group, f"could not bring it to {decision.wanted}", error)
+            return None
+
+    def _remember(self, decision: Decision, memories: Mapping[str, Memory]) -> Decision:
+        group = decision.group
+        if group is not None and group.name in memories:
+            self._owners[group.owner].write_tags(group, memories[group.name].to_tags())
+            self.remembered[group.name] = memories[group.name]
         return decision
+
+    def _act(self, decision: Decision) -> Decision:
+        group = decision.group
+        if group is None:
+            return decision
+        if decision.reserve is not None:
+            decision = self._reserve(decision, decision.reserve)
+        return self._size(decision, group) if decision.verdict is Verdict.SIZE else decision
 
     def _is_still(self, group: Group) -> bool:
         """Whether the group is as it was read: an operator's order may have come in between."""
@@ -101,6 +135,10 @@ class Hands:
             owner.write_tags(group, {SIZE_TAG: NONE})
             return _wait(decision, "was given another size at the same moment: the next tick decides")
         return replace(decision, group=replace(group, desired=decision.wanted, memory=memory))
+
+
+def _is_action(decision: Decision) -> bool:
+    return decision.verdict is Verdict.SIZE or decision.reserve is not None
 
 
 def _wait(decision: Decision, why: str, group: Group | None = None) -> Decision:

@@ -45,18 +45,17 @@ def remember(groups: Sequence[Group], memories: Mapping[str, Memory]) -> list[Gr
     return [replace(group, memory=memories.get(group.name, group.memory)) for group in groups]
 
 
-def note_surplus(groups: Sequence[Group], now: datetime) -> list[Group]:
-    """Return the groups with since when more of their nodes live than should: what was noted, or now."""
-    return [
-        replace(
-            group,
-            memory=replace(
-                group.memory,
-                surplus_since=(group.memory.surplus_since or now) if group.alive > group.desired else None,
-            ),
-        )
-        for group in groups
-    ]
+def note_surplus(groups: Sequence[Group], situation: Situation) -> list[Group]:
+    """Return the groups with since when more of their nodes live than should: what was noted, or now.
+
+    In a group that is no longer the cluster's, none should.
+    """
+
+    def since(group: Group) -> datetime | None:
+        goal = group.desired if situation.is_configured(group) else 0
+        return (group.memory.surplus_since or situation.now) if group.alive > goal else None
+
+    return [replace(group, memory=replace(group.memory, surplus_since=since(group))) for group in groups]
 
 
 def is_stopped(groups: Sequence[Group]) -> bool:

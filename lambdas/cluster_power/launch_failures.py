@@ -32,6 +32,7 @@ class ProblemKind(StrEnum):
     SUSPENDED = "launching-suspended"
     SLOW = "slow"
     SURPLUS = "surplus"
+    LEFT_BEHIND = "left-behind"
     OTHER = "other"
 
 

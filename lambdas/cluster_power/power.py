@@ -1,6 +1,6 @@
 """One order, carried out on a cluster: look, decide, act, tell."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from cluster_power.failures import Failures
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.hands import Hands
 from cluster_power.intentions import new_memories, note_surplus, remember
-from cluster_power.memory import Memory, State
+from cluster_power.memory import State
 from cluster_power.orders import Order, OrderAction
 from cluster_power.outside import note_outside
 from cluster_power.owners import Owner
@@ -90,19 +90,15 @@ class Power:
         )
         memories = new_memories(groups, situation, order)
         before = {group.name: group for group in groups}
-        self._write_stops(order, {before[name].node_group: memory for name, memory in memories.items()})
-        noted = note_outside(note_surplus(remember(groups, memories), self._now), situation)
+        noted = note_outside(note_surplus(remember(groups, memories), situation), situation)
         ticks = order.action is OrderAction.TICK
         decisions = [one for one in decide(noted, situation) if ticks or one.node_group in order.node_groups]
+        if ticks:
+            decisions = [self._hands.carry_out(decision, memories, before) for decision in decisions]
+        elif order.action is not OrderAction.STATUS:
+            decisions = self._hands.obey(decisions, memories)
         if order.action is not OrderAction.STATUS:
-            decisions = [
-                self._hands.carry_out(
-                    decision,
-                    memories.get(decision.group.name) if decision.group else None,
-                    before[decision.group.name] if decision.group and ticks else None,
-                )
-                for decision in decisions
-            ]
+            self._write_stops(order, groups, situation)
         for decision in decisions:
             self._log(decision)
         if ticks:
@@ -138,18 +134,19 @@ class Power:
         stopped = self._stops.read(new)
         return (frozenset(), new) if stopped is None else (stopped, frozenset())
 
-    def _write_stops(self, order: Order, memories: Mapping[str, Memory]) -> None:
-        """Write down what was ordered of node groups, be they there or not, and which come to a stopped cluster."""
-        ordered = frozenset(order.node_groups)
-        stopped = frozenset(name for name, memory in memories.items() if memory.state is State.STOPPED)
-        changes = {
-            OrderAction.START: (frozenset[str](), ordered),
-            OrderAction.STOP: (ordered, frozenset[str]()),
-            OrderAction.TICK: (stopped, frozenset[str]()),
-        }
-        stops, starts = changes.get(order.action, (frozenset[str](), frozenset[str]()))
-        if stops or starts:
-            self._stops.change(stopped=stops, started=starts, known=self._settings.groups)
+    def _write_stops(self, order: Order, groups: Sequence[Group], situation: Situation) -> None:
+        """Write down which node groups are stopped: as their tags say by now, or as was ordered of absent ones."""
+        states: dict[str, list[State]] = {}
+        for group in groups:
+            state = self._hands.remembered.get(group.name, group.memory).state
+            if state is not None and not group.deleting and situation.is_configured(group):
+                states.setdefault(group.node_group, []).append(state)
+        self._stops.update(
+            states,
+            stopped=order.node_groups if order.action is OrderAction.STOP else (),
+            started=order.node_groups if order.action is OrderAction.START else (),
+            known=self._settings.groups,
+        )
 
     def _read_reservations(self, groups: Sequence[Group]) -> Reservations:
         ids = self._settings.reservations

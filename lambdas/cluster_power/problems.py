@@ -144,6 +144,29 @@ def find_surplus(group: Group, *, goal: int, grace: timedelta, now: datetime) ->
     return _problem(ProblemKind.SURPLUS, f"{run} and {billed} where {goal} should ({_states(group)}). {reasons}")
 
 
+def find_left_behind(group: Group, *, why: str, grace: timedelta, now: datetime) -> Finding:
+    """Say that nodes run in a group that is no longer the cluster's, if they do for longer than a deploy takes.
+
+    Args:
+        group: The group.
+        why: What makes it none of the cluster's.
+        grace: How long nodes may take to go.
+        now: The time.
+    """
+    if not group.alive:
+        return Finding(outlook=Outlook.COMPLETE)
+    if group.memory.surplus_since is None or now - group.memory.surplus_since < grace:
+        return Finding(outlook=Outlook.PENDING)
+    run, billed = _run(group), "is billed" if group.alive == 1 else "are billed"
+    noun = group.owner.words.noun
+    stays = "".join(f" {reason}" for reason in _stays(group))
+    return _problem(
+        ProblemKind.LEFT_BEHIND,
+        f"{run} and {billed} ({_states(group)}), and {why}. CloudFormation could not delete the {noun} {group.name}, "
+        f"or somebody made it beside the cluster: if nobody needs its nodes, delete it.{stays}",
+    )
+
+
 def surplus_words(group: Group, goal: int) -> str:
     """Say that more nodes live than should and that there is still time for them to go."""
     run, going = _still(group)
@@ -151,9 +174,12 @@ def surplus_words(group: Group, goal: int) -> str:
 
 
 def _still(group: Group) -> tuple[str, str]:
-    if group.alive == 1:
-        return f"{group.node_group}: 1 node still runs", "it is going away"
-    return f"{group.node_group}: {group.alive} nodes still run", "they are going away"
+    return _run(group), "it is going away" if group.alive == 1 else "they are going away"
+
+
+def _run(group: Group) -> str:
+    name = group.node_group or group.name
+    return f"{name}: 1 node still runs" if group.alive == 1 else f"{name}: {group.alive} nodes still run"
 
 
 def _states(group: Group) -> str:

@@ -52,7 +52,10 @@ def emit_metrics(situation: Situation, decisions: Sequence[Decision], *, complet
         if decision.node_group in settings.groups and decision.verdict is not Verdict.UNCONFIGURED
     ]
     if not unread:
-        counts = _counts(configured) | {
+        left_behind = sum(one.surplus for one in decisions if one.verdict is Verdict.UNCONFIGURED)
+        counts = _counts(configured)
+        counts |= {
+            SURPLUS_NODES: counts[SURPLUS_NODES] + left_behind,
             HELD_GROUPS: sum(decision.verdict in HELD_VERDICTS for decision in configured),
             SUCCESSFUL_TICKS: int(complete),
         }
@@ -65,7 +68,9 @@ def emit_metrics(situation: Situation, decisions: Sequence[Decision], *, complet
 
 def problem_began(settings: Settings, node_group: str, problem: Problem) -> tuple[str, str]:
     """Return the subject and the text of the message that a problem began."""
-    text = f"Cluster {settings.cluster}\n\n{problem.sentence}\n\nYou are told once more, when this is over."
+    text = f"Cluster {settings.cluster}\n\n{problem.sentence}"
+    if problem.kind is not ProblemKind.LEFT_BEHIND:  # What is deleted cannot tell.
+        text += "\n\nYou are told once more, when this is over."
     began = _SUBJECTS.get(problem.kind, _MISSING)[0].format(node_group)
     return _subject(f"{settings.cluster}: {began}"), text
 
@@ -150,6 +155,11 @@ _SUBJECTS: dict[str, tuple[str, str, str]] = {
         "too many nodes of {} run",
         "no longer too many nodes of {} run",
         "No more nodes run than should",
+    ),
+    ProblemKind.LEFT_BEHIND: (
+        "nodes of {} run that the cluster has no more",
+        "no nodes of {} are left behind any more",
+        "The nodes that were left behind are gone",
     ),
     ProblemKind.BLOCK: (
         "the Capacity Block of {} cannot be used",

@@ -5,18 +5,37 @@ CloudFormation may have deleted the old one before the next tick sees both. So t
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cluster_common.errors import AWS_ERRORS
+from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_power.failures import Failures
+from cluster_power.memory import State
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm.client import SSMClient
 
 
+@dataclass(frozen=True)
+class _Found:
+    """The names that the function wrote last, and whether they are the parameter's value now."""
+
+    names: frozenset[str]
+    is_current: bool
+
+
 class Stops:
-    """The parameter that names the stopped node groups. It is asked only when a group is new or an order is given."""
+    """The parameter that names the stopped node groups.
+
+    The tags say what is so; the parameter is for owners that come when the old ones are gone. So every tick brings
+    it in line with the tags: what an order or an earlier tick did not get to write, and what two of them wrote over
+    each other, is right a minute later.
+
+    CloudFormation gives the parameter its first value again with any change of its tags; what the function wrote
+    last is in the parameter's history then.
+    https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameterHistory.html
+    """
 
     def __init__(self, ssm: "Callable[[], SSMClient]", parameter: str | None, failures: Failures) -> None:
         """Know where the names are.
@@ -29,6 +48,9 @@ class Stops:
         self._ssm = ssm
         self._parameter = parameter
         self._failures = failures
+        self._asked = False
+        self._found: _Found | None = None
+        self._is_gone = False
 
     def read(self, asking: Iterable[str]) -> frozenset[str] | None:
         """Return the node groups that are stopped. None: they could not be read.
@@ -38,42 +60,69 @@ class Stops:
         """
         if self._parameter is None:
             return frozenset()
-        try:
-            answer = self._ssm().get_parameter(Name=self._parameter)
-            return frozenset(_names(answer["Parameter"].get("Value", "")))
-        except (*AWS_ERRORS, ValueError) as error:
-            self._failures.add(", ".join(sorted(asking)), "could not read which node groups are stopped", error)
-            return None
+        if not self._asked:
+            self._asked = True
+            try:
+                self._found = self._ask(self._parameter)
+            except AWS_ERRORS as error:
+                self._is_gone = error_code(error) == "ParameterNotFound"
+                self._failures.add(", ".join(sorted(asking)), "could not read which node groups are stopped", error)
+        return self._found.names if self._found else None
 
-    def change(self, *, stopped: frozenset[str], started: frozenset[str], known: Iterable[str]) -> None:
-        """Write down which node groups are stopped from now on, and which no more.
+    def update(
+        self,
+        states: Mapping[str, Collection[State]],
+        *,
+        stopped: Collection[str] = (),
+        started: Collection[str] = (),
+        known: Collection[str],
+    ) -> None:
+        """Write down which node groups are stopped, if that is not what is written there.
 
         Args:
-            stopped: Those that are stopped now.
-            started: Those that are not, now.
+            states: What the tags say of the node groups that are there and were read; two owners have a state each.
+            stopped: The node groups that were ordered to stop; of those that are there the tags say it.
+            started: The same of those that were ordered to start.
             known: The node groups in the cluster's file; others are forgotten.
         """
-        before = self.read(stopped | started) if self._parameter else None
-        if before is None or self._parameter is None:
+        before = self.read(known)
+        if self._parameter is None or (before is None and not self._is_gone):
             return
-        after = ((before - started) | stopped) & frozenset(known)
-        if after == before:
+        after = set(before or ()).union(stopped).difference(started)
+        for name, every in states.items():
+            if set(every) == {State.STOPPED}:
+                after.add(name)
+            elif set(every) == {State.RUNNING}:
+                after.discard(name)
+        after &= set(known)
+        if self._found == _Found(frozenset(after), is_current=True):
             return
         try:
             value = json.dumps(sorted(after), separators=(",", ":"))
-            self._ssm().put_parameter(Name=self._parameter, Value=value, Overwrite=True)
+            self._ssm().put_parameter(Name=self._parameter, Type="String", Value=value, Overwrite=True)
         except AWS_ERRORS as error:
-            names = ", ".join(sorted(stopped | started))
-            self._failures.add(names, "could not remember which node groups are stopped", error)
+            self._failures.add(", ".join(sorted(known)), "could not remember which node groups are stopped", error)
+
+    def _ask(self, parameter: str) -> _Found:
+        ssm = self._ssm()
+        names = _names(ssm.get_parameter(Name=parameter)["Parameter"].get("Value", ""))
+        if names is not None:
+            return _Found(names, is_current=True)
+        pages = ssm.get_paginator("get_parameter_history").paginate(Name=parameter)
+        versions = [version for page in pages for version in page["Parameters"]]
+        for version in sorted(versions, key=lambda version: version["Version"], reverse=True):
+            names = _names(version.get("Value", ""))
+            if names is not None:
+                return _Found(names, is_current=False)
+        return _Found(frozenset(), is_current=False)
 
 
-def _names(text: str) -> list[str]:
-    """Read what the parameter says.
-
-    Raises:
-        ValueError: It is not a list of names.
-    """
-    names = json.loads(text)
+def _names(text: str) -> frozenset[str] | None:
+    """Read what the parameter says. None: it is nothing that the function writes."""
+    try:
+        names = json.loads(text)
+    except ValueError:
+        return None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"the parameter must hold a list of node groups, got {text!r}")
-    return names
+        return None
+    return frozenset(names)

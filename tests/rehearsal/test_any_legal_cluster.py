@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk import App, DefaultStackSynthesizer, Environment, Stack
+from aws_cdk import App, DefaultStackSynthesizer, Environment, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import given as drawn
@@ -65,9 +65,9 @@ class Deployed:
     def __init__(self, aws: LocalAws, directory: Path) -> None:
         self.aws, self._directory = aws, directory
 
-    def deploy(self, plan: ClusterPlan) -> None:
+    def deploy(self, plan: ClusterPlan, tags: Mapping[str, str] | None = None) -> None:
         """Make the stack, or change it."""
-        template, assets = _synthesized(plan, self._directory, self.aws)
+        template, assets = _synthesized(plan, self._directory, self.aws, tags)
         for bucket, key, body in assets:
             self.aws.client("s3").create_bucket(Bucket=bucket)
             self.aws.client("s3").put_object(Bucket=bucket, Key=key, Body=body)
@@ -120,13 +120,18 @@ class Deployed:
         resources = readback.stack_resources(self.aws.client, _STACK)
         return {resource["PhysicalResourceId"] for resource in resources}
 
+    def written(self) -> str:
+        """What the function has written down of stopped node groups."""
+        name = next(one for one in self.own() if "Stopped" in one)
+        return str(self.aws.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+
     @property
     def _cloudformation(self) -> Any:
         return self.aws.client("cloudformation")
 
 
 def _synthesized(
-    plan: ClusterPlan, directory: Path, aws: LocalAws
+    plan: ClusterPlan, directory: Path, aws: LocalAws, tags: Mapping[str, str] | None
 ) -> tuple[dict[str, Any], Iterator[tuple[str, str, bytes]]]:
     app = App(outdir=str(directory / "cdk.out"))
     stack = Stack(
@@ -136,6 +141,8 @@ def _synthesized(
         synthesizer=DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
     )
     plan.make(stack, _CLUSTER)
+    for key, value in (tags or {}).items():
+        Tags.of(stack).add(key, value)
     template: dict[str, Any] = app.synth().get_stack_by_name("Sample").template
     return template, _assets(directory / "cdk.out")
 
@@ -204,7 +211,10 @@ def test_a_legal_cluster_comes_up_as_it_was_bought_and_goes(sample: Sample, aws:
 
 
 def test_a_stopped_group_that_is_bought_otherwise_stays_stopped(tmp_path: Path) -> None:
-    """The old group is gone before the function sees the new one; `start` brings it up as it is bought now."""
+    """The old group is gone before the function sees the new one; `start` brings it up as it is bought now.
+
+    A change of the stack's tags takes away in between what the function has written down.
+    """
     workers = {"name": "workers", "instance_types": ["p5.48xlarge"], "count": 2, "call": "on_demand"}
     with running_aws(tmp_path, ["p5.48xlarge"]) as aws:
         cluster = Deployed(aws, tmp_path)
@@ -213,12 +223,15 @@ def test_a_stopped_group_that_is_bought_otherwise_stays_stopped(tmp_path: Path) 
         assert len(cluster.nodes("workers")) == 2
         cluster.say("stop")
 
-        cluster.deploy(ClusterPlan(groups=({**workers, "call": "spot"},), existing_network=True))
+        otherwise = ClusterPlan(groups=({**workers, "call": "spot"},), existing_network=True)
+        cluster.deploy(otherwise, tags={"team": "infra"})
+        written = cluster.written()
         said = [cluster.say("tick")["workers"] for _ in range(2)]
         stopped = len(cluster.nodes("workers"))
         cluster.say("start")
         cluster.say("tick")
 
+        assert written == "not written yet"
         assert (stopped, [one["state"] for one in said]) == (0, ["stopped", "stopped"])
         assert [node.get("InstanceLifecycle") for node in cluster.nodes("workers")] == ["spot", "spot"]
 

@@ -78,7 +78,11 @@ class Scene:
 
     def __post_init__(self) -> None:
         """Deploy the parameter that says which node groups are stopped."""
-        self.ssm.parameters[STOPPED] = "[]"
+        self.deploy_parameter()
+
+    def deploy_parameter(self) -> None:
+        """Give the parameter its first value, as CloudFormation does with any change of its tags."""
+        self.ssm.versions.setdefault(STOPPED, []).append("not written yet")
 
     def add(self, node_group: str = "workers", **settings: Any) -> FakeGroup:
         """Deploy a node group: an empty group that takes as many nodes as its count."""

@@ -205,12 +205,13 @@ class ClusterPower(Construct):
         return node_metric(name, self._cluster_name, node_group, statistic=statistic, period=period)
 
     def _make_stopped_parameter(self) -> ssm.CfnParameter:
-        # The function writes it. CloudFormation sets the value again only when a property here changes: never do.
+        # The function writes it. CloudFormation puts this value in its place with any change of the tags, and the
+        # function takes its own from the history then.
         return ssm.CfnParameter(
             self,
             "Stopped",
             type="String",
-            value="[]",
+            value="not written yet",
             description="The node groups that are stopped; written by cluster_power",
         )
 

@@ -53,7 +53,7 @@ class PowerPermissions:
         )
         role.add_to_policy(
             iam.PolicyStatement(
-                actions=["ssm:GetParameter", "ssm:PutParameter"],
+                actions=["ssm:GetParameter", "ssm:GetParameterHistory", "ssm:PutParameter"],
                 resources=[f"arn:{Aws.PARTITION}:ssm:{_ACCOUNT}:parameter/{self._parameter}"],
             )
         )

@@ -189,6 +189,7 @@ def test_the_scenes_make_every_kind_of_call() -> None:
         "ec2:ModifySpotFleetRequest",
         "sns:Publish",
         "ssm:GetParameter",
+        "ssm:GetParameterHistory",
         "ssm:PutParameter",
     }
 

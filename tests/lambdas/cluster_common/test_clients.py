@@ -16,5 +16,13 @@ def test_every_client_retries_with_pauses_and_gives_up_before_the_function_does(
     assert (config.connect_timeout, config.read_timeout) == (3, 10)
 
 
+def test_what_the_other_work_must_not_wait_for_gives_up_soon() -> None:
+    client: Any = clients.ssm()
+    config = client.meta.config
+
+    assert config.retries == {"mode": "standard", "total_max_attempts": 2}
+    assert (config.connect_timeout, config.read_timeout) == (2, 3)
+
+
 def test_a_client_is_made_once() -> None:
     assert clients.auto_scaling() is clients.auto_scaling()

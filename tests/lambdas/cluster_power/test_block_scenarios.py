@@ -93,6 +93,7 @@ def test_a_tick_that_has_told_it_only_reads(scene: Scene) -> None:
     assert [call.action for call in scene.calls if call.action != "sns:Publish"] == [
         "autoscaling:DescribeAutoScalingGroups",
         "ec2:DescribeCapacityReservations",
+        "ssm:GetParameter",
     ]
 
 

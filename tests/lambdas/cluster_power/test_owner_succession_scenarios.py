@@ -48,7 +48,7 @@ def replace(scene: Scene, request: pytest.FixtureRequest) -> Callable[[Scene], O
 
 
 def stopped(scene: Scene) -> list[str]:
-    found: list[str] = json.loads(scene.ssm.parameters[STOPPED])
+    found: list[str] = json.loads(scene.ssm.value(STOPPED))
     return found
 
 
@@ -145,31 +145,115 @@ def test_a_group_that_left_the_clusters_file_is_forgotten(scene: Scene) -> None:
     scene.add("workers")
     scene.add("eval")
     scene.minute()
-    scene.order("stop")
-    del scene.counts["eval"]
+    scene.order("stop", node_groups=["eval"])
+    del scene.counts["eval"], scene.auto_scaling.groups["eval-asg"]
+    scene.minute()
+    forgotten = stopped(scene)
+    scene.counts["eval"] = 2
+    new = scene.add("eval")
 
-    scene.order("stop")
+    scene.minute(2)
 
+    assert (forgotten, new.alive) == ([], 2)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before the next tick", "with ticks between"])
+def test_what_a_change_of_tags_resets_is_in_the_history(
+    scene: Scene, replace: Callable[[Scene], Owner], late: bool
+) -> None:
+    scene.order("stop")
+    for _ in range(3):
+        scene.deploy_parameter()
+    if late:
+        scene.minute(2)
+        assert stopped(scene) == ["workers"]
+    new = replace(scene)
+
+    scene.minute(3)
+
+    assert (new.desired, new.tags[f"{PREFIX}state"], stopped(scene)) == (0, "stopped", ["workers"])
+
+
+@pytest.mark.parametrize("value", ["", "{}", "workers", "[1]", "null"])
+def test_what_the_function_did_not_write_counts_for_nothing(
+    scene: Scene, replace: Callable[[Scene], Owner], value: str
+) -> None:
+    scene.order("stop")
+    scene.ssm.versions[STOPPED].append(value)
+    new = replace(scene)
+
+    scene.minute(3)
+
+    assert (new.desired, new.tags[f"{PREFIX}state"], stopped(scene)) == (0, "stopped", ["workers"])
+
+
+@pytest.mark.parametrize(
+    ("order", "wrong", "right"), [("stop", "[]", ["workers"]), ("start", '["workers"]', [])], ids=["stop", "start"]
+)
+def test_a_tick_mends_what_an_order_could_not_write(scene: Scene, order: str, wrong: str, right: list[str]) -> None:
+    group = scene.add("workers")
+    scene.minute(2)
+    scene.order("stop" if order == "start" else "start")
+    scene.ssm.fail_next("PutParameter", "ThrottlingException")
+    with pytest.raises(PartialFailureError, match="workers: could not remember which node groups are stopped"):
+        scene.order(order)
+    assert scene.ssm.value(STOPPED) == wrong
+
+    scene.minute(2)
+
+    assert (stopped(scene), group.desired) == (right, 0 if order == "stop" else 4)
+
+
+def test_a_tick_mends_what_two_orders_wrote_over_each_other(scene: Scene) -> None:
+    scene.counts |= {"eval": 2}
+    scene.add("workers")
+    scene.add("eval")
+    scene.minute(2)
+    # The second order comes after the first has read the parameter, and is done before it writes.
+    scene.ssm.before_next("PutParameter", STOPPED, lambda: scene.order("stop", node_groups=["eval"]))
+    scene.order("stop", node_groups=["workers"])
     assert stopped(scene) == ["workers"]
 
+    scene.minute()
 
-@pytest.mark.parametrize("fault", ["ThrottlingException", "AccessDeniedException", None])
+    assert stopped(scene) == ["eval", "workers"]
+
+
+def test_a_parameter_that_is_gone_is_made_anew(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
+    scene.order("stop")
+    scene.minute()
+    del scene.ssm.versions[STOPPED]
+    with pytest.raises(PartialFailureError, match="workers: could not read which node groups are stopped"):
+        scene.minute()
+    new = replace(scene)
+
+    scene.minute(2)
+
+    assert (new.desired, stopped(scene)) == (0, ["workers"])
+
+
+def test_an_order_makes_a_parameter_anew_that_is_gone(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
+    del replace, scene.ssm.versions[STOPPED]
+
+    with pytest.raises(PartialFailureError, match="could not read which node groups are stopped"):
+        scene.order("stop")
+
+    assert stopped(scene) == ["workers"]
+    assert scene.minute(2)["workers"]["alive"] == 0
+
+
+@pytest.mark.parametrize("fault", ["ThrottlingException", "AccessDeniedException"])
 def test_while_it_cannot_be_read_a_new_group_waits(
-    scene: Scene, replace: Callable[[Scene], Owner], fault: str | None
+    scene: Scene, replace: Callable[[Scene], Owner], fault: str
 ) -> None:
     scene.order("stop")
     scene.minute(2)
     new = replace(scene)
-    right = scene.ssm.parameters[STOPPED]
-    if fault:
-        scene.ssm.fail_next("GetParameter", fault)
-    else:
-        scene.ssm.parameters[STOPPED] = "{}"
+    scene.ssm.fail_next("GetParameter", fault)
 
     with pytest.raises(PartialFailureError, match="workers: could not read which node groups are stopped"):
         scene.minute()
     assert (new.desired, f"{PREFIX}state" in new.tags) == (0, False)
-    scene.ssm.parameters[STOPPED] = right
     scene.minute(2)
 
     assert (new.desired, new.tags[f"{PREFIX}state"]) == (0, "stopped")
@@ -188,14 +272,52 @@ def test_an_order_is_carried_out_though_it_cannot_be_written_down(
     assert scene.minute(2)["workers"]["alive"] == 0
 
 
-def test_a_tick_of_groups_that_it_knows_asks_for_nothing(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
+class CutOffError(BaseException):
+    """The end of a function's time: nothing after it is done."""
+
+
+def cut_off() -> None:
+    raise CutOffError
+
+
+@pytest.mark.parametrize("at", ["SetDesiredCapacity", "PutParameter"])
+def test_a_tick_finishes_an_order_that_was_cut_off(scene: Scene, at: str) -> None:
+    scene.counts |= {"eval": 2}
+    groups = [scene.add("workers"), scene.add("eval")]
+    scene.minute(2)
+    if at == "PutParameter":
+        scene.ssm.before_next(at, STOPPED, cut_off)
+    else:
+        scene.auto_scaling.before_next(at, "eval-asg", cut_off)
+    with pytest.raises(CutOffError):
+        scene.order("stop", by="ana")
+
+    scene.minute(2)
+
+    assert [(group.alive, group.tags[f"{PREFIX}by"]) for group in groups] == [(0, "ana"), (0, "ana")]
+    assert stopped(scene) == ["eval", "workers"]
+
+
+def test_a_tick_waits_for_the_parameter_only_when_all_else_is_done(scene: Scene) -> None:
+    group = scene.add("workers")
+    scene.minute(2)
+    scene.counts["workers"] = group.maximum = 6
+    scene.ssm.before_next("GetParameter", STOPPED, cut_off)
+
+    with pytest.raises(CutOffError):
+        scene.minute()
+
+    assert group.desired == 6
+
+
+def test_a_tick_that_finds_all_as_it_is_writes_nothing(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
     del replace
     scene.ssm.calls.clear()
 
     scene.minute(3)
     scene.order("status")
 
-    assert scene.ssm.calls == []
+    assert [call.action for call in scene.ssm.calls] == ["ssm:GetParameter"] * 3
 
 
 def test_an_order_that_changes_nothing_writes_nothing(scene: Scene, replace: Callable[[Scene], Owner]) -> None:

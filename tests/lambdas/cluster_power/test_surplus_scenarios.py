@@ -140,13 +140,9 @@ def test_a_stop_that_is_not_allowed_counts_the_nodes_that_go_on_running(scene: S
     assert (blocked["decision"], blocked["surplus"]) == ("blocked", 8)
 
 
-@pytest.mark.parametrize(
-    ("node_group", "settings"), [("workers", {"deleting": True}), ("old", {})], ids=["deleting", "not in the file"]
-)
-def test_nodes_too_many_of_a_group_that_is_left_alone_are_not_noted(
-    scene: Scene, node_group: str, settings: dict[str, bool]
-) -> None:
-    group = scene.add(node_group, others=["Standby"], **settings)
+@pytest.mark.parametrize("node_group", ["workers", "old"])
+def test_nodes_of_a_group_that_is_being_deleted_are_not_noted(scene: Scene, node_group: str) -> None:
+    group = scene.add(node_group, others=["Standby"], deleting=True)
 
     scene.minute(12)
 
@@ -168,3 +164,63 @@ def test_a_surplus_that_could_not_be_remembered_fails_the_tick_and_is_noted_by_t
     )
     scene.minute()
     assert group.tags["cdk-training-cluster:power-surplus-since"] == "2026-11-02T08:04:00Z"
+
+
+def test_nodes_of_a_group_that_left_the_clusters_file_are_told_of_once(scene: Scene) -> None:
+    scene.counts["eval"] = 2
+    scene.add()
+    left = scene.add("eval", protected=2)
+    scene.minute(2)
+    del scene.counts["eval"]
+    # CloudFormation could not delete it.
+    deploying = scene.minute(10)["eval"]
+    assert (deploying["decision"], deploying["surplus"], scene.subjects()) == ("unconfigured", 0, [])
+
+    told = scene.minute(30)["eval"]
+
+    assert (told["decision"], told["alive"], told["surplus"], told["problem"]) == (
+        "unconfigured",
+        2,
+        2,
+        "left-behind",
+    )
+    [message] = scene.sns.messages
+    assert message["Subject"] == "base-pod: nodes of eval run that the cluster has no more"
+    assert message["Message"] == (
+        "Cluster base-pod\n\neval: 2 nodes still run and are billed (2 InService), and eval is not in the cluster's "
+        "file. CloudFormation could not delete the Auto Scaling group eval-asg, or somebody made it beside the "
+        "cluster: if nobody needs its nodes, delete it. 2 are protected from scale-in: take the protection away (aws "
+        "autoscaling set-instance-protection --no-protected-from-scale-in)."
+    )
+    left.desired, left.protected = 0, 0
+    scene.minute(3)
+    assert scene.subjects()[1:] == ["base-pod: no nodes of eval are left behind any more"]
+
+
+def test_what_a_deploy_replaces_in_time_is_nothing_to_tell(scene: Scene) -> None:
+    old = scene.add()
+    scene.minute(2)
+    scene.add_fleet("workers", id="sfr-workers")
+
+    scene.minute(8)
+    del scene.auto_scaling.groups[old.name]
+    scene.minute(10)
+
+    assert scene.subjects() == []
+
+
+def test_nodes_that_are_bought_otherwise_by_now_are_left_behind_too(scene: Scene) -> None:
+    scene.counts["eval"] = 1
+    scene.add("eval")
+    old = scene.add()
+    scene.minute(2)
+    scene.add_fleet("workers", id="sfr-workers")
+
+    scene.minute(15)
+
+    [message] = scene.sns.messages
+    assert (
+        "workers: 8 nodes still run and are billed (8 InService), and workers has other nodes in the"
+        in (message["Message"])
+    )
+    assert old.desired == 8

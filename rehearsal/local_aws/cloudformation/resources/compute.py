@@ -38,7 +38,9 @@ class LaunchTemplate(Handler):
         }
 
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
-        self.only_changed(properties, before, "LaunchTemplateData", "VersionDescription")
+        # A change of the template's own tags is taken, and leaves them as they were:
+        # https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/1873
+        self.only_changed(properties, before, "LaunchTemplateData", "TagSpecifications", "VersionDescription")
         version = call.client("ec2").create_launch_template_version(
             LaunchTemplateId=call.physical_id,
             LaunchTemplateData=properties["LaunchTemplateData"],
