@@ -40,7 +40,7 @@ _QUIET = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Clients:
-    """What the function talks to. Each client is made when it is needed: most ticks do with one.
+    """What the function talks to. Each client is made when it is needed: most ticks do with two.
 
     Attributes:
         auto_scaling: Makes the client of EC2 Auto Scaling.
