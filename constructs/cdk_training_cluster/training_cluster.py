@@ -341,6 +341,6 @@ def _check(
     zone = network.availability_zone if network is not None else availability_zone
     for group in node_groups:
         problems += node_group_problems(group, facts, availability_zone=zone)
-    problems += cluster_problems(node_groups)
+    problems += cluster_problems(node_groups, facts=facts)
     if problems:
         raise ValueError("\n".join(problems))

@@ -10,6 +10,7 @@ from cluster_power.groups import Group, OwnerKind
 from cluster_power.memory import (
     BLOCK_TAG,
     CLOSING_TAG,
+    LEFT_SINCE_TAG,
     NONE,
     OUTSIDE_SINCE_TAG,
     PROBLEM_TAG,
@@ -57,6 +58,7 @@ class Announcements:
             return
         now, then = group.memory, before.memory
         self._note(group, SURPLUS_SINCE_TAG, now.surplus_since, then.surplus_since, "too many nodes run")
+        self._note(group, LEFT_SINCE_TAG, now.left_since, then.left_since, "it was left behind")
         if decision.verdict is Verdict.UNCONFIGURED:
             return
         self._note(
@@ -75,7 +77,7 @@ class Announcements:
         try:
             self._owners[group.owner].write_tags(group, tags)
         except AWS_ERRORS as error:
-            self._failures.add(group.node_group, failure, error)
+            self._failures.add(group.node_group or group.name, failure, error)
 
     def announce(self, decision: Decision) -> None:
         """Tell what is new about a node group."""
@@ -163,7 +165,7 @@ class Announcements:
                 self._sns().publish(TopicArn=self._settings.topic_arn, Subject=subject, Message=text)
             owner.write_tags(group, tags)
         except AWS_ERRORS as error:
-            self._failures.add(group.node_group, failure, error)
+            self._failures.add(group.node_group or group.name, failure, error)
 
 
 def _block(decision: Decision, group: Group) -> str | None:

@@ -30,7 +30,7 @@ def decide(groups: Sequence[Group], situation: Situation) -> list[Decision]:
     decisions = [_decide_group(group, situation, twins, outside) for group in configured]
     decisions += [_unconfigured(group, situation) for group in groups if not situation.is_configured(group)]
     present = {group.node_group for group in configured}
-    stopped = is_stopped(groups)
+    stopped = is_stopped(groups, situation)
     decisions += [
         _unread(name, own) if name in situation.unread else _absent(name, own, situation, stopped=stopped)
         for name, own in situation.settings.groups.items()
@@ -261,6 +261,8 @@ def _unconfigured(group: Group, situation: Situation) -> Decision:
     decision = _decision(group, Verdict.UNCONFIGURED, reason, wanted=group.desired)
     if group.deleting:
         return decision
+    if not group.alive:
+        reason = f"{why}, and none of its nodes runs"
     left = find_left_behind(group, why=why, grace=situation.settings.launch_grace, now=situation.now)
     return replace(
         decision,

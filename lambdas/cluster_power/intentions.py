@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from cluster_power.groups import Group
 from cluster_power.memory import Memory, State
@@ -46,22 +45,25 @@ def remember(groups: Sequence[Group], memories: Mapping[str, Memory]) -> list[Gr
 
 
 def note_surplus(groups: Sequence[Group], situation: Situation) -> list[Group]:
-    """Return the groups with since when more of their nodes live than should: what was noted, or now.
+    """Return the groups with since when nodes live in them that should not: what was noted, or now."""
+    return [replace(group, memory=_with_surplus(group, situation)) for group in groups]
 
-    In a group that is no longer the cluster's, none should.
+
+def is_stopped(groups: Sequence[Group], situation: Situation) -> bool:
+    """Say whether there are groups whose state is known, and all of them are stopped.
+
+    What a deploy has left behind of a node group that is no longer in the file does not count: no order reaches it.
     """
-
-    def since(group: Group) -> datetime | None:
-        goal = group.desired if situation.is_configured(group) else 0
-        return (group.memory.surplus_since or situation.now) if group.alive > goal else None
-
-    return [replace(group, memory=replace(group.memory, surplus_since=since(group))) for group in groups]
+    counting = (group for group in groups if not group.deleting and group.node_group in situation.settings.groups)
+    return {group.memory.state for group in counting} - {None} == {State.STOPPED}
 
 
-def is_stopped(groups: Sequence[Group]) -> bool:
-    """Say whether there are groups whose state is known, and all of them are stopped."""
-    states = {group.memory.state for group in groups if not group.deleting} - {None}
-    return states == {State.STOPPED}
+def _with_surplus(group: Group, situation: Situation) -> Memory:
+    memory, now = group.memory, situation.now
+    if situation.is_configured(group):
+        since = (memory.surplus_since or now) if group.alive > group.desired else None
+        return replace(memory, surplus_since=since, left_since=None)
+    return replace(memory, left_since=(memory.left_since or now) if group.alive else None)
 
 
 def _adoptions(groups: Sequence[Group], situation: Situation) -> dict[str, Memory]:
@@ -86,7 +88,7 @@ def _adoptions(groups: Sequence[Group], situation: Situation) -> dict[str, Memor
             reason="the cluster was stopped when this node group came",
             since=situation.now,
         )
-        if is_stopped(remember(groups, inherited))
+        if is_stopped(remember(groups, inherited), situation)
         else Memory(state=State.RUNNING, by=FUNCTION, reason="first start after the deploy", since=situation.now)
     )
     return {group.name: memory for group in new} | inherited

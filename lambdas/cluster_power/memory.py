@@ -15,6 +15,7 @@ SINCE_TAG = f"{_PREFIX}since"
 PROBLEM_TAG = f"{_PREFIX}problem"
 SURPLUS_TAG = f"{_PREFIX}surplus"
 SURPLUS_SINCE_TAG = f"{_PREFIX}surplus-since"
+LEFT_SINCE_TAG = f"{_PREFIX}left-since"
 OUTSIDE_SINCE_TAG = f"{_PREFIX}outside-since"
 CLOSING_TAG = f"{_PREFIX}closing"
 BLOCK_TAG = f"{_PREFIX}block"
@@ -45,6 +46,7 @@ class Memory:
         problems: The kinds of problems of missing nodes that were reported since the last time all was well.
         surplus: The same of nodes too many.
         surplus_since: Since when more nodes have been seen alive than should be. None: no more are.
+        left_since: Since when nodes have been seen to run in it although it has left the cluster. None: none do.
         outside_since: Since when nodes have been seen to run outside their reservation. None: none do.
         closing: When its nodes go at the end of its Capacity Block, or when its reservation ends, as people were last
             told. None: they were not.
@@ -60,6 +62,7 @@ class Memory:
     problems: tuple[str, ...] = ()
     surplus: tuple[str, ...] = ()
     surplus_since: datetime | None = None
+    left_since: datetime | None = None
     outside_since: datetime | None = None
     closing: datetime | None = None
     block: str | None = None
@@ -82,6 +85,7 @@ class Memory:
             problems=_read(tags, PROBLEM_TAG, _words, unreadable) or (),
             surplus=_read(tags, SURPLUS_TAG, _words, unreadable) or (),
             surplus_since=_read(tags, SURPLUS_SINCE_TAG, _time, unreadable),
+            left_since=_read(tags, LEFT_SINCE_TAG, _time, unreadable),
             outside_since=_read(tags, OUTSIDE_SINCE_TAG, _time, unreadable),
             closing=_read(tags, CLOSING_TAG, _time, unreadable),
             block=_read(tags, BLOCK_TAG, str, unreadable),

@@ -15,7 +15,6 @@ from cluster_power.failures import Failures
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.hands import Hands
 from cluster_power.intentions import new_memories, note_surplus, remember
-from cluster_power.memory import State
 from cluster_power.orders import Order, OrderAction
 from cluster_power.outside import note_outside
 from cluster_power.owners import Owner
@@ -78,15 +77,12 @@ class Power:
         Raises:
             PartialFailureError: Something failed, after everything was tried.
         """
+        situation = Situation(settings=self._settings, now=self._now)
         read, unread = self._read_groups()
-        groups = [self._with_activities(group) for group in read]
+        groups = [self._with_activities(group) if situation.is_configured(group) else group for group in read]
         stopped, unsure = self._read_stops(groups, order)
-        situation = Situation(
-            settings=self._settings,
-            now=self._now,
-            reservations=self._read_reservations(groups),
-            unread=unread | unsure,
-            stopped=stopped,
+        situation = replace(
+            situation, reservations=self._read_reservations(groups), unread=unread | unsure, stopped=stopped
         )
         memories = new_memories(groups, situation, order)
         before = {group.name: group for group in groups}
@@ -97,14 +93,15 @@ class Power:
             decisions = [self._hands.carry_out(decision, memories, before) for decision in decisions]
         elif order.action is not OrderAction.STATUS:
             decisions = self._hands.obey(decisions, memories)
-        if order.action is not OrderAction.STATUS:
-            self._write_stops(order, groups, situation)
         for decision in decisions:
             self._log(decision)
         if ticks:
             for decision in decisions:
                 self._announcements.note(decision, before.get(decision.group.name if decision.group else ""))
                 self._announcements.announce(decision)
+        if order.action is not OrderAction.STATUS:
+            self._write_stops(order, groups, situation)
+        if ticks:
             emit_metrics(situation, decisions, complete=not self._failures)
         self._failures.raise_all()
         return summarize(self._settings, order, decisions)
@@ -117,7 +114,8 @@ class Power:
             try:
                 reading = owner.read()
             except AWS_ERRORS as error:
-                self._failures.add(", ".join(owner.node_groups), "could not be read", error)
+                names = ", ".join(owner.node_groups) or "what a deploy left behind"
+                self._failures.add(names, "could not be read", error)
                 unread |= set(owner.node_groups)
                 continue
             for name, why in reading.unread.items():
@@ -136,17 +134,26 @@ class Power:
 
     def _write_stops(self, order: Order, groups: Sequence[Group], situation: Situation) -> None:
         """Write down which node groups are stopped: as their tags say by now, or as was ordered of absent ones."""
-        states: dict[str, list[State]] = {}
-        for group in groups:
-            state = self._hands.remembered.get(group.name, group.memory).state
-            if state is not None and not group.deleting and situation.is_configured(group):
-                states.setdefault(group.node_group, []).append(state)
+        owners: dict[str, list[Group]] = {}
+        for group in remember(groups, self._hands.remembered):
+            if group.memory.state is not None and not group.deleting and situation.is_configured(group):
+                owners.setdefault(group.node_group, []).append(group)
         self._stops.update(
-            states,
+            {name: {group.memory.state for group in every} for name, every in owners.items()},
+            is_still=lambda name: all(self._has_its_state(group) for group in owners[name]),
             stopped=order.node_groups if order.action is OrderAction.STOP else (),
             started=order.node_groups if order.action is OrderAction.START else (),
             known=self._settings.groups,
         )
+
+    def _has_its_state(self, group: Group) -> bool:
+        """Say whether a group's state is still what was read or written: an order may have come in between."""
+        try:
+            glance = self._owners[group.owner].glance(group)
+        except AWS_ERRORS as error:
+            self._failures.add(group.node_group, "could not be read again", error)
+            return False
+        return glance is not None and glance.memory.state is group.memory.state
 
     def _read_reservations(self, groups: Sequence[Group]) -> Reservations:
         ids = self._settings.reservations
@@ -190,11 +197,9 @@ class Power:
 
 
 def _owners(settings: Settings, clients: Clients, now: datetime) -> dict[OwnerKind, Owner]:
-    """Return what owns the cluster's nodes; a service that owns none is never called."""
-    owners: dict[OwnerKind, Owner] = {}
-    names = settings.auto_scaling_groups
-    if names:
-        owners[OwnerKind.AUTO_SCALING_GROUP] = AutoScalingGroups(clients.auto_scaling(), settings.cluster, names)
+    """Return what owns the cluster's nodes, or has owned them: Auto Scaling groups are found by the cluster's tag."""
+    groups = AutoScalingGroups(clients.auto_scaling(), settings.cluster, settings.auto_scaling_groups)
+    owners: dict[OwnerKind, Owner] = {OwnerKind.AUTO_SCALING_GROUP: groups}
     fleets = settings.spot_fleets
     if fleets:
         counts = {name: settings.groups[name].count for name in fleets}

@@ -155,15 +155,16 @@ def find_left_behind(group: Group, *, why: str, grace: timedelta, now: datetime)
     """
     if not group.alive:
         return Finding(outlook=Outlook.COMPLETE)
-    if group.memory.surplus_since is None or now - group.memory.surplus_since < grace:
+    if group.memory.left_since is None or now - group.memory.left_since < grace:
         return Finding(outlook=Outlook.PENDING)
     run, billed = _run(group), "is billed" if group.alive == 1 else "are billed"
     noun = group.owner.words.noun
     stays = "".join(f" {reason}" for reason in _stays(group))
     return _problem(
         ProblemKind.LEFT_BEHIND,
-        f"{run} and {billed} ({_states(group)}), and {why}. CloudFormation could not delete the {noun} {group.name}, "
-        f"or somebody made it beside the cluster: if nobody needs its nodes, delete it.{stays}",
+        f"{run} and {billed} ({_states(group)}), and {why}. Either a deploy that takes the {noun} {group.name} away "
+        "is still under way, or CloudFormation could not delete it, or somebody made it beside the cluster: look at "
+        f"the stack's events, and delete it if nobody needs its nodes.{stays}",
     )
 
 

@@ -159,7 +159,7 @@ _SUBJECTS: dict[str, tuple[str, str, str]] = {
     ProblemKind.LEFT_BEHIND: (
         "nodes of {} run that the cluster has no more",
         "no nodes of {} are left behind any more",
-        "The nodes that were left behind are gone",
+        "No nodes are left behind any more",
     ),
     ProblemKind.BLOCK: (
         "the Capacity Block of {} cannot be used",

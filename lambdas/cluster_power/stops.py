@@ -71,8 +71,9 @@ class Stops:
 
     def update(
         self,
-        states: Mapping[str, Collection[State]],
+        states: Mapping[str, Collection[State | None]],
         *,
+        is_still: Callable[[str], bool],
         stopped: Collection[str] = (),
         started: Collection[str] = (),
         known: Collection[str],
@@ -81,19 +82,21 @@ class Stops:
 
         Args:
             states: What the tags say of the node groups that are there and were read; two owners have a state each.
+            is_still: Says whether a node group's tags say that still: somebody's order may have come in between.
             stopped: The node groups that were ordered to stop; of those that are there the tags say it.
             started: The same of those that were ordered to start.
             known: The node groups in the cluster's file; others are forgotten.
         """
         before = self.read(known)
-        if self._parameter is None or (before is None and not self._is_gone):
+        if before is None and self._is_gone:
+            before = frozenset(known)  # Of one that is not there nobody knows: better stopped than billed.
+        if self._parameter is None or before is None:
             return
-        after = set(before or ()).union(stopped).difference(started)
+        after = set(before).union(stopped).difference(started)
         for name, every in states.items():
-            if set(every) == {State.STOPPED}:
-                after.add(name)
-            elif set(every) == {State.RUNNING}:
-                after.discard(name)
+            is_stopped = set(every) == {State.STOPPED}
+            if len(set(every)) == 1 and is_stopped is not (name in after) and is_still(name):
+                after ^= {name}
         after &= set(known)
         if self._found == _Found(frozenset(after), is_current=True):
             return
@@ -101,7 +104,8 @@ class Stops:
             value = json.dumps(sorted(after), separators=(",", ":"))
             self._ssm().put_parameter(Name=self._parameter, Type="String", Value=value, Overwrite=True)
         except AWS_ERRORS as error:
-            self._failures.add(", ".join(sorted(known)), "could not remember which node groups are stopped", error)
+            names = ", ".join(sorted(after ^ before)) or "all node groups"
+            self._failures.add(names, "could not remember which node groups are stopped", error)
 
     def _ask(self, parameter: str) -> _Found:
         ssm = self._ssm()

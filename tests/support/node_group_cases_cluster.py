@@ -224,6 +224,14 @@ CLUSTER_CASES: Mapping[str, Sequence[ClusterCase]] = {
             _types_apart("'a' and 'b'", "p5.48xlarge and p5en.48xlarge"),
             groups=[{"capacity": _first()}, {"capacity": _first(), "instance_types": ["p5en.48xlarge"]}],
         ),
+        # Both have g5, of which there are no Capacity Blocks.
+        together(
+            _types_apart("'a' and 'b'", "p5.48xlarge and p5en.48xlarge"),
+            groups=[
+                {"capacity": _block_first(), "instance_types": ["g5.48xlarge", "p5.48xlarge"]},
+                {"capacity": _block_first(), "instance_types": ["g5.48xlarge", "p5en.48xlarge"]},
+            ],
+        ),
         # It is told once.
         together(
             _one_type("'a' and 'b'", "p5.48xlarge and p5e.48xlarge"),

@@ -185,7 +185,7 @@ class Capacity(ABC):
         """Use what is reserved first: reservations, then Capacity Blocks, then On-Demand.
 
         EC2 terminates the nodes of a block at its end, and Auto Scaling then launches others where the list
-        goes on.
+        goes on. Of several types, each is launched where it is sold: there are no Capacity Blocks of a g5.
 
         Resources: an `AWS::ResourceGroups::Group` of all reservations and blocks, and an Auto Scaling group
         with distribution segments that targets it; no placement group unless the node group asks for one.

@@ -59,8 +59,9 @@ class PowerPermissions:
         )
         if self._auto_scaling:
             self._write(role, ["autoscaling:SetDesiredCapacity"], _GROUPS)
-            self._write(role, ["autoscaling:CreateOrUpdateTags"], _GROUPS, tags=True)
-            self._acknowledge(role, _GROUPS)
+        # What a deploy could not take away is noted on it, too.
+        self._write(role, ["autoscaling:CreateOrUpdateTags"], _GROUPS, tags=True)
+        self._acknowledge(role, _GROUPS)
         if self._fleets:
             self._write(role, ["ec2:ModifySpotFleetRequest"], _FLEETS)
             self._write(role, ["ec2:CreateTags"], _FLEETS, tags=True)
@@ -70,8 +71,9 @@ class PowerPermissions:
             self._acknowledge(role, _RESERVATIONS)
 
     def _reads(self) -> Iterator[str]:
+        yield "autoscaling:DescribeAutoScalingGroups"
         if self._auto_scaling:
-            yield from ("autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities")
+            yield "autoscaling:DescribeScalingActivities"
         if self._fleets:
             yield from (
                 "ec2:DescribeSpotFleetInstances",

@@ -126,7 +126,7 @@ def library_complaints(
         for rule in NODE_GROUP_RULES:
             yield from _complaints(group, node_group, rule, facts, availability_zone)
     whole = {node_group.name: (group, node_group) for group, node_group in made if not group.wrong}
-    for sentence in cluster_problems([node_group for _, node_group in whole.values()]):
+    for sentence in cluster_problems([node_group for _, node_group in whole.values()], facts=facts):
         last = [group for name, (group, _) in whole.items() if repr(name) in sentence][-1]
         call = last.settings.capacity
         # Of the calls that name what is reserved, only this one names several.

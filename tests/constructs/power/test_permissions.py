@@ -68,6 +68,8 @@ def live_with_a_fleet(scene: Scene) -> None:
     scene.minute(2)
     scene.order("stop")
     scene.minute(2)
+    scene.add("extras", name="what-it-was-before", desired=1, in_service=1)
+    scene.minute(2)
 
 
 def live_with_a_block(scene: Scene) -> None:
@@ -213,7 +215,12 @@ def test_only_what_the_node_groups_need_is_allowed() -> None:
     }
 
     assert services["groups"] == {"autoscaling", "logs", "sns", "ssm"}
-    assert services["a fleet"] == {"ec2", "logs", "sns", "ssm"}
+    assert services["a fleet"] == {"autoscaling", "ec2", "logs", "sns", "ssm"}
+    fleet = {action for one in synthesize(LIVES["a fleet"][0]) for action in _actions(one)}
+    assert {action for action in fleet if action.startswith("autoscaling:")} == {
+        "autoscaling:CreateOrUpdateTags",
+        "autoscaling:DescribeAutoScalingGroups",
+    }
     assert services["everything"] == {"autoscaling", "ec2", "logs", "sns", "ssm"}
 
 

@@ -38,11 +38,20 @@ def test_after_the_deploy_the_target_is_the_count_of_the_file(scene: Scene, flee
     }
 
 
-def test_a_cluster_of_fleets_never_calls_auto_scaling(scene: Scene, fleet: FakeFleet) -> None:
+def test_a_cluster_of_fleets_asks_auto_scaling_only_for_what_was_left_behind(scene: Scene, fleet: FakeFleet) -> None:
     scene.minute(2)
 
     assert fleet.alive == 4
-    assert scene.auto_scaling.calls == []
+    assert [call.action for call in scene.auto_scaling.calls] == ["autoscaling:DescribeAutoScalingGroups"] * 2
+
+
+def test_fleets_are_sized_though_what_was_left_behind_cannot_be_read(scene: Scene, fleet: FakeFleet) -> None:
+    scene.auto_scaling.fail_next("DescribeAutoScalingGroups", "Throttling")
+
+    with pytest.raises(PartialFailureError, match="^what a deploy left behind: could not be read"):
+        scene.minute()
+
+    assert fleet.target == 4
 
 
 def test_a_tick_on_a_fleet_that_is_as_it_should_be_only_reads(scene: Scene, fleet: FakeFleet) -> None:
@@ -334,7 +343,7 @@ def test_an_auto_scaling_group_of_a_node_group_that_is_a_fleet_now_is_left_alone
         [
             "cdk-training-cluster:cluster",
             "cdk-training-cluster:node-group",
-            "cdk-training-cluster:power-surplus-since",
+            "cdk-training-cluster:power-left-since",
         ],
     )
     assert fleet.alive == 4

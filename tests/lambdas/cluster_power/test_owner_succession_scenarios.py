@@ -5,6 +5,7 @@ CloudFormation makes the new owner first, and may have deleted the old one befor
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
@@ -219,6 +220,41 @@ def test_a_tick_mends_what_two_orders_wrote_over_each_other(scene: Scene) -> Non
     assert stopped(scene) == ["eval", "workers"]
 
 
+@pytest.mark.parametrize("changes", [False, True], ids=["nothing to do", "another count"])
+def test_a_tick_does_not_undo_an_order_that_came_in_between(scene: Scene, changes: bool) -> None:
+    scene.add("workers")
+    scene.minute(2)
+    if changes:
+        scene.counts["workers"] = 3
+    scene.ssm.before_next("GetParameter", STOPPED, lambda: scene.order("stop"))
+    scene.pass_time(timedelta(minutes=1))
+    scene.order()
+    assert stopped(scene) == ["workers"]
+    new = buy_otherwise(scene)
+
+    scene.minute(3)
+
+    assert new.desired == 0
+
+
+def test_a_tick_that_cannot_look_again_leaves_what_is_written(scene: Scene) -> None:
+    scene.add("workers")
+    scene.minute(2)
+    scene.ssm.versions[STOPPED].append('["workers"]')
+    scene.ssm.before_next(
+        "GetParameter",
+        STOPPED,
+        lambda: scene.auto_scaling.fail_next("DescribeAutoScalingGroups", "ThrottlingException"),
+    )
+
+    with pytest.raises(PartialFailureError, match="workers: could not be read again"):
+        scene.minute()
+    kept = stopped(scene)
+    scene.minute()
+
+    assert (kept, stopped(scene)) == (["workers"], [])
+
+
 def test_a_parameter_that_is_gone_is_made_anew(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
     scene.order("stop")
     scene.minute()
@@ -230,6 +266,22 @@ def test_a_parameter_that_is_gone_is_made_anew(scene: Scene, replace: Callable[[
     scene.minute(2)
 
     assert (new.desired, stopped(scene)) == (0, ["workers"])
+
+
+def test_a_group_of_which_nothing_is_known_is_stopped_until_somebody_starts_it(
+    scene: Scene, replace: Callable[[Scene], Owner]
+) -> None:
+    del scene.ssm.versions[STOPPED]
+    new = replace(scene)
+    with pytest.raises(PartialFailureError, match="workers: could not read which node groups are stopped"):
+        scene.minute()
+
+    scene.minute(2)
+    unsure = (new.desired, new.tags[f"{PREFIX}state"], stopped(scene))
+    scene.order("start")
+    scene.minute(2)
+
+    assert (unsure, new.alive, stopped(scene)) == ((0, "stopped", ["workers"]), 4, [])
 
 
 def test_an_order_makes_a_parameter_anew_that_is_gone(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
@@ -302,12 +354,16 @@ def test_a_tick_waits_for_the_parameter_only_when_all_else_is_done(scene: Scene)
     group = scene.add("workers")
     scene.minute(2)
     scene.counts["workers"] = group.maximum = 6
+    group.suspended = "for debugging"
     scene.ssm.before_next("GetParameter", STOPPED, cut_off)
 
     with pytest.raises(CutOffError):
         scene.minute()
+    scene.ssm.before_next("GetParameter", STOPPED, cut_off)
+    with pytest.raises(CutOffError):
+        scene.minute()
 
-    assert group.desired == 6
+    assert (group.desired, scene.subjects()) == (6, ["base-pod: nodes of workers are missing"])
 
 
 def test_a_tick_that_finds_all_as_it_is_writes_nothing(scene: Scene, replace: Callable[[Scene], Owner]) -> None:

@@ -188,13 +188,73 @@ def test_nodes_of_a_group_that_left_the_clusters_file_are_told_of_once(scene: Sc
     assert message["Subject"] == "base-pod: nodes of eval run that the cluster has no more"
     assert message["Message"] == (
         "Cluster base-pod\n\neval: 2 nodes still run and are billed (2 InService), and eval is not in the cluster's "
-        "file. CloudFormation could not delete the Auto Scaling group eval-asg, or somebody made it beside the "
-        "cluster: if nobody needs its nodes, delete it. 2 are protected from scale-in: take the protection away (aws "
-        "autoscaling set-instance-protection --no-protected-from-scale-in)."
+        "file. Either a deploy that takes the Auto Scaling group eval-asg away is still under way, or CloudFormation "
+        "could not delete it, or somebody made it beside the cluster: look at the stack's events, and delete it if "
+        "nobody needs its nodes. 2 are protected from scale-in: take the protection away (aws autoscaling "
+        "set-instance-protection --no-protected-from-scale-in)."
     )
     left.desired, left.protected = 0, 0
     scene.minute(3)
     assert scene.subjects()[1:] == ["base-pod: no nodes of eval are left behind any more"]
+    assert scene.sns.messages[1]["Message"] == (
+        "Cluster base-pod\n\nNo nodes are left behind any more: eval is not in the cluster's file, and none of its "
+        "nodes runs."
+    )
+    assert left.tags["cdk-training-cluster:power-left-since"] == "none"
+
+
+def test_a_group_that_comes_back_to_the_clusters_file_is_left_behind_no_more(scene: Scene) -> None:
+    scene.counts["eval"] = 2
+    left = scene.add("eval")
+    scene.add()
+    scene.minute(2)
+    del scene.counts["eval"]
+    scene.minute(12)
+    scene.counts["eval"] = 2
+
+    scene.minute()
+
+    assert left.alive == 2
+    assert scene.subjects() == [
+        "base-pod: nodes of eval run that the cluster has no more",
+        "base-pod: no nodes of eval are left behind any more",
+    ]
+    assert scene.sns.messages[1]["Message"] == (
+        "Cluster base-pod\n\nNo nodes are left behind any more: eval has all of its 2 nodes."
+    )
+
+
+def test_a_group_with_nodes_too_many_has_its_time_to_go_when_it_leaves_the_file(scene: Scene) -> None:
+    scene.counts["eval"] = 2
+    scene.add("eval", protected=2)
+    scene.add()
+    scene.minute(2)
+    scene.order("stop", node_groups=["eval"])
+    scene.minute(30)
+    assert scene.subjects() == ["base-pod: too many nodes of eval run"]
+    del scene.counts["eval"]
+
+    scene.minute(10)
+    in_time = scene.subjects()[1:]
+    scene.minute(2)
+
+    assert (in_time, scene.subjects()[1:]) == ([], ["base-pod: nodes of eval run that the cluster has no more"])
+
+
+def test_what_was_left_behind_keeps_no_cluster_awake(scene: Scene) -> None:
+    scene.counts["eval"] = 2
+    scene.add("eval")
+    scene.add()
+    scene.minute(2)
+    del scene.counts["eval"]
+    scene.order("stop")
+    scene.minute(2)
+    scene.counts["new"] = 3
+    new = scene.add("new")
+
+    scene.minute(2)
+
+    assert (new.desired, new.tags["cdk-training-cluster:power-state"]) == (0, "stopped")
 
 
 def test_what_a_deploy_replaces_in_time_is_nothing_to_tell(scene: Scene) -> None:
@@ -210,8 +270,6 @@ def test_what_a_deploy_replaces_in_time_is_nothing_to_tell(scene: Scene) -> None
 
 
 def test_nodes_that_are_bought_otherwise_by_now_are_left_behind_too(scene: Scene) -> None:
-    scene.counts["eval"] = 1
-    scene.add("eval")
     old = scene.add()
     scene.minute(2)
     scene.add_fleet("workers", id="sfr-workers")

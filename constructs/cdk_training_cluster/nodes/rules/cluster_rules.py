@@ -45,14 +45,20 @@ class ClusterRule:
     level: Level = Level.ERROR
 
 
-def cluster_problems(groups: Sequence[NodeGroup], rules: Sequence[ClusterRule] | None = None) -> list[str]:
+def cluster_problems(
+    groups: Sequence[NodeGroup],
+    rules: Sequence[ClusterRule] | None = None,
+    *,
+    facts: Sequence[InstanceTypeInfo] = (),
+) -> list[str]:
     """Say why node groups cannot be in one cluster, a sentence each; none if they can.
 
     Args:
         groups: The cluster's node groups.
         rules: The rules to go by. Default: - all of them.
+        facts: Facts about types that the catalog does not have. Default: - none.
     """
-    situation = ClusterSituation(groups=groups)
+    situation = ClusterSituation(groups=groups, facts=facts)
     return [
         problem
         for rule in (CLUSTER_RULES if rules is None else rules)
@@ -130,11 +136,12 @@ def _one_type(situation: ClusterSituation) -> Iterator[str]:
                 f"node groups {_names(users)} must have one type for {reserved}, got {' and '.join(types)}: a "
                 "reservation is of one type; name another for one of them"
             )
-    for reserved, sharers in _shared_in_turn(situation.groups):
-        # Which of its types a group in turn launches into it is not known, but it is one of them.
+    for usage, reserved, sharers in _shared_in_turn(situation.groups):
+        # Which of its types a group in turn launches into it is not known, but it is one of those sold so.
         known = [group for group in sharers if not any(map(Token.is_unresolved, group.instance_types))]
-        if reserved not in told and known and not set.intersection(*(set(group.instance_types) for group in known)):
-            given = dict.fromkeys(" or ".join(group.instance_types) for group in known)
+        fitting = [_sold_as(usage, group.instance_types, situation.facts) for group in known]
+        if reserved not in told and fitting and not set.intersection(*map(set, fitting)):
+            given = dict.fromkeys(" or ".join(names) for names in fitting)
             yield (
                 f"node groups {_names(sharers)} must have a type in common for {reserved}, got "
                 f"{' and '.join(given)}: a reservation is of one type; name another for one of them"
@@ -142,7 +149,7 @@ def _one_type(situation: ClusterSituation) -> Iterator[str]:
 
 
 def _in_turn_beside_others(situation: ClusterSituation) -> Iterator[str]:
-    for reserved, users in _shared_in_turn(situation.groups):
+    for _, reserved, users in _shared_in_turn(situation.groups):
         counts, limits = [group.count for group in users], _limits(users)
         if limits and (any(map(Token.is_unresolved, (*counts, *limits))) or sum(counts) <= min(limits)):
             continue
@@ -206,12 +213,25 @@ def _shared(groups: Sequence[NodeGroup]) -> dict[str, list[NodeGroup]]:
     return {reserved: those for reserved, those in users.items() if len(those) > 1}
 
 
-def _shared_in_turn(groups: Sequence[NodeGroup]) -> Iterator[tuple[str, Sequence[NodeGroup]]]:
-    """Yield what several groups launch into, of which at least one does so only as far as it goes."""
-    for of in (_reservations, _blocks):
+def _shared_in_turn(groups: Sequence[NodeGroup]) -> Iterator[tuple[str, str, Sequence[NodeGroup]]]:
+    """Yield the usage class of what several groups launch into, at least one only as far as it goes, it, and them."""
+    for usage, of in (("on-demand", _reservations), ("capacity-block", _blocks)):
         for reserved, users in _users(groups, of).items():
             if len(users) > 1 and any(isinstance(group.capacity, Prioritized) for group in users):
-                yield reserved, users
+                yield usage, reserved, users
+
+
+def _sold_as(usage: str, types: Sequence[str], facts: Sequence[InstanceTypeInfo]) -> Sequence[str]:
+    """Return the types that are sold so, or of which that is not known; all, if none is: another rule says that."""
+    return [name for name in types if _may_be_sold_as(usage, name, facts)] or types
+
+
+def _may_be_sold_as(usage: str, name: str, facts: Sequence[InstanceTypeInfo]) -> bool:
+    try:
+        classes = instance_type_info(name, facts).usage_classes
+    except ValueError:  # another rule says that nobody knows the type
+        return True
+    return not classes or usage in classes
 
 
 def _limits(users: Sequence[NodeGroup]) -> Sequence[int]:

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from cdk_training_cluster import Capacity, Placement, TrainingCluster, WarmPool
+from cdk_training_cluster import Capacity, NodeGroup, Placement, TrainingCluster, WarmPool
+from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.nodes.rules import (
     CLUSTER_RULES,
     NODE_GROUP_RULES,
@@ -58,6 +60,32 @@ def _said_together(
 )
 def test_a_node_group_is_judged_by_all_rules(case: Case) -> None:
     assert _said(case) == (list(case.errors), dict(case.warnings))
+
+
+@pytest.mark.parametrize(
+    ("shared", "usage_classes", "apart"),
+    [
+        ("g9.xlarge", ("capacity-block",), False),
+        ("g9.xlarge", (), False),
+        ("g9.xlarge", ("on-demand", "spot"), True),
+        ("g10.xlarge", ("on-demand", "spot"), False),  # of which there are no facts
+    ],
+)
+def test_groups_that_share_a_block_share_a_type_that_may_be_in_it(
+    shared: str, usage_classes: tuple[str, ...], apart: bool
+) -> None:
+    facts = [replace(instance_type_info("g6.xlarge"), name="g9.xlarge", usage_classes=usage_classes)]
+    capacity = Capacity.prioritized(capacity_blocks=[RESERVED])
+    groups = [
+        NodeGroup(name, instance_types=[shared, own], count=1, capacity=capacity)
+        for name, own in (("a", "p5.48xlarge"), ("b", "p5en.48xlarge"))
+    ]
+
+    problems = cluster_problems(groups, facts=facts)
+
+    assert [problem.split(" for ")[0] for problem in problems] == (
+        ["node groups 'a' and 'b' must have a type in common"] if apart else []
+    )
 
 
 @pytest.mark.parametrize(
