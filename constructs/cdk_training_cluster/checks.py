@@ -95,6 +95,20 @@ def kinds_problems(setting: str, value: object, kind: type, example: str) -> lis
     return [f"{wanted}, got {_shown(item)} in it" for item in value if not isinstance(item, kind)]
 
 
+def interface_problems(setting: str, value: object, member: str, wanted: str) -> list[str]:
+    """Say why a value is of none of the classes with a member; nothing if it is of one.
+
+    That is how to ask for an interface of CDK's, of which `isinstance` can tell nothing.
+
+    Args:
+        setting: The setting as the user spelled it.
+        value: What was given.
+        member: What every object that suits has, such as `vpc_id`.
+        wanted: What is wanted, with an example.
+    """
+    return [] if hasattr(value, member) else [f"{setting} must be {wanted}, got {_shown(value)}"]
+
+
 _LONGEST_SHOWN = 60
 
 

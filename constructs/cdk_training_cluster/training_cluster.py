@@ -21,12 +21,12 @@ from cdk_training_cluster.capacity.kinds import (
     Reservation,
     SpotFleet,
 )
-from cdk_training_cluster.checks import kind_problems, kinds_problems
+from cdk_training_cluster.cluster_checks import check_cluster
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import Mount, NodeFleet, NodeGroup, node_metric, utilization_metric
-from cdk_training_cluster.nodes.rules import cluster_problems, cluster_warnings, node_group_problems
+from cdk_training_cluster.nodes.rules import cluster_warnings
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 from cdk_training_cluster.tags import CLUSTER_TAG
@@ -92,7 +92,17 @@ class TrainingCluster(Construct):
                 its settings; every reason, a line each.
         """
         super().__init__(scope, id)
-        _check(node_groups, availability_zone, network, file_system, instance_type_facts)
+        check_cluster(
+            node_groups=node_groups,
+            availability_zone=availability_zone,
+            network=network,
+            datasets=datasets,
+            file_system=file_system,
+            cluster_name=cluster_name,
+            alert_topic=alert_topic,
+            instance_type_facts=instance_type_facts,
+            powertools_layer=powertools_layer,
+        )
         public = network is not None and network.is_public
         told = cluster_warnings(node_groups, facts=instance_type_facts, public_subnet=public)
         for rule, sentence in told.items():
@@ -285,62 +295,3 @@ def _mount(file_system: TrainingFileSystem | None) -> Mount | None:
     return Mount(
         dns_name=file_system.dns_name, mount_name=file_system.mount_name, mount_point=file_system.mount_point
     )
-
-
-def _check(
-    node_groups: Sequence[NodeGroup],
-    availability_zone: str | None,
-    network: ClusterNetwork | None,
-    file_system: TrainingFileSystem | None,
-    facts: Sequence[InstanceTypeInfo],
-) -> None:
-    problems = kinds_problems(
-        "node_groups", node_groups, NodeGroup, "NodeGroup('workers', instance_types=['p5.48xlarge'], count=8)"
-    )
-    problems += kinds_problems(
-        "instance_type_facts",
-        facts,
-        InstanceTypeInfo,
-        "replace(instance_type_info('p5.48xlarge'), name='p9.48xlarge')",
-    )
-    if availability_zone is not None and not isinstance(availability_zone, str):
-        problems.append(
-            f"availability_zone must be the name of a zone, such as 'us-east-1b', got {availability_zone!r}"
-        )
-    if network is not None:
-        problems += kind_problems("network", network, ClusterNetwork, "ClusterNetwork.from_subnet(…)")
-    if file_system is not None:
-        problems += kind_problems("file_system", file_system, TrainingFileSystem, "TrainingFileSystem(…)")
-    if problems:
-        raise ValueError("\n".join(problems))
-    if network is None and availability_zone is None:
-        problems.append(
-            "availability_zone or network is required: name the zone to make a network in, such as "
-            "availability_zone='us-east-1b', or give a ClusterNetwork"
-        )
-    if network is not None and availability_zone is not None:
-        problems.append("availability_zone and network exclude each other: the zone is the network's; leave it out")
-    if file_system is not None and network is None:
-        problems.append(
-            "network is required beside file_system: nodes reach a file system in its own network; give "
-            "file_system.network"
-        )
-    if file_system is not None and network is not None and file_system.network is not network:
-        problems.append(
-            f"file_system must be in the cluster's network, got one in {file_system.network.node.path}: the rules "
-            "that let nodes reach it are made with its network; make both with the same ClusterNetwork"
-        )
-    if not node_groups:
-        problems.append("node_groups must hold at least one NodeGroup, got none")
-    names = [group.name for group in node_groups]
-    problems += [
-        f"node_groups must have different names, got {name!r} {names.count(name)} times: rename all but one"
-        for name in dict.fromkeys(names)
-        if names.count(name) > 1
-    ]
-    zone = network.availability_zone if network is not None else availability_zone
-    for group in node_groups:
-        problems += node_group_problems(group, facts, availability_zone=zone)
-    problems += cluster_problems(node_groups, facts=facts)
-    if problems:
-        raise ValueError("\n".join(problems))

@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from cdk_training_cluster.nodes.rules import CLUSTER_RULES, NODE_GROUP_RULES, Level
-from cluster_breaks import OF_GROUPS_TOGETHER, OF_ONE_GROUP, OF_ONE_SETTING, OF_THE_CLUSTER
+from cluster_breaks import OF_GROUPS_TOGETHER, OF_ONE_GROUP
 from cluster_plans import SAMPLE, ClusterPlan, Sample
 from cluster_strategies import CLASSES, Broken, legal_clusters
+from setting_breaks import OF_ONE_SETTING, OF_THE_CLUSTER
 from synthesis import new_stack
 
 # So that the file takes less than a minute: each legal cluster costs most of a second to lint, each illegal one a few

@@ -1,16 +1,13 @@
-"""What makes a legal cluster illegal: one strategy for every rule that refuses something, and for single settings."""
+"""What makes a legal cluster illegal: a strategy for every rule that refuses something."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
-from aws_cdk import Stack
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from cdk_training_cluster import InstanceTypeInfo, NetworkCard, OnIdle, Placement, TrainingCluster, WarmPool
-from cluster_plans import ClusterPlan, Settings, node_group, reservation_id
+from cdk_training_cluster import InstanceTypeInfo, NetworkCard, OnIdle, Placement, WarmPool
+from cluster_plans import Settings, reservation_id
 from cluster_strategies import (
     CLASSES,
     OF_ONE_TYPE,
@@ -25,7 +22,6 @@ from cluster_strategies import (
     sold,
 )
 from node_group_cases import IMAGE_AT_LAUNCH, OWN_IMAGE
-from synthesis import ZONE
 
 _ALONE: dict[str, Any] = {"placement": Placement.NONE, "efa": None, "machine_image": None}
 _SHARED = reservation_id(0xBAD)
@@ -330,115 +326,3 @@ OF_GROUPS_TOGETHER: Mapping[str, Sequence[SearchStrategy[Broken]]] = {
     ],
 }
 """Ways to break two node groups together, by the rule that refuses it."""
-
-
-def _set(
-    setting: str, *values: Any, says: str | None = None, call: str | Sequence[str] = ()
-) -> SearchStrategy[Broken]:
-    return broken(
-        call or sorted(CLASSES),
-        says or f"{setting}.* must ",
-        lambda draw, _: {setting: draw(st.sampled_from(values))},
-    )
-
-
-def _buy(call: str | Sequence[str], setting: str, *values: Any) -> SearchStrategy[Broken]:
-    return broken(
-        call, f"{setting} must ", lambda draw, group: _buying(group, **{setting: draw(st.sampled_from(values))})
-    )
-
-
-_NO_COUNTS = (0, -1, 2.5, float("nan"), "8", True, None)
-
-OF_ONE_SETTING: Mapping[str, SearchStrategy[Broken]] = {
-    "count": _set("count", *_NO_COUNTS),
-    "instance_types": _set("instance_types", [], "p5.48xlarge", None, [5]),
-    "an unknown type": _set("instance_types", ["p55.48xlarge"], says="unknown instance type 'p55.48xlarge'"),
-    "placement": _set("placement", "cluster", True, 0),
-    "efa": _set("efa", "yes", 0, 1),
-    "interface_layout": _set("interface_layout", None, "ip-optimised"),
-    "warm_pool": _set("warm_pool", 1, "2"),
-    "root_volume_gib": _set("root_volume_gib", 0, -5, 1.5, "200"),
-    "environment": _set("environment", {"A": 1}, {"A": None}, {5: "1"}, None, ["A=1"], "A=1"),
-    "machine_image": _set("machine_image", "ami-0a1b2c3d", 5, {"us-east-1": "ami-0a1b2c3d"}),
-    "root_device_name": _set("root_device_name", 5, ["/dev/sda1"]),
-    "scripts_before": _set("scripts_before", ["no-such-file.sh"], "no-such-file.sh", None, [5]),
-    "scripts_after": _set("scripts_after", ["no-such-file.sh"], "no-such-file.sh", None, [5]),
-    "no end": broken("reservation", "end must .*UNTIL_CANCELLED", lambda _, __: {"buy": {}}),
-    "end": _buy("reservation", "end", datetime(2026, 12, 24), "2026-12-24", None),  # noqa: DTZ001  # what is wrong
-    "on_idle": _buy("reservation", "on_idle", "keep", None),
-    "instance_platform": _buy(("reservation", "from_reservation"), "instance_platform", "Windows", "linux"),
-    "capacity_reservation_id": _buy(
-        ("from_reservation", "capacity_block"), "capacity_reservation_id", "", "cr-1", None
-    ),
-    "placement_group": _buy("from_reservation", "placement_group", "", 5),
-    "availability_zone": _buy(("from_reservation", "capacity_block"), "availability_zone", "", 5),
-    "instance_count": _buy(("from_reservation", "capacity_block"), "instance_count", 0, -1, 1.5, "8", float("nan")),
-    "max_price": _buy(("spot", "spot_fleet"), "max_price", 0, -1.5, float("nan"), float("inf"), "12", True),
-    "reservations": _buy("prioritized", "reservations", ["cr-1"], "cr-0a1b2c3d", None),
-    "capacity_blocks": _buy("prioritized", "capacity_blocks", [5], _SHARED),
-    "on_demand": _buy("prioritized", "on_demand", "yes", None),
-}
-"""Ways to break one setting by itself."""
-
-_NEW: Settings = {"name": "new", "instance_types": ["g5.xlarge"], "count": 1, "call": "on_demand"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Misgiven(ClusterPlan):
-    """A legal cluster, but for what it is given as.
-
-    Attributes:
-        changes: What is given in the place of something right.
-    """
-
-    changes: Mapping[str, Any] = field(default_factory=dict)
-
-    def make(self, stack: Stack, cluster_name: str = "pod") -> TrainingCluster:
-        """Make the cluster.
-
-        Raises:
-            ValueError: It is not legal.
-        """
-        right = {"availability_zone": ZONE, "node_groups": [node_group(settings) for settings in self.groups]}
-        return TrainingCluster(
-            stack, "Cluster", **{**right, **self.changes}, cluster_name=cluster_name, instance_type_facts=self.facts
-        )
-
-
-def _given(setting: str, *values: Any, **more: Any) -> SearchStrategy[Broken]:
-    return st.builds(
-        lambda plan, value: Broken(
-            plan=_Misgiven(groups=plan.groups, facts=plan.facts, changes={setting: value, **more}),
-            says=f"^{setting} must be ",
-            of=(),
-        ),
-        legal_clusters(most=1),
-        st.sampled_from(values),
-    )
-
-
-OF_THE_CLUSTER: Mapping[str, SearchStrategy[Broken]] = {
-    "no node group": st.builds(
-        lambda plan: Broken(
-            plan=ClusterPlan(**{**vars(plan), "groups": ()}), says="node_groups must hold at least one", of=()
-        ),
-        legal_clusters(most=1),
-    ),
-    "node groups that are no list": _given("node_groups", node_group(_NEW), None, "new", 5, {"new": _NEW}),
-    "node groups that are none": _given("node_groups", [_NEW], ["new"], [node_group(_NEW), None]),
-    "a zone that is no text": _given("availability_zone", 5, ["us-east-1b"]),
-    "a network that is none": _given("network", "vpc-0a1b2c3d", 5, availability_zone=None),
-    "a file system that is none": _given("file_system", "fs-0a1b2c3d", 5),
-    "two of one name": st.builds(
-        lambda plan: Broken(
-            plan=ClusterPlan(**{**vars(plan), "groups": (*plan.groups, {**_NEW, "name": plan.groups[0]["name"]})}),
-            says="node_groups must have different names",
-            of=(),
-        ),
-        legal_clusters(most=2),
-    ),
-}
-"""Ways to break a cluster whose node groups are right."""
-
-__all__ = ["OF_GROUPS_TOGETHER", "OF_ONE_GROUP", "OF_ONE_SETTING", "OF_THE_CLUSTER"]

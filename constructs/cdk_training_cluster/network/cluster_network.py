@@ -11,6 +11,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
 from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
+from cdk_training_cluster.checks import interface_problems
 from cdk_training_cluster.network.security_group import EfaSecurityGroup
 from cdk_training_cluster.retention import keep, keep_unless_replaced
 
@@ -265,13 +266,14 @@ def _checked_zone(zone: str | None, region: str) -> str:
 
 
 def _check_kinds(vpc: object, subnet: object) -> None:
-    # An interface of CDK's is not to be asked for with isinstance.
-    if not hasattr(vpc, "vpc_id"):
-        raise ValueError(f"vpc must be a VPC of CDK, such as ec2.Vpc.from_vpc_attributes(…), got {vpc!r}")
-    if not hasattr(subnet, "subnet_id"):
-        raise ValueError(
-            f"subnet must be a subnet of CDK, such as ec2.Subnet.from_subnet_attributes(…), got {subnet!r}"
-        )
+    problems = [
+        *interface_problems("vpc", vpc, "vpc_id", "a VPC of CDK, such as ec2.Vpc.from_vpc_attributes(…)"),
+        *interface_problems(
+            "subnet", subnet, "subnet_id", "a subnet of CDK, such as ec2.Subnet.from_subnet_attributes(…)"
+        ),
+    ]
+    if problems:
+        raise ValueError("\n".join(problems))
 
 
 def _zone_of(subnet: ec2.ISubnet, expected: str | None) -> str:

@@ -9,7 +9,7 @@ from os import PathLike
 from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster.capacity import Capacity
-from cdk_training_cluster.checks import choice_problems, list_problems, whole_number_problems
+from cdk_training_cluster.checks import choice_problems, interface_problems, list_problems, whole_number_problems
 from cdk_training_cluster.network import InterfaceLayout
 from cdk_training_cluster.nodes.warm_pool import WarmPool
 
@@ -116,11 +116,13 @@ class NodeGroup:
 
     def _image_problems(self) -> Iterator[str]:
         image, device = self.machine_image, self.root_device_name
-        # An interface of CDK's is not to be asked for with isinstance.
-        if image is not None and not callable(getattr(image, "get_image", None)):
-            yield (
-                "machine_image must be an image of ec2.MachineImage, such as "
-                f"ec2.MachineImage.generic_linux({{'us-east-1': 'ami-0a1b2c3d4e5f67890'}}), got {image!r}"
+        if image is not None:
+            yield from interface_problems(
+                "machine_image",
+                image,
+                "get_image",
+                "an image of ec2.MachineImage, such as "
+                "ec2.MachineImage.generic_linux({'us-east-1': 'ami-0a1b2c3d4e5f67890'})",
             )
         if device is not None and not isinstance(device, str):
             yield f"root_device_name must be a device's name, such as '/dev/xvda', got {device!r}"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from aws_cdk import Token
 from aws_cdk import aws_s3 as s3
 
+from cdk_training_cluster.checks import interface_problems
+
 # https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html
 MAXIMUM_DATASETS = 8
 
@@ -35,20 +37,16 @@ class Dataset:
 
     def __post_init__(self) -> None:
         """Check the settings that need no other."""
-        # An interface of CDK's is not to be asked for with isinstance.
-        if not hasattr(self.bucket, "bucket_arn"):
-            raise ValueError(
-                f"bucket must be a bucket of CDK, such as s3.Bucket.from_bucket_name(…), got {self.bucket!r}"
-            )
         path = self.file_system_path
+        problems = interface_problems(
+            "bucket", self.bucket, "bucket_arn", "a bucket of CDK, such as s3.Bucket.from_bucket_name(…)"
+        )
         if not isinstance(path, str):
-            raise ValueError(  # noqa: TRY004  # every wrong setting is a ValueError
-                f"file_system_path must be a directory, such as '/data', got {path!r}"
-            )
+            problems.append(f"file_system_path must be a directory, such as '/data', got {path!r}")
         if not isinstance(self.prefix, str):
-            raise ValueError(  # noqa: TRY004  # every wrong setting is a ValueError
-                f"prefix must be a key prefix, such as 'tokens/', got {self.prefix!r}"
-            )
+            problems.append(f"prefix must be a key prefix, such as 'tokens/', got {self.prefix!r}")
+        if problems:
+            raise ValueError("\n".join(problems))
         if (not path.startswith("/") or "//" in path) and not Token.is_unresolved(path):
             raise ValueError(f"file_system_path must start with one /, such as '/data', got {path!r}")
         if self.prefix.startswith(("/", "s3:")) and not Token.is_unresolved(self.prefix):

@@ -1,0 +1,130 @@
+"""What a cluster's settings demand of each other, before anything is made."""
+
+from collections.abc import Iterator, Sequence
+
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+
+from cdk_training_cluster.checks import interface_problems, kind_problems, kinds_problems
+from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.network import ClusterNetwork
+from cdk_training_cluster.nodes import NodeGroup
+from cdk_training_cluster.nodes.rules import cluster_problems, node_group_problems
+from cdk_training_cluster.storage import Dataset, TrainingFileSystem
+
+# It is within descriptions, of which a function's is the shortest: 256 characters.
+# https://docs.aws.amazon.com/lambda/latest/api/API_CreateFunction.html
+_LONGEST_CLUSTER_NAME = 128
+
+
+def check_cluster(
+    *,
+    node_groups: Sequence[NodeGroup],
+    availability_zone: str | None,
+    network: ClusterNetwork | None,
+    datasets: Sequence[Dataset],
+    file_system: TrainingFileSystem | None,
+    cluster_name: str | None,
+    alert_topic: sns.ITopic | None,
+    instance_type_facts: Sequence[InstanceTypeInfo],
+    powertools_layer: lambda_.ILayerVersion | None,
+) -> None:
+    """Refuse the settings of a `TrainingCluster` that cannot be; they are explained there.
+
+    Raises:
+        ValueError: A setting is wrong; every reason, a line each. What is of the wrong kind comes alone, since
+            nothing else can be said of it.
+    """
+    problems = [
+        *_list_problems(node_groups, datasets, instance_type_facts),
+        *_text_problems(availability_zone, cluster_name),
+        *_construct_problems(network, file_system, alert_topic, powertools_layer),
+    ]
+    if not problems:
+        zone = availability_zone if network is None else network.availability_zone
+        problems += _network_problems(availability_zone, network, file_system)
+        problems += _node_groups_problems(node_groups, zone, instance_type_facts)
+    if problems:
+        raise ValueError("\n".join(problems))
+
+
+def _list_problems(node_groups: object, datasets: object, instance_type_facts: object) -> list[str]:
+    return [
+        *kinds_problems(
+            "node_groups", node_groups, NodeGroup, "NodeGroup('workers', instance_types=['p5.48xlarge'], count=8)"
+        ),
+        *kinds_problems("datasets", datasets, Dataset, "Dataset(bucket=bucket, file_system_path='/data')"),
+        *kinds_problems(
+            "instance_type_facts",
+            instance_type_facts,
+            InstanceTypeInfo,
+            "replace(instance_type_info('p5.48xlarge'), name='p9.48xlarge')",
+        ),
+    ]
+
+
+def _text_problems(availability_zone: object, cluster_name: object) -> Iterator[str]:
+    if availability_zone is not None and not isinstance(availability_zone, str):
+        yield f"availability_zone must be the name of a zone, such as 'us-east-1b', got {availability_zone!r}"
+    if cluster_name is None or (isinstance(cluster_name, str) and len(cluster_name) <= _LONGEST_CLUSTER_NAME):
+        return
+    yield (
+        f"cluster_name must be text of at most {_LONGEST_CLUSTER_NAME} characters, such as 'llama', got "
+        f"{cluster_name!r}"
+    )
+
+
+def _construct_problems(
+    network: object, file_system: object, alert_topic: object, powertools_layer: object
+) -> Iterator[str]:
+    if network is not None:
+        yield from kind_problems("network", network, ClusterNetwork, "ClusterNetwork.from_subnet(…)")
+    if file_system is not None:
+        yield from kind_problems("file_system", file_system, TrainingFileSystem, "TrainingFileSystem(…)")
+    if alert_topic is not None:
+        yield from interface_problems(
+            "alert_topic", alert_topic, "topic_arn", "a topic of CDK, such as sns.Topic.from_topic_arn(…)"
+        )
+    if powertools_layer is not None:
+        yield from interface_problems(
+            "powertools_layer",
+            powertools_layer,
+            "layer_version_arn",
+            "a layer of CDK, such as lambda_.LayerVersion.from_layer_version_arn(…)",
+        )
+
+
+def _network_problems(
+    availability_zone: str | None, network: ClusterNetwork | None, file_system: TrainingFileSystem | None
+) -> Iterator[str]:
+    if network is None and availability_zone is None:
+        yield (
+            "availability_zone or network is required: name the zone to make a network in, such as "
+            "availability_zone='us-east-1b', or give a ClusterNetwork"
+        )
+    if network is not None and availability_zone is not None:
+        yield "availability_zone and network exclude each other: the zone is the network's; leave it out"
+    if file_system is not None and network is None:
+        yield (
+            "network is required beside file_system: nodes reach a file system in its own network; give "
+            "file_system.network"
+        )
+    if file_system is not None and network is not None and file_system.network is not network:
+        yield (
+            f"file_system must be in the cluster's network, got one in {file_system.network.node.path}: the rules "
+            "that let nodes reach it are made with its network; make both with the same ClusterNetwork"
+        )
+
+
+def _node_groups_problems(
+    node_groups: Sequence[NodeGroup], zone: str | None, facts: Sequence[InstanceTypeInfo]
+) -> Iterator[str]:
+    if not node_groups:
+        yield "node_groups must hold at least one NodeGroup, got none"
+    names = [group.name for group in node_groups]
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1:
+            yield f"node_groups must have different names, got {name!r} {names.count(name)} times: rename all but one"
+    for group in node_groups:
+        yield from node_group_problems(group, facts, availability_zone=zone)
+    yield from cluster_problems(node_groups, facts=facts)
