@@ -1,13 +1,9 @@
 """A cluster file with nearly everything that one can hold, rehearsed as a user does it."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-from examples import PROJECT
+from rehearsing import rehearse
 
 _VPC, _SUBNET, _BUCKET = "vpc-0a1b2c3d4e5f67890", "subnet-0a1b2c3d4e5f67890", "my-training-data"
 _GIVEN, _BLOCK = "cr-0a1b2c3d4e5f67890", "cr-0b1b2c3d4e5f67890"
@@ -73,23 +69,10 @@ node_groups:
 """
 
 
-def _rehearse(directory: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-    file = directory / "everything.yaml"
-    file.write_text(_FILE)
-    ended = subprocess.run(
-        [sys.executable, "-m", "rehearsal", "--cluster", str(file), "--build", str(directory)],
-        cwd=PROJECT,
-        env={**os.environ, "COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return ended, json.loads((directory / "rehearsal.json").read_text())
-
-
 def test_a_file_with_everything_is_rehearsed(tmp_path: Path) -> None:
-    ended, results = _rehearse(tmp_path)
+    file = tmp_path / "everything.yaml"
+    file.write_text(_FILE)
+    ended, results = rehearse(file, tmp_path)
     assert (results["status"], results["error"], results["differences"]) == ("passed", None, []), ended.stdout
     assert ended.returncode == 0
     assert "Everything is as the cluster file says." in ended.stdout

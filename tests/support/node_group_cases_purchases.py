@@ -1,50 +1,30 @@
-"""Cases of the rules about how nodes are bought, by the rule's id."""
+"""Cases of the rules about what is reserved and bought, by the rule's id."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from cdk_training_cluster import UNTIL_CANCELLED, Capacity, OnIdle, Placement, WarmPool, instance_type_info
+from cdk_training_cluster import UNTIL_CANCELLED, Capacity, OnIdle
 from node_group_cases import OTHER, OWN_IMAGE, RESERVED, Case, case, unknown_number, unknown_text
 from node_group_cases_types import FLEET_WARNING
 
 _SPOT, _FLEET = Capacity.spot(), Capacity.spot_fleet()
+
 _RESERVATION = Capacity.reservation(end=UNTIL_CANCELLED)
+
 _RELEASED = Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE)
+
 _HELD, _BLOCK = Capacity.from_reservation(RESERVED), Capacity.capacity_block(RESERVED)
-_HELD_IN_PLACE = Capacity.from_reservation(RESERVED, placement_group="pod")
+
 _IN_TURN = Capacity.prioritized(reservations=[RESERVED], capacity_blocks=[OTHER], on_demand=False)
+
 _RESERVATIONS_IN_TURN = Capacity.prioritized(reservations=[RESERVED])
 
-_SPOT_TYPES: Mapping[str, Any] = {"instance_types": ["g5.48xlarge", "g6.48xlarge"], "capacity": _SPOT}
-
-_NO_BLOCK_IN_A_GROUP = (
-    "placement must be left out, or Placement.NONE, for {call} with a Capacity Block, got Placement.CLUSTER: blocks "
-    "do not support placement groups, and EC2 puts their instances close together by itself"
-)
-_OUTSIDE = {
-    "reservationOutsidePlacementGroup": "the nodes go into a placement group that the reservation was not made in: "
-    "EC2 may find too little of the reserved capacity close together, or launch a part of the nodes; leave placement "
-    "out, or reserve inside a placement group and name it"
-}
-_SEVERAL = {
-    "severalTypesInPlacementGroup": "several instance types in one cluster placement group make it likelier that EC2 "
-    "has too little capacity: name one type, or set placement to Placement.NONE"
-}
 _ON_DEMAND_AFTER_A_BLOCK = {
     "prioritizedBlocks": "EC2 terminates the nodes of a Capacity Block before its end, without the notice and the "
     "orderly end that Capacity.capacity_block() gives, and On-Demand Instances at full price take their place until "
     "the group is stopped: set on_demand to False, or keep the block in a node group of its own"
 }
-_POOL_OF_WHAT_IS_RELEASED = {
-    "releaseWarmPool": "while the group is stopped its reservation is lowered, and its warm pool can start or renew "
-    "no node in what is left: leave warm_pool out, or keep the reservation"
-}
-_NO_CLUSTER = (
-    "vt1.24xlarge cannot be launched into a cluster placement group: set placement to Placement.NONE, or choose "
-    "another type"
-)
-_VT1: Mapping[str, Any] = {"instance_types": ["vt1.24xlarge"], "machine_image": OWN_IMAGE}
+
 _GB200 = ["p6e-gb200.36xlarge"]
 
 
@@ -106,75 +86,6 @@ def _wrong_platform(platform: str) -> str:
         "instance_platform out"
     )
 
-
-def _no_pool(call: str) -> str:
-    return (
-        f"warm_pool must be left out with {call}: Auto Scaling keeps no warm pool of Spot Instances, Capacity Blocks "
-        "or distribution segments"
-    )
-
-
-_PLACEMENT_CASES: Mapping[str, Sequence[Case]] = {
-    "blockPlacement": (
-        case(
-            _NO_BLOCK_IN_A_GROUP.format(call="Capacity.capacity_block()"),
-            capacity=_BLOCK,
-            placement=Placement.CLUSTER,
-        ),
-        case(
-            _NO_BLOCK_IN_A_GROUP.format(call="Capacity.prioritized()"),
-            capacity=_IN_TURN,
-            placement=Placement.CLUSTER,
-        ),
-        case(capacity=_BLOCK),
-        case(capacity=_BLOCK, placement=Placement.NONE),
-        case(capacity=_IN_TURN),
-        case(capacity=_IN_TURN, placement=Placement.NONE),
-        case(capacity=_RESERVATIONS_IN_TURN, placement=Placement.CLUSTER, warnings=_OUTSIDE),
-    ),
-    "placementStrategy": (
-        case(_NO_CLUSTER, **_VT1),
-        case(_NO_CLUSTER, **_VT1, capacity=_RESERVATION),
-        case(_NO_CLUSTER, **_VT1, capacity=_HELD_IN_PLACE),
-        case(_NO_CLUSTER, **_VT1, capacity=_SPOT, placement=Placement.CLUSTER),
-        case(**_VT1, placement=Placement.NONE),
-        case(**_VT1, capacity=_HELD),
-        case(**_VT1, capacity=_SPOT),
-        # AWS does not say what p3 can do.
-        case(instance_types=["p3.16xlarge"], machine_image=OWN_IMAGE),
-    ),
-    "reservationOutsidePlacementGroup": (
-        case(capacity=_HELD, placement=Placement.CLUSTER, warnings=_OUTSIDE),
-        case(capacity=_RESERVATIONS_IN_TURN, placement=Placement.CLUSTER, warnings=_OUTSIDE),
-        # The reservation may be in a placement group all the same: it is enough to name the reservation.
-        case(capacity=_HELD),
-        case(capacity=_HELD, placement=Placement.NONE),
-        case(capacity=_HELD_IN_PLACE),
-        case(capacity=_HELD_IN_PLACE, placement=Placement.CLUSTER),
-        case(capacity=_HELD_IN_PLACE, placement=Placement.NONE),
-        case(capacity=_held(placement_group=unknown_text())),
-        case(capacity=_RESERVATIONS_IN_TURN),
-        case(capacity=_RESERVATION),
-        case(capacity=_RESERVATION, placement=Placement.NONE),
-    ),
-    "severalTypesInPlacementGroup": (
-        case(**_SPOT_TYPES, placement=Placement.CLUSTER, warnings=_SEVERAL),
-        case(
-            **{**_SPOT_TYPES, "capacity": _FLEET},
-            placement=Placement.CLUSTER,
-            warnings={**_SEVERAL, **FLEET_WARNING},
-        ),
-        case(
-            **{**_SPOT_TYPES, "capacity": _RESERVATIONS_IN_TURN},
-            placement=Placement.CLUSTER,
-            warnings={**_SEVERAL, **_OUTSIDE},
-        ),
-        # What is interrupted is terminated, which is allowed in a placement group.
-        case(instance_types=["g5.48xlarge"], capacity=_SPOT, placement=Placement.CLUSTER),
-        case(**_SPOT_TYPES),
-        case(**_SPOT_TYPES, placement=Placement.NONE),
-    ),
-}
 
 _COUNT_CASES: Mapping[str, Sequence[Case]] = {
     "blockSize": (
@@ -333,79 +244,7 @@ _MATCH_CASES: Mapping[str, Sequence[Case]] = {
     ),
 }
 
-_WARM_POOL_CASES: Mapping[str, Sequence[Case]] = {
-    "warmPool": (
-        *(
-            case(
-                _no_pool(capacity.call),
-                instance_types=["p4d.24xlarge"],
-                capacity=capacity,
-                warm_pool=WarmPool(size=1),
-            )
-            for capacity in (
-                _SPOT,
-                _FLEET,
-                _BLOCK,
-                _IN_TURN,
-                _RESERVATIONS_IN_TURN,
-                Capacity.prioritized(reservations=[RESERVED], on_demand=False),
-            )
-        ),
-        *(
-            case(capacity=capacity, warm_pool=WarmPool(size=1))
-            for capacity in (Capacity.on_demand(), _RESERVATION, _HELD, _HELD_IN_PLACE)
-        ),
-    ),
-    "releaseWarmPool": (
-        *(
-            case(
-                capacity=_RELEASED,
-                warm_pool=WarmPool(size=size),
-                count=count,
-                warnings=_POOL_OF_WHAT_IS_RELEASED,
-            )
-            for size, count in ((1, 2), (8, 8), (unknown_number(), unknown_number("Count")))
-        ),
-        case(capacity=_RELEASED),
-        case(capacity=_RESERVATION, warm_pool=WarmPool(size=1)),
-        case(capacity=_HELD, warm_pool=WarmPool(size=1)),
-        case(warm_pool=WarmPool(size=1)),
-    ),
-    "warmPoolSize": (
-        case(warm_pool=WarmPool(size=8)),
-        case(
-            "size of warm_pool must be at most the group's count, 8, got 9: no more nodes are ever needed",
-            warm_pool=WarmPool(size=9),
-        ),
-        case(warm_pool=WarmPool(size=unknown_number())),
-        case(warm_pool=WarmPool(size=9), count=unknown_number()),
-    ),
-    "warmPoolRoot": (
-        *(
-            case(
-                *errors,
-                instance_types=["g9.xlarge"],
-                facts=[
-                    replace(instance_type_info("g5.xlarge"), name="g9.xlarge", supported_root_device_types=devices)
-                ],
-                warm_pool=pool,
-            )
-            for devices, pool, errors in (
-                (
-                    ("instance-store",),
-                    WarmPool(size=1),
-                    ["warm_pool must be left out for g9.xlarge: a node without an EBS root volume cannot be stopped"],
-                ),
-                (("instance-store",), None, []),
-                (("ebs", "instance-store"), WarmPool(size=1), []),
-            )
-        ),
-    ),
-}
-
 PURCHASE_CASES: Mapping[str, Sequence[Case]] = {
-    **_PLACEMENT_CASES,
     **_COUNT_CASES,
     **_MATCH_CASES,
-    **_WARM_POOL_CASES,
 }

@@ -23,11 +23,13 @@ from cdk_training_cluster.nodes.rules import (
 from node_group_cases import OTHER, OWN_IMAGE, RESERVED, Case, ClusterCase, node_group
 from node_group_cases_cluster import CLUSTER_CASES
 from node_group_cases_markets import MARKET_CASES
+from node_group_cases_placement import PLACEMENT_CASES
 from node_group_cases_purchases import PURCHASE_CASES
 from node_group_cases_types import TYPE_CASES
+from node_group_cases_warm_pools import WARM_POOL_CASES
 from synthesis import ZONE, new_stack, warnings
 
-CASES = {**TYPE_CASES, **MARKET_CASES, **PURCHASE_CASES}
+CASES = {**TYPE_CASES, **MARKET_CASES, **PLACEMENT_CASES, **PURCHASE_CASES, **WARM_POOL_CASES}
 
 # AWS's own: the documentation of Neuron is kept elsewhere.
 _AWS_DOCUMENT = re.compile(
@@ -231,6 +233,28 @@ _A_LIST = (
         (
             {"availability_zone": 5},
             ["availability_zone must be the name of a zone, such as 'us-east-1b', got 5"],
+        ),
+        (
+            {"datasets": ["tokens"]},
+            [
+                "datasets must be a list of Dataset objects, such as [Dataset(bucket=bucket, "
+                "file_system_path='/data')], got 'tokens' in it"
+            ],
+        ),
+        *(
+            (
+                {"cluster_name": name},
+                [f"cluster_name must be text of at most 128 characters, such as 'llama', got {name!r}"],
+            )
+            for name in (5, "a" * 129)
+        ),
+        (
+            {"alert_topic": "alerts", "powertools_layer": "tools"},
+            [
+                "alert_topic must be a topic of CDK, such as sns.Topic.from_topic_arn(…), got 'alerts'",
+                "powertools_layer must be a layer of CDK, such as lambda_.LayerVersion.from_layer_version_arn(…), "
+                "got 'tools'",
+            ],
         ),
         (
             {"instance_type_facts": {"name": "p9.48xlarge"}},
