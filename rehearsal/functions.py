@@ -7,17 +7,25 @@ import sys
 import sysconfig
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 _SECONDS = 60
+_NOW = timedelta()
 
 # The interpreter starts with neither the project nor the site's .pth files on its path: only the function's zip
 # and, in place of the runtime and its layer, the installed boto3 and Powertools.
 _RUNNER = """
-import importlib, json, os, sys
+import importlib, json, os, sys, traceback
 code, packages, handler = sys.argv[1:4]
 sys.path[:] = [code, *sys.path, packages]
+result, later = os.environ.pop("REHEARSAL_RESULT"), float(os.environ.pop("REHEARSAL_LATER"))
+if later:
+    import time, time_machine
+    time_machine.travel(time.time() + later, tick=True).start()
 module, name = handler.rsplit(".", 1)
 class Context:
     function_name = os.environ["AWS_LAMBDA_FUNCTION_NAME"]
@@ -26,14 +34,35 @@ class Context:
     aws_request_id = "00000000-0000-4000-8000-000000000000"
     def get_remaining_time_in_millis(self):
         return 60000
-result = getattr(importlib.import_module(module), name)(json.load(sys.stdin), Context())
-with open(os.environ["REHEARSAL_RESULT"], "w") as file:
-    json.dump(result, file)
+try:
+    outcome = {"result": getattr(importlib.import_module(module), name)(json.load(sys.stdin), Context())}
+    said = json.dumps(outcome)
+except Exception as error:
+    traceback.print_exc()
+    outcome = {"error": {"errorMessage": str(error), "errorType": type(error).__name__}}
+    said = json.dumps(outcome)
+with open(result, "w") as file:
+    file.write(said)
 """
 
 
 class FunctionFailedError(Exception):
     """The function's code failed; the text is one sentence with the error and the log that has the rest."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one call of a function ended.
+
+    Attributes:
+        output: What it wrote, and what the interpreter said.
+        result: What the handler returned.
+        error: If it failed, Lambda's payload for that: `errorMessage` and `errorType`.
+    """
+
+    output: str
+    result: Any = None
+    error: Mapping[str, str] | None = None
 
 
 class DeployedFunction:
@@ -58,29 +87,50 @@ class DeployedFunction:
         with zipfile.ZipFile(io.BytesIO(code)) as archive:
             archive.extractall(self._code)
 
-    def __call__(self, event: Mapping[str, Any]) -> Any:
+    def __call__(self, event: Any, *, later: timedelta = _NOW) -> Any:
         """Call the handler once and return what it returned.
 
         Args:
             event: The event, as the schedule or a person would send it.
+            later: How much later than now the function's process believes it to be.
 
         Raises:
             FunctionFailedError: The handler raised, or did not end.
         """
-        result = self._directory / "result.json"
-        try:
-            ended = self._run(event, result)
-        except subprocess.TimeoutExpired as error:
-            raise FunctionFailedError(f"{self.name} did not end within {_SECONDS} s") from error
-        log = self._directory / "log.jsonl"
-        with log.open("a") as file:
-            file.write(ended.stdout + ended.stderr)
-        if ended.returncode != 0:
-            said = (ended.stderr.strip() or ended.stdout.strip() or f"exit status {ended.returncode}").splitlines()
-            raise FunctionFailedError(f"the function {self.name} failed: {said[-1]}; see {log}")
-        return json.loads(result.read_text())
+        outcome = self.run(event, later=later)
+        if outcome.error is not None:
+            said = (outcome.output.strip() or outcome.error["errorMessage"]).splitlines()
+            raise FunctionFailedError(f"the function {self.name} failed: {said[-1]}; see {self._log}")
+        return outcome.result
 
-    def _run(self, event: Mapping[str, Any], result: Path) -> subprocess.CompletedProcess[str]:
+    def run(self, event: Any, *, later: timedelta = _NOW) -> Outcome:
+        """Call the handler once and tell how that ended; what it wrote is appended to the log.
+
+        Args:
+            event: As for a call.
+            later: As for a call.
+        """
+        result = self._directory / f"{uuid4()}.json"
+        try:
+            ended = self._start(event, result, later)
+        except subprocess.TimeoutExpired:
+            message = f"{self.name} did not end within {_SECONDS} s"
+            return Outcome("", error={"errorMessage": message, "errorType": "Sandbox.Timedout"})
+        output = ended.stdout + ended.stderr
+        with self._log.open("a") as file:
+            file.write(output)
+        if not result.exists():
+            message = f"{self.name} ended with exit status {ended.returncode}"
+            return Outcome(output, error={"errorMessage": message, "errorType": "Runtime.ExitError"})
+        outcome = Outcome(output, **json.loads(result.read_text()))
+        result.unlink()
+        return outcome
+
+    @property
+    def _log(self) -> Path:
+        return self._directory / "log.jsonl"
+
+    def _start(self, event: Any, result: Path, later: timedelta) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [
                 sys.executable,
@@ -93,7 +143,7 @@ class DeployedFunction:
                 self._configuration["Handler"],
             ],
             input=json.dumps(event),
-            env=self._variables(result),
+            env=self._variables(result, later),
             cwd=self._code,
             capture_output=True,
             text=True,
@@ -101,7 +151,7 @@ class DeployedFunction:
             check=False,
         )
 
-    def _variables(self, result: Path) -> dict[str, str]:
+    def _variables(self, result: Path, later: timedelta) -> dict[str, str]:
         configuration = self._configuration
         region = self._environment["AWS_REGION"]
         inherited = {key: value for key, value in self._environment.items() if key.startswith(("AWS_", "NO_PROXY"))}
@@ -114,5 +164,6 @@ class DeployedFunction:
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(configuration["MemorySize"]),
             "AWS_LAMBDA_LOG_STREAM_NAME": "rehearsal",
             "REHEARSAL_FUNCTION_ARN": configuration["FunctionArn"],
+            "REHEARSAL_LATER": str(later.total_seconds()),
             "REHEARSAL_RESULT": str(result),
         }

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from rehearsal.local_aws import sessions, settings
+from rehearsal.local_aws.steering import Steering
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 10.0
@@ -25,7 +26,7 @@ class LocalAwsError(RuntimeError):
     """The local AWS did not start, or answered a control request with an error."""
 
 
-class LocalAws:
+class LocalAws(Steering):
     """Start the local AWS on a free port of localhost and stop it, by its process, at the end.
 
     The server process inherits none of the user's AWS settings; `environment()` is what a child process
@@ -59,7 +60,10 @@ class LocalAws:
         environment = settings.without_aws_settings(os.environ)
         environment["PYTHONPATH"] = str(_ROOT)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "rehearsal.local_aws", "--region", self.region, "--account", self.account],
+            [
+                *(sys.executable, "-m", "rehearsal.local_aws", "--region", self.region),
+                *("--account", self.account, "--workspace", str(Path(self._home, "functions"))),
+            ],
             stdin=subprocess.PIPE,  # the server ends when this closes, so that it never outlives us
             stdout=subprocess.PIPE,
             stderr=log,
@@ -103,17 +107,9 @@ class LocalAws:
                 proxies are left out either way.
         """
         environment = settings.without_aws_settings(os.environ if base is None else base)
-        return environment | {
-            "AWS_ENDPOINT_URL": self.endpoint_url,
-            "AWS_ACCESS_KEY_ID": settings.ACCESS_KEY_ID,
-            "AWS_SECRET_ACCESS_KEY": settings.SECRET_ACCESS_KEY,
-            "AWS_REGION": self.region,
-            "AWS_DEFAULT_REGION": self.region,
-            "AWS_CONFIG_FILE": os.devnull,
-            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "NO_PROXY": "localhost,127.0.0.1",
-            "no_proxy": "localhost,127.0.0.1",
+        return {
+            **environment,
+            **settings.for_clients(self.endpoint_url, self.region),
             # The CDK CLI remembers which account a key belongs to: not beside the user's own.
             "CDK_HOME": self._home,
             "CDK_DISABLE_CLI_TELEMETRY": "true",
@@ -250,7 +246,13 @@ class LocalAws:
         return bool(self._control("instance-type", description)["added"])
 
     def add_image(
-        self, image_id: str, *, architecture: str, root_device_name: str, platform: str | None = None
+        self,
+        image_id: str,
+        *,
+        architecture: str,
+        root_device_name: str,
+        platform: str | None = None,
+        root_device_type: str | None = None,
     ) -> None:
         """Make an image with an id of the caller's, as if somebody had built and shared it.
 
@@ -259,12 +261,14 @@ class LocalAws:
             architecture: "x86_64" or "arm64".
             root_device_name: Such as "/dev/xvda".
             platform: What it is billed as, such as "Ubuntu Pro". Default: - Linux/UNIX
+            root_device_type: "ebs" or "instance-store". Default: ebs
         """
         request = {
             "image_id": image_id,
             "architecture": architecture,
             "root_device_name": root_device_name,
             "platform": platform,
+            "root_device_type": root_device_type,
         }
         self._control("image", {**self._place, **_given(request)})
 

@@ -3,15 +3,21 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rehearsal.local_aws.calls import RECORD
 from rehearsal.local_aws.capacity import CAPACITY
+from rehearsal.local_aws.faults import FAULTS
 from rehearsal.local_aws.services import (
     auto_scaling,
     events,
     given_capacity,
     givens,
+    invocations,
     layers,
     lifecycle_hooks,
+    metric_data,
+    session_manager,
     spot_fleets,
+    stops,
 )
 
 
@@ -34,6 +40,35 @@ def _layer(request: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"added": True}
 
 
+def _fault(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Order a fault."""
+    FAULTS.add(request)
+    return {}
+
+
+def _clear_faults(_: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take all faults back, and the latency and the statuses of metrics."""
+    metric_data.clear_statuses()
+    return {"idle": FAULTS.clear()}
+
+
+def _latency(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Let every request take longer."""
+    FAULTS.latency = float(request["seconds"])
+    return {}
+
+
+def _calls(_: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Tell of the calls since they were last forgotten."""
+    return {"calls": RECORD.listed()}
+
+
+def _forget_calls(_: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Forget the calls so far."""
+    RECORD.forget()
+    return {}
+
+
 CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "capacity": _capacity,
     "capacity-blocks": given_capacity.put_capacity_block,
@@ -46,4 +81,14 @@ CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "events": events.deliver,
     "lifecycle-hooks": lifecycle_hooks.set_nodes,
     "spot-fleet-modifications": spot_fleets.set_modifications,
+    "fault": _fault,
+    "clear-faults": _clear_faults,
+    "latency": _latency,
+    "calls": _calls,
+    "forget-calls": _forget_calls,
+    "metric-status": metric_data.set_status,
+    "session": session_manager.add,
+    "end-sessions": session_manager.end_all,
+    "launch-time": stops.set_launch_time,
+    "clock": invocations.set_clock,
 }

@@ -6,14 +6,17 @@ Every change to them is a row below and nothing else in this project touches mot
 
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 from moto.autoscaling.models import AutoScalingBackend, FakeAutoScalingGroup
 from moto.autoscaling.responses import AutoScalingResponse
 from moto.awslambda.models import LambdaBackend
+from moto.awslambda.responses import LambdaResponse
 from moto.cloudformation import urls as cloudformation_urls
 from moto.cloudwatch.responses import CloudWatchResponse
 from moto.ec2.models import EC2Backend
+from moto.ec2.models.core import TaggedEC2Resource
 from moto.ec2.models.elastic_network_interfaces import NetworkInterface
 from moto.ec2.responses import EC2Response
 from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
@@ -23,26 +26,36 @@ from moto.iam.models import IAMBackend
 from moto.resourcegroups import urls as resource_groups_urls
 from moto.resourcegroups.responses import ResourceGroupsResponse
 from moto.s3.models import FakeBucket
+from moto.ssm.responses import SimpleSystemManagerResponse
 
+from rehearsal.local_aws import settings
 from rehearsal.local_aws.cloudformation.api import CloudFormationApi
 from rehearsal.local_aws.services import (
     alarms,
     auto_scaling,
+    automations,
     buckets,
     capacity_reservations,
     events,
+    group_members,
     images,
+    instances,
+    invocations,
     launches,
     layers,
     lifecycle_hooks,
     lustre,
+    metric_data,
     networks,
     placement_groups,
     reserved_launches,
     resource_groups,
     roles,
     scaling_activities,
+    session_manager,
     spot_fleets,
+    spot_instances,
+    stops,
     warm_pools,
 )
 
@@ -56,6 +69,22 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
     (EC2Response, "modify_capacity_reservation", capacity_reservations.modify_capacity_reservation, "missing"),
     (EC2Response, "cancel_capacity_reservation", capacity_reservations.cancel_capacity_reservation, "missing"),
     (EC2Response, "run_instances", launches.run_instances, "refuses nothing; keeps one interface a device index"),
+    (EC2Response, "describe_instances", instances.describe_instances, "pages by reservations, slowly"),
+    (TaggedEC2Resource, "get_tags", instances.tags_of, "reads the tags of all resources"),
+    (EC2Response, "stop_instances", stops.stop_instances, "stops nearly anything, and some before it refuses"),
+    (EC2Response, "request_spot_instances", spot_instances.request_spot_instances, "launches by no rules"),
+    (
+        EC2Response,
+        "describe_spot_instance_requests",
+        spot_instances.describe_spot_instance_requests,
+        "hides unknown ids and has no pages",
+    ),
+    (
+        EC2Response,
+        "cancel_spot_instance_requests",
+        spot_instances.cancel_spot_instance_requests,
+        "forgets the request",
+    ),
     (EC2Response, "request_spot_fleet", spot_fleets.request_spot_fleet, "launches nothing from launch templates"),
     (EC2Response, "describe_spot_fleet_requests", spot_fleets.describe_spot_fleet_requests, "hides unknown ids"),
     (EC2Response, "describe_spot_fleet_instances", spot_fleets.describe_spot_fleet_instances, "hides unknown ids"),
@@ -91,6 +120,12 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
         "set_desired_capacity",
         auto_scaling.set_desired_capacity_action,
         "takes any size",
+    ),
+    (
+        AutoScalingResponse,
+        "terminate_instance_in_auto_scaling_group",
+        group_members.terminate_instance_in_auto_scaling_group,
+        "goes below the least size, and fails on strangers",
     ),
     (
         AutoScalingResponse,
@@ -142,10 +177,25 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
         alarms.checked(CloudWatchResponse.put_metric_alarm),
         "takes any period and any number of data points",
     ),
+    (
+        CloudWatchResponse,
+        "get_metric_data",
+        metric_data.by_metric(CloudWatchResponse.get_metric_data),
+        "searches everything, mixes namespaces up, knows no limits and is always complete",
+    ),
     (EventsBackend, "put_targets", events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
     (IAMBackend, "create_role", roles.checked(IAMBackend.create_role), "takes any trust policy"),
     (FakeBucket, "get_permission", buckets.permission_by_policy, "denies where a condition does not hold"),
+    (LambdaResponse, "invoke", invocations.invoke, "needs Docker"),
     (LambdaBackend, "layers_versions_by_arn", layers.layer_version_by_arn, "sees no other account's layers"),
+    (
+        SimpleSystemManagerResponse,
+        "start_automation_execution",
+        automations.start_automation_execution,
+        "missing",
+    ),
+    (SimpleSystemManagerResponse, "get_automation_execution", automations.get_automation_execution, "missing"),
+    (SimpleSystemManagerResponse, "describe_sessions", session_manager.describe_sessions, "missing"),
     (
         ResourceGroupsResponse,
         "create_group",
@@ -235,13 +285,14 @@ def _followed(original: Callable[..., Any], aftermath: Callable[..., None]) -> C
     return followed
 
 
-def install(*, endpoint_url: str, account: str, region: str) -> None:
+def install(*, endpoint_url: str, account: str, region: str, workspace: Path) -> None:
     """Put the extensions into moto; call it once, before the server answers its first request.
 
     Args:
-        endpoint_url: Where this server answers: CloudFormation calls the other services there.
+        endpoint_url: Where this server answers: CloudFormation and functions call the services there.
         account: The account whose public images are prepared.
         region: The region, likewise.
+        workspace: Where functions are unpacked.
     """
     for owner, name, replacement, _why in _REPLACEMENTS:
         setattr(owner, name, replacement)
@@ -257,4 +308,6 @@ def install(*, endpoint_url: str, account: str, region: str) -> None:
     # CloudFormation of our own takes its place, which calls the services as a client like any other.
     CloudFormationApi.endpoint_url = endpoint_url
     cloudformation_urls.url_paths = {"{0}/$": CloudFormationApi.dispatch}
+    invocations.INVOCATIONS.environment = settings.for_clients(endpoint_url, region)
+    invocations.INVOCATIONS.workspace = workspace
     images.prepare(account, region)

@@ -1,17 +1,18 @@
 """The server process: moto's services behind one WSGI application that never answers with a 5xx."""
 
 import argparse
-import io
+import http
 import json
 import logging
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from rehearsal.local_aws import settings
@@ -23,10 +24,6 @@ os.environ["AWS_ACCESS_KEY_ID"] = settings.ACCESS_KEY_ID
 os.environ["AWS_SECRET_ACCESS_KEY"] = settings.SECRET_ACCESS_KEY
 os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
 
-from moto.core.model import OperationModel
-from moto.core.request import determine_request_protocol
-from moto.core.serialize import get_serializer_class
-from moto.core.utils import get_service_model
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
     MotoRequestHandler,
@@ -34,13 +31,10 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import make_server
 
-from rehearsal.local_aws import control, install
+from rehearsal.local_aws import calls, control, errors, faults, install
 from rehearsal.local_aws.loopback import only_loopback
-from rehearsal.local_aws.refusal import Refusal
 
 logger = logging.getLogger("local_aws")
-
-_BOTO_NAMES = {"awslambda": "lambda", "s3bucket_path": "s3"}
 
 
 class LocalAwsApplication:
@@ -58,35 +52,51 @@ class LocalAwsApplication:
         path = environ.get("PATH_INFO", "")
         if path.startswith("/rehearsal/"):
             return _control(path.removeprefix("/rehearsal/"), environ, start_response)
-        action, started = _action(environ), time.monotonic()
+        call, started = calls.read(environ, self._service), time.monotonic()
+        calls.RECORD.add(call)
+        fault = faults.FAULTS.strike(call)
+        faults.FAULTS.hold(fault)
         answer = _Answer()
-        try:
-            body = list(self._moto(environ, answer))
-            if answer.is_unknown_path():
-                raise NotImplementedError(f"no such path: {path}")  # noqa: TRY301 - told like moto's own failures
-        except Exception as error:
-            logger.exception("%s failed inside the local AWS", action)
-            answer = _Answer()
-            body = self._failure(environ, action, error, answer)
-        logger.info("%s %s %.0f ms", action, answer.line.split()[0], (time.monotonic() - started) * 1000)
+        body: list[bytes] = []
+        if fault is not None and fault.code is not None:
+            body = _refuse(answer, call, fault.code, fault.message, fault.status)
+        elif fault is None or fault.lost != "request":
+            body = self._carry_out(environ, call, answer)
+        said = answer.line.split()[0] if answer.line else "-"
+        logger.info("%s %s %.0f ms", call.operation, said, (time.monotonic() - started) * 1000)
+        if fault is not None and fault.lost is not None:
+            raise faults.close(environ)
+        call.status = int(said)
         start_response(answer.line, answer.headers)
         return body
 
-    def _failure(self, environ: WSGIEnvironment, action: str, error: Exception, answer: "_Answer") -> list[bytes]:
-        text = f"the local AWS cannot do {action}: {type(error).__name__}: {error}"
+    def _service(self, environ: WSGIEnvironment) -> str:
         try:
-            service = self._moto.get_application(environ).service
-            model = get_service_model(_BOTO_NAMES.get(service, service))
-            protocol = determine_request_protocol(model, environ.get("CONTENT_TYPE", ""))
-            serializer = get_serializer_class(model.service_name, protocol)(OperationModel({}, model))
-            serialized = serializer.serialize(Refusal("LocalAwsFailure", text))
-            headers, body = serialized["headers"], serialized["body"]
-        except Exception:  # a service whose model moto cannot find either
-            logger.exception("no model to say it with")
-            headers, body = {"Content-Type": "text/plain"}, text
-        encoded = body if isinstance(body, bytes) else str(body).encode()
-        answer("400 Bad Request", [(name, str(value)) for name, value in headers.items()])
-        return [encoded]
+            return str(self._moto.get_application(environ).service)
+        except Exception:  # moto takes headers for granted; it fails again, and is told then
+            return "unknown"
+
+    def _carry_out(self, environ: WSGIEnvironment, call: calls.Call, answer: "_Answer") -> list[bytes]:
+        try:
+            body = list(self._moto(environ, answer))
+            if answer.is_unknown_path():
+                raise NotImplementedError(f"no such path: {environ.get('PATH_INFO', '')}")  # noqa: TRY301 - told like moto's own failures
+        except Exception as error:
+            logger.exception("%s failed inside the local AWS", call.operation)
+            text = f"the local AWS cannot do {call.operation}: {type(error).__name__}: {error}"
+            return _refuse(answer, call, "LocalAwsFailure", text, 400)
+        return body
+
+
+def _refuse(answer: "_Answer", call: calls.Call, code: str, message: str, status: int | None) -> list[bytes]:
+    """Answer with an error in the words of the call's service."""
+    try:
+        error = errors.answer(call.service, call.environ.get("CONTENT_TYPE", ""), code, message, status)
+    except Exception:  # a service whose model moto cannot find either
+        logger.exception("no model to say it with")
+        error = errors.ErrorAnswer(status or 400, [("Content-Type", "text/plain")], message.encode())
+    answer(f"{error.status} {http.HTTPStatus(error.status).phrase}", error.headers)
+    return [error.body]
 
 
 class _Answer:
@@ -107,20 +117,6 @@ class _Answer:
         return self.line.startswith("404") and kind.startswith("text/html")
 
 
-def _action(environ: WSGIEnvironment) -> str:
-    """Name the operation that a request asks for, as well as its headers and form tell."""
-    target = environ.get("HTTP_X_AMZ_TARGET")
-    if target:
-        return str(target).rpartition(".")[2]
-    if str(environ.get("CONTENT_TYPE", "")).startswith("application/x-www-form-urlencoded"):
-        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        environ["wsgi.input"] = io.BytesIO(body)
-        actions = parse_qs(body.decode(errors="replace")).get("Action")
-        if actions:
-            return str(actions[0])
-    return f"{environ['REQUEST_METHOD']} {environ.get('PATH_INFO', '')}"
-
-
 def _control(name: str, environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
     """Answer a control request: those that a rehearsal or a test steers the local AWS with."""
     length = int(environ.get("CONTENT_LENGTH") or 0)
@@ -132,7 +128,7 @@ def _control(name: str, environ: WSGIEnvironment, start_response: StartResponse)
     except (TypeError, ValueError) as error:
         status, answer = "400 Bad Request", {"error": str(error)}
     start_response(status, [("Content-Type", "application/json")])
-    return [json.dumps(answer).encode()]
+    return [json.dumps(answer, default=calls.as_text).encode()]
 
 
 class _QuietHandler(MotoRequestHandler):  # type: ignore[misc] # moto's modules are untyped here
@@ -154,6 +150,7 @@ def main() -> None:
     parser.add_argument("--region", default=settings.REGION, help="the region that images are prepared in")
     parser.add_argument("--account", default=settings.ACCOUNT, help="the account that every request is for")
     parser.add_argument("--port", type=int, default=0, help="the port; 0 takes a free one")
+    parser.add_argument("--workspace", type=Path, help="where functions are unpacked; without, a new directory")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     for noisy in ("botocore", "werkzeug", "urllib3"):
@@ -171,7 +168,12 @@ def main() -> None:
     os.environ["MOTO_PORT"] = str(server.port)
     os.environ["MOTO_ACCOUNT_ID"] = arguments.account
     endpoint_url = f"http://{settings.HOST}:{server.port}"
-    install.install(endpoint_url=endpoint_url, account=arguments.account, region=arguments.region)
+    install.install(
+        endpoint_url=endpoint_url,
+        account=arguments.account,
+        region=arguments.region,
+        workspace=arguments.workspace or Path(tempfile.mkdtemp(prefix="local-aws-functions-")),
+    )
     threading.Thread(target=_end_with_parent, daemon=True).start()
     print(json.dumps({"port": server.port}), flush=True)
     server.serve_forever()

@@ -1,5 +1,6 @@
 """What the whole local AWS has in common: its account, its region and the credentials that open it."""
 
+import os
 from collections.abc import Mapping
 
 ACCOUNT = "123456789012"
@@ -24,4 +25,25 @@ def without_aws_settings(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if name in _KEPT_NAMES
         or (not name.upper().startswith(_FOREIGN_PREFIXES) and name.lower() not in _FOREIGN_NAMES)
+    }
+
+
+def for_clients(endpoint_url: str, region: str) -> dict[str, str]:
+    """Return the variables that let a process's AWS clients talk to the local AWS only.
+
+    Args:
+        endpoint_url: Where it answers.
+        region: The region whose resources they see.
+    """
+    return {
+        "AWS_ENDPOINT_URL": endpoint_url,
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
+        "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY,
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_PROXY": "localhost,127.0.0.1",
+        "no_proxy": "localhost,127.0.0.1",
     }

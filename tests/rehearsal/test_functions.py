@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from rehearsal.functions import DeployedFunction, FunctionFailedError
 
 _HANDLER = """
 import os, sys
+from datetime import datetime, timezone
 
 def handler(event, context):
     if event.get("fail"):
@@ -27,6 +29,7 @@ def handler(event, context):
         "library": library,
         "file": __file__,
         "function": context.function_name,
+        "now": datetime.now(timezone.utc).isoformat(),
     }
 """
 
@@ -74,3 +77,9 @@ def test_it_sees_its_own_environment_and_nothing_of_this_one(function: DeployedF
 def test_a_failure_is_told_with_what_the_function_said(function: DeployedFunction) -> None:
     with pytest.raises(FunctionFailedError, match="no capacity for this"):
         function({"fail": True})
+
+
+def test_the_function_can_live_later(function: DeployedFunction) -> None:
+    now = datetime.fromisoformat(function({})["now"])
+    later = datetime.fromisoformat(function({}, later=timedelta(days=2))["now"])
+    assert timedelta(days=2) <= later - now < timedelta(days=2, minutes=2)

@@ -58,7 +58,7 @@ def add_image(request: Mapping[str, Any]) -> Mapping[str, Any]:
         virtualization_type="hvm",
         architecture=str(request["architecture"]),
         hypervisor="xen",
-        root_device_type="ebs",
+        root_device_type=str(request.get("root_device_type") or "ebs"),
         root_device_name=str(request["root_device_name"]),
         region_name=ec2.region_name,
     )

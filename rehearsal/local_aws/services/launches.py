@@ -28,7 +28,7 @@ from rehearsal.local_aws.launch_facts import (
     type_of,
 )
 from rehearsal.local_aws.launch_rules import check_launch
-from rehearsal.local_aws.services import reserved_launches, resource_groups
+from rehearsal.local_aws.services import reserved_launches, resource_groups, spot_requests
 from rehearsal.local_aws.services.placement_groups import groups_of
 from rehearsal.local_aws.services.reserved_capacity import CapacityReservation, reservations_of
 
@@ -185,12 +185,14 @@ def _launch_one(
         instance_initiated_shutdown_behavior=data.get("InstanceInitiatedShutdownBehavior"),
         disable_api_stop=data.get("DisableApiStop", False),
         disable_api_termination=data.get("DisableApiTermination", False),
+        hibernation_options=data.get("HibernationOptions"),
         associate_public_ip=primary.get("AssociatePublicIpAddress"),
     )
     instance.nics[0].interface_type = type_of(primary)
     instance.placement.group_name = placement.get("GroupName", "")
     instance.placement.tenancy = placement.get("Tenancy", "default")
     instance.lifecycle = None if market == "on-demand" else market
+    instance.root_device_type = ec2.amis[data["ImageId"]].root_device_type
     instance.capacity_reservation_specification = data.get("CapacityReservationSpecification") or {
         "CapacityReservationPreference": "open"
     }
@@ -209,6 +211,8 @@ def _launch_one(
     for interface in instance.nics.values():
         interface.add_tags(tags_of.get("network-interface", {}))
     _attach_volumes(ec2, instance, data.get("BlockDeviceMappings") or [], tags_of.get("volume", {}))
+    if market == "spot":
+        spot_requests.place(ec2, instance, data)
     return instance
 
 

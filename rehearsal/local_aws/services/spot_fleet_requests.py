@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from secrets import token_hex
 from typing import Any
 from uuid import uuid4
 
@@ -34,17 +33,16 @@ PACE = Pace()
 
 @dataclass(frozen=True)
 class FleetInstance:
-    """An instance of a fleet and the Spot request that it came from."""
+    """An instance of a fleet."""
 
     instance: Any
-    request_id: str = field(default_factory=lambda: f"sir-{token_hex(4)}")
 
     def described(self) -> dict[str, str]:
         """Return the instance as DescribeSpotFleetInstances shows it."""
         return {
             "InstanceId": self.instance.id,
             "InstanceType": self.instance.instance_type,
-            "SpotInstanceRequestId": self.request_id,
+            "SpotInstanceRequestId": self.instance.spot_instance_request_id,
             "InstanceHealth": "healthy",
         }
 

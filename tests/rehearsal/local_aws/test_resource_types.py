@@ -170,6 +170,15 @@ def _everything(tag: str, days: int) -> Template:
         "Key": ("AWS::KMS::Key", {"KeyPolicy": _policy("*", f"{tag}.amazonaws.com"), "EnableKeyRotation": days > 1}),
         "Alias": ("AWS::KMS::Alias", {"AliasName": "alias/everything", "TargetKeyId": {"Ref": "Key"}}),
         "Parameter": ("AWS::SSM::Parameter", {"Type": "String", "Value": tag, "Tags": {"tag": tag}}),
+        "Runbook": (
+            "AWS::SSM::Document",
+            {
+                "Content": {"schemaVersion": "0.3", "description": tag, "mainSteps": []},
+                "DocumentType": "Automation",
+                "UpdateMethod": "NewVersion",
+                "Tags": tags,
+            },
+        ),
         "Reserved": (
             "AWS::EC2::CapacityReservation",
             reservation(
@@ -260,6 +269,12 @@ def test_everything_is_created_changed_in_place_and_deleted(aws: LocalAws, stack
     assert [group["retentionInDays"] for group in groups] == [3]
     assert aws.client("iam").list_role_policies(RoleName=before["Role"])["PolicyNames"] == ["inline-second"]
     assert aws.client("ssm").get_parameter(Name=before["Parameter"])["Parameter"]["Value"] == "second"
+    runbook = aws.client("ssm").describe_document(Name=before["Runbook"])["Document"]
+    assert (runbook["Description"], runbook["DefaultVersion"], runbook["DocumentType"]) == (
+        "second",
+        "2",
+        "Automation",
+    )
     rules = aws.client("events").list_targets_by_rule(Rule=before["Rule"])["Targets"]
     assert [target["Id"] for target in rules] == ["second"]
     reserved = aws.client("ec2").describe_capacity_reservations(CapacityReservationIds=[before["Reserved"]])

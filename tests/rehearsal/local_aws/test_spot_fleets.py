@@ -105,6 +105,16 @@ def test_a_member_is_a_spot_instance_with_its_templates_interfaces_and_tags(aws:
     assert '"instanceType":"g5.48xlarge"' in launched[0][2]
 
 
+def test_a_member_cannot_be_stopped(aws: LocalAws, fleet: str) -> None:
+    _target(aws, fleet, 1)
+    (member,) = _instances(aws, fleet)
+    shown = aws.client("ec2").describe_spot_fleet_instances(SpotFleetRequestId=fleet)["ActiveInstances"]
+    assert shown[0]["SpotInstanceRequestId"] == member["SpotInstanceRequestId"]
+    with pytest.raises(ClientError, match="because it is in a fleet, which does not support stop") as refusal:
+        aws.client("ec2").stop_instances(InstanceIds=[member["InstanceId"]])
+    assert refusal.value.response["Error"]["Code"] == "UnsupportedOperation"
+
+
 def test_what_is_gone_is_replaced_at_the_next_look(aws: LocalAws, fleet: str) -> None:
     _target(aws, fleet, 2)
     kept, gone = _members(aws, fleet)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from rehearsal.local_aws.cloudformation.resources import (
     compute,
+    documents,
     functions,
     gateways,
     identity,
@@ -22,6 +23,7 @@ from rehearsal.local_aws.cloudformation.resources.base import Handler
 
 _MODULES = (
     compute,
+    documents,
     functions,
     gateways,
     identity,

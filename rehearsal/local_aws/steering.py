@@ -1,0 +1,196 @@
+"""What a test steers the local AWS with: faults, a record of calls, and things that only time would bring."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class RecordedCall:
+    """A call that the local AWS got.
+
+    Attributes:
+        service: The service's name in boto3, such as "ec2".
+        operation: The operation, such as "StopInstances".
+        parameters: Its parameters as boto3 spells them; times are ISO 8601 text. Empty for Amazon S3.
+        status: The HTTP status of the answer; None if the answer was lost.
+    """
+
+    service: str
+    operation: str
+    parameters: Mapping[str, Any]
+    status: int | None
+
+
+class Steering(ABC):
+    """The part of `LocalAws` that a test of something's behaviour under faults needs."""
+
+    @property
+    @abstractmethod
+    def _place(self) -> Mapping[str, str]:
+        """The account and the region."""
+
+    @abstractmethod
+    def _control(self, name: str, body: Mapping[str, Any]) -> Any:
+        """Make a control request and return its answer."""
+
+    def fail(
+        self,
+        operation: str,
+        code: str,
+        message: str = "It fails on order.",
+        *,
+        times: int | None = 1,
+        status: int | None = None,
+        match: str | None = None,
+        after: int = 0,
+        service: str | None = None,
+    ) -> None:
+        """Refuse the next requests of an operation with an error of the service, and carry nothing out.
+
+        Args:
+            operation: Such as "StopInstances" or "Invoke".
+            code: The error's code, such as "RequestLimitExceeded".
+            message: The error's message.
+            times: How many requests are refused; None is all until `clear_faults`. Default: 1
+            status: The HTTP status. Default: - what the service's model says of the error, or else 400. EC2
+                says 503 with RequestLimitExceeded and 500 with InsufficientInstanceCapacity.
+            match: Refuses only requests whose path or decoded body has this text. Default: - any
+            after: How many such requests pass first. Default: 0
+            service: The service's name in boto3, for an operation that two have ("DeleteTags"). Default: - any
+        """
+        self._fault(operation, times, match, after, service, code=code, message=message, status=status)
+
+    def delay(
+        self,
+        operation: str,
+        seconds: float,
+        *,
+        times: int | None = 1,
+        match: str | None = None,
+        after: int = 0,
+        service: str | None = None,
+    ) -> None:
+        """Hold the next requests of an operation before they are carried out and answered.
+
+        Args:
+            operation: As for `fail`.
+            seconds: How long each is held.
+            times: As for `fail`.
+            match: As for `fail`.
+            after: As for `fail`.
+            service: As for `fail`.
+        """
+        self._fault(operation, times, match, after, service, seconds=seconds)
+
+    def lose(
+        self,
+        operation: str,
+        lost: Literal["request", "answer"] = "answer",
+        *,
+        seconds: float = 0.0,
+        times: int | None = 1,
+        match: str | None = None,
+        after: int = 0,
+        service: str | None = None,
+    ) -> None:
+        """Close the connections of the next requests of an operation without an answer.
+
+        boto3 calls it a ConnectionClosedError, or a ReadTimeoutError if its patience ends within `seconds`.
+
+        Args:
+            operation: As for `fail`.
+            lost: "answer" if the request is carried out all the same, "request" if it is not. Default: answer
+            seconds: How long the connection is held before. Default: 0
+            times: As for `fail`.
+            match: As for `fail`.
+            after: As for `fail`.
+            service: As for `fail`.
+        """
+        self._fault(operation, times, match, after, service, seconds=seconds, lost=lost)
+
+    def clear_faults(self) -> list[str]:
+        """Take back all faults, the latency and the statuses of metrics.
+
+        Returns:
+            The operations of the faults that struck nothing.
+        """
+        idle: list[str] = self._control("clear-faults", {})["idle"]
+        return idle
+
+    def set_latency(self, seconds: float) -> None:
+        """Let every request to a service take longer, until `clear_faults`.
+
+        Args:
+            seconds: How much longer.
+        """
+        self._control("latency", {"seconds": seconds})
+
+    def set_metric_status(
+        self, status: Literal["Complete", "PartialData", "InternalError", "Forbidden"], *matches: str
+    ) -> None:
+        """Let GetMetricData answer queries of some metrics with a status, until `clear_faults`.
+
+        Args:
+            status: PartialData leaves out the newer half of the points, InternalError and Forbidden all of them.
+            matches: A dimension's value (an instance id), a metric's name or a namespace; each ends what was said
+                of it before.
+        """
+        self._control("metric-status", {"status": status, "matches": matches})
+
+    def calls(self, *operations: str) -> list[RecordedCall]:
+        """List the calls since `forget_calls`, in the order in which they came; whoever made them.
+
+        Args:
+            operations: The operations to list. Default: - all
+        """
+        listed = (RecordedCall(**call) for call in self._control("calls", {})["calls"])
+        return [call for call in listed if not operations or call.operation in operations]
+
+    def forget_calls(self) -> None:
+        """Empty the record of calls."""
+        self._control("forget-calls", {})
+
+    def set_launch_time(self, launch_time: datetime, *instance_ids: str) -> None:
+        """Let instances have been launched at another time.
+
+        Args:
+            launch_time: When; with a time zone.
+            instance_ids: Which.
+        """
+        request = {"launch_time": launch_time.isoformat(), "instance_ids": instance_ids}
+        self._control("launch-time", {**self._place, **request})
+
+    def add_session(self, instance_id: str) -> str:
+        """Open a Session Manager session on an instance, and return its id.
+
+        Args:
+            instance_id: The instance's id.
+        """
+        return str(self._control("session", {**self._place, "instance_id": instance_id})["session_id"])
+
+    def end_sessions(self) -> None:
+        """End every Session Manager session."""
+        self._control("end-sessions", {})
+
+    def set_clock(self, later: timedelta) -> None:
+        """Let functions that are invoked from now on believe that it is later; the services' own clock stays.
+
+        Args:
+            later: How much later than now; `timedelta()` for the right time.
+        """
+        self._control("clock", {"seconds": later.total_seconds()})
+
+    def _fault(
+        self,
+        operation: str,
+        times: int | None,
+        match: str | None,
+        after: int,
+        service: str | None,
+        **what: Any,
+    ) -> None:
+        aimed = {"operation": operation, "times": times, "match": match, "after": after, "service": service}
+        self._control("fault", {**aimed, **what})

@@ -1,0 +1,111 @@
+"""Lambda's Invoke: the function's own zip runs, calls back, fails as Lambda says it, and can live later."""
+
+import base64
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from function_scene import made_function
+from rehearsal.local_aws import LocalAws
+
+_HANDLER = """
+import os, time
+from datetime import datetime, timezone
+
+def handler(event, context):
+    if event.get("fail"):
+        raise RuntimeError("no capacity for this")
+    if event.get("exit"):
+        os._exit(3)
+    if event.get("remember"):
+        import boto3
+        boto3.client("ssm").put_parameter(
+            Name=event["remember"], Value=context.function_name, Type="String", Overwrite=True
+        )
+    print("a line of the log")
+    now = datetime.now(timezone.utc).isoformat()
+    return {"event": event, "says": os.environ["SAYS"], "now": now, "time": time.time()}
+"""
+_ARN = "arn:aws:lambda:us-east-1:123456789012:function:{}"
+
+
+@pytest.fixture(scope="module")
+def function(aws: LocalAws) -> Iterator[str]:
+    with made_function(aws, "invoked", _HANDLER, {"SAYS": "hello"}):
+        yield "invoked"
+
+
+def _invoke(aws: LocalAws, event: object, **words: Any) -> Any:
+    return aws.client("lambda").invoke(**{"FunctionName": "invoked", "Payload": json.dumps(event).encode(), **words})
+
+
+def _said(answer: Any) -> Any:
+    return json.loads(answer["Payload"].read())
+
+
+def test_a_function_calls_back_to_the_local_aws(aws: LocalAws, function: str) -> None:
+    answer = _invoke(aws, {"remember": "/invoked/by"}, LogType="Tail")
+    assert (answer["StatusCode"], answer.get("FunctionError")) == (200, None)
+    said = _said(answer)
+    assert (said["event"], said["says"]) == ({"remember": "/invoked/by"}, "hello")
+    assert aws.client("ssm").get_parameter(Name="/invoked/by")["Parameter"]["Value"] == function
+    assert b"a line of the log" in base64.b64decode(answer["LogResult"])
+    assert "invoked: a line of the log" in aws.log.read_text()
+
+
+@pytest.mark.usefixtures("function")
+def test_an_event_has_had_its_effect_when_it_is_accepted(aws: LocalAws) -> None:
+    answer = _invoke(aws, {"remember": "/invoked/event"}, InvocationType="Event", FunctionName=_ARN.format("invoked"))
+    assert (answer["StatusCode"], answer["Payload"].read()) == (202, b"")
+    assert aws.client("ssm").get_parameter(Name="/invoked/event")["Parameter"]["Value"] == "invoked"
+
+
+@pytest.mark.usefixtures("function")
+def test_a_dry_run_runs_nothing(aws: LocalAws) -> None:
+    assert _invoke(aws, {"fail": True}, InvocationType="DryRun")["StatusCode"] == 204
+
+
+@pytest.mark.usefixtures("function")
+@pytest.mark.parametrize(
+    ("event", "kind", "message"),
+    [
+        ({"fail": True}, "RuntimeError", "no capacity for this"),
+        ({"exit": True}, "Runtime.ExitError", "invoked ended with exit status 3"),
+    ],
+    ids=["raises", "ends"],
+)
+def test_a_failure_is_the_payload(aws: LocalAws, event: object, kind: str, message: str) -> None:
+    answer = _invoke(aws, event)
+    assert (answer["StatusCode"], answer["FunctionError"]) == (200, "Unhandled")
+    assert _said(answer) == {"errorMessage": message, "errorType": kind}
+
+
+def test_an_unknown_function_is_not_found(aws: LocalAws) -> None:
+    with pytest.raises(ClientError, match=f"Function not found: {_ARN.format('nobody')}") as error:
+        _invoke(aws, {}, FunctionName="nobody")
+    assert error.value.response["Error"]["Code"] == "ResourceNotFoundException"
+    assert error.value.response["ResponseMetadata"]["HTTPStatusCode"] == 404
+
+
+@pytest.mark.usefixtures("function")
+def test_a_payload_that_is_no_json_is_refused(aws: LocalAws) -> None:
+    with pytest.raises(ClientError, match="Could not parse request body into json") as error:
+        _invoke(aws, {}, Payload=b"{'stop'}")
+    assert error.value.response["Error"]["Code"] == "InvalidRequestContentException"
+
+
+@pytest.mark.usefixtures("function")
+def test_a_function_can_live_later(aws: LocalAws) -> None:
+    aws.set_clock(timedelta(hours=5))
+    try:
+        said = _said(_invoke(aws, {"remember": "/invoked/later"}))
+    finally:
+        aws.set_clock(timedelta())
+    later = datetime.fromisoformat(said["now"]) - datetime.now(UTC)
+    assert timedelta(hours=4, minutes=58) < later <= timedelta(hours=5)
+    assert abs(datetime.fromisoformat(said["now"]).timestamp() - said["time"]) < 60
+    assert aws.client("ssm").get_parameter(Name="/invoked/later")["Parameter"]["Value"] == "invoked"
