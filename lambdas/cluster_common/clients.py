@@ -8,7 +8,9 @@ from botocore.config import Config
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
+    from mypy_boto3_cloudwatch.client import CloudWatchClient
     from mypy_boto3_ec2.client import EC2Client
+    from mypy_boto3_lambda.client import LambdaClient
     from mypy_boto3_sns.client import SNSClient
     from mypy_boto3_ssm.client import SSMClient
 
@@ -25,6 +27,13 @@ _CONFIG = Config(
 # For what the other work must not wait for.
 _BRIEF = Config(retries={"mode": "standard", "total_max_attempts": 2}, connect_timeout=2, read_timeout=3)
 
+# For what must not be done twice: where no answer came, nobody knows whether it was done.
+_ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_timeout=3, read_timeout=10)
+
+# For another function's answer, which may take as long as that function may run. An answer that did not come is
+# asked for once more: what is invoked here does nothing twice.
+_PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 2}, connect_timeout=3, read_timeout=60)
+
 
 @cache
 def auto_scaling() -> "AutoScalingClient":
@@ -33,9 +42,27 @@ def auto_scaling() -> "AutoScalingClient":
 
 
 @cache
+def auto_scaling_once() -> "AutoScalingClient":
+    """Return a client of EC2 Auto Scaling that sends a request once."""
+    return boto3.client("autoscaling", config=_ONCE)
+
+
+@cache
+def cloudwatch() -> "CloudWatchClient":
+    """Return the client of CloudWatch."""
+    return boto3.client("cloudwatch", config=_CONFIG)
+
+
+@cache
 def ec2() -> "EC2Client":
     """Return the client of EC2."""
     return boto3.client("ec2", config=_CONFIG)
+
+
+@cache
+def lambda_() -> "LambdaClient":
+    """Return the client of Lambda, which waits for what it invokes."""
+    return boto3.client("lambda", config=_PATIENT)
 
 
 @cache

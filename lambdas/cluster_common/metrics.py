@@ -8,17 +8,28 @@ CLUSTER_DIMENSION = "Cluster"
 NODE_GROUP_DIMENSION = "NodeGroup"
 
 
+def emit(values: Mapping[str, float], unit: MetricUnit, **dimensions: str) -> None:
+    """Write values of one unit as metrics, in the namespace that `POWERTOOLS_METRICS_NAMESPACE` names.
+
+    Args:
+        values: Metric names and values.
+        unit: The unit of all of them.
+        **dimensions: Dimension names and values, exactly those that the alarms read.
+    """
+    # An empty service keeps Powertools from adding a dimension of its own, which would make another metric.
+    metrics = EphemeralMetrics(service="")
+    for dimension, of in dimensions.items():
+        metrics.add_dimension(name=dimension, value=of)
+    for name, value in values.items():
+        metrics.add_metric(name=name, unit=unit, value=value)
+    metrics.flush_metrics()
+
+
 def emit_counts(counts: Mapping[str, int], **dimensions: str) -> None:
-    """Write counts as metrics, in the namespace that `POWERTOOLS_METRICS_NAMESPACE` names.
+    """Write counts as metrics.
 
     Args:
         counts: Metric names and values.
         **dimensions: Dimension names and values, exactly those that the alarms read.
     """
-    # An empty service keeps Powertools from adding a dimension of its own, which would make another metric.
-    metrics = EphemeralMetrics(service="")
-    for name, value in dimensions.items():
-        metrics.add_dimension(name=name, value=value)
-    for name, count in counts.items():
-        metrics.add_metric(name=name, unit=MetricUnit.Count, value=count)
-    metrics.flush_metrics()
+    emit(counts, MetricUnit.Count, **dimensions)

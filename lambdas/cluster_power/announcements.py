@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS
-from cluster_power.failures import Failures
+from cluster_common.failures import Failures
+from cluster_common.times import time_text
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.memory import (
     BLOCK_TAG,
@@ -17,7 +18,6 @@ from cluster_power.memory import (
     SURPLUS_SINCE_TAG,
     SURPLUS_TAG,
     Memory,
-    time_text,
 )
 from cluster_power.owners import Owner
 from cluster_power.problems import Problem

@@ -1,11 +1,11 @@
 """Auto Scaling groups as owners of nodes."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.tags import CLUSTER_TAG, NODE_GROUP_TAG
-from cluster_power.groups import Activity, Group
+from cluster_power.groups import Activity, Group, Node
 from cluster_power.memory import Memory
 from cluster_power.owners import Glance, OwnerBusyError, Reading
 
@@ -26,9 +26,24 @@ _NOT_ALIVE = frozenset({"Terminated", "Warmed:Terminated", "Warmed:Stopped", "Wa
 class AutoScalingGroups:
     """The cluster's Auto Scaling groups, found by its tag."""
 
-    def __init__(self, client: "AutoScalingClient", cluster: str, node_groups: Collection[str]) -> None:
+    def __init__(
+        self,
+        client: "AutoScalingClient",
+        once: "Callable[[], AutoScalingClient]",
+        cluster: str,
+        node_groups: Collection[str],
+    ) -> None:
+        """Know the cluster.
+
+        Args:
+            client: The client for all that may be sent again.
+            once: Makes a client that sends a request once.
+            cluster: The value of the tag on the groups.
+            node_groups: The node groups that they should own.
+        """
         self.node_groups = node_groups
         self._client = client
+        self._once = once
         self._cluster = cluster
 
     def read(self) -> Reading:
@@ -40,13 +55,18 @@ class AutoScalingGroups:
         return Reading(groups=sorted(groups, key=lambda group: (group.node_group, group.name)))
 
     def glance(self, group: Group) -> Glance | None:
-        """Read one group by its name; it may have become another cluster's."""
+        """Read again what decides about one group."""
+        fresh = self.look(group)
+        return Glance(memory=fresh.memory, size=fresh.desired) if fresh else None
+
+    def look(self, group: Group) -> Group | None:
+        """Read one group again by its name. None: it is gone, or has become another cluster's."""
         # Auto Scaling takes names or filters, never both.
         # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
         paginator = self._client.get_paginator("describe_auto_scaling_groups")
         pages = paginator.paginate(AutoScalingGroupNames=[group.name])
         found = self._own(raw for page in pages for raw in page["AutoScalingGroups"])
-        return next((Glance(memory=one.memory, size=one.desired) for one in found), None)
+        return next(iter(found), None)
 
     def read_activities(self, group: Group) -> tuple[Activity, ...]:
         """Read what Auto Scaling last did with a group, newest first."""
@@ -66,6 +86,17 @@ class AutoScalingGroups:
             if error_code(error) == "ScalingActivityInProgress":
                 raise OwnerBusyError from error
             raise
+
+    def terminate(self, instance_id: str) -> None:
+        """Terminate one node and lower its group's desired capacity by one.
+
+        Nobody documents what a second request for the same node does; if it lowered the capacity once more, another
+        node would go. So it is never sent again.
+        https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html
+        """
+        self._once().terminate_instance_in_auto_scaling_group(
+            InstanceId=instance_id, ShouldDecrementDesiredCapacity=True
+        )
 
     def write_tags(self, group: Group, tags: Mapping[str, str]) -> None:
         """Write tags on a group only, not on the nodes it launches."""
@@ -113,6 +144,12 @@ def _group(raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str]) -> Group:
         # Auto Scaling sets a status only while it deletes a group.
         # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_AutoScalingGroup.html
         deleting=bool(raw.get("Status")),
+        nodes={
+            instance["InstanceId"]: Node(
+                state=instance["LifecycleState"], protected=instance.get("ProtectedFromScaleIn", False)
+            )
+            for instance in raw.get("Instances", [])
+        },
         memory=Memory.from_tags(tags),
     )
 

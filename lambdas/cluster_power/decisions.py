@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from cluster_common.times import time_text
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.intentions import is_stopped
-from cluster_power.memory import Memory, State, time_text
+from cluster_power.memory import Memory, State
 from cluster_power.notices import find_blocks_end
 from cluster_power.outside import Outside, find_outside
 from cluster_power.problems import Finding, Outlook, find_left_behind, find_problem, find_surplus, surplus_words
@@ -129,12 +130,7 @@ def _decide_sized(group: Group, wanted: int, window: Window | None) -> Decision:
         )
     elif group.desired != wanted:
         verdict = Verdict.HELD
-        reason = (
-            f"{name} was given {_nodes(wanted)} and somebody made it {group.desired}: left alone until a "
-            "start or a stop is ordered or the file's count changes"
-        )
-        if window is not None:
-            reason += ", or its Capacity Block starts or ends"
+        reason = f"{name} was given {_nodes(wanted)} and {_resized(group, wanted)}: left alone {held_until(window)}"
     elif not group.busy and group.should_keep_excess(wanted) is not group.keeps_excess:
         verdict = Verdict.SIZE
         reason = (
@@ -145,6 +141,19 @@ def _decide_sized(group: Group, wanted: int, window: Window | None) -> Decision:
     else:
         verdict, reason = Verdict.KEEP, _kept(group, wanted, window)
     return _decision(group, verdict, reason, wanted=wanted, window=window)
+
+
+def held_until(window: Window | None) -> str:
+    """Say how long a size that somebody else gave a group stays."""
+    block = ", or its Capacity Block starts or ends" if window else ""
+    return f"until a start or a stop is ordered or the file's count changes{block}"
+
+
+def _resized(group: Group, wanted: int) -> str:
+    terminated, since = group.memory.terminated, group.memory.since
+    if terminated is None or group.desired > wanted or (since is not None and terminated.at < since):
+        return f"somebody made it {group.desired}"
+    return f"its size is {group.desired} since nodes were terminated (at {terminated.text})"
 
 
 def _explain(decision: Decision, situation: Situation) -> Decision:

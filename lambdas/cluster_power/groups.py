@@ -1,7 +1,7 @@
 """Node groups, as what owns their nodes describes them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -89,6 +89,19 @@ class Activity:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Node:
+    """One node of a group.
+
+    Attributes:
+        state: Its state, in the owner's words.
+        protected: Whether it is protected from scale-in.
+    """
+
+    state: str
+    protected: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Group:
     """One node group that carries the cluster's tag.
 
@@ -109,6 +122,7 @@ class Group:
         keeps_excess: Whether nodes stay when it is given a smaller size. None: its owner does not say.
         busy: Whether it takes no new size at the moment, and may not show the one it was given last.
         deleting: Whether it is going away.
+        nodes: Its nodes by their ids, where its owner lets single ones be terminated.
         memory: What the function wrote on it.
         activities: What its owner did with it, newest first. None: that could not be read.
     """
@@ -129,6 +143,7 @@ class Group:
     keeps_excess: bool | None = None
     busy: bool = False
     deleting: bool = False
+    nodes: Mapping[str, Node] = field(default_factory=dict)
     memory: Memory = NO_MEMORY
     activities: tuple[Activity, ...] | None = ()
 

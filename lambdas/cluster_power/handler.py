@@ -23,5 +23,11 @@ def handler(
     settings = Settings.from_environment(os.environ)
     logger.append_keys(cluster=settings.cluster)
     order = parse_order(event, settings)
-    aws = Clients(auto_scaling=clients.auto_scaling, ec2=clients.ec2, sns=clients.sns, ssm=clients.ssm)
+    aws = Clients(
+        auto_scaling=clients.auto_scaling,
+        auto_scaling_once=clients.auto_scaling_once,
+        ec2=clients.ec2,
+        sns=clients.sns,
+        ssm=clients.ssm,
+    )
     return Power(settings, aws, logger, now=datetime.now(UTC)).carry_out(order)

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_text
-from cluster_power.failures import Failures
+from cluster_common.failures import Failures
+from cluster_common.times import time_text
 from cluster_power.groups import Group, OwnerKind
-from cluster_power.memory import BLOCK_TAG, NONE, SINCE_TAG, SIZE_TAG, Memory, time_text
+from cluster_power.memory import BLOCK_TAG, NONE, SINCE_TAG, SIZE_TAG, Memory
 from cluster_power.owners import Glance, Owner, OwnerBusyError
 from cluster_power.releases import explain_refusal
 from cluster_power.reservations import set_instances

@@ -20,7 +20,7 @@ def new_memories(groups: Sequence[Group], situation: Situation, order: Order) ->
     """
     if order.action is OrderAction.TICK:
         return _adoptions(groups, situation)
-    if order.action is OrderAction.STATUS:
+    if order.action in (OrderAction.STATUS, OrderAction.TERMINATE):
         return {}
     state = State.RUNNING if order.action is OrderAction.START else State.STOPPED
     memories: dict[str, Memory] = {}

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
+
+from cluster_common.tags import tag_value
+from cluster_common.times import parse_time, time_text
 
 _PREFIX = "cdk-training-cluster:power-"
 STATE_TAG = f"{_PREFIX}state"
@@ -19,6 +22,7 @@ LEFT_SINCE_TAG = f"{_PREFIX}left-since"
 OUTSIDE_SINCE_TAG = f"{_PREFIX}outside-since"
 CLOSING_TAG = f"{_PREFIX}closing"
 BLOCK_TAG = f"{_PREFIX}block"
+TERMINATED_TAG = f"{_PREFIX}terminated"
 
 NONE = "none"
 """What a size or problem tag says when there is none; tags are overwritten, never deleted."""
@@ -31,6 +35,32 @@ class State(StrEnum):
 
     RUNNING = "running"
     STOPPED = "stopped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Termination:
+    """The last order to terminate single nodes of a group.
+
+    Attributes:
+        at: When it was carried out.
+        text: When, by whom and why, as the tag says it.
+    """
+
+    at: datetime
+    text: str
+
+    @classmethod
+    def new(cls, at: datetime, by: str, reason: str) -> "Termination":
+        """Return what is to be remembered, exactly as it will be read back."""
+        return cls(at=at.replace(microsecond=0), text=tag_value(f"{time_text(at)} by {by}: {reason}"))
+
+    @classmethod
+    def from_tag(cls, text: str) -> "Termination | None":
+        """Read the tag. It explains a size and decides nothing: where it cannot be read, there is none."""
+        try:
+            return cls(at=parse_time(text.partition(" ")[0]), text=text)
+        except ValueError:
+            return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +81,7 @@ class Memory:
         closing: When its nodes go at the end of its Capacity Block, or when its reservation ends, as people were last
             told. None: they were not.
         block: The Capacity Block that it was last given nodes for. None: it never was.
+        terminated: The last order to terminate single nodes. None: there was none.
         unreadable: A sentence that says which tag holds what the function never writes. Empty: none.
     """
 
@@ -66,6 +97,7 @@ class Memory:
     outside_since: datetime | None = None
     closing: datetime | None = None
     block: str | None = None
+    terminated: Termination | None = None
     unreadable: str = ""
 
     @classmethod
@@ -81,14 +113,15 @@ class Memory:
             size=size,
             by=tags.get(BY_TAG, ""),
             reason=tags.get(REASON_TAG, ""),
-            since=_read(tags, SINCE_TAG, _time, unreadable),
+            since=_read(tags, SINCE_TAG, parse_time, unreadable),
             problems=_read(tags, PROBLEM_TAG, _words, unreadable) or (),
             surplus=_read(tags, SURPLUS_TAG, _words, unreadable) or (),
-            surplus_since=_read(tags, SURPLUS_SINCE_TAG, _time, unreadable),
-            left_since=_read(tags, LEFT_SINCE_TAG, _time, unreadable),
-            outside_since=_read(tags, OUTSIDE_SINCE_TAG, _time, unreadable),
-            closing=_read(tags, CLOSING_TAG, _time, unreadable),
+            surplus_since=_read(tags, SURPLUS_SINCE_TAG, parse_time, unreadable),
+            left_since=_read(tags, LEFT_SINCE_TAG, parse_time, unreadable),
+            outside_since=_read(tags, OUTSIDE_SINCE_TAG, parse_time, unreadable),
+            closing=_read(tags, CLOSING_TAG, parse_time, unreadable),
             block=_read(tags, BLOCK_TAG, str, unreadable),
+            terminated=Termination.from_tag(tags.get(TERMINATED_TAG, "")),
             unreadable="; ".join(unreadable),
         )
 
@@ -105,15 +138,6 @@ class Memory:
 
 NO_MEMORY = Memory()
 """What is remembered of a group that the function has never seen."""
-
-
-def time_text(moment: datetime) -> str:
-    """Return a time to the second, as a tag can hold it."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _time(text: str) -> datetime:
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
 
 
 def _words(text: str) -> tuple[str, ...]:

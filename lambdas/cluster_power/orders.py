@@ -1,5 +1,6 @@
 """What the function can be asked: the scheduler's tick, and what operators order."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +9,11 @@ from cluster_common.errors import InvalidEventError
 from cluster_common.tags import tag_value
 from cluster_power.settings import Settings
 
-_KEYS = ("action", "by", "node_groups", "reason")
+_KEYS = ("action", "by", "instance_ids", "node_groups", "reason")
+
+# Each is a call of its own, and all of them have to fit into the time that the function has.
+_MOST_INSTANCES = 100
+_INSTANCE_ID = re.compile(r"i-[0-9a-f]{1,17}")
 
 
 class OrderAction(StrEnum):
@@ -23,6 +28,9 @@ class OrderAction(StrEnum):
     STOP = "stop"
     """Take groups to zero, until somebody orders a start."""
 
+    TERMINATE = "terminate"
+    """Terminate single nodes of one group, and make it smaller by as many, until somebody orders a start."""
+
     STATUS = "status"
     """Say how things are, and change nothing."""
 
@@ -36,12 +44,14 @@ class Order:
         node_groups: The node groups' names, sorted.
         by: Who asked, as a tag can hold it.
         reason: Why, as a tag can hold it.
+        instance_ids: The nodes to terminate, in the order they are named in.
     """
 
     action: OrderAction
     node_groups: Sequence[str]
     by: str
     reason: str
+    instance_ids: Sequence[str] = ()
 
 
 def parse_order(event: object, settings: Settings) -> Order:
@@ -61,11 +71,13 @@ def parse_order(event: object, settings: Settings) -> Order:
         action = OrderAction(event.get("action", OrderAction.TICK))
     except ValueError:
         raise InvalidEventError(f"action must be one of {', '.join(OrderAction)}, got {event['action']!r}") from None
+    node_groups = _node_groups(event.get("node_groups"), settings)
     return Order(
         action=action,
-        node_groups=_node_groups(event.get("node_groups"), settings),
+        node_groups=node_groups,
         by=_text(event, "by", default="an operator"),
         reason=_text(event, "reason", default="no reason given"),
+        instance_ids=_instance_ids(event, action, node_groups, settings),
     )
 
 
@@ -81,6 +93,29 @@ def _node_groups(names: object, settings: Settings) -> tuple[str, ...]:
             f"{settings.cluster} has no node group {', '.join(unknown)}; its node groups are {known}"
         )
     return tuple(sorted(set(names)))
+
+
+def _instance_ids(
+    event: dict[str, object], action: OrderAction, node_groups: Sequence[str], settings: Settings
+) -> tuple[str, ...]:
+    ids = event.get("instance_ids")
+    if action is not OrderAction.TERMINATE:
+        if ids is not None:
+            raise InvalidEventError(f"instance_ids goes with the action terminate only, got {ids!r} with {action}")
+        return ()
+    if event.get("node_groups") is None or len(node_groups) != 1:
+        raise InvalidEventError(f"terminate takes exactly one name in node_groups, got {event.get('node_groups')!r}")
+    if settings.groups[node_groups[0]].spot_fleet:
+        raise InvalidEventError(
+            f"terminate takes a node group that an Auto Scaling group owns: a Spot Fleet owns {node_groups[0]}, and "
+            "chooses itself which of its nodes go"
+        )
+    known = isinstance(ids, list) and all(isinstance(one, str) and _INSTANCE_ID.fullmatch(one) for one in ids)
+    if not isinstance(ids, list) or not known or not 1 <= len(ids) <= _MOST_INSTANCES:
+        raise InvalidEventError(
+            f"terminate takes 1 to {_MOST_INSTANCES} ids such as i-0123456789abcdef0 in instance_ids, got {ids!r}"
+        )
+    return tuple(dict.fromkeys(ids))
 
 
 def _text(event: dict[str, object], key: str, *, default: str) -> str:

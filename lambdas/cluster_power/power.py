@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from aws_lambda_powertools import Logger
 
 from cluster_common.errors import AWS_ERRORS
+from cluster_common.failures import Failures
 from cluster_power.announcements import Announcements
 from cluster_power.auto_scaling_groups import AutoScalingGroups
 from cluster_power.decisions import decide
-from cluster_power.failures import Failures
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.hands import Hands
 from cluster_power.intentions import new_memories, note_surplus, remember
@@ -24,6 +24,7 @@ from cluster_power.settings import Settings
 from cluster_power.situation import Situation, earlier_block
 from cluster_power.spot_fleets import SpotFleets
 from cluster_power.stops import Stops
+from cluster_power.terminations import Terminations
 from cluster_power.verdicts import Decision, Verdict
 
 if TYPE_CHECKING:
@@ -43,12 +44,14 @@ class Clients:
 
     Attributes:
         auto_scaling: Makes the client of EC2 Auto Scaling.
+        auto_scaling_once: Makes another that sends a request once.
         ec2: Makes the client of EC2.
         sns: Makes the client of SNS.
         ssm: Makes the client of Systems Manager.
     """
 
     auto_scaling: "Callable[[], AutoScalingClient]"
+    auto_scaling_once: "Callable[[], AutoScalingClient]"
     ec2: "Callable[[], EC2Client]"
     sns: "Callable[[], SNSClient]"
     ssm: "Callable[[], SSMClient]"
@@ -65,10 +68,14 @@ class Power:
         self._ec2 = clients.ec2
         self._logger = logger
         self._now = now.replace(microsecond=0)
-        self._failures = Failures(logger)
-        self._owners = _owners(settings, clients, self._now)
+        self._failures = Failures(logger, subject_key="node_group")
+        auto_scaling_groups = AutoScalingGroups(
+            clients.auto_scaling(), clients.auto_scaling_once, settings.cluster, settings.auto_scaling_groups
+        )
+        self._owners = _owners(auto_scaling_groups, settings, clients, self._now)
         self._stops = Stops(clients.ssm, settings.stopped_parameter, self._failures)
         self._hands = Hands(settings, self._owners, clients.ec2, self._failures, self._now)
+        self._terminations = Terminations(auto_scaling_groups, self._failures, logger, self._now)
         self._announcements = Announcements(settings, self._owners, clients.sns, self._failures, self._now)
 
     def carry_out(self, order: Order) -> dict[str, object]:
@@ -91,6 +98,8 @@ class Power:
         decisions = [one for one in decide(noted, situation) if ticks or one.node_group in order.node_groups]
         if ticks:
             decisions = [self._hands.carry_out(decision, memories, before) for decision in decisions]
+        elif order.action is OrderAction.TERMINATE:
+            decisions = self._terminations.carry_out(order, decisions)
         elif order.action is not OrderAction.STATUS:
             decisions = self._hands.obey(decisions, memories)
         for decision in decisions:
@@ -99,7 +108,7 @@ class Power:
             for decision in decisions:
                 self._announcements.note(decision, before.get(decision.group.name if decision.group else ""))
                 self._announcements.announce(decision)
-        if order.action is not OrderAction.STATUS:
+        if order.action not in (OrderAction.STATUS, OrderAction.TERMINATE):
             self._write_stops(order, groups, situation)
         if ticks:
             emit_metrics(situation, decisions, complete=not self._failures)
@@ -196,9 +205,8 @@ class Power:
         )
 
 
-def _owners(settings: Settings, clients: Clients, now: datetime) -> dict[OwnerKind, Owner]:
+def _owners(groups: AutoScalingGroups, settings: Settings, clients: Clients, now: datetime) -> dict[OwnerKind, Owner]:
     """Return what owns the cluster's nodes, or has owned them: Auto Scaling groups are found by the cluster's tag."""
-    groups = AutoScalingGroups(clients.auto_scaling(), settings.cluster, settings.auto_scaling_groups)
     owners: dict[OwnerKind, Owner] = {OwnerKind.AUTO_SCALING_GROUP: groups}
     fleets = settings.spot_fleets
     if fleets:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from cluster_common.messages import subject
 from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit_counts
+from cluster_common.times import time_text
 from cluster_power.groups import OwnerKind
 from cluster_power.launch_failures import ProblemKind
-from cluster_power.memory import time_text
 from cluster_power.notices import BlocksEnd
 from cluster_power.orders import Order
 from cluster_power.problems import Problem
@@ -20,10 +21,6 @@ SURPLUS_NODES = "SurplusNodes"
 RUNNING_NODES = "RunningNodes"
 HELD_GROUPS = "HeldGroups"
 SUCCESSFUL_TICKS = "SuccessfulTicks"
-
-# https://docs.aws.amazon.com/sns/latest/api/API_Publish.html: ASCII, no line breaks, less than 100
-# characters.
-_SUBJECT_LENGTH = 99
 
 
 def summarize(settings: Settings, order: Order, decisions: Sequence[Decision]) -> dict[str, object]:
@@ -72,14 +69,14 @@ def problem_began(settings: Settings, node_group: str, problem: Problem) -> tupl
     if problem.kind is not ProblemKind.LEFT_BEHIND:  # What is deleted cannot tell.
         text += "\n\nYou are told once more, when this is over."
     began = _SUBJECTS.get(problem.kind, _MISSING)[0].format(node_group)
-    return _subject(f"{settings.cluster}: {began}"), text
+    return subject(f"{settings.cluster}: {began}"), text
 
 
 def problem_ended(settings: Settings, node_group: str, kind: str, reason: str) -> tuple[str, str]:
     """Return the subject and the text of the message that a problem of a kind is over."""
     _, ended, words = _SUBJECTS.get(kind, _MISSING)
     text = f"Cluster {settings.cluster}\n\n{words}: {reason.removesuffix('.')}."
-    return _subject(f"{settings.cluster}: {ended.format(node_group)}"), text
+    return subject(f"{settings.cluster}: {ended.format(node_group)}"), text
 
 
 def block_closes(settings: Settings, node_group: str, window: Window, left: timedelta) -> tuple[str, str]:
@@ -95,7 +92,7 @@ def block_closes(settings: Settings, node_group: str, window: Window, left: time
         f"Cluster {settings.cluster}\n\n{window.sentence}.\n\nThe nodes stay if the Capacity Block is extended "
         "before they go."
     )
-    return _subject(f"{settings.cluster}: the nodes of {node_group} go in {_minutes(left)}"), text
+    return subject(f"{settings.cluster}: the nodes of {node_group} go in {_minutes(left)}"), text
 
 
 def blocks_end(
@@ -122,7 +119,7 @@ def blocks_end(
         f"{', '.join(end.blocks)} from {time_text(end.goes_at)} on, before {that} at {time_text(end.ends)}: save "
         f"your checkpoint. {then}"
     )
-    return _subject(f"{settings.cluster}: nodes of {node_group} in a Capacity Block go in {_minutes(left)}"), text
+    return subject(f"{settings.cluster}: nodes of {node_group} in a Capacity Block go in {_minutes(left)}"), text
 
 
 def reservation_ends(
@@ -145,7 +142,7 @@ def reservation_ends(
         "ended: give it a later end before, in the cluster's file if the cluster made it, and else in EC2."
     )
     when = "less than an hour" if hours < 1 else "1 hour" if hours == 1 else f"{hours} hours"
-    return _subject(f"{settings.cluster}: the capacity reservation of {node_group} ends in {when}"), text
+    return subject(f"{settings.cluster}: the capacity reservation of {node_group} ends in {when}"), text
 
 
 # How a problem of a kind is told: its begin, its end, and the words before the reason for that.
@@ -192,10 +189,6 @@ def _minutes(time: timedelta) -> str:
     return "1 minute" if minutes == 1 else f"{minutes} minutes"
 
 
-def _subject(text: str) -> str:
-    return text.encode("ascii", "replace").decode("ascii")[:_SUBJECT_LENGTH]
-
-
 def _running(decision: Decision) -> int:
     return decision.group.in_service if decision.group else 0
 
@@ -222,4 +215,5 @@ def _summarize_group(decision: Decision) -> dict[str, object]:
         "decision": decision.verdict.value,
         "reason": decision.reason,
         "problem": problem.kind.value if problem else None,
+        **({} if decision.terminated is None else {"terminated": list(decision.terminated)}),
     }

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
+from cluster_common.times import time_text
 from cluster_power.launch_failures import ProblemKind
-from cluster_power.memory import State, time_text
+from cluster_power.memory import State
 from cluster_power.outside import Outside, outside_problem
 from cluster_power.problems import Problem
 from cluster_power.releases import decide_release, starts

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code
-from cluster_power.failures import Failures
+from cluster_common.failures import Failures
 from cluster_power.memory import State
 
 if TYPE_CHECKING:

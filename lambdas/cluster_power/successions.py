@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from cluster_power.memory import time_text
+from cluster_common.times import time_text
 from cluster_power.windows import Phase, Window
 
 

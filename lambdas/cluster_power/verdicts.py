@@ -88,6 +88,7 @@ class Decision:
         window: What its Capacity Block allows. None: it has none, or is stopped whatever that says.
         blocks_end: The end of Capacity Blocks that some of its nodes run in, which is to be told. None: none is.
         reservation_ends: When its reservation ends, where that is soon. None: it is not.
+        terminated: The nodes that go by order. None: no order named any.
         reserve: For how many instances its reservation is to hold capacity. None: it is left as it is.
     """
 
@@ -105,4 +106,5 @@ class Decision:
     window: Window | None = None
     blocks_end: BlocksEnd | None = None
     reservation_ends: datetime | None = None
+    terminated: tuple[str, ...] | None = None
     reserve: int | None = None

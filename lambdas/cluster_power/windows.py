@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
+from cluster_common.times import time_text
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
-from cluster_power.memory import time_text
 from cluster_power.problems import Problem
 from cluster_power.reservations import ACTIVE, COMING, ENDED, Absence, Reservation
 from cluster_power.settings import GroupSettings, Settings

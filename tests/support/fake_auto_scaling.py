@@ -1,5 +1,6 @@
 """An Auto Scaling service in memory: it answers, refuses, launches and records every call."""
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -28,6 +29,9 @@ class FakeGroup:
         protected: How many of its nodes are protected from scale-in.
         hooked: Whether a lifecycle hook keeps the nodes that leave in Terminating:Wait.
         others: The lifecycle states of its nodes that are neither in service nor launching.
+        terminating: The ids of its nodes that were terminated and are still there.
+        slow: Whether those show for a while that they are in service.
+        zones: The Availability Zones it launches in.
         suspended: Why it launches nothing. None: it launches.
         terminating_suspended: Why it terminates nothing. None: it terminates.
     """
@@ -47,7 +51,12 @@ class FakeGroup:
     protected: int = 0
     hooked: bool = False
     others: list[str] = field(default_factory=list)
+    terminating: list[str] = field(default_factory=list)
+    slow: bool = False
+    zones: list[str] = field(default_factory=lambda: ["us-east-1b"])
     activities: list[dict[str, Any]] = field(default_factory=list)
+    _ids: dict[str, list[str]] = field(default_factory=dict)
+    _launched: int = 0
 
     @property
     def arn(self) -> str:
@@ -60,11 +69,44 @@ class FakeGroup:
     @property
     def alive(self) -> int:
         """How many instances EC2 bills for it; the tests put no stopped warm-pool instance here."""
-        return self.in_service + self.launching + len(self.others)
+        return self.in_service + self.launching + len(self.others) + len(self.terminating)
+
+    @property
+    def nodes(self) -> list[tuple[str, str]]:
+        """The id and the lifecycle state of each node; a node keeps its id while its state stays."""
+        states = {"InService": ["InService"] * self.in_service, "Pending": ["Pending"] * self.launching}
+        living = [
+            (one, state)
+            for kind, every in (states | {"others": self.others}).items()
+            for one, state in zip(self._name(kind, len(every)), every, strict=True)
+        ]
+        state = "InService" if self.slow else "Terminating:Wait" if self.hooked else "Terminating"
+        return living + [(one, state) for one in self.terminating]
+
+    def _name(self, kind: str, number: int) -> list[str]:
+        """Return the ids of the nodes of a kind: the newest go first, and new ones get new ids."""
+        ids = self._ids.setdefault(kind, [])
+        del ids[number:]
+        while len(ids) < number:
+            self._launched += 1
+            ids.append(f"i-{zlib.crc32(self.name.encode()):08x}{self._launched:04x}")
+        return ids
+
+    def terminate(self, instance_id: str) -> None:
+        """Terminate a node and lower the size; who asks for one that goes already lowers it again."""
+        self.desired -= 1
+        if instance_id in self.terminating:
+            return
+        state = dict(self.nodes)[instance_id]
+        self._ids[state if state in ("InService", "Pending") else "others"].remove(instance_id)
+        self.in_service -= state == "InService"
+        self.launching -= state == "Pending"
+        self.terminating.append(instance_id)
 
     def settle(self, now: datetime) -> None:
         """Do what Auto Scaling does in a minute: terminate, launch, and fail to launch."""
         if not self.hooked:
+            self.terminating.clear()
             self.others = [state for state in self.others if state != "Terminating:Wait"]
         leaving = self.in_service - max(self.desired, self.protected)
         if leaving > 0 and self.terminating_suspended is None:
@@ -98,17 +140,15 @@ class FakeGroup:
             "MinSize": self.minimum,
             "MaxSize": self.maximum,
             "DesiredCapacity": self.desired,
-            "AvailabilityZones": ["us-east-1b"],
+            "AvailabilityZones": self.zones,
             "Instances": [
                 {
-                    "InstanceId": f"i-{number}",
+                    "InstanceId": name,
                     "InstanceType": "p4de.24xlarge",
                     "LifecycleState": state,
                     "ProtectedFromScaleIn": number < self.protected,
                 }
-                for number, state in enumerate(
-                    ["InService"] * self.in_service + ["Pending"] * self.launching + self.others
-                )
+                for number, (name, state) in enumerate(self.nodes)
             ],
             "Tags": [
                 {"ResourceId": self.name, "Key": key, "Value": value, "PropagateAtLaunch": False}
@@ -178,6 +218,27 @@ class FakeAutoScaling(FakeService):
             raise _validation(f"New SetDesiredCapacity value {size} is below min value {group.minimum}")
         group.desired = size
         return {}
+
+    def terminate_instance_in_auto_scaling_group(self, **parameters: Any) -> dict[str, Any]:
+        """Answer TerminateInstanceInAutoScalingGroup."""
+        operation, instance = "TerminateInstanceInAutoScalingGroup", parameters["InstanceId"]
+        group = next((one for one in self.groups.values() if instance in dict(one.nodes)), None)
+        if group is None:
+            self.record(operation, parameters, names=[instance])
+            raise _validation(
+                f"Instance Id not found - No managed instance found for instance ID {instance}", operation
+            )
+        self.record(operation, parameters, names=[instance, group.name], arn=group.arn, tags=group.tags)
+        assert parameters["ShouldDecrementDesiredCapacity"] is True
+        if group.desired <= group.minimum:
+            raise _validation(
+                f"Currently, desiredSize equals minSize ({group.minimum}). Terminating instance without replacement "
+                "will violate group's min size constraint. Either set shouldDecrementDesiredCapacity flag to false "
+                "or lower group's min size.",
+                operation,
+            )
+        group.terminate(instance)
+        return {"Activity": {"ActivityId": "1", "AutoScalingGroupName": group.name, "StatusCode": "InProgress"}}
 
     def create_or_update_tags(self, **parameters: Any) -> dict[str, Any]:
         """Answer CreateOrUpdateTags."""

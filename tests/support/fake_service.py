@@ -59,9 +59,10 @@ class FakeService:
             tags: The tags on what it acts on.
             tag_keys: The keys of the tags that it writes.
         """
-        for waiting in [one for one in self._interruptions if one[0] == operation and one[1] in names]:
-            self._interruptions.remove(waiting)
-            waiting[2]()
+        # What happens may call the same operation, and have the next interruption happen there.
+        while waiting := [one for one in self._interruptions if one[0] == operation and one[1] in names]:
+            self._interruptions.remove(waiting[0])
+            waiting[0][2]()
         self.requests.append((operation, parameters))
         shape = self._model.operation_model(operation).input_shape
         assert shape is not None

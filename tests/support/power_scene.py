@@ -161,6 +161,7 @@ class Scene:
         settings = self.settings
         clients = Clients(
             auto_scaling=lambda: cast("AutoScalingClient", self.auto_scaling),
+            auto_scaling_once=lambda: cast("AutoScalingClient", self.auto_scaling),
             ec2=lambda: cast("EC2Client", self.ec2),
             sns=lambda: cast("SNSClient", self.sns),
             ssm=lambda: cast("SSMClient", self.ssm),

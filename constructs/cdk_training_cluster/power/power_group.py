@@ -34,6 +34,8 @@ class PowerGroup:
             ends, and when nodes run outside it. Default: - none.
         released: Whether that reservation, which must be one of the cluster, is lowered to one instance while the
             group is stopped, and raised before it starts. Default: - it is left as it is.
+        terminates_nodes: Whether the order `terminate` may take single nodes out of it. A Spot Fleet chooses itself
+            which of its nodes go. Default: - it may not.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
     """
@@ -46,13 +48,14 @@ class PowerGroup:
     spot_fleet_id: str | None = None
     capacity_reservation_id: str | None = None
     released: bool = False
+    terminates_nodes: bool = False
 
     def __post_init__(self) -> None:
         """Check the settings.
 
         Raises:
-            ValueError: A number is too small, there is more than one id, or what is released is not named; every
-                reason, a line each.
+            ValueError: A number is too small, there is more than one id, what is released is not named, or a Spot
+                Fleet is to lose single nodes; every reason, a line each.
         """
         problems = list(self._problems())
         if problems:
@@ -104,3 +107,5 @@ class PowerGroup:
             )
         if self.released and self.capacity_reservation_id is None:
             yield "released needs capacity_reservation_id: the reservation that is lowered while the group is stopped"
+        if self.terminates_nodes and self.spot_fleet_id is not None:
+            yield "terminates_nodes excludes spot_fleet_id: a Spot Fleet chooses itself which of its nodes go"

@@ -41,6 +41,7 @@ class PowerPermissions:
             group.capacity_block or group.capacity_blocks or group.capacity_reservation_id for group in groups
         )
         self._releases = any(group.released for group in groups)
+        self._terminates = any(group.terminates_nodes for group in groups)
 
     def grant(self, role: iam.Role) -> None:
         """Give the permissions to the function's role."""
@@ -58,7 +59,8 @@ class PowerPermissions:
             )
         )
         if self._auto_scaling:
-            self._write(role, ["autoscaling:SetDesiredCapacity"], _GROUPS)
+            terminating = ["autoscaling:TerminateInstanceInAutoScalingGroup"] if self._terminates else []
+            self._write(role, ["autoscaling:SetDesiredCapacity", *terminating], _GROUPS)
         # What a deploy could not take away is noted on it, too.
         self._write(role, ["autoscaling:CreateOrUpdateTags"], _GROUPS, tags=True)
         self._acknowledge(role, _GROUPS)

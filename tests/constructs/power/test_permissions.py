@@ -58,6 +58,16 @@ def live_with_groups(scene: Scene) -> None:
     scene.minute()
 
 
+def live_with_terminations(scene: Scene) -> None:
+    """Do all that is done with a group that loses single nodes."""
+    live_with_groups(scene)
+    [group] = scene.auto_scaling.groups.values()
+    scene.minute(2)
+    ids = [name for name, _ in group.nodes[:2]]
+    scene.order("terminate", node_groups=["workers"], instance_ids=ids)
+    scene.minute(2)
+
+
 def live_with_a_fleet(scene: Scene) -> None:
     """Do all that is done with a Spot Fleet."""
     fleet = scene.add_fleet("extras", capacity=1)
@@ -123,6 +133,7 @@ def live_with_blocks_among_others(scene: Scene) -> None:
 
 LIVES = {
     "groups": ({"workers": PowerGroup(count=8)}, [live_with_groups]),
+    "terminations": ({"workers": PowerGroup(count=8, terminates_nodes=True)}, [live_with_terminations]),
     "a fleet": ({"extras": PowerGroup(count=4, spot_fleet_id="sfr-extras")}, [live_with_a_fleet]),
     "a block": (
         {"workers": PowerGroup(count=8), "pod": PowerGroup(count=8, capacity_block="cr-pod")},
@@ -145,12 +156,12 @@ LIVES = {
     ),
     "everything": (
         {
-            "workers": PowerGroup(count=8),
+            "workers": PowerGroup(count=8, terminates_nodes=True),
             "extras": PowerGroup(count=4, spot_fleet_id="sfr-extras"),
             "pod": PowerGroup(count=8, capacity_block="cr-pod"),
             "held": PowerGroup(count=8, capacity_reservation_id="cr-held", released=True),
         },
-        [live_with_groups, live_with_a_fleet, live_with_a_block, live_with_a_release],
+        [live_with_terminations, live_with_a_fleet, live_with_a_block, live_with_a_release],
     ),
 }
 
@@ -161,7 +172,7 @@ def life(request: pytest.FixtureRequest) -> tuple[list[dict[str, Any]], list[Cal
     groups, parts = LIVES[request.param]
     calls = list(LOG_CALLS)
     for part in parts:
-        scene = Scene(counts={"workers": 8} if part is live_with_groups else {})
+        scene = Scene(counts={"workers": 8} if part in (live_with_groups, live_with_terminations) else {})
         part(scene)
         calls += scene.calls
     return synthesize(groups), calls
@@ -174,7 +185,7 @@ def statements() -> list[dict[str, Any]]:
 
 def test_the_scenes_make_every_kind_of_call() -> None:
     scene = Scene()
-    for part in (live_with_groups, live_with_a_fleet, live_with_a_block, live_with_a_release):
+    for part in (live_with_terminations, live_with_a_fleet, live_with_a_block, live_with_a_release):
         part(scene)
 
     assert {call.action for call in scene.calls} == {
@@ -182,6 +193,7 @@ def test_the_scenes_make_every_kind_of_call() -> None:
         "autoscaling:DescribeAutoScalingGroups",
         "autoscaling:DescribeScalingActivities",
         "autoscaling:SetDesiredCapacity",
+        "autoscaling:TerminateInstanceInAutoScalingGroup",
         "ec2:CreateTags",
         "ec2:DescribeCapacityReservations",
         "ec2:DescribeSpotFleetInstances",
@@ -214,6 +226,11 @@ def test_only_what_the_node_groups_need_is_allowed() -> None:
         for name, (groups, _) in LIVES.items()
     }
 
+    assert [
+        name
+        for name, (groups, _) in LIVES.items()
+        if any("autoscaling:TerminateInstanceInAutoScalingGroup" in _actions(one) for one in synthesize(groups))
+    ] == ["terminations", "everything"]
     assert services["groups"] == {"autoscaling", "logs", "sns", "ssm"}
     assert services["a fleet"] == {"autoscaling", "ec2", "logs", "sns", "ssm"}
     fleet = {action for one in synthesize(LIVES["a fleet"][0]) for action in _actions(one)}
@@ -282,7 +299,14 @@ def _actions(statement: dict[str, Any]) -> list[str]:
     return [actions] if isinstance(actions, str) else list(actions)
 
 
-@pytest.mark.parametrize("action", ["autoscaling:SetDesiredCapacity", "autoscaling:CreateOrUpdateTags"])
+@pytest.mark.parametrize(
+    "action",
+    [
+        "autoscaling:SetDesiredCapacity",
+        "autoscaling:TerminateInstanceInAutoScalingGroup",
+        "autoscaling:CreateOrUpdateTags",
+    ],
+)
 def test_another_clusters_group_cannot_be_written(statements: list[dict[str, Any]], action: str) -> None:
     scene = Scene()
     own, foreign = scene.add(), scene.auto_scaling.add("other", cluster="other-pod", node_group="workers")

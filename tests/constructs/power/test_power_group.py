@@ -32,6 +32,7 @@ from cdk_training_cluster.power import PowerGroup
             {"count": 8, "released": "cr-2"},
         ),
         (PowerGroup(count=8, block_ends_early_minutes=60), 8),
+        (PowerGroup(count=8, terminates_nodes=True), 8),
     ],
 )
 def test_a_group_says_what_the_function_has_to_know(group: PowerGroup, settings: object) -> None:
@@ -58,6 +59,10 @@ def test_a_group_says_what_the_function_has_to_know(group: PowerGroup, settings:
         (
             {"count": 1, "released": True},
             "released needs capacity_reservation_id: the reservation that is lowered while the group is stopped",
+        ),
+        (
+            {"count": 1, "spot_fleet_id": "sfr-1", "terminates_nodes": True},
+            "terminates_nodes excludes spot_fleet_id: a Spot Fleet chooses itself which of its nodes go",
         ),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from cluster_common import clients
 
 
-@pytest.mark.parametrize("make", [clients.auto_scaling, clients.sns])
+@pytest.mark.parametrize("make", [clients.auto_scaling, clients.cloudwatch, clients.ec2, clients.sns])
 def test_every_client_retries_with_pauses_and_gives_up_before_the_function_does(
     make: Callable[[], Any],
 ) -> None:
@@ -22,6 +22,22 @@ def test_what_the_other_work_must_not_wait_for_gives_up_soon() -> None:
 
     assert config.retries == {"mode": "standard", "total_max_attempts": 2}
     assert (config.connect_timeout, config.read_timeout) == (2, 3)
+
+
+def test_what_must_not_be_done_twice_is_asked_for_once() -> None:
+    client: Any = clients.auto_scaling_once()
+    config = client.meta.config
+
+    assert config.retries == {"mode": "standard", "total_max_attempts": 1}
+    assert (config.connect_timeout, config.read_timeout) == (3, 10)
+
+
+def test_another_function_is_waited_for_as_long_as_it_may_run() -> None:
+    client: Any = clients.lambda_()
+    config = client.meta.config
+
+    assert config.retries == {"mode": "standard", "total_max_attempts": 2}
+    assert (config.connect_timeout, config.read_timeout) == (3, 60)
 
 
 def test_a_client_is_made_once() -> None:

@@ -1,8 +1,9 @@
 import json
 
 import pytest
+from aws_lambda_powertools.metrics import MetricUnit
 
-from cluster_common.metrics import emit_counts
+from cluster_common.metrics import emit, emit_counts
 
 
 def test_counts_are_written_with_exactly_the_dimensions_that_alarms_read(
@@ -36,3 +37,11 @@ def test_one_set_of_dimensions_does_not_leak_into_the_next(capsys: pytest.Captur
 
     second = json.loads(capsys.readouterr().out.splitlines()[1])
     assert second.keys() == {"_aws", "Cluster", "B"}
+
+
+def test_what_is_no_count_has_a_unit_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    emit({"DollarsSaved": 55.04}, MetricUnit.NoUnit, Cluster="base-pod")
+
+    written = json.loads(capsys.readouterr().out)
+    assert written["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [{"Name": "DollarsSaved", "Unit": "None"}]
+    assert written["DollarsSaved"] == [55.04]

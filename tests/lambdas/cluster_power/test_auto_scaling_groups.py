@@ -5,7 +5,7 @@ import botocore.session
 import pytest
 
 from cluster_power.auto_scaling_groups import AutoScalingGroups
-from cluster_power.groups import Group
+from cluster_power.groups import Group, Node
 from cluster_power.owners import Glance
 from fake_auto_scaling import FakeAutoScaling
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def owner(fake: FakeAutoScaling) -> AutoScalingGroups:
-    return AutoScalingGroups(cast("AutoScalingClient", fake), "base-pod", ["workers"])
+    client = cast("AutoScalingClient", fake)
+    return AutoScalingGroups(client, lambda: client, "base-pod", ["workers"])
 
 
 def read(fake: FakeAutoScaling) -> list[Group]:
@@ -81,6 +82,32 @@ def test_a_glance_reads_one_group_by_its_name_and_only_if_it_is_still_the_cluste
 
     raw.tags["cdk-training-cluster:cluster"] = "other-pod"
     assert owner(fake).glance(group) is None
+
+
+def test_each_node_is_read_with_its_state() -> None:
+    fake = FakeAutoScaling()
+    raw = fake.add("asg", cluster="base-pod", node_group="workers", in_service=1, protected=1, others=["Terminated"])
+
+    [group] = read(fake)
+
+    (working, _), (gone, _) = raw.nodes
+    assert group.nodes == {working: Node(state="InService", protected=True), gone: Node(state="Terminated")}
+
+
+def test_a_termination_is_requested_by_the_client_that_sends_a_request_once() -> None:
+    usual, once = FakeAutoScaling(), FakeAutoScaling()
+    raw = once.add("asg", cluster="base-pod", node_group="workers", desired=2, in_service=2)
+    name = raw.nodes[0][0]
+    groups = AutoScalingGroups(
+        cast("AutoScalingClient", usual), lambda: cast("AutoScalingClient", once), "base-pod", ["workers"]
+    )
+
+    groups.terminate(name)
+
+    assert once.requests == [
+        ("TerminateInstanceInAutoScalingGroup", {"InstanceId": name, "ShouldDecrementDesiredCapacity": True})
+    ]
+    assert usual.requests == []
 
 
 def test_activities_are_read_newest_first_with_their_words_on_one_line() -> None:

@@ -33,15 +33,18 @@ CONTEXT = cast(
 def auto_scaling(monkeypatch: pytest.MonkeyPatch) -> Iterator["AutoScalingClient"]:
     settings = {"cluster": "base-pod", "groups": {"workers": 2}, "launch_grace_seconds": 600}
     monkeypatch.setenv("CLUSTER_POWER_SETTINGS", json.dumps(settings))
-    clients.auto_scaling.cache_clear()
-    clients.sns.cache_clear()
+    _forget_clients()
     with mock_aws():
         monkeypatch.setenv("ALERT_TOPIC_ARN", boto3.client("sns").create_topic(Name="alerts")["TopicArn"])
         client = boto3.client("autoscaling")
         _make_group(client)
         yield client
-    clients.auto_scaling.cache_clear()
-    clients.sns.cache_clear()
+    _forget_clients()
+
+
+def _forget_clients() -> None:
+    for client in (clients.auto_scaling, clients.auto_scaling_once, clients.sns):
+        client.cache_clear()
 
 
 def _make_group(client: "AutoScalingClient") -> None:
@@ -93,6 +96,21 @@ def test_an_operators_size_survives_ticks(auto_scaling: "AutoScalingClient") -> 
     [held] = _invoke({})
 
     assert (held["decision"], _size(auto_scaling)) == ("held", (1, 1))
+
+
+def test_a_node_that_is_terminated_does_not_come_back_before_a_start(auto_scaling: "AutoScalingClient") -> None:
+    _invoke({})
+    [group] = auto_scaling.describe_auto_scaling_groups()["AutoScalingGroups"]
+    idle, busy = (node["InstanceId"] for node in group["Instances"])
+
+    [told] = _invoke({"action": "terminate", "node_groups": ["workers"], "instance_ids": [idle]})
+    _invoke({})
+
+    [group] = auto_scaling.describe_auto_scaling_groups()["AutoScalingGroups"]
+    assert (told["terminated"], told["desired"]) == ([idle], 1)
+    assert [node["InstanceId"] for node in group["Instances"]] == [busy]
+    _invoke({"action": "start"})
+    assert _size(auto_scaling) == (2, 2)
 
 
 def test_what_the_function_remembers_is_not_put_on_the_nodes(auto_scaling: "AutoScalingClient") -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_power.launch_failures import ProblemKind
-from cluster_power.memory import Memory, State
+from cluster_power.memory import Memory, State, Termination
 
 PREFIX = "cdk-training-cluster:power-"
 moments = st.datetimes(min_value=datetime(2020, 1, 1), timezones=st.just(UTC)).map(  # noqa: DTZ001 (the zone is added)
@@ -84,3 +84,18 @@ def test_a_size_without_a_state_is_not_a_group_that_was_never_seen() -> None:
     assert Memory.from_tags({f"{PREFIX}size": "8"}).unreadable == (
         f"the tag {PREFIX}size is there and {PREFIX}state is not"
     )
+
+
+@given(moments, texts, st.text(max_size=300))
+def test_the_last_termination_is_read_back_as_it_was_written(at: datetime, by: str, reason: str) -> None:
+    written = Termination.new(at, by, reason)
+
+    assert Memory.from_tags({f"{PREFIX}terminated": written.text}).terminated == written
+    assert len(written.text) <= 256
+
+
+@pytest.mark.parametrize("text", ["", "none", "yesterday", "2026-11-02 by ana: cost"])
+def test_a_termination_that_cannot_be_read_is_none_and_spoils_nothing(text: str) -> None:
+    memory = Memory.from_tags({f"{PREFIX}terminated": text})
+
+    assert (memory.terminated, memory.unreadable) == (None, "")

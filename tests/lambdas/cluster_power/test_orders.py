@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -5,10 +6,14 @@ import pytest
 
 from cluster_common.errors import InvalidEventError
 from cluster_power.orders import OrderAction, parse_order
-from cluster_power.settings import Settings
+from cluster_power.settings import GroupSettings, Settings
 from power_scene import plain
 
 SETTINGS = Settings(cluster="base-pod", groups=plain(eval=2, workers=8), launch_grace=timedelta(minutes=10))
+WITH_A_FLEET = replace(
+    SETTINGS, groups=dict(SETTINGS.groups) | {"extras": GroupSettings(count=4, spot_fleet="sfr-1")}
+)
+IDS = ["i-0123456789abcdef0", "i-0123456789abcdef1"]
 
 
 @pytest.mark.parametrize("event", [{}, {"action": "tick"}])
@@ -43,11 +48,11 @@ def test_an_order_of_nobody_for_no_reason_says_so() -> None:
     ("event", "message"),
     [
         ([], "the event must be a JSON object, got []"),
-        ({"action": "halt"}, "action must be one of tick, start, stop, status, got 'halt'"),
-        ({"action": ["stop"]}, "action must be one of tick, start, stop, status, got ['stop']"),
+        ({"action": "halt"}, "action must be one of tick, start, stop, terminate, status, got 'halt'"),
+        ({"action": ["stop"]}, "action must be one of tick, start, stop, terminate, status, got ['stop']"),
         (
             {"action": "stop", "node_group": ["workers"]},
-            "the event takes action, by, node_groups, reason, got node_group",
+            "the event takes action, by, instance_ids, node_groups, reason, got node_group",
         ),
         (
             {"action": "stop", "node_groups": ["worker"]},
@@ -68,5 +73,65 @@ def test_an_order_of_nobody_for_no_reason_says_so() -> None:
 def test_a_wrong_event_is_refused_in_one_sentence(event: Any, message: str) -> None:
     with pytest.raises(InvalidEventError) as caught:
         parse_order(event, SETTINGS)
+
+    assert str(caught.value) == message
+
+
+def test_an_order_to_terminate_names_one_group_and_each_node_once() -> None:
+    order = parse_order(
+        {"action": "terminate", "node_groups": ["workers"], "instance_ids": [*reversed(IDS), IDS[0]]}, SETTINGS
+    )
+
+    assert (order.action, order.node_groups, order.instance_ids) == (
+        OrderAction.TERMINATE,
+        ("workers",),
+        tuple(reversed(IDS)),
+    )
+
+
+def test_as_many_nodes_as_fit_into_one_run_can_be_named() -> None:
+    ids = [f"i-{number:017x}" for number in range(101)]
+
+    order = parse_order({"action": "terminate", "node_groups": ["eval"], "instance_ids": ids[:100]}, SETTINGS)
+    with pytest.raises(InvalidEventError, match="terminate takes 1 to 100 ids such as i-0123456789abcdef0"):
+        parse_order({"action": "terminate", "node_groups": ["eval"], "instance_ids": ids}, SETTINGS)
+
+    assert len(order.instance_ids) == 100
+
+
+IDS_ALLOWED = "terminate takes 1 to 100 ids such as i-0123456789abcdef0 in instance_ids, got "
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"instance_ids": None}, f"{IDS_ALLOWED}None"),
+        ({"instance_ids": []}, f"{IDS_ALLOWED}[]"),
+        ({"instance_ids": "i-1"}, f"{IDS_ALLOWED}'i-1'"),
+        ({"instance_ids": ["i-1", 7]}, f"{IDS_ALLOWED}['i-1', 7]"),
+        ({"instance_ids": ["workers"]}, f"{IDS_ALLOWED}['workers']"),
+        ({"instance_ids": ["i-0123456789abcdef01"]}, f"{IDS_ALLOWED}['i-0123456789abcdef01']"),
+        ({"node_groups": None}, "terminate takes exactly one name in node_groups, got None"),
+        (
+            {"node_groups": ["eval", "workers"]},
+            "terminate takes exactly one name in node_groups, got ['eval', 'workers']",
+        ),
+        (
+            {"node_groups": ["extras"]},
+            "terminate takes a node group that an Auto Scaling group owns: a Spot Fleet owns extras, and chooses "
+            "itself which of its nodes go",
+        ),
+        ({"action": "stop"}, f"instance_ids goes with the action terminate only, got {IDS} with stop"),
+        (
+            {"action": "tick", "instance_ids": []},
+            "instance_ids goes with the action terminate only, got [] with tick",
+        ),
+    ],
+)
+def test_a_wrong_order_to_terminate_is_refused_in_one_sentence(changes: dict[str, Any], message: str) -> None:
+    event = {"action": "terminate", "node_groups": ["workers"], "instance_ids": IDS}
+
+    with pytest.raises(InvalidEventError) as caught:
+        parse_order(event | changes, WITH_A_FLEET)
 
     assert str(caught.value) == message

@@ -1,0 +1,200 @@
+"""Single nodes that go by order, and take their places in the group with them."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from aws_lambda_powertools import Logger
+
+from cluster_common.errors import AWS_ERRORS
+from cluster_common.failures import Failures
+from cluster_power.auto_scaling_groups import AutoScalingGroups
+from cluster_power.decisions import held_until
+from cluster_power.groups import Group
+from cluster_power.memory import NONE, TERMINATED_TAG, Termination
+from cluster_power.orders import Order
+from cluster_power.verdicts import Decision, Verdict
+
+# The lifecycle states of nodes that go, and of those that a group's size counts.
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
+_GOING = ("Terminating", "Terminated")
+_COUNTED = ("InService", "Pending")
+
+
+class Terminations:
+    """Terminate the nodes that an order names, and give their group a size that is smaller by as many.
+
+    To a tick that is a size that somebody else gave the group: wherever a run is interrupted, the next tick brings
+    no node back and takes none. A group that a tick is about to size is left to the tick.
+
+    No working node must go in an idle one's place. Auto Scaling takes nodes of its own choice where a group has
+    more than its size, so the group is read again before each node: none goes while there are too many, or once
+    somebody has ordered something else, and one that goes already is not asked to go twice.
+    """
+
+    def __init__(self, owner: AutoScalingGroups, failures: Failures, logger: Logger, now: datetime) -> None:
+        self._owner = owner
+        self._failures = failures
+        self._logger = logger
+        self._now = now
+
+    def carry_out(self, order: Order, decisions: Sequence[Decision]) -> list[Decision]:
+        """Carry out an order, and return what was decided about its node group with what came of it.
+
+        Args:
+            order: What was ordered.
+            decisions: What was decided about the owners of the node group's nodes; while a deploy replaces one,
+                there are two.
+        """
+        return [
+            self._of_group(order, decision, ids) if ids else decision
+            for decision, ids in zip(decisions, _shares(order.instance_ids, decisions), strict=True)
+        ]
+
+    def _of_group(self, order: Order, decision: Decision, ids: Sequence[str]) -> Decision:
+        group, name = decision.group, decision.node_group
+        if group is not None and _goes_anyway(decision, group):
+            reason = f"{decision.reason.removesuffix('.')}. Its nodes go anyway, and none was terminated"
+            return replace(decision, reason=reason, terminated=_going(group, ids))
+        if group is None or group.memory.unreadable or group.memory.size != decision.wanted:
+            self._failures.add_sentence(name, f"none of its nodes was terminated: {decision.reason}")
+            return replace(decision, terminated=())
+        due = [one for one in ids if one not in _going(group, ids) and not self._is_kept(group, one)]
+        if not due:
+            return _outcome(order, decision, group, _going(group, ids))
+        mark = Termination.new(self._now, order.by, order.reason)
+        if not self._write(group, mark):
+            return replace(decision, terminated=())
+        asked = self._ask_in_turn(order, group, due, mark)
+        fresh = self._look(group) or group
+        if not asked and fresh.memory.terminated == mark:
+            self._write(group, group.memory.terminated)
+        done = tuple(one for one in ids if one in asked or one in _going(fresh, ids))
+        return _outcome(order, decision, fresh, done)
+
+    def _ask_in_turn(self, order: Order, group: Group, ids: Sequence[str], mark: Termination) -> frozenset[str]:
+        """Ask one node after the other to go, and return those that were asked."""
+        asked = set[str]()
+        for position, one in enumerate(ids):
+            fresh = self._look(group)
+            why = _why_stop(group, fresh, mark, asked)
+            if fresh is None or why:
+                what = f"{', '.join(ids[position:])} not terminated: {why}"
+                self._failures.add_sentence(group.node_group, what)
+                break
+            if one not in _going(fresh, ids) and not self._is_kept(fresh, one) and self._ask(order, fresh, one):
+                asked.add(one)
+        return frozenset(asked)
+
+    def _is_kept(self, group: Group, instance_id: str) -> bool:
+        """Say whether one node is not to be terminated, and report why."""
+        obstacle = _obstacle(group, instance_id)
+        if obstacle:
+            self._failures.add_sentence(group.node_group, f"{instance_id} {obstacle}", instance_id=instance_id)
+        return bool(obstacle)
+
+    def _ask(self, order: Order, group: Group, instance_id: str) -> bool:
+        node_group = group.node_group
+        try:
+            self._owner.terminate(instance_id)
+        except AWS_ERRORS as error:
+            what = f"{instance_id} could not be terminated"
+            self._failures.add(node_group, what, error, instance_id=instance_id)
+            return False
+        self._logger.info(
+            f"{instance_id} of {node_group} is terminated, by {order.by}: {order.reason}",
+            extra={"node_group": node_group, "instance_id": instance_id},
+        )
+        return True
+
+    def _look(self, group: Group) -> Group | None:
+        try:
+            return self._owner.look(group)
+        except AWS_ERRORS as error:
+            self._failures.add(group.node_group, "could not be read again", error)
+            return None
+
+    def _write(self, group: Group, mark: Termination | None) -> bool:
+        try:
+            self._owner.write_tags(group, {TERMINATED_TAG: mark.text if mark else NONE})
+        except AWS_ERRORS as error:
+            self._failures.add(group.node_group, "could not remember who has nodes of it terminated", error)
+            return False
+        return True
+
+
+def _shares(ids: Sequence[str], decisions: Sequence[Decision]) -> list[list[str]]:
+    """Return which nodes each owner is asked for: its own, and the first one those that nobody has."""
+    owned = [decision.group.nodes if decision.group else {} for decision in decisions]
+    homeless = [one for one in ids if not any(one in nodes for nodes in owned)]
+    return [
+        [one for one in ids if one in nodes or (not number and one in homeless)] for number, nodes in enumerate(owned)
+    ]
+
+
+def _goes_anyway(decision: Decision, group: Group) -> bool:
+    """Say whether a group's nodes go, all of them, without this order."""
+    settled = not group.desired and group.memory.size == decision.wanted
+    return group.deleting or settled or (not decision.wanted and decision.verdict is Verdict.SIZE)
+
+
+def _why_stop(group: Group, fresh: Group | None, mark: Termination, asked: Collection[str]) -> str:
+    """Say why no node of a group may go at the moment. Empty: nodes may go.
+
+    Args:
+        group: The group as it was when its size was found settled.
+        fresh: The group as it is now. None: it is gone, or could not be read.
+        mark: What this run has written on it.
+        asked: The nodes that this run has asked to go, which may not show it yet.
+    """
+    if fresh is None:
+        return "it is gone, or could not be read"
+    terminated = fresh.memory.terminated
+    if _ordered(fresh) != _ordered(group) or terminated not in (group.memory.terminated, mark):
+        return "it was given another order meanwhile"
+    if fresh.terminating_suspended is not None:
+        return f"the process Terminate of the Auto Scaling group {group.name} is suspended"
+    if len(fresh.zones) > 1:
+        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/auto-scaling-benefits.html#AutoScalingBehavior.InstanceUsage
+        return f"Auto Scaling would replace other nodes to balance {', '.join(fresh.zones)}"
+    counted = sum(node.state.startswith(_COUNTED) and one not in asked for one, node in fresh.nodes.items())
+    if counted > fresh.desired:
+        return f"{counted} of its nodes run where {fresh.desired} should, and Auto Scaling takes some itself"
+    return ""
+
+
+def _ordered(group: Group) -> tuple[object, ...]:
+    """Return what an order or a new size changes; what ticks note and tell changes at any time."""
+    memory = group.memory
+    return memory.state, memory.size, memory.by, memory.reason, memory.since
+
+
+def _obstacle(group: Group, instance_id: str) -> str:
+    """Say why a node that does not go yet cannot be terminated. Empty: it can."""
+    node = group.nodes.get(instance_id)
+    if node is None:
+        return "is none of its nodes"
+    if not node.state.startswith(_COUNTED):
+        return f"is left alone, because its state is {node.state}"
+    return "is left alone, because it is protected from scale-in" if node.protected else ""
+
+
+def _going(group: Group, ids: Sequence[str]) -> tuple[str, ...]:
+    return tuple(one for one in ids if one in group.nodes and group.nodes[one].state.startswith(_GOING))
+
+
+def _outcome(order: Order, decision: Decision, group: Group, done: tuple[str, ...]) -> Decision:
+    decision = replace(decision, group=group, terminated=done)
+    if not done:
+        return decision
+    were = "1 of its nodes was" if len(done) == 1 else f"{len(done)} of its nodes were"
+    reason = f"{decision.node_group}: {were} terminated, by {order.by}: {order.reason}"
+    if group.desired == decision.wanted:
+        return replace(decision, reason=reason)
+    return replace(
+        decision,
+        verdict=Verdict.HELD,
+        reason=f"{reason.removesuffix('.')}. Its size is {group.desired} {held_until(decision.window)}",
+        missing=max(0, group.desired - group.in_service),
+        surplus=max(0, group.alive - group.desired),
+    )

@@ -1,0 +1,230 @@
+"""Single nodes of a group that are terminated by order, and what becomes of the group then."""
+
+from datetime import timedelta
+
+import pytest
+
+from fake_auto_scaling import FakeGroup
+from power_scene import Scene
+from termination_scene import HELD, TERMINATE, TERMINATED, asked, living, middle, run_group, terminate
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+@pytest.fixture
+def group(scene: Scene) -> FakeGroup:
+    """A group of 8 nodes that runs."""
+    return run_group(scene)
+
+
+def test_exactly_the_named_nodes_go_and_the_size_with_them(scene: Scene, group: FakeGroup) -> None:
+    idle = middle(group)
+    others = [name for name in living(group) if name not in idle]
+
+    told = terminate(scene, idle)
+
+    assert asked(scene) == idle
+    assert (group.desired, living(group)) == (5, others)
+    assert {name: told[name] for name in ("decision", "desired", "wanted", "in_service", "terminated", "reason")} == {
+        "decision": "held",
+        "desired": 5,
+        "wanted": 8,
+        "in_service": 5,
+        "terminated": idle,
+        "reason": "workers: 3 of its nodes were terminated, by cluster_idle: idle for an hour. Its size is 5 until a "
+        "start or a stop is ordered or the file's count changes",
+    }
+
+
+def test_the_mark_is_written_before_the_first_node_goes(scene: Scene, group: FakeGroup) -> None:
+    before = dict(group.tags)
+    scene.auto_scaling.calls.clear()
+
+    terminate(scene, middle(group))
+
+    assert scene.auto_scaling.writes == ["CreateOrUpdateTags", TERMINATE, TERMINATE, TERMINATE]
+    assert group.tags == before | {TERMINATED: "2026-11-02T08:02:00Z by cluster_idle: idle for an hour"}
+
+
+def test_the_nodes_do_not_come_back_and_no_others_go(scene: Scene, group: FakeGroup) -> None:
+    stay = [name for name in living(group) if name not in middle(group)]
+    terminate(scene, middle(group))
+
+    held = scene.minute(20)["workers"]
+
+    assert (held["decision"], held["reason"]) == ("held", HELD.format(5))
+    assert (group.desired, living(group)) == (5, stay)
+    assert scene.order("status")["workers"]["reason"] == HELD.format(5)
+    assert scene.subjects() == []
+
+
+def test_a_start_gives_the_count_of_the_file_again(scene: Scene, group: FakeGroup) -> None:
+    terminate(scene, middle(group))
+    scene.minute()
+
+    scene.order("start", by="bo", reason="more work")
+    back = scene.minute()["workers"]
+
+    assert (back["in_service"], back["by"], back["decision"]) == (8, "bo", "keep")
+
+
+def test_a_size_that_an_operator_gives_after_a_start_is_the_operators(scene: Scene, group: FakeGroup) -> None:
+    terminate(scene, middle(group))
+    scene.minute()
+    scene.order("start")
+    scene.minute()
+
+    group.desired = 5
+
+    assert scene.minute()["workers"]["reason"].startswith("workers was given 8 nodes and somebody made it 5: left")
+
+
+def test_a_deploy_neither_brings_the_nodes_back_nor_takes_more(scene: Scene, group: FakeGroup) -> None:
+    terminate(scene, middle(group))
+    group.maximum = 8  # What a deploy that leaves the count alone writes.
+
+    assert scene.minute(2)["workers"]["desired"] == 5
+    scene.counts["workers"] = group.maximum = 6
+    assert scene.minute()["workers"]["desired"] == 6
+
+
+def test_a_stop_takes_the_others(scene: Scene, group: FakeGroup) -> None:
+    terminate(scene, middle(group))
+
+    scene.order("stop", by="ana", reason="weekend")
+
+    assert scene.minute(2)["workers"]["reason"] == "workers is stopped, by ana: weekend"
+    assert group.desired == 0
+
+
+def test_a_group_that_lost_its_last_node_is_held_at_zero(scene: Scene, group: FakeGroup) -> None:
+    terminate(scene, living(group))
+
+    held = scene.minute(3)["workers"]
+
+    assert (held["decision"], held["reason"], held["state"]) == ("held", HELD.format(0), "running")
+    assert scene.order("start")["workers"]["desired"] == 8
+
+
+def test_nodes_of_a_group_that_an_operator_sized_go_too(scene: Scene, group: FakeGroup) -> None:
+    group.desired = 5
+    scene.minute()
+
+    told = terminate(scene, middle(group, 1))
+
+    assert (told["desired"], told["terminated"], group.in_service) == (4, middle(group, 0) + asked(scene), 4)
+    assert scene.minute(2)["workers"]["desired"] == 4
+
+
+def test_a_group_that_comes_down_to_its_count_is_as_it_should_be(scene: Scene, group: FakeGroup) -> None:
+    group.desired = group.maximum = 9
+    scene.minute()
+
+    told = terminate(scene, middle(group, 1))
+
+    assert told["reason"] == "workers: 1 of its nodes was terminated, by cluster_idle: idle for an hour"
+    assert scene.minute()["workers"]["decision"] == "keep"
+
+
+def test_a_node_that_goes_already_counts_as_done_and_is_not_asked_again(scene: Scene, group: FakeGroup) -> None:
+    group.hooked = True
+    idle = middle(group)
+    terminate(scene, idle[:2])
+    scene.minute()
+
+    told = terminate(scene, idle)
+
+    assert asked(scene) == idle
+    assert (told["terminated"], told["desired"]) == (idle, 5)
+
+
+def test_an_order_that_has_nothing_left_to_do_writes_nothing(scene: Scene, group: FakeGroup) -> None:
+    group.hooked = True
+    idle = middle(group)
+    terminate(scene, idle)
+    scene.minute()
+    scene.auto_scaling.calls.clear()
+
+    told = terminate(scene, idle)
+
+    assert scene.auto_scaling.writes == []
+    assert (told["terminated"], told["desired"]) == (idle, 5)
+
+
+def test_nodes_that_somebody_started_in_a_stopped_group_can_be_taken(scene: Scene, group: FakeGroup) -> None:
+    scene.order("stop", by="ana", reason="weekend")
+    scene.minute()
+    group.desired = 2
+    scene.minute()
+
+    told = terminate(scene, middle(group, 1))
+
+    assert (told["desired"], told["wanted"], told["state"]) == (1, 0, "stopped")
+    assert scene.minute(2)["workers"]["desired"] == 1
+
+
+def test_a_spoiled_mark_explains_nothing_and_harms_nothing(scene: Scene, group: FakeGroup) -> None:
+    terminate(scene, middle(group))
+    group.tags[TERMINATED] = "yesterday"
+
+    assert "somebody made it 5" in scene.minute()["workers"]["reason"]
+    assert terminate(scene, middle(group, 1))["desired"] == 4
+
+
+def test_of_two_groups_in_a_deploy_each_loses_its_own_nodes(scene: Scene, group: FakeGroup) -> None:
+    """The old one and its successor, which have the same size."""
+    twin = scene.add(name="workers-asg-2", tags=dict(group.tags), desired=8, in_service=8)
+    idle = [*middle(twin, 1), *middle(group, 2)]
+
+    told = terminate(scene, idle)
+
+    assert (group.desired, twin.desired) == (6, 7)
+    assert told["terminated"] in ([idle[0]], idle[1:])
+
+
+def test_a_node_that_launches_still_can_be_taken(scene: Scene, group: FakeGroup) -> None:
+    group.in_service, group.launching = 7, 1
+    name = next(name for name, state in group.nodes if state == "Pending")
+
+    assert terminate(scene, [name])["desired"] == 7
+
+
+def test_nodes_that_linger_are_told_as_nodes_too_many(scene: Scene, group: FakeGroup) -> None:
+    group.hooked = True
+    terminate(scene, middle(group))
+
+    lingering = scene.minute(12)["workers"]
+
+    assert (lingering["decision"], lingering["problem"], lingering["surplus"]) == ("held", "surplus", 3)
+    assert lingering["reason"].startswith(
+        HELD.format(5) + ". workers: 8 nodes still run and are billed where 5 should"
+    )
+
+
+def test_a_released_reservation_stays_as_it_is() -> None:
+    scene = Scene(counts={"held": 8})
+    group = scene.add("held")
+    reservation = scene.add_reservation(group)
+    scene.minute(3)
+
+    terminate(scene, middle(group), "held")
+    scene.minute(20)
+
+    assert (group.desired, reservation.instances) == (5, 8)
+
+
+def test_a_capacity_block_stays_as_it_is_and_drives_its_group_on() -> None:
+    scene = Scene(counts={"pod": 8})
+    group, block = scene.deploy_pod()
+    scene.minute(7)
+
+    told = terminate(scene, middle(group), "pod")
+
+    assert told["reason"].endswith("or the file's count changes, or its Capacity Block starts or ends")
+    assert scene.minute(5)["pod"]["desired"] == 5
+    assert block.ends is not None
+    scene.now = block.ends - timedelta(minutes=40)
+    assert scene.minute()["pod"]["desired"] == 0
