@@ -1,0 +1,1 @@
+"""The function that finds idle accelerated instances, warns, and has them stopped."""

@@ -1,0 +1,229 @@
+"""What should happen to each instance: a pure function of what was read, the policy and the time."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from cluster_common.times import time_text
+from cluster_idle.clock import Clock, read_clock
+from cluster_idle.evidence import EvidenceState
+from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.situation import Situation
+from cluster_idle.stoppable import find_obstacle
+from cluster_idle.verdicts import Decisions, Finding, Unit, Verdict
+
+# What keeps the nodes of a group running when one of them is so, the strongest first.
+_BLOCKING = (Verdict.BUSY, Verdict.UNKNOWN, Verdict.GRACE, Verdict.KEEP)
+
+_BLOCKING_WORDS: Mapping[Verdict, str] = {
+    Verdict.BUSY: "work",
+    Verdict.UNKNOWN: "cannot be seen",
+    Verdict.GRACE: "were launched a moment ago",
+    Verdict.KEEP: "are to go on running",
+}
+
+# Verdicts with which a warning stays as it is.
+_WARNED = frozenset({Verdict.WARN, Verdict.STOP, Verdict.DEFERRED, Verdict.UNKNOWN})
+
+
+def decide(instances: Sequence[Instance], situation: Situation) -> Decisions:
+    """Decide about every instance of the cluster."""
+    members: dict[str, list[Instance]] = {}
+    for instance in sorted(instances, key=lambda one: one.id):
+        members.setdefault(situation.unit(instance), []).append(instance)
+    findings: list[Finding] = []
+    units: list[Unit] = []
+    for name, together in members.items():
+        found, unit = _decide_unit(name, together, situation)
+        findings += found
+        units += [unit] if unit else []
+    breaker = _breaker(findings, situation)
+    now = situation.now
+    due = sorted((unit for unit in units if unit.stop_at <= now and unit.told), key=_longest_idle)
+    stop = [] if breaker else _within_limit(due, situation.settings.policy.most_stops)
+    late = {unit.name for unit in due} - {unit.name for unit in stop}
+    held = {unit.name for unit in units} if breaker else late
+    why = breaker or (
+        f"one run stops at most {situation.settings.policy.most_stops} nodes, the longest idle first: "
+        "a later run stops it"
+    )
+    findings = [_defer(finding, why) if finding.unit in held else finding for finding in findings]
+    return Decisions(
+        findings=tuple(sorted(findings, key=lambda finding: finding.instance.id)),
+        warn=() if breaker else tuple(unit for unit in units if not unit.told),
+        stop=tuple(stop),
+        clear=_void(instances, findings, situation),
+        breaker=breaker,
+    )
+
+
+def _decide_unit(name: str, together: Sequence[Instance], situation: Situation) -> tuple[list[Finding], Unit | None]:
+    """Decide about nodes that are stopped together; without the limits of a whole run."""
+    alone = {instance.id: _alone(instance, situation) for instance in together}
+    block = _block(name, together, alone, situation)
+    findings: list[Finding] = []
+    idle: list[Instance] = []
+    for instance in together:
+        own = alone[instance.id] or block
+        obstacle = None if own else find_obstacle(instance, together, situation)
+        if own is None and obstacle is None:
+            idle.append(instance)
+            continue
+        verdict, reason = own or obstacle or (Verdict.UNKNOWN, "")
+        found = _finding(instance, verdict, reason, name, situation)
+        findings.append(replace(found, for_others=alone[instance.id] is None and block is not None))
+    if not idle:
+        return findings, None
+    clock = read_clock(idle, situation)
+    unit = Unit(
+        name=name,
+        instances=tuple(idle),
+        targets=clock.targets,
+        idle_since=clock.idle_since,
+        idle_words=situation.policy(idle[0]).words,
+        stop_at=clock.stop_at,
+        dry_run=situation.policy(idle[0]).dry_run,
+        told=clock.warned,
+        told_of_dry_run=clock.told,
+    )
+    verdict = Verdict.STOP if clock.warned and clock.stop_at <= situation.now else Verdict.WARN
+    reason = _idle_reason(unit, clock, situation)
+    return [*findings, *(_finding(instance, verdict, reason, name, situation) for instance in idle)], unit
+
+
+def _alone(instance: Instance, situation: Situation) -> tuple[Verdict, str] | None:
+    """Say why an instance stays whatever the others do. None: it is idle."""
+    if instance.owner.kind is OwnerKind.OTHER:
+        return Verdict.MANAGED, f"belongs to {instance.owner.words}, which alone may stop it"
+    kept = _kept(instance, situation)
+    return (Verdict.KEEP, kept) if kept else _young(instance, situation) or _not_idle(instance, situation)
+
+
+def _kept(instance: Instance, situation: Situation) -> str | None:
+    """Say who wants it to go on running: its policy, its own tags, or those of what owns it."""
+    if situation.policy(instance).off:
+        return "is never stopped: its policy is off"
+    kept = instance.marks.kept(situation.now)
+    if kept or instance.owner.kind is OwnerKind.INSTANCE:
+        return kept
+    of_owner = situation.marks(instance.owner, instance).kept(situation.now)
+    return f"belongs to {instance.owner.words}, which {of_owner}" if of_owner else None
+
+
+def _young(instance: Instance, situation: Situation) -> tuple[Verdict, str] | None:
+    """Say that it has not been up for long: then nothing is to be known of it yet."""
+    policy, evidence = situation.policy(instance), situation.evidence.get(instance.id)
+    age = situation.now - instance.launched
+    if not instance.running or age < policy.grace:
+        return Verdict.GRACE, f"was launched at {time_text(instance.launched)}, a moment ago"
+    if evidence is not None and evidence.state is EvidenceState.UNKNOWN and age < policy.grace + policy.window:
+        return Verdict.GRACE, f"has not been up for long enough to be judged: {evidence.reason}"
+    return None
+
+
+def _not_idle(instance: Instance, situation: Situation) -> tuple[Verdict, str] | None:
+    evidence = situation.evidence.get(instance.id)
+    if evidence is None:
+        return Verdict.UNKNOWN, "was not looked at"
+    if evidence.state is EvidenceState.UNKNOWN:
+        return Verdict.UNKNOWN, f"may work: {evidence.reason}"
+    return (Verdict.BUSY, f"works: {evidence.reason}") if evidence.state is EvidenceState.BUSY else None
+
+
+def _block(
+    name: str,
+    together: Sequence[Instance],
+    alone: Mapping[str, tuple[Verdict, str] | None],
+    situation: Situation,
+) -> tuple[Verdict, str] | None:
+    """Say why the idle ones of some nodes stay for the sake of the others."""
+    keeping: dict[Verdict, list[str]] = {}
+    for instance in together:
+        own = alone[instance.id]
+        if own is not None:
+            verdict = _of_evidence(instance, situation) if own[0] is Verdict.MANAGED else own[0]
+            keeping.setdefault(verdict, []).append(instance.id)
+    for verdict in _BLOCKING:
+        ids = keeping.get(verdict)
+        if ids:
+            count = f"{len(ids)} of the {len(together)} nodes of {name} {_BLOCKING_WORDS[verdict]}"
+            return verdict, f"is idle, but {count}, such as {ids[0]}: they are stopped together"
+    return None
+
+
+def _of_evidence(instance: Instance, situation: Situation) -> Verdict:
+    """Return what another service's node means for those that it works with."""
+    evidence = situation.evidence.get(instance.id)
+    if evidence is None:
+        return Verdict.UNKNOWN
+    states = {EvidenceState.BUSY: Verdict.BUSY, EvidenceState.UNKNOWN: Verdict.UNKNOWN}
+    return states.get(evidence.state, Verdict.MANAGED)
+
+
+def _idle_reason(unit: Unit, clock: Clock, situation: Situation) -> str:
+    what = f"is idle: its utilization has been {unit.idle_words}"
+    dry = " (dry run: nothing is stopped)" if unit.dry_run else ""
+    if not clock.warned:
+        return f"{what}; people are warned that it is stopped at {time_text(unit.stop_at)}{dry}"
+    if unit.stop_at > situation.now:
+        return f"{what}; it is stopped at {time_text(unit.stop_at)} unless it works until then{dry}"
+    return f"{what}, and nobody has wanted to keep it since the warning: it is stopped{dry}"
+
+
+def _within_limit(due: Iterable[Unit], most: int) -> list[Unit]:
+    """Return what one run stops: whole units, at least one, and no more nodes than the limit."""
+    stop: list[Unit] = []
+    count = 0
+    for unit in due:
+        if stop and count + len(unit.instances) > most:
+            break
+        stop.append(unit)
+        count += len(unit.instances)
+    return stop
+
+
+def _longest_idle(unit: Unit) -> tuple[datetime, datetime, str]:
+    return unit.idle_since, unit.stop_at, unit.name
+
+
+def _breaker(findings: Sequence[Finding], situation: Situation) -> str | None:
+    """Say why nothing may be done: too much of the cluster has just gone dark, which no node does by itself."""
+    seen = [one for one in findings if one.evidence is not None and one.verdict is not Verdict.GRACE]
+    dark = [
+        one
+        for one in seen
+        if one.evidence is not None and one.evidence.state is EvidenceState.UNKNOWN and one.evidence.was_known
+    ]
+    share = situation.settings.policy.blind_share
+    if not seen or len(dark) <= share * len(seen):
+        return None
+    return (
+        f"{len(dark)} of {len(seen)} nodes can no longer be seen since the last run, more than {share:.0%}: nothing "
+        "is warned of or stopped"
+    )
+
+
+def _defer(finding: Finding, why: str) -> Finding:
+    if finding.verdict not in (Verdict.STOP, Verdict.WARN):
+        return finding
+    reason = finding.reason.partition(";")[0].partition(", and nobody")[0]
+    return replace(finding, verdict=Verdict.DEFERRED, reason=f"{reason}; it has to wait: {why}")
+
+
+def _void(instances: Sequence[Instance], findings: Sequence[Finding], situation: Situation) -> tuple[Owner, ...]:
+    """Return what carries a warning that is void: of nodes that work again, are kept, or are gone."""
+    noted = {Owner(kind=OwnerKind.INSTANCE, id=one.id) for one in instances if one.marks.noted}
+    noted |= {owner for owner, state in situation.owners.items() if state.marks.noted}
+    standing = {situation.target(one.instance) for one in findings if one.verdict in _WARNED}
+    return tuple(sorted(noted - standing))
+
+
+def _finding(instance: Instance, verdict: Verdict, reason: str, unit: str, situation: Situation) -> Finding:
+    of_group = f" of {instance.node_group}" if instance.node_group else ""
+    return Finding(
+        instance=instance,
+        verdict=verdict,
+        reason=f"{instance.id}{of_group} {reason}",
+        evidence=situation.evidence.get(instance.id),
+        unit=unit,
+    )

@@ -1,0 +1,238 @@
+"""Whether a node is idle: a pure function of what was measured, the policy and the time.
+
+Missing data is never idle. What is not proven idle is busy where a point says so, and unknown otherwise.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from cluster_idle.policy import PERIOD, Policy, Signal, SignalKind, minutes
+
+COMPLETE = "Complete"
+"""The one status of GetMetricData that makes its points evidence.
+
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDataResult.html
+"""
+
+# How old the newest point may be, in periods: what nodes report arrives within one. EC2's own metrics come once in a
+# period, and later: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/manage-detailed-monitoring.html
+_LATEST_PERIODS = 2
+_LATEST_PERIODS_OF_EC2 = 3
+
+
+class EvidenceState(StrEnum):
+    """What is known of a node."""
+
+    IDLE = "idle"
+    BUSY = "busy"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """The points of one metric of one node.
+
+    Attributes:
+        points: When each point's period starts, and its value.
+        status: What CloudWatch says of them; only `Complete` ones are evidence.
+    """
+
+    points: Sequence[tuple[datetime, float]] = ()
+    status: str = COMPLETE
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeReadings:
+    """What was measured of one node.
+
+    Attributes:
+        utilization: Its busiest accelerator, in percent.
+        signals: What the policy's other signals say, but for sessions.
+        has_session: Whether somebody has a session on it. None: that could not be read.
+    """
+
+    utilization: Series
+    signals: Mapping[Signal, tuple[Series, ...]] = field(default_factory=dict)
+    has_session: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """What is known of one node, and why.
+
+    Attributes:
+        state: What is known.
+        reason: Why: the end of a sentence that begins with the node.
+        idle_since: Since when it is proven idle, as far as was looked back. None: it is not.
+        was_known: Of what is unknown: whether it was known to be idle or busy one tick ago.
+    """
+
+    state: EvidenceState
+    reason: str
+    idle_since: datetime | None = None
+    was_known: bool = False
+
+
+def unreadable(why: str) -> Evidence:
+    """Return the evidence on a node of which nothing could be read, and which may have been known before."""
+    return Evidence(state=EvidenceState.UNKNOWN, reason=why, was_known=True)
+
+
+def weigh(readings: NodeReadings, policy: Policy, now: datetime, tick: timedelta) -> Evidence:
+    """Say whether a node is idle.
+
+    Args:
+        readings: What was measured of it.
+        policy: What counts as idle.
+        now: The time.
+        tick: How long ago the run before this one was.
+    """
+    found = list(_find(readings, policy, now))
+    busy = next((one for one in found if one.state is EvidenceState.BUSY), None)
+    if busy is not None:
+        return busy
+    unknown = next((one for one in found if one.state is EvidenceState.UNKNOWN), None)
+    if unknown is not None:
+        return replace(unknown, was_known=_was_known(readings, policy, now - tick))
+    since = max(one.idle_since for one in found if one.idle_since is not None)
+    return Evidence(state=EvidenceState.IDLE, reason=f"its utilization has been {policy.words}", idle_since=since)
+
+
+def _was_known(readings: NodeReadings, policy: Policy, before: datetime) -> bool:
+    """Say whether the same points were evidence at an earlier time; what is not complete now may have been."""
+    return all(
+        series.status != COMPLETE or _judge(series, limit, policy, before).state is not EvidenceState.UNKNOWN
+        for series, limit in _needed(readings, policy)
+    )
+
+
+def floor(moment: datetime) -> datetime:
+    """Return the start of the period that a time is in."""
+    seconds = PERIOD.total_seconds()
+    return datetime.fromtimestamp(moment.timestamp() // seconds * seconds, tz=UTC)
+
+
+def _find(readings: NodeReadings, policy: Policy, now: datetime) -> Iterator[Evidence]:
+    for series, limit in _needed(readings, policy):
+        yield _judge(series, limit, policy, now)
+    for signal in policy.signals:
+        if signal.kind is SignalKind.SESSION:
+            yield _judge_session(readings.has_session, policy, now)
+        elif not readings.signals.get(signal):
+            yield _unknown(f"nothing was read of its {signal.kind}")
+        elif signal.kind is SignalKind.HEARTBEAT:
+            yield _judge_heartbeat(readings.signals[signal][0], policy, now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Limit:
+    """What a series stays below on an idle node.
+
+    Attributes:
+        below: The value.
+        what: How people are told of the series.
+        form: The form of its values.
+        latest: How old its newest point may be, in periods.
+    """
+
+    below: float
+    what: str
+    form: str
+    latest: int = _LATEST_PERIODS
+
+
+def _needed(readings: NodeReadings, policy: Policy) -> Iterator[tuple[Series, _Limit]]:
+    """Yield the series without which nothing is known, and their limits."""
+    yield readings.utilization, _Limit(below=policy.below, what="its utilization", form="{:g} %")
+    for signal, every in readings.signals.items():
+        if signal.kind is not SignalKind.HEARTBEAT:
+            for series in every:
+                yield series, _limit(signal)
+
+
+def _limit(signal: Signal) -> _Limit:
+    if signal.kind is SignalKind.NETWORK:
+        return _Limit(
+            below=signal.below * PERIOD.total_seconds(),
+            what="its network traffic",
+            form="{:,.0f} bytes in 5 minutes",
+            latest=_LATEST_PERIODS_OF_EC2,
+        )
+    if signal.kind is SignalKind.GPU_MEMORY:
+        return _Limit(below=signal.below, what="its GPU memory in use", form="{:,.0f} MiB")
+    return _Limit(below=signal.below, what=f"its {signal.metric}", form="{:g}")
+
+
+def _judge(series: Series, limit: _Limit, policy: Policy, now: datetime) -> Evidence:
+    """Say what one series proves; what comes after `now` proves nothing but work."""
+    what = limit.what
+    if series.status != COMPLETE:
+        return _unknown(f"CloudWatch says {series.status} of {what}")
+    seconds, at = PERIOD.total_seconds(), now.timestamp()
+    current, periods = at // seconds, policy.window // PERIOD
+    idle: set[int] = set()  # Which periods before the current one have idle points only: 1 is the last one.
+    busy: dict[int, tuple[float, float]] = {}
+    newest: float | None = None
+    for when, value in ((moment.timestamp(), value) for moment, value in series.points):
+        number = int(current - when // seconds)
+        if 0 <= value < limit.below:
+            idle.add(number)
+        else:  # Also what is no number at all.
+            busy[number] = (when, value)
+        if when <= at and (newest is None or when > newest):
+            newest = when
+    if newest is None:
+        return _unknown(f"there is no point of {what}")
+    if at - newest > limit.latest * seconds:
+        return _unknown(f"the newest point of {what} is {minutes(timedelta(seconds=at - newest))} old")
+    if busy and min(busy) <= periods:
+        when, value = busy[min(busy)]
+        told = limit.form.format(value)
+        return Evidence(
+            state=EvidenceState.BUSY, reason=f"{what} was {told} at {datetime.fromtimestamp(when, UTC):%H:%M} UTC"
+        )
+    covered = sum(1 <= number <= periods for number in idle)
+    if covered < policy.coverage * periods:
+        return _unknown(f"{what} has points in {covered} of {periods} periods only")
+    proven = _idle_periods(idle, busy, policy.coverage)
+    return Evidence(state=EvidenceState.IDLE, reason="", idle_since=floor(now) - proven * PERIOD)
+
+
+def _idle_periods(idle: Collection[int], busy: Collection[int], coverage: float) -> int:
+    """Return over how many periods up to now idleness is proven: no busy point, and enough idle ones."""
+    proven = count = 0
+    for number in range(1, max(idle) + 1):
+        if number in busy:
+            break
+        if number in idle:
+            count += 1
+            if count >= coverage * number:
+                proven = number
+    return proven
+
+
+def _judge_heartbeat(series: Series, policy: Policy, now: datetime) -> Evidence:
+    """Any heartbeat says that a job runs; none says that none does."""
+    if series.status != COMPLETE:
+        return _unknown(f"CloudWatch says {series.status} of its heartbeat")
+    end = floor(now)
+    last = max((moment for moment, _ in series.points), default=None)
+    if last is None:
+        return Evidence(state=EvidenceState.IDLE, reason="", idle_since=end - policy.span)
+    if (end - floor(last)) // PERIOD <= policy.window // PERIOD:
+        return Evidence(state=EvidenceState.BUSY, reason=f"its job gave a heartbeat at {last:%H:%M} UTC")
+    return Evidence(state=EvidenceState.IDLE, reason="", idle_since=floor(last) + PERIOD)
+
+
+def _judge_session(has_session: bool | None, policy: Policy, now: datetime) -> Evidence:
+    if has_session is None:
+        return _unknown("its Session Manager sessions could not be read")
+    if has_session:
+        return Evidence(state=EvidenceState.BUSY, reason="somebody has a Session Manager session on it")
+    return Evidence(state=EvidenceState.IDLE, reason="", idle_since=floor(now) - policy.span)
+
+
+def _unknown(reason: str) -> Evidence:
+    return Evidence(state=EvidenceState.UNKNOWN, reason=reason)

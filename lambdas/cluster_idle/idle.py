@@ -1,0 +1,182 @@
+"""One run: read, weigh, decide, act, tell."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from aws_lambda_powertools import Logger
+
+from cluster_common.errors import AWS_ERRORS, InvalidEventError
+from cluster_common.failures import Failures
+from cluster_idle.decisions import decide
+from cluster_idle.evidence import Evidence
+from cluster_idle.hands import Hands, Outcome
+from cluster_idle.instances import Instance, OwnerKind, read_cluster
+from cluster_idle.owners import Owners, read_spot_requests
+from cluster_idle.policy import SignalKind
+from cluster_idle.readings import MetricReader
+from cluster_idle.reports import emit_blind_metrics, emit_metrics, log_finding, summarize
+from cluster_idle.settings import Settings
+from cluster_idle.situation import Situation
+from cluster_idle.verdicts import Decisions
+
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling.client import AutoScalingClient
+    from mypy_boto3_cloudwatch.client import CloudWatchClient
+    from mypy_boto3_ec2.client import EC2Client
+    from mypy_boto3_lambda.client import LambdaClient
+    from mypy_boto3_sns.client import SNSClient
+    from mypy_boto3_ssm.client import SSMClient
+
+
+class Action(StrEnum):
+    """What an event asks for."""
+
+    TICK = "tick"
+    """Look, warn, stop, report and measure."""
+
+    STATUS = "status"
+    """Look and report; change nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clients:
+    """What the function talks to. Each client is made when it is needed.
+
+    Attributes:
+        ec2: Makes the client of EC2.
+        cloudwatch: Makes the client of CloudWatch.
+        auto_scaling: Makes the client of EC2 Auto Scaling.
+        lambda_: Makes the client of Lambda.
+        sns: Makes the client of SNS.
+        ssm: Makes the client of Systems Manager.
+    """
+
+    ec2: "Callable[[], EC2Client]"
+    cloudwatch: "Callable[[], CloudWatchClient]"
+    auto_scaling: "Callable[[], AutoScalingClient]"
+    lambda_: "Callable[[], LambdaClient]"
+    sns: "Callable[[], SNSClient]"
+    ssm: "Callable[[], SSMClient]"
+
+
+def parse_action(event: object) -> Action:
+    """Read an event; `{}` is a tick.
+
+    Raises:
+        InvalidEventError: The event asks for something the function does not do.
+    """
+    if not isinstance(event, dict):
+        raise InvalidEventError(f"the event must be a JSON object, got {event!r}")
+    unknown = sorted(str(key) for key in event if key != "action")
+    if unknown:
+        raise InvalidEventError(f"the event takes action, got {', '.join(unknown)}")
+    try:
+        return Action(event.get("action", Action.TICK))
+    except ValueError:
+        raise InvalidEventError(f"action must be one of {', '.join(Action)}, got {event['action']!r}") from None
+
+
+class Idle:
+    """Look at a cluster's nodes once, and do what follows.
+
+    What fails for one node does not keep the others running; it is raised when all of them were tried.
+    """
+
+    def __init__(self, settings: Settings, clients: Clients, logger: Logger, now: datetime) -> None:
+        self._settings = settings
+        self._clients = clients
+        self._logger = logger
+        self._now = now.replace(microsecond=0)
+        self._failures = Failures(logger)
+        self._owners = Owners(settings, clients.auto_scaling, clients.ec2, self._failures)
+
+    def run(self, action: Action) -> dict[str, object]:
+        """Do what was asked and return a summary that people read.
+
+        Raises:
+            PartialFailureError: Something failed, after everything was tried.
+        """
+        instances = self._read_instances()
+        if instances is None:
+            if action is Action.TICK:
+                emit_blind_metrics(self._settings)
+            self._failures.raise_all()
+        situation = self._look(instances or [])
+        decisions = decide(instances or [], situation)
+        evaluated = not self._failures
+        outcome = self._act(decisions, situation) if action is Action.TICK else Outcome()
+        for finding in decisions.findings:
+            log_finding(self._logger, finding, outcome)
+        if decisions.breaker:
+            self._logger.error(decisions.breaker)
+        if action is Action.TICK:
+            emit_metrics(self._settings, decisions, outcome, evaluated=evaluated)
+        self._failures.raise_all()
+        return summarize(self._settings, action.value, decisions, outcome)
+
+    def _read_instances(self) -> list[Instance] | None:
+        """Read the instances; None: they could not all be read, and nothing is known of what is not seen."""
+        try:
+            return read_cluster(self._clients.ec2(), self._settings)
+        except AWS_ERRORS as error:
+            self._failures.add(self._settings.cluster, "its instances could not be read: nothing is stopped", error)
+            return None
+
+    def _look(self, instances: Sequence[Instance]) -> Situation:
+        looked_at = [instance for instance in instances if self._is_looked_at(instance)]
+        evidence: dict[str, Evidence] = {}
+        if looked_at:
+            reader = MetricReader(self._clients.cloudwatch(), self._settings, self._failures, self._now)
+            evidence = reader.read(looked_at, self._read_sessions(looked_at))
+        return Situation(
+            settings=self._settings,
+            now=self._now,
+            evidence=evidence,
+            owners=self._owners.read(),
+            spot_requests=self._read_spot_requests(looked_at),
+        )
+
+    def _is_looked_at(self, instance: Instance) -> bool:
+        policy = self._settings.policy_of(instance.node_group)
+        return instance.running and not policy.off and self._now - instance.launched >= policy.grace
+
+    def _read_sessions(self, instances: Sequence[Instance]) -> Collection[str] | None:
+        """Return who has a session, where a policy asks."""
+        asks = any(
+            signal.kind is SignalKind.SESSION
+            for group in {instance.node_group for instance in instances}
+            for signal in self._settings.policy_of(group).signals
+        )
+        if not asks:
+            return None
+        try:
+            pages = self._clients.ssm().get_paginator("describe_sessions").paginate(State="Active")
+            return {session.get("Target", "") for page in pages for session in page["Sessions"]}
+        except AWS_ERRORS as error:
+            self._failures.add(self._settings.cluster, "its Session Manager sessions could not be read", error)
+            return None
+
+    def _read_spot_requests(self, instances: Sequence[Instance]) -> dict[str, str]:
+        ids = {one.spot_request for one in instances if one.owner.kind is OwnerKind.INSTANCE and one.spot_request}
+        if not ids:
+            return {}
+        try:
+            return read_spot_requests(self._clients.ec2(), ids)
+        except AWS_ERRORS as error:
+            self._failures.add(self._settings.cluster, "its Spot Instance requests could not be read", error)
+            return {}
+
+    def _act(self, decisions: Decisions, situation: Situation) -> Outcome:
+        hands = Hands(
+            self._settings,
+            self._owners,
+            ec2=self._clients.ec2,
+            lambda_=self._clients.lambda_,
+            sns=self._clients.sns,
+            failures=self._failures,
+            situation=situation,
+        )
+        return hands.carry_out(decisions)

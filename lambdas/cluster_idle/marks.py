@@ -1,0 +1,108 @@
+"""The tags by which people keep nodes running, and by which the function remembers that it warned them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+
+from cluster_common.tags import tag_value
+from cluster_common.times import parse_time, time_text
+
+KEEP_TAG = "cdk-training-cluster:keep"
+KEEP_UNTIL_TAG = "cdk-training-cluster:keep-until"
+
+_PREFIX = "cdk-training-cluster:idle-"
+WARNED_AT_TAG = f"{_PREFIX}warned-at"
+STOP_AT_TAG = f"{_PREFIX}stop-at"
+NOTE_TAG = f"{_PREFIX}note"
+TOLD_TAG = f"{_PREFIX}told"
+
+NOTICE_TAGS = (WARNED_AT_TAG, STOP_AT_TAG, NOTE_TAG, TOLD_TAG)
+"""The tags that the function writes, and takes away when the clock starts again."""
+
+_NOT_KEPT = frozenset({"", "false", "no", "0"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Marks:
+    """What the tags of an instance, a group or a Spot Fleet request say about stopping it.
+
+    Attributes:
+        keep: The value of the tag `keep`. None: there is no such tag.
+        keep_until: The value of the tag `keep-until`, likewise.
+        warned_at: When people were warned that it is stopped. None: they were not, or it cannot be read.
+        stop_at: When they were told that it is.
+        told: Whether they were told that a dry run would have stopped it.
+        noted: Whether any of the function's own tags is there.
+    """
+
+    keep: str | None = None
+    keep_until: str | None = None
+    warned_at: datetime | None = None
+    stop_at: datetime | None = None
+    told: bool = False
+    noted: bool = False
+
+    @classmethod
+    def from_tags(cls, tags: Mapping[str, str]) -> "Marks":
+        """Read the tags."""
+        if not any(key.startswith("cdk-training-cluster:") for key in tags):
+            return NO_MARKS
+        return cls(
+            keep=tags.get(KEEP_TAG),
+            keep_until=tags.get(KEEP_UNTIL_TAG),
+            warned_at=_time(tags.get(WARNED_AT_TAG)),
+            stop_at=_time(tags.get(STOP_AT_TAG)),
+            told=TOLD_TAG in tags,
+            noted=any(key in tags for key in NOTICE_TAGS),
+        )
+
+    def kept(self, now: datetime) -> str | None:
+        """Say why somebody wants it to go on running: the end of a sentence. None: nobody does.
+
+        A time that cannot be read keeps it, since somebody meant to.
+        """
+        if self.keep is not None and self.keep.strip().lower() not in _NOT_KEPT:
+            return f"has the tag {KEEP_TAG}"
+        if self.keep_until is None:
+            return None
+        until = read_keep_until(self.keep_until)
+        if until is None:
+            return (
+                f"has the tag {KEEP_UNTIL_TAG} with {self.keep_until!r}, which is no time such as "
+                "2026-11-30T18:00Z: it is kept until that is mended"
+            )
+        return f"has the tag {KEEP_UNTIL_TAG}, which ends at {time_text(until)}" if now < until else None
+
+
+NO_MARKS = Marks()
+"""What the tags say of what has none."""
+
+
+def notice_tags(warned_at: datetime, stop_at: datetime, note: str) -> dict[str, str]:
+    """Return the tags that say that people were warned."""
+    return {
+        WARNED_AT_TAG: time_text(warned_at),
+        STOP_AT_TAG: time_text(stop_at),
+        NOTE_TAG: tag_value(note),
+    }
+
+
+def read_keep_until(text: str) -> datetime | None:
+    """Read a time as people write it: ISO 8601, UTC unless it says otherwise; a date is kept to its end."""
+    text = text.strip()
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    if "T" not in text.upper() and " " not in text and moment.timetz().replace(tzinfo=None) == time():
+        return moment + timedelta(days=1)
+    return moment
+
+
+def _time(text: str | None) -> datetime | None:
+    try:
+        return parse_time(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,168 @@
+"""What CloudWatch has of the nodes, read in as few requests as it allows."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from cluster_common.errors import AWS_ERRORS, error_code
+from cluster_common.failures import Failures
+from cluster_idle.evidence import Evidence, NodeReadings, Series, floor, unreadable, weigh
+from cluster_idle.instances import Instance
+from cluster_idle.policy import PERIOD, Policy, Signal, SignalKind
+from cluster_idle.settings import Settings
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch.client import CloudWatchClient
+    from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef
+
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
+_MOST_QUERIES = 500
+_MOST_POINTS = 100_800
+
+# What nodes report; a test compares it with what they are told to.
+GPU_UTILIZATION = "nvidia_smi_utilization_gpu"
+GPU_MEMORY_USED = "nvidia_smi_memory_used"
+NEURON_UTILIZATION = "neuroncore_utilization"
+HEARTBEAT = "JobHeartbeat"
+_EC2 = "AWS/EC2"
+
+_NOTHING = "nothing"
+"""The status of what CloudWatch did not answer."""
+
+# Types with Neuron devices; a test compares it with the catalog.
+_NEURON_FAMILIES = ("trn", "inf")
+
+
+@dataclass(frozen=True)
+class _Metric:
+    namespace: str
+    name: str
+    statistic: str
+
+
+class MetricReader:
+    """Reads what was measured of nodes, and weighs it at once, so that no more than one batch is kept."""
+
+    def __init__(self, client: "CloudWatchClient", settings: Settings, failures: Failures, now: datetime) -> None:
+        self._client = client
+        self._settings = settings
+        self._failures = failures
+        self._now = now
+
+    def read(self, instances: Sequence[Instance], sessions: Collection[str] | None) -> dict[str, Evidence]:
+        """Return what is known of each instance, by its id.
+
+        Args:
+            instances: The instances to look at.
+            sessions: The ids of those that somebody has a session on. None: that could not be read.
+        """
+        found: dict[str, Evidence] = {}
+        for batch in self._batches(instances):
+            try:
+                found |= self._read_batch(batch, sessions)
+            except AWS_ERRORS as error:
+                self._failures.add(f"{len(batch)} instances", "could not read what they do", error)
+                why = f"CloudWatch could not be read ({error_code(error)})"
+                found |= {instance.id: unreadable(why) for instance in batch}
+        return found
+
+    def _batches(self, instances: Sequence[Instance]) -> Iterator[list[Instance]]:
+        """Split the instances, so that each request has as many queries and points as CloudWatch takes."""
+        spans: dict[object, list[Instance]] = {}
+        for instance in instances:
+            spans.setdefault(self._policy(instance).span, []).append(instance)
+        for alike in spans.values():
+            points = self._policy(alike[0]).span // PERIOD + 1
+            most = min(_MOST_QUERIES, _MOST_POINTS // points)
+            batch: list[Instance] = []
+            queries = 0
+            for instance in alike:
+                own = sum(1 for _ in self._metrics(instance))
+                if queries + own > most:
+                    yield batch
+                    batch, queries = [], 0
+                batch.append(instance)
+                queries += own
+            yield batch
+
+    def _read_batch(self, batch: Sequence[Instance], sessions: Collection[str] | None) -> dict[str, Evidence]:
+        queries: list[MetricDataQueryTypeDef] = []
+        for instance in batch:
+            for _, metric in self._metrics(instance):
+                queries.append(_query(f"q{len(queries)}", metric, instance.id))
+        series = self._fetch(queries, self._policy(batch[0]))
+        found: dict[str, Evidence] = {}
+        number = 0
+        for instance in batch:
+            utilization = Series(status=_NOTHING)
+            signals: dict[Signal, tuple[Series, ...]] = {}
+            for signal, _ in self._metrics(instance):
+                one = series.get(f"q{number}", Series(status=_NOTHING))
+                if signal is None:
+                    utilization = one
+                else:
+                    signals[signal] = (*signals.get(signal, ()), one)
+                number += 1
+            readings = NodeReadings(
+                utilization=utilization,
+                signals=signals,
+                has_session=None if sessions is None else instance.id in sessions,
+            )
+            found[instance.id] = weigh(readings, self._policy(instance), self._now, self._settings.tick)
+        return found
+
+    def _fetch(self, queries: "list[MetricDataQueryTypeDef]", policy: Policy) -> dict[str, Series]:
+        """Read the series of all queries, page by page; the last page that has one says whether it is complete."""
+        request: dict[str, Any] = {
+            "MetricDataQueries": queries,
+            "StartTime": floor(self._now) - policy.span,
+            "EndTime": self._now,
+            "ScanBy": "TimestampDescending",
+        }
+        points: dict[str, list[tuple[datetime, float]]] = {}
+        statuses: dict[str, str] = {}
+        while True:
+            answer = self._client.get_metric_data(**request)
+            for result in answer["MetricDataResults"]:
+                query = result.get("Id", "")
+                new = zip(result.get("Timestamps", []), result.get("Values", []), strict=True)
+                points.setdefault(query, []).extend(new)
+                statuses[query] = result.get("StatusCode", _NOTHING)
+            if not answer.get("NextToken"):
+                return {query: Series(points=points[query], status=statuses[query]) for query in points}
+            request["NextToken"] = answer["NextToken"]
+
+    def _metrics(self, instance: Instance) -> Iterator[tuple[Signal | None, _Metric]]:
+        """Yield the metrics to read of an instance: of its utilization, and of the signals that have any."""
+        namespace = self._settings.namespace
+        name = NEURON_UTILIZATION if instance.instance_type.startswith(_NEURON_FAMILIES) else GPU_UTILIZATION
+        yield None, _Metric(namespace, name, "Maximum")
+        for signal in self._policy(instance).signals:
+            if signal.kind is SignalKind.NETWORK:
+                yield signal, _Metric(_EC2, "NetworkIn", "Sum")
+                yield signal, _Metric(_EC2, "NetworkOut", "Sum")
+            elif signal.kind is SignalKind.GPU_MEMORY:
+                yield signal, _Metric(namespace, GPU_MEMORY_USED, "Maximum")
+            elif signal.kind is SignalKind.HEARTBEAT:
+                yield signal, _Metric(namespace, HEARTBEAT, "SampleCount")
+            elif signal.kind is SignalKind.METRIC:
+                yield signal, _Metric(signal.namespace, signal.metric, signal.statistic)
+
+    def _policy(self, instance: Instance) -> Policy:
+        return self._settings.policy_of(instance.node_group)
+
+
+def _query(id: str, metric: _Metric, instance: str) -> "MetricDataQueryTypeDef":
+    return {
+        "Id": id,
+        "MetricStat": {
+            "Metric": {
+                "Namespace": metric.namespace,
+                "MetricName": metric.name,
+                "Dimensions": [{"Name": "InstanceId", "Value": instance}],
+            },
+            "Period": int(PERIOD.total_seconds()),
+            "Stat": metric.statistic,
+        },
+    }

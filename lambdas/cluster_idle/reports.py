@@ -1,0 +1,127 @@
+"""What alarms and the log get to see: metrics, one record an instance, and the summary."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import MetricUnit
+
+from cluster_common.metrics import CLUSTER_DIMENSION, emit, emit_counts
+from cluster_common.times import time_text
+from cluster_idle.hands import Outcome
+from cluster_idle.messages import dollars
+from cluster_idle.settings import Settings
+from cluster_idle.verdicts import Decisions, Finding, Verdict
+
+IDLE_NODES = "IdleNodes"
+STOPPED_NODES = "IdleStoppedNodes"
+WARNED_NODES = "IdleWarnedNodes"
+DEFERRED_NODES = "IdleDeferredNodes"
+UNKNOWN_NODES = "IdleUnknownNodes"
+STUCK_NODES = "IdleStuckNodes"
+RESERVED_NODES = "IdleReservedNodes"
+DOLLARS_SAVED = "IdleDollarsSaved"
+DOLLARS_RESERVED = "IdleDollarsReserved"
+EVALUATIONS = "IdleEvaluations"
+BREAKER = "IdleBreaker"
+
+# A summary is for people; Lambda takes 6 MB of it. The log has every node.
+_MOST_NODES = 2000
+
+
+def emit_metrics(settings: Settings, decisions: Decisions, outcome: Outcome, *, evaluated: bool) -> None:
+    """Write the run's metrics.
+
+    Args:
+        settings: The function's settings.
+        decisions: What was decided.
+        outcome: What was done.
+        evaluated: Whether everything could be read that the decisions rest on.
+    """
+    findings = decisions.findings
+    verdicts = Counter(finding.verdict for finding in findings)
+    reserved = [finding.instance for finding in findings if finding.verdict is Verdict.RESERVED]
+    stopped = [finding.instance for finding in findings if finding.instance.id in outcome.stopped]
+    emit_counts(
+        {
+            IDLE_NODES: sum(finding.is_idle for finding in findings),
+            STOPPED_NODES: len(stopped),
+            WARNED_NODES: verdicts[Verdict.WARN],
+            DEFERRED_NODES: verdicts[Verdict.DEFERRED],
+            UNKNOWN_NODES: sum(finding.verdict is Verdict.UNKNOWN and not finding.for_others for finding in findings),
+            STUCK_NODES: sum(map(_is_stuck, findings)),
+            RESERVED_NODES: len(reserved),
+            EVALUATIONS: int(evaluated),
+            BREAKER: int(decisions.breaker is not None),
+        },
+        **{CLUSTER_DIMENSION: settings.cluster},
+    )
+    emit(
+        {
+            DOLLARS_SAVED: round(dollars(settings, [one for one in stopped if not one.reserved]), 2),
+            DOLLARS_RESERVED: round(dollars(settings, reserved), 2),
+        },
+        MetricUnit.NoUnit,
+        **{CLUSTER_DIMENSION: settings.cluster},
+    )
+
+
+def emit_blind_metrics(settings: Settings) -> None:
+    """Write that a run saw nothing: of what it did not see there is no point, rather than a wrong one."""
+    emit_counts({EVALUATIONS: 0}, **{CLUSTER_DIMENSION: settings.cluster})
+
+
+def log_finding(logger: Logger, finding: Finding, outcome: Outcome) -> None:
+    """Write one record of one instance."""
+    instance, evidence = finding.instance, finding.evidence
+    changed = outcome.changed.get(instance.id)
+    logger.info(
+        f"{finding.reason}; {changed}" if changed else finding.reason,
+        extra={
+            "instance_id": instance.id,
+            "instance_type": instance.instance_type,
+            "node_group": instance.node_group,
+            "owner": instance.owner.id,
+            "verdict": finding.verdict.value,
+            "idle_since": time_text(evidence.idle_since) if evidence and evidence.idle_since else None,
+            "stopped": instance.id in outcome.stopped,
+        },
+    )
+
+
+def summarize(settings: Settings, action: str, decisions: Decisions, outcome: Outcome) -> dict[str, object]:
+    """Return what was found and done, as plain JSON."""
+    findings = decisions.findings
+    return {
+        "cluster": settings.cluster,
+        "action": action,
+        "dry_run": settings.policy.dry_run,
+        "instances": len(findings),
+        "verdicts": {verdict.value: count for verdict, count in _counted(findings)},
+        "breaker": decisions.breaker,
+        "nodes": [_summarize_node(finding, outcome) for finding in findings[:_MOST_NODES]],
+        "nodes_left_out": max(0, len(findings) - _MOST_NODES),
+    }
+
+
+def _counted(findings: Sequence[Finding]) -> list[tuple[Verdict, int]]:
+    counts = Counter(finding.verdict for finding in findings)
+    return [(verdict, counts[verdict]) for verdict in Verdict if counts[verdict]]
+
+
+def _summarize_node(finding: Finding, outcome: Outcome) -> dict[str, object]:
+    instance, evidence = finding.instance, finding.evidence
+    return {
+        "instance_id": instance.id,
+        "node_group": instance.node_group,
+        "instance_type": instance.instance_type,
+        "verdict": finding.verdict.value,
+        "reason": finding.reason,
+        "idle_since": time_text(evidence.idle_since) if evidence and evidence.idle_since else None,
+        "stopped": instance.id in outcome.stopped,
+    }
+
+
+def _is_stuck(finding: Finding) -> bool:
+    """Whether it is idle and nobody is going to stop it."""
+    return finding.is_idle and finding.verdict in (Verdict.UNSTOPPABLE, Verdict.MANAGED)

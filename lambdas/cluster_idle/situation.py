@@ -1,0 +1,73 @@
+"""What a decision rests on: everything that was read, and the time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from cluster_idle.evidence import Evidence
+from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.marks import NO_MARKS, Marks
+from cluster_idle.policy import Policy, Scope
+from cluster_idle.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnerState:
+    """A group or Spot Fleet request, as it was read.
+
+    Attributes:
+        marks: What its tags say.
+        stopped: Whether the power function has been told to stop it.
+        members: The ids of its instances. None: it does not tell.
+        protected: The ids of those that it does not terminate when it gets smaller.
+    """
+
+    marks: Marks = NO_MARKS
+    stopped: bool = False
+    members: frozenset[str] | None = None
+    protected: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """What a decision rests on.
+
+    Attributes:
+        settings: The function's settings.
+        now: The time.
+        evidence: What is known of each instance that was looked at, by its id.
+        owners: The groups and Spot Fleet requests that could be read.
+        spot_requests: Why an instance of a Spot Instance request cannot be stopped, by the request's id; empty where
+            it can. A request that is not there could not be read.
+    """
+
+    settings: Settings
+    now: datetime
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    owners: Mapping[Owner, OwnerState] = field(default_factory=dict)
+    spot_requests: Mapping[str, str] = field(default_factory=dict)
+
+    def policy(self, instance: Instance) -> Policy:
+        """Return the policy for an instance."""
+        return self.settings.policy_of(instance.node_group)
+
+    def unit(self, instance: Instance) -> str:
+        """Return the name of what an instance is stopped together with: its node group, or itself."""
+        if not instance.node_group:
+            return instance.id
+        # A fleet says itself which of its nodes go.
+        alone = self.policy(instance).scope is Scope.NODE and instance.owner.kind is not OwnerKind.SPOT_FLEET
+        return instance.id if alone else instance.node_group
+
+    def target(self, instance: Instance) -> Owner:
+        """Return what carries the warning that an instance is stopped."""
+        if self.unit(instance) == instance.id:
+            return Owner(kind=OwnerKind.INSTANCE, id=instance.id)
+        return instance.owner
+
+    def marks(self, owner: Owner, instance: Instance) -> Marks:
+        """Return what the tags of an owner say, or those of the instance where nothing else owns it."""
+        if owner.kind is OwnerKind.INSTANCE:
+            return instance.marks
+        state = self.owners.get(owner)
+        return state.marks if state else NO_MARKS

@@ -1,0 +1,119 @@
+"""What is decided about an instance."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from cluster_idle.evidence import Evidence, EvidenceState
+from cluster_idle.instances import Instance, Owner
+
+
+class Verdict(StrEnum):
+    """What is to be done with an instance."""
+
+    STOP = "stop"
+    """It is idle, people were warned in time, and it is stopped now."""
+
+    WARN = "warn"
+    """It is idle: people are warned, or were."""
+
+    BUSY = "busy"
+    """It works, or belongs to nodes of which one does."""
+
+    UNKNOWN = "unknown"
+    """Nobody knows whether it works: it is left alone, counted and alarmed of."""
+
+    GRACE = "grace"
+    """It was launched a moment ago."""
+
+    KEEP = "keep"
+    """Somebody wants it to go on running."""
+
+    RESERVED = "reserved"
+    """It is idle, and stopping it would save nothing: what it runs in is billed all the same."""
+
+    MANAGED = "managed"
+    """Another service owns it."""
+
+    UNSTOPPABLE = "unstoppable"
+    """It is idle, and EC2 cannot stop it."""
+
+    DEFERRED = "deferred"
+    """It is idle and due, and has to wait for a later run."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """What is decided about one instance, and why.
+
+    Attributes:
+        instance: The instance.
+        verdict: What is to be done.
+        reason: Why, in one sentence.
+        evidence: What is known of it. None: it was not looked at.
+        unit: The nodes that it is stopped together with, by the name of their group, or by its own id.
+        for_others: Whether it stays only for the sake of the nodes that it is stopped together with.
+    """
+
+    instance: Instance
+    verdict: Verdict
+    reason: str
+    unit: str
+    evidence: Evidence | None = None
+    for_others: bool = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the instance itself is proven idle."""
+        return self.evidence is not None and self.evidence.state is EvidenceState.IDLE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """Nodes that are idle and are stopped together: those of a group, or one by itself.
+
+    Attributes:
+        name: The node group's name, or the instance's id.
+        instances: Its nodes, sorted by id.
+        targets: What carries the warning: what owns its nodes, or the one node itself.
+        idle_since: Since when all of them are proven idle.
+        idle_words: What they did to be called idle: the end of a sentence.
+        stop_at: When they are stopped.
+        dry_run: Whether nothing is stopped.
+        told: Whether people know of it already.
+        told_of_dry_run: Whether they know that a dry run would have stopped it.
+    """
+
+    name: str
+    instances: tuple[Instance, ...]
+    targets: tuple[Owner, ...]
+    idle_since: datetime
+    idle_words: str
+    stop_at: datetime
+    dry_run: bool = False
+    told: bool = False
+    told_of_dry_run: bool = False
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of its nodes."""
+        return tuple(instance.id for instance in self.instances)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decisions:
+    """What follows from one look at the cluster.
+
+    Attributes:
+        findings: One an instance, in the order of their ids.
+        warn: What people are warned of now.
+        stop: What is stopped now, the longest idle first.
+        clear: What carries a warning that is void.
+        breaker: Why nothing is done at all. None: nothing keeps it from being done.
+    """
+
+    findings: tuple[Finding, ...]
+    warn: tuple[Unit, ...] = ()
+    stop: tuple[Unit, ...] = ()
+    clear: tuple[Owner, ...] = ()
+    breaker: str | None = None

@@ -1,0 +1,161 @@
+"""What holds for every cluster, whatever its nodes report: both promises, and equal answers to equal questions."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster_idle.decisions import decide
+from cluster_idle.evidence import NodeReadings, Series, weigh
+from cluster_idle.instances import Instance, OwnerKind
+from cluster_idle.policy import PERIOD, Policy, Scope
+from cluster_idle.verdicts import Decisions, Unit, Verdict
+from idle_scene import IdleScene
+from idle_strategies import NOW, TICK, Drawn, clusters, policies, series
+
+_ACTIONS = (Verdict.STOP, Verdict.WARN)
+_NAMED = frozenset(Verdict) - {Verdict.BUSY, Verdict.UNKNOWN}
+
+
+def is_proven_idle(one: Series, policy: Policy, now: datetime) -> bool:
+    """Say by the words of the promise, and not by the code, whether a node is idle."""
+    end = datetime.fromtimestamp(now.timestamp() // 300 * 300, tz=now.tzinfo)
+    past = [(when, value) for when, value in one.points if when <= now]
+    window = [(when, value) for when, value in past if when >= end - policy.window]
+    return (
+        one.status == "Complete"
+        and bool(past)
+        and now - max(when for when, _ in past) <= 2 * PERIOD
+        and all(0 <= value < policy.below for _, value in window)
+        and len({when for when, _ in window if when < end}) >= policy.coverage * (policy.window / PERIOD)
+    )
+
+
+def acted_on(decisions: Decisions) -> list[Unit]:
+    return [*decisions.stop, *decisions.warn]
+
+
+@given(series(), policies())
+def test_a_node_is_idle_only_if_every_part_of_the_promise_holds(one: Series, policy: Policy) -> None:
+    found = weigh(NodeReadings(utilization=one), policy, NOW, TICK)
+    future_work = any(when > NOW and not 0 <= value < policy.below for when, value in one.points)
+
+    assert (found.state == "idle") == (is_proven_idle(one, policy, NOW) and not future_work)
+    if found.idle_since is not None:
+        assert found.idle_since <= NOW - policy.window
+        assert all(0 <= value < policy.below for when, value in one.points if when >= found.idle_since)
+
+
+@given(clusters())
+@settings(max_examples=300)
+def test_nothing_that_may_work_is_warned_of_or_stopped(drawn: Drawn) -> None:
+    situation = drawn.situation
+    for unit in acted_on(decide(drawn.instances, situation)):
+        for instance in _together(unit, drawn):
+            if instance.owner.kind is OwnerKind.OTHER and instance.id not in unit.ids:
+                continue
+            policy = situation.policy(instance)
+            assert is_proven_idle(drawn.series[instance.id], policy, NOW), instance
+            assert instance.running
+            assert not policy.off
+            assert NOW - instance.launched >= policy.grace
+            assert instance.marks.kept(NOW) is None
+
+
+@given(clusters())
+@settings(max_examples=300)
+def test_nothing_is_stopped_that_was_not_warned_of_in_time(drawn: Drawn) -> None:
+    situation = drawn.situation
+    for unit in decide(drawn.instances, situation).stop:
+        for instance in unit.instances:
+            marks = situation.marks(situation.target(instance), instance)
+            assert marks.warned_at is not None
+            assert marks.stop_at is not None
+            assert marks.stop_at <= NOW
+            assert instance.launched <= marks.warned_at <= NOW
+            worked = [
+                when
+                for when, value in drawn.series[instance.id].points
+                if not 0 <= value < situation.policy(instance).below
+            ]
+            assert all(when < marks.warned_at for when in worked)
+
+
+@given(clusters())
+@settings(max_examples=300)
+def test_no_idle_node_goes_unnoticed(drawn: Drawn) -> None:
+    decisions = decide(drawn.instances, drawn.situation)
+    handled = {one for unit in acted_on(decisions) for one in unit.ids}
+
+    assert [finding.instance for finding in decisions.findings] == sorted(drawn.instances, key=lambda one: one.id)
+    for finding in decisions.findings:
+        assert finding.reason.startswith(finding.instance.id)
+        if finding.is_idle and finding.verdict not in _NAMED:
+            assert finding.for_others or "could not be read" in finding.reason or "not seen" in finding.reason
+        if finding.verdict is Verdict.STOP or (finding.verdict is Verdict.WARN and "are warned" in finding.reason):
+            assert finding.instance.id in handled
+        assert (finding.verdict in _ACTIONS) or finding.instance.id not in handled
+
+
+@given(clusters(), st.randoms(use_true_random=False))
+def test_the_order_of_the_answers_changes_nothing(drawn: Drawn, random: st.DataObject) -> None:
+    shuffled = list(drawn.instances)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]  # a Random
+
+    assert decide(shuffled, drawn.situation) == decide(drawn.instances, drawn.situation)
+
+
+@given(clusters())
+def test_the_limits_of_a_run_hold(drawn: Drawn) -> None:
+    decisions = decide(drawn.instances, drawn.situation)
+    nodes = sum(len(unit.ids) for unit in decisions.stop)
+
+    assert nodes <= drawn.situation.settings.policy.most_stops or len(decisions.stop) == 1
+    if decisions.breaker:
+        assert not acted_on(decisions)
+        assert not {finding.verdict for finding in decisions.findings} & set(_ACTIONS)
+
+
+@given(clusters())
+def test_what_belongs_to_others_or_saves_nothing_is_left_alone(drawn: Drawn) -> None:
+    for unit in acted_on(decide(drawn.instances, drawn.situation)):
+        for instance in unit.instances:
+            assert instance.owner.kind is not OwnerKind.OTHER
+            if instance.owner.kind is OwnerKind.INSTANCE:
+                assert instance.reserved is None
+                assert instance.ebs_root
+                assert instance.spot_request is None or drawn.situation.spot_requests[instance.spot_request] == ""
+
+
+_LOADS = st.lists(st.sampled_from([0.0, 0.0, 0.0, 60.0, None]), min_size=1, max_size=8)
+
+
+@given(alone=st.lists(_LOADS, min_size=1, max_size=3), gang=st.lists(_LOADS, min_size=1, max_size=3))
+@settings(max_examples=40, deadline=None)
+def test_in_a_whole_life_no_node_is_stopped_within_an_hour_of_its_work(
+    alone: list[list[float | None]], gang: list[list[float | None]]
+) -> None:
+    scene = IdleScene()
+    plans = [(scene.add(), plan) for plan in alone] + list(zip(scene.add_group(count=len(gang)), gang, strict=True))
+    for number in range(60):
+        for node, plan in plans:
+            node.load = plan[number // 8 % len(plan)] if node.state == "running" else None
+        running = [node for node, _ in plans if node.state == "running"]
+        scene.tick()
+        for node in running:
+            if node.state != "running":
+                recent = {
+                    when: value for when, value in node.points.items() if when > scene.now - timedelta(minutes=65)
+                }
+                assert max(recent.values()) < 5
+                assert len(recent) >= 11
+        members = [node for node, _ in plans[len(alone) :]]
+        assert len({node.state == "running" for node in members}) == 1
+
+
+def _together(unit: Unit, drawn: Drawn) -> Iterable[Instance]:
+    """Return every instance that works with those of a unit: of its group, where it is one."""
+    situation = drawn.situation
+    whole = situation.policy(unit.instances[0]).scope is Scope.GANG
+    return [one for one in drawn.instances if one.id in unit.ids or (whole and situation.unit(one) == unit.name)]

@@ -1,0 +1,176 @@
+"""Instances in memory: what DescribeInstances tells of them, and what EC2 refuses to stop."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from fake_service import ACCOUNT, REGION, FakePaginator, FakeService, refusal
+from policy_evaluator import Call
+
+CLUSTER_TAG = "cdk-training-cluster:cluster"
+
+
+@dataclass
+class FakeNode:
+    """One instance.
+
+    Attributes:
+        points: What it has reported of its utilization: the start of each period, and the maximum in it.
+        others: What else was reported of it, by metric.
+        stop_refusal: Code and message with which EC2 refuses to stop it. None: it stops it.
+        raw: What else DescribeInstances says of it.
+    """
+
+    id: str
+    launched: datetime
+    tags: dict[str, str]
+    instance_type: str = "p5.48xlarge"
+    state: str = "running"
+    load: float | None = 0.0
+    points: dict[datetime, float] = field(default_factory=dict)
+    others: dict[str, dict[datetime, float]] = field(default_factory=dict)
+    stop_refusal: tuple[str, str] | None = None
+    raw: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def arn(self) -> str:
+        """The ARN."""
+        return f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{self.id}"
+
+    def describe(self) -> dict[str, Any]:
+        """Return it as DescribeInstances does."""
+        return {
+            "InstanceId": self.id,
+            "InstanceType": self.instance_type,
+            "LaunchTime": self.launched,
+            "State": {"Name": self.state, "Code": 16},
+            "RootDeviceType": "ebs",
+            "HibernationOptions": {"Configured": False},
+            "Tags": [{"Key": key, "Value": value} for key, value in sorted(self.tags.items())],
+            **self.raw,
+        }
+
+
+@dataclass
+class FakeSpotFleetRequest:
+    """A Spot Fleet request, as far as its tags go."""
+
+    id: str
+    tags: dict[str, str]
+
+    @property
+    def arn(self) -> str:
+        """The ARN."""
+        return f"arn:aws:ec2:{REGION}:{ACCOUNT}:spot-fleet-request/{self.id}"
+
+
+class FakeInstances(FakeService):
+    """The client of EC2, as far as instances go."""
+
+    page_size = 3
+
+    def __init__(self) -> None:
+        super().__init__("ec2")
+        self.nodes: dict[str, FakeNode] = {}
+        self.fleets: dict[str, FakeSpotFleetRequest] = {}
+        self.spot_requests: dict[str, dict[str, Any]] = {}
+
+    def describe_instances(self, **parameters: Any) -> dict[str, Any]:
+        """Answer DescribeInstances, in smaller pages than were asked for, as EC2 may."""
+        self.record("DescribeInstances", parameters)
+        assert parameters["MaxResults"] <= 200
+        found = [node for _, node in sorted(self.nodes.items()) if _matches(node, parameters["Filters"])]
+        start = int(parameters.get("NextToken") or 0)
+        end = start + self.page_size
+        return {
+            "Reservations": [{"Instances": [node.describe()]} for node in found[start:end]],
+            **({"NextToken": str(end)} if end < len(found) else {}),
+        }
+
+    def stop_instances(self, **parameters: Any) -> dict[str, Any]:
+        """Answer StopInstances: all of them stop, or none."""
+        ids = parameters["InstanceIds"]
+        self._record_each("StopInstances", parameters, ids)
+        assert len(ids) <= 50
+        for one in ids:
+            node = self.nodes.get(one)
+            if node is None:
+                raise refusal(
+                    "StopInstances", "InvalidInstanceID.NotFound", f"The instance ID '{one}' does not exist"
+                )
+            if node.stop_refusal:
+                raise refusal("StopInstances", *node.stop_refusal)
+        for one in ids:
+            self.nodes[one].state = "stopping"
+        return {"StoppingInstances": [{"InstanceId": one} for one in ids]}
+
+    def create_tags(self, **parameters: Any) -> dict[str, Any]:
+        """Answer CreateTags."""
+        keys = [tag["Key"] for tag in parameters["Tags"]]
+        self._record_each("CreateTags", parameters, parameters["Resources"], keys)
+        for one in parameters["Resources"]:
+            assert all(len(tag["Value"]) <= 256 for tag in parameters["Tags"])
+            self._tagged(one).tags.update({tag["Key"]: tag["Value"] for tag in parameters["Tags"]})
+        return {}
+
+    def delete_tags(self, **parameters: Any) -> dict[str, Any]:
+        """Answer DeleteTags."""
+        keys = [tag["Key"] for tag in parameters["Tags"]]
+        self._record_each("DeleteTags", parameters, parameters["Resources"], keys)
+        for one in parameters["Resources"]:
+            for key in keys:
+                self._tagged(one).tags.pop(key, None)
+        return {}
+
+    def get_paginator(self, operation: str) -> FakePaginator:
+        """Return the paginator of a Describe operation."""
+        pages = {
+            "describe_spot_fleet_requests": self._describe_fleets,
+            "describe_spot_instance_requests": self._describe_spot_requests,
+        }
+        return FakePaginator(pages[operation])
+
+    def _describe_fleets(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        self.record("DescribeSpotFleetRequests", parameters)
+        for one in parameters["SpotFleetRequestIds"]:
+            tags = [{"Key": key, "Value": value} for key, value in self.fleets[one].tags.items()]
+            yield {"SpotFleetRequestConfigs": [{"SpotFleetRequestId": one, "Tags": tags}]}
+
+    def _describe_spot_requests(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        self.record("DescribeSpotInstanceRequests", parameters)
+        (only,) = parameters["Filters"]
+        for one in only["Values"]:
+            yield {"SpotInstanceRequests": [{"SpotInstanceRequestId": one, **self.spot_requests[one]}]}
+
+    def _record_each(
+        self, operation: str, parameters: dict[str, Any], ids: list[str], keys: list[str] | None = None
+    ) -> None:
+        """Record a call once for each resource that IAM looks at."""
+        first, *rest = [self._tagged(one) for one in ids if one in self.nodes or one in self.fleets]
+        for resource in rest:
+            context: dict[str, str | list[str]] = {
+                f"aws:ResourceTag/{key}": value for key, value in resource.tags.items()
+            }
+            if keys is not None:
+                context["aws:TagKeys"] = keys
+            self.calls.append(Call(action=f"ec2:{operation}", resource=resource.arn, context=context))
+        self.record(operation, parameters, names=ids, arn=first.arn, tags=first.tags, tag_keys=keys)
+
+    def _tagged(self, id: str) -> FakeNode | FakeSpotFleetRequest:
+        return self.nodes[id] if id in self.nodes else self.fleets[id]
+
+
+def stop_refused(code: str, message: str) -> ClientError:
+    """Return the error with which EC2 refuses to stop instances."""
+    return refusal("StopInstances", code, message)
+
+
+def _matches(node: FakeNode, filters: list[dict[str, Any]]) -> bool:
+    values = {"instance-state-name": node.state, "instance-id": node.id}
+    return all(
+        (node.tags.get(one["Name"][4:]) if one["Name"].startswith("tag:") else values[one["Name"]]) in one["Values"]
+        for one in filters
+    )

@@ -1,0 +1,245 @@
+"""A cluster in memory for the idle function: nodes, a clock, a power function, and what people were told."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from typing import Any, cast
+
+from aws_lambda_powertools import Logger
+
+from cluster_idle.idle import Action, Clients, Idle
+from cluster_idle.policy import Policy
+from cluster_idle.settings import GroupSettings, Settings
+from fake_cloudwatch import FakeCloudWatch
+from fake_idle_groups import FakeIdleGroups
+from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode, FakeSpotFleetRequest
+from fake_service import ACCOUNT, REGION, FakePaginator, FakeService
+from policy_evaluator import Call
+from power_scene import FakeSns
+
+os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster")
+
+CLUSTER = "base-pod"
+TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:alerts"
+POWER = "base-pod-power"
+# Some minutes into a period, as ticks come.
+START = datetime(2026, 11, 2, 8, 2, tzinfo=UTC)
+PERIOD = timedelta(minutes=5)
+NODE_GROUP_TAG = "cdk-training-cluster:node-group"
+
+
+class FakeLambda(FakeService):
+    """The client of Lambda, behind which a power function does as it is told."""
+
+    def __init__(self, scene: "IdleScene") -> None:
+        super().__init__("lambda")
+        self._scene = scene
+        self.orders: list[dict[str, Any]] = []
+        self.refusal: str | None = None
+
+    def invoke(self, **parameters: Any) -> dict[str, Any]:
+        """Answer Invoke: take the nodes of what is stopped away."""
+        arn = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{POWER}"
+        self.record("Invoke", parameters, names=[POWER], arn=arn)
+        # IAM calls the permission otherwise than the operation.
+        self.calls[-1] = Call(action="lambda:InvokeFunction", resource=arn)
+        assert parameters["FunctionName"] == POWER
+        order = json.loads(parameters["Payload"])
+        self.orders.append(order)
+        if self.refusal is not None:
+            failed = {"errorMessage": self.refusal, "errorType": "PartialFailureError"}
+            return {"StatusCode": 200, "FunctionError": "Unhandled", "Payload": BytesIO(json.dumps(failed).encode())}
+        self._scene.obey(order)
+        told = {"node_groups": [{"terminated": order.get("instance_ids", [])}]}
+        return {"StatusCode": 200, "Payload": BytesIO(json.dumps(told).encode())}
+
+
+class FakeSessions(FakeService):
+    """The client of Systems Manager, as far as sessions go."""
+
+    def __init__(self) -> None:
+        super().__init__("ssm")
+        self.targets: list[str] = []
+
+    def get_paginator(self, operation: str) -> FakePaginator:
+        """Return the paginator of DescribeSessions."""
+        assert operation == "describe_sessions"
+        return FakePaginator(self._describe)
+
+    def _describe(self, **parameters: Any) -> Any:
+        self.record("DescribeSessions", parameters)
+        yield {"Sessions": [{"Target": target} for target in self.targets]}
+
+
+@dataclass
+class IdleScene:
+    """A cluster in memory, and the function that looks for idle nodes.
+
+    Attributes:
+        policy: The cluster's policy.
+        groups: What the cluster's file says of its node groups.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    groups: dict[str, GroupSettings] = field(default_factory=dict)
+    now: datetime = START
+    topic: str | None = TOPIC
+    prices: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Make the services."""
+        self.ec2 = FakeInstances()
+        self.cloudwatch = FakeCloudWatch(self.ec2)
+        self.auto_scaling = FakeIdleGroups()
+        self.lambda_ = FakeLambda(self)
+        self.sns = FakeSns()
+        self.ssm = FakeSessions()
+        self._ids = 0
+
+    def add(self, load: float | None = 0.0, *, age: timedelta = timedelta(days=1), **settings: Any) -> FakeNode:
+        """Launch an instance that nothing owns, which has had a load since it came up.
+
+        Args:
+            load: Percent of utilization. None: it reports nothing.
+            age: How long ago it was launched.
+            **settings: More of the node; `tags` come on top of the cluster's.
+        """
+        self._ids += 1
+        tags = {CLUSTER_TAG: CLUSTER, **settings.pop("tags", {})}
+        node = FakeNode(
+            id=settings.pop("id", f"i-{self._ids:017x}"), launched=self.now - age, tags=tags, load=load, **settings
+        )
+        self.ec2.nodes[node.id] = node
+        since = max(node.launched, self.now - timedelta(hours=3))
+        moment = _floor(since) + PERIOD
+        while moment <= self.now and load is not None:
+            node.points[moment] = load
+            moment += PERIOD
+        return node
+
+    def add_group(
+        self, name: str = "workers", count: int = 4, load: float | None = 0.0, **settings: Any
+    ) -> list[FakeNode]:
+        """Deploy a node group that an Auto Scaling group owns, and launch its nodes."""
+        policy = settings.pop("policy", self.policy)
+        self.groups[name] = GroupSettings(policy=policy, release=settings.pop("release", False))
+        group = f"{name}-asg"
+        self.auto_scaling.add(group, cluster=CLUSTER, node_group=name, desired=count)
+        self.auto_scaling.members[group] = []
+        return [self.join(name, load, **settings) for _ in range(count)]
+
+    def join(self, name: str, load: float | None = 0.0, **settings: Any) -> FakeNode:
+        """Launch one more node of a node group that an Auto Scaling group owns."""
+        group = f"{name}-asg"
+        tags = {NODE_GROUP_TAG: name, "aws:autoscaling:groupName": group, **settings.pop("tags", {})}
+        node = self.add(load, tags=tags, **settings)
+        self.auto_scaling.members[group].append(node.id)
+        return node
+
+    def add_fleet(
+        self, name: str = "extras", count: int = 2, load: float | None = 0.0, **settings: Any
+    ) -> list[FakeNode]:
+        """Deploy a node group that a Spot Fleet owns, and launch its nodes."""
+        request = f"sfr-{name}"
+        self.groups[name] = GroupSettings(policy=settings.pop("policy", self.policy), fleet=request)
+        self.ec2.fleets[request] = FakeSpotFleetRequest(id=request, tags={CLUSTER_TAG: CLUSTER, NODE_GROUP_TAG: name})
+        tags = {NODE_GROUP_TAG: name, "aws:ec2spot:fleet-request-id": request}
+        spot = {"InstanceLifecycle": "spot", "SpotInstanceRequestId": "sir-fleet"}
+        return [self.add(load, tags=dict(tags), raw=dict(spot), **settings) for _ in range(count)]
+
+    @property
+    def settings(self) -> Settings:
+        """What the deploy tells the function."""
+        return Settings(
+            cluster=CLUSTER,
+            policy=self.policy,
+            groups=self.groups,
+            region=REGION,
+            prices=self.prices,
+            topic_arn=self.topic,
+            power_function=POWER if self.groups else None,
+        )
+
+    def run(self, action: Action = Action.TICK) -> dict[str, dict[str, Any]]:
+        """Invoke the function, and return what it says of each node."""
+        clients = cast("Any", Clients)(
+            ec2=lambda: self.ec2,
+            cloudwatch=lambda: self.cloudwatch,
+            auto_scaling=lambda: self.auto_scaling,
+            lambda_=lambda: self.lambda_,
+            sns=lambda: self.sns,
+            ssm=lambda: self.ssm,
+        )
+        summary: Any = Idle(self.settings, clients, Logger(service="test"), self.now).run(action)
+        assert json.loads(json.dumps(summary)) == summary
+        self.summary = summary
+        return {node["instance_id"]: node for node in summary["nodes"]}
+
+    def tick(self, minutes: int = 5) -> dict[str, dict[str, Any]]:
+        """Let some minutes pass, then invoke the function."""
+        self.pass_time(timedelta(minutes=minutes))
+        return self.run()
+
+    def ticks(self, minutes: int) -> dict[str, dict[str, Any]]:
+        """Let time pass with a tick every five minutes; return what the last one says."""
+        for _ in range(minutes // 5):
+            found = self.tick()
+        return found
+
+    def pass_time(self, time: timedelta) -> None:
+        """Let time pass in which nodes work, or do not, and report."""
+        end = self.now + time
+        moment = _floor(self.now) + PERIOD
+        while moment <= end:
+            for node in self.ec2.nodes.values():
+                if node.state == "running" and node.load is not None:
+                    node.points[moment] = node.load
+            moment += PERIOD
+        self.now = end
+        for node in self.ec2.nodes.values():
+            node.state = {"stopping": "stopped", "shutting-down": "terminated"}.get(node.state, node.state)
+
+    def obey(self, order: dict[str, Any]) -> None:
+        """Do what the power function does with an order."""
+        (name,) = order["node_groups"]
+        chosen = order.get("instance_ids")
+        for node in self.ec2.nodes.values():
+            if node.tags.get(NODE_GROUP_TAG) == name and (chosen is None or node.id in chosen):
+                node.state = "shutting-down"
+                for ids in self.auto_scaling.members.values():
+                    if node.id in ids:
+                        ids.remove(node.id)
+        if order["action"] == "stop":
+            for group in self.auto_scaling.groups.values():
+                if group.tags[NODE_GROUP_TAG] == name:
+                    group.tags["cdk-training-cluster:power-state"] = "stopped"
+
+    @property
+    def calls(self) -> list[Call]:
+        """Every call to AWS so far."""
+        services = (self.ec2, self.cloudwatch, self.auto_scaling, self.lambda_, self.sns, self.ssm)
+        return [call for service in services for call in service.calls]
+
+    @property
+    def stopped(self) -> set[str]:
+        """The ids of the instances that run no more."""
+        return {node.id for node in self.ec2.nodes.values() if node.state not in ("running", "pending")}
+
+    def subjects(self) -> list[str]:
+        """The subjects of the messages so far."""
+        return [message["Subject"] for message in self.sns.messages]
+
+    def texts(self) -> list[str]:
+        """The texts of the messages so far."""
+        return [message["Message"] for message in self.sns.messages]
+
+
+def verdicts(found: dict[str, dict[str, Any]]) -> list[str]:
+    """Return the verdicts in the order of the nodes."""
+    return [node["verdict"] for _, node in sorted(found.items())]
+
+
+def _floor(moment: datetime) -> datetime:
+    return datetime.fromtimestamp(moment.timestamp() // 300 * 300, tz=UTC)

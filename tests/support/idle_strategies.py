@@ -1,0 +1,153 @@
+"""Fleets, series, owners and policies as they may be, for properties of the idle function."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import strategies as st
+
+from cluster_idle.evidence import NodeReadings, Series, weigh
+from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.marks import Marks
+from cluster_idle.policy import PERIOD, Policy, Scope
+from cluster_idle.settings import GroupSettings, Settings
+from cluster_idle.situation import OwnerState, Situation
+
+NOW = datetime(2026, 11, 2, 12, 3, 20, tzinfo=UTC)
+TICK = timedelta(minutes=5)
+
+_STATUSES = st.sampled_from(["Complete"] * 8 + ["PartialData", "InternalError", "Forbidden"])
+_AGES = st.sampled_from([0, 10, 40, 95, 200, 1440, -5]).map(lambda minutes: timedelta(minutes=minutes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """A cluster as it may be.
+
+    Attributes:
+        instances: Its instances.
+        series: What each has reported of its utilization.
+        situation: What is decided from.
+    """
+
+    instances: tuple[Instance, ...]
+    series: dict[str, Series]
+    situation: Situation
+
+
+def policies() -> st.SearchStrategy[Policy]:
+    """Return policies as a construct may write them."""
+    return st.builds(
+        Policy,
+        below=st.sampled_from([1.0, 5.0, 20.0]),
+        window=st.sampled_from([15, 30, 60]).map(lambda minutes: timedelta(minutes=minutes)),
+        coverage=st.sampled_from([0.5, 0.75, 0.9, 1.0]),
+        grace=st.sampled_from([0, 30]).map(lambda minutes: timedelta(minutes=minutes)),
+        warning=st.sampled_from([10, 30]).map(lambda minutes: timedelta(minutes=minutes)),
+        scope=st.sampled_from(Scope),
+        dry_run=st.booleans(),
+        off=st.sampled_from([False] * 9 + [True]),
+        most_stops=st.integers(1, 5),
+        blind_share=st.sampled_from([0.2, 0.5, 1.0]),
+    )
+
+
+@st.composite
+def series(draw: st.DrawFn) -> Series:
+    """Return what a node may have reported: idle or busy, with gaps, late, ahead of the clock, or nothing."""
+    value = draw(st.sampled_from([0.0, 0.5, 0.5, 50.0]))
+    periods = draw(st.sets(st.integers(-2, 30), max_size=34) | st.just(set(range(31))) | st.just(set(range(1, 31))))
+    late = draw(st.sampled_from([-2, -2, -2, 0, 1, 2, 3, 5]))
+    other = draw(
+        st.dictionaries(st.integers(-1, 30), st.sampled_from([0.0, 4.9, 5.0, 99.0, float("nan")]), max_size=2)
+    )
+    start = _floor(NOW)
+    points = [
+        (start - number * PERIOD, other.get(number, value))
+        for number in sorted(periods | set(other))
+        if number >= late
+    ]
+    return Series(points=tuple(points), status=draw(_STATUSES))
+
+
+@st.composite
+def marks(draw: st.DrawFn) -> Marks:
+    """Return what tags may say: nothing, a warning of some time, or that somebody keeps it."""
+    if draw(st.booleans()):
+        return Marks()
+    warned = NOW - timedelta(minutes=draw(st.integers(-10, 120)))
+    return Marks(
+        keep=draw(st.sampled_from([None] * 6 + ["true", "false"])),
+        keep_until=draw(st.sampled_from([None] * 6 + ["2026-11-02T18:00Z", "2026-11-01", "soon"])),
+        warned_at=draw(st.sampled_from([warned] * 5 + [None])),
+        stop_at=draw(st.sampled_from([warned + timedelta(minutes=30)] * 5 + [None, NOW + timedelta(hours=5)])),
+        told=draw(st.booleans()),
+        noted=True,
+    )
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Drawn:
+    """Return a cluster: standalone nodes, gangs, Spot Fleets and what belongs to others."""
+    policy = draw(policies())
+    groups = {
+        "workers": GroupSettings(policy=policy, release=draw(st.booleans())),
+        "lab": GroupSettings(policy=draw(policies())),
+        "extras": GroupSettings(policy=policy, fleet="sfr-extras"),
+    }
+    owners: dict[Owner, OwnerState] = {}
+    kinds = draw(st.lists(st.sampled_from(["alone", "workers", "workers", "lab", "extras", "foreign"]), max_size=9))
+    instances = tuple(draw(_instance(f"i-{number:08x}", kind)) for number, kind in enumerate(kinds))
+    for owner in {one.owner for one in instances if one.owner.kind in _GROUPS}:
+        if draw(st.sampled_from([True] * 9 + [False])):
+            members = frozenset(one.id for one in instances if one.owner == owner)
+            unseen = draw(st.sampled_from([frozenset[str]()] * 9 + [frozenset({"i-unseen"})]))
+            owners[owner] = OwnerState(
+                marks=draw(marks()),
+                stopped=draw(st.sampled_from([False] * 9 + [True])),
+                members=None if owner.kind is OwnerKind.SPOT_FLEET else members | unseen,
+            )
+    settings = Settings(cluster="base-pod", policy=policy, groups=groups, power_function="power")
+    reported = {one.id: draw(series()) for one in instances}
+    evidence = {
+        one.id: weigh(NodeReadings(utilization=reported[one.id]), settings.policy_of(one.node_group), NOW, TICK)
+        for one in instances
+        if one.running and not settings.policy_of(one.node_group).off
+    }
+    situation = Situation(
+        settings=settings,
+        now=NOW,
+        evidence=evidence,
+        owners=owners,
+        spot_requests=draw(st.sampled_from([{}, {"sir-1": ""}, {"sir-1": "it is one-time"}])),
+    )
+    return Drawn(instances=instances, series=reported, situation=situation)
+
+
+_GROUPS = (OwnerKind.AUTO_SCALING_GROUP, OwnerKind.SPOT_FLEET)
+
+
+@st.composite
+def _instance(draw: st.DrawFn, id: str, kind: str) -> Instance:
+    owner, node_group = {
+        "alone": (Owner(kind=OwnerKind.INSTANCE, id=id), draw(st.sampled_from(["", "", "workers", "dev"]))),
+        "workers": (Owner(kind=OwnerKind.AUTO_SCALING_GROUP, id="workers-asg"), "workers"),
+        "lab": (Owner(kind=OwnerKind.AUTO_SCALING_GROUP, id="lab-asg"), "lab"),
+        "extras": (Owner(kind=OwnerKind.SPOT_FLEET, id="sfr-extras"), "extras"),
+        "foreign": (Owner(kind=OwnerKind.OTHER, id="somebody"), draw(st.sampled_from(["", "workers"]))),
+    }[kind]
+    return Instance(
+        id=id,
+        instance_type="p5.48xlarge",
+        launched=NOW - draw(_AGES),
+        owner=owner,
+        node_group=node_group,
+        running=draw(st.sampled_from([True] * 9 + [False])),
+        reserved=draw(st.sampled_from([None] * 4 + ["the capacity reservation cr-1"])),
+        spot_request=draw(st.sampled_from([None] * 4 + ["sir-1"])),
+        ebs_root=draw(st.sampled_from([True] * 9 + [False])),
+        marks=draw(marks()),
+    )
+
+
+def _floor(moment: datetime) -> datetime:
+    return datetime.fromtimestamp(moment.timestamp() // 300 * 300, tz=UTC)
