@@ -1,11 +1,19 @@
-"""`make bench`: what the library's synthesis takes, beside an app of CDK's typed classes that makes the same.
+"""`make bench`: what the library's synthesis takes, and a sweep of the idle stop, each beside something plainer.
 
-For each cluster the app is run as a user runs it, from the cluster file on. Out of the templates that it writes, an
-app of typed L1 classes is generated (see `typed_app`), and proven to give the same templates: if it does not, nothing
-is measured. Then both run in processes of their own, started cold, in turn; one turn before the first counts for
-nothing. Everything else is equal: interpreter, context flags, stacks, CDK's validation off. The typed app has less
-to do: it reads no cluster file and stages no files. What these cost is told too: a second typed app stages the files
-that the library uploads, and `eight-p5` is `TrainingCluster` in one stack, without a cluster file.
+`make bench ARGS='--only synth'` measures only one of the two and leaves the other's figures as they were.
+
+Synthesis is measured beside an app of CDK's typed classes that makes the same. For each cluster the app is run as a
+user runs it, from the cluster file on. Out of the templates that it writes, an app of typed L1 classes is generated
+(see `typed_app`), and proven to give the same templates: if it does not, nothing is measured. Then both run in
+processes of their own, started cold, in turn; one turn before the first counts for nothing. Everything else is equal:
+interpreter, context flags, stacks, CDK's validation off. The typed app has less to do: it reads no cluster file and
+stages no files. What these cost is told too: a second typed app stages the files that the library uploads, and
+`eight-p5` is `TrainingCluster` in one stack, without a cluster file.
+
+The sweep is one run of the idle function over fleets of standalone p5.48xlarge, a tenth of which are to be stopped,
+beside `minimal_idle`, a script that makes the same calls to find and stop them with no safety. Both run in processes
+of their own, started cold, in turn, against a server on localhost that answers each request after 40 ms (see
+`sweep/server.py`). A run that stops or warns of anything else than what is due is an error.
 
 A busy machine slows all of a turn alike, so that ratios hold where seconds do not. `build/bench.json`:
 
@@ -24,13 +32,28 @@ A busy machine slows all of a turn alike, so that ratios hold where seconds do n
                             of the two processes
     others.<name>           the same figures of `empty app` (what CDK itself takes), `import aws_cdk` (with the
                             modules of this library's resources) and `import library`
+    sweep                   runs, machine {cpus, load, python, boto3}
+      goals                 {wall_ratio, peak_mib, peak_at, import_ratio}: at most; `peak_mib` at `peak_at` instances
+      import                ratio, ratio_of_turns, cpu_ratio of importing the function and making its clients, beside
+                            importing boto3 and making the same; function, boto3: as `library` above; meets: the goal
+      fleets.<size>         turns: how many counted; instances; stops: how many are due; owners: how many are stopped
+                            or warned of; requests, most_requests: how many the function made, and may make;
+                            ratio, ratio_of_turns, cpu_ratio: of the function's and the minimal script's seconds;
+                            peak_mib: of the function; meets: {requests, wall, peak}: which goals, a ratio's by
+                            the turns;
+                            slow: how many answers of one run took the server longer than the delay;
+                            function, minimal: as `library` above, and requests {operation: number}; looking again at
+                            instances by their ids counts as an operation of its own
 """
 
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,6 +66,7 @@ from rich.table import Table
 from benchmarks import typed_app
 from benchmarks.assembly import differences, stacks_of
 from benchmarks.measuring import FailedError, Program, environment, in_turn
+from benchmarks.sweep.table import show_sweep
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _BUILD = _PROJECT / "build"
@@ -60,9 +84,17 @@ _OTHERS = {
 }
 
 
+class Part(StrEnum):
+    """What can be measured by itself."""
+
+    SYNTH = "synth"
+    SWEEP = "sweep"
+
+
 def main(
     clusters: Annotated[list[str] | None, typer.Argument(help="Clusters, by the names of their files.")] = None,
-    runs: Annotated[int, typer.Option(help="How many turns count.", min=1)] = 10,
+    runs: Annotated[int, typer.Option(help="How many turns count; over large fleets fewer do.", min=1)] = 10,
+    only: Annotated[Part | None, typer.Option(help="Measure this part only.")] = None,
 ) -> None:
     """Measure, print and write `build/bench.json`."""
     names = clusters or list(_CLUSTERS)
@@ -72,15 +104,47 @@ def main(
     console = Console()
     with tempfile.TemporaryDirectory() as directory, console.status("proving") as status:
         try:
-            results = _measure(names, runs, Path(directory), lambda turn: status.update(f"turn {turn} of {runs}"))
+            if only is not Part.SWEEP:
+                _keep(_measure(names, runs, Path(directory), lambda turn: status.update(f"turn {turn} of {runs}")))
+            if only is not Part.SYNTH:
+                _keep({"sweep": _sweep(runs, Path(directory) / "sweep.json", status.update)})
         except FailedError as error:
             sys.exit(str(error))
+    results = _kept()
+    if only is not Part.SWEEP:
+        _show(console, results)
+    if only is not Part.SYNTH:
+        show_sweep(console, results["sweep"])
+
+
+def _kept() -> dict[str, Any]:
+    file = _BUILD / "bench.json"
+    results: dict[str, Any] = json.loads(file.read_bytes()) if file.exists() else {}
+    return results
+
+
+def _keep(results: dict[str, Any]) -> None:
+    """Write figures beside those that are kept."""
     _BUILD.mkdir(exist_ok=True)
-    (_BUILD / "bench.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    _show(console, results)
+    (_BUILD / "bench.json").write_text(json.dumps({**_kept(), **results}, indent=2) + "\n", encoding="utf-8")
 
 
-def _measure(names: list[str], runs: int, directory: Path, tell: Any) -> dict[str, Any]:  # noqa: ANN401 - any callable
+def _sweep(runs: int, output: Path, tell: Callable[[str], object]) -> Any:  # noqa: ANN401 - any JSON
+    """Run the sweep in a process of its own (see `sweep/__main__.py`) and return its figures."""
+    command = [sys.executable, "-m", "benchmarks.sweep", str(output), "--runs", str(runs)]
+    said = list[str]()
+    with subprocess.Popen(
+        command, cwd=_PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        for line in process.stdout or ():
+            said.append(line)
+            tell(f"sweep: {line.strip()}")
+    if process.returncode != 0:
+        raise FailedError("".join(said))
+    return json.loads(output.read_bytes())
+
+
+def _measure(names: list[str], runs: int, directory: Path, tell: Callable[[int], object]) -> dict[str, Any]:
     programs: dict[str, Program] = {}
     synth: dict[str, dict[str, Any]] = {}
     for name in [*names, "eight-p5"]:

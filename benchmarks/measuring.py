@@ -8,12 +8,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 _MEBIBYTE = 1024
 
 
 class FailedError(Exception):
     """A program failed; the text is what it said."""
+
+
+class Runnable(Protocol):
+    """What takes turns."""
+
+    def run(self) -> "Run":
+        """Run it once, and say what it took."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,16 +109,19 @@ class Runs:
         }
 
 
-def in_turn(programs: Mapping[str, Program], turns: int, tell: Callable[[int], object]) -> dict[str, Runs]:
+def in_turn(
+    programs: Mapping[str, Runnable], turns: int, tell: Callable[[int], object], *, first: int = 0
+) -> dict[str, Runs]:
     """Run every program once a turn, after one turn that counts for nothing: it fills the caches of files.
 
     Args:
         programs: What to run, by name.
         turns: How many turns count.
         tell: What is told the number of each turn before it begins.
+        first: The first turn's number; 1 leaves out the one that counts for nothing. Default: 0
     """
     measured = {name: Runs() for name in programs}
-    for turn in range(turns + 1):
+    for turn in range(first, turns + 1):
         tell(turn)
         for name, program in programs.items():
             run = program.run()
