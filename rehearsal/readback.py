@@ -84,6 +84,31 @@ def functions(client: Client, stack: str, account: str, region: str) -> Iterator
             yield client("lambda").get_function_configuration(FunctionName=resource["PhysicalResourceId"]), body
 
 
+def instances(client: Client, ids: list[str]) -> list[dict[str, Any]]:
+    """Describe instances by their ids.
+
+    Args:
+        client: Makes clients of the local AWS.
+        ids: The ids.
+    """
+    if not ids:
+        return []
+    pages = client("ec2").get_paginator("describe_instances").paginate(InstanceIds=ids)
+    return list(pages.search("Reservations[].Instances[]"))
+
+
+def physical_id(client: Client, stack: str, resource_type: str) -> str:
+    """Return the physical id of a stack's one resource of a type.
+
+    Args:
+        client: Makes clients of the local AWS.
+        stack: The stack's name.
+        resource_type: The type.
+    """
+    (only,) = (one for one in stack_resources(client, stack) if one["ResourceType"] == resource_type)
+    return str(only["PhysicalResourceId"])
+
+
 def file_systems(client: Client, cluster: str) -> list[dict[str, Any]]:
     """Describe the file systems that carry the cluster's tag.
 

@@ -32,7 +32,7 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
         console: Where to show it.
         found: What was read back.
     """
-    nodes = _table("Node groups")
+    nodes = table_of("Node groups")
     for heading in ("name", "type", "nodes", "NICs", "EFA", "market", "placement group"):
         nodes.add_column(
             heading,
@@ -55,7 +55,7 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
     console.print(_purchases(found["node_groups"]))
     system = found["file_system"]
     if system is not None:
-        storage = _table("File system", "id", "type", "GiB", "MB/s per TiB", "state")
+        storage = table_of("File system", "id", "type", "GiB", "MB/s per TiB", "state")
         storage.add_row(
             system["id"],
             f"{system['type']} {system['deployment_type']} {system['data_compression']}",
@@ -65,7 +65,7 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
         )
         console.print(storage)
     if found["datasets"]:
-        links = _table("Datasets", "directory", "shows", "objects", "state")
+        links = table_of("Datasets", "directory", "shows", "objects", "state")
         for link in found["datasets"]:
             links.add_row(
                 link["file_system_path"],
@@ -78,7 +78,7 @@ def show_deployed(console: Console, found: Mapping[str, Any]) -> None:
 
 
 def _purchases(groups: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table("What was bought", "name", "run by", "nodes from", "reserved here", "warm pool")
+    table = table_of("What was bought", "name", "run by", "nodes from", "reserved here", "warm pool")
     for group in groups:
         reservation, pool = group["reservation"], group["warm_pool"]
         table.add_row(
@@ -103,7 +103,7 @@ def show_stacks(console: Console, stacks: Mapping[str, Mapping[str, Any]]) -> No
         console: Where to show it.
         stacks: What was read back, by name.
     """
-    table = _table("Stacks", "name", "status", "resources", "protected")
+    table = table_of("Stacks", "name", "status", "resources", "protected")
     for name, stack in stacks.items():
         table.add_row(
             name,
@@ -122,7 +122,7 @@ def show_kept(console: Console, kept: Mapping[str, Sequence[str]], untouched: Ma
         kept: Ids of what the cluster had made, by what they are.
         untouched: Ids of what was there before it.
     """
-    table = _table("Left when both stacks are gone", "what", "ids")
+    table = table_of("Left when both stacks are gone", "what", "ids")
     for what, ids in kept.items():
         if ids or what in _ASKED_FOR:
             table.add_row(what, ", ".join(ids) or "none")
@@ -160,7 +160,13 @@ def show_differences(console: Console, differences: Sequence[str], *, finished: 
         console.print(Text.assemble(("differs: ", "red"), difference), soft_wrap=True)
 
 
-def _table(title: str, *headings: str) -> Table:
+def table_of(title: str, *headings: str) -> Table:
+    """Return an empty table.
+
+    Args:
+        title: What it shows.
+        *headings: Those of its columns.
+    """
     table = Table(title=title, title_justify="left")
     for heading in headings:
         table.add_column(heading, no_wrap=heading in _WHOLE and heading != "type", overflow="fold")

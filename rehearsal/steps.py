@@ -1,7 +1,7 @@
 """The rehearsal itself: deploy, look, deploy again, destroy, and look at what was kept."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -15,6 +15,8 @@ from rehearsal import readback, report, verdicts
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
 from rehearsal.expectation import deployed_differences
 from rehearsal.functions import DeployedFunction
+from rehearsal.idle_report import show_idle
+from rehearsal.idle_story import idle_policy, resume, tell_idle_story
 from rehearsal.inventory import Inventory, take_inventory
 from rehearsal.local_aws import LocalAws
 from rehearsal.node_groups import node_groups
@@ -89,6 +91,7 @@ class Rehearsal:
         self._differs(*deployed_differences(cluster, found))
         report.show_deployed(self._console, found)
         self._deploy_again(found)
+        self._stop_idle_nodes()
         whole = self._destroy_cluster(found, alone)
         self._destroy_foundation(theirs, whole)
         self._findings.results["seconds"] = round(monotonic() - self._started, 1)
@@ -124,23 +127,70 @@ class Rehearsal:
                 with self._step(f"Put objects into s3://{bucket}/{settings.prefix}"):
                     put_objects(self._aws, bucket, settings.prefix)
 
-    def _power(self, at_least: int) -> list[Any]:
-        """Run the deployed functions' own code until every group has its size."""
-        functions = [
-            DeployedFunction(configuration, code, self._workspace, self._aws.environment())
+    def _functions(self) -> dict[str, tuple[DeployedFunction, Mapping[str, Any]]]:
+        """Return the deployed functions, ready to be called, and what they are set to, by their packages."""
+        return {
+            configuration["Handler"].partition(".")[0]: (
+                DeployedFunction(configuration, code, self._workspace, self._aws.environment()),
+                configuration,
+            )
             for configuration, code in readback.functions(
                 self._aws.client, self._cluster.cluster_stack_name, self._aws.account, self._aws.region
             )
-        ]
+        }
+
+    def _power(self, at_least: int) -> list[Any]:
+        """Run the deployed power function's own code until every group has its size."""
+        power, _ = self._functions()["cluster_power"]
         ticks: list[Any] = []
         while len(ticks) < _MOST_TICKS:
-            with self._step(f"Run the deployed functions: tick {len(ticks) + 1}"):
-                ticks.append({function.name: function({"action": "tick"}) for function in functions})
-            found = node_groups(self._aws.client, self._cluster.name)
-            wanted = {settings.name: settings.count for settings in self._cluster.node_groups}
-            if len(ticks) >= at_least and all(group["count_running"] == wanted.get(group["name"]) for group in found):
+            with self._step(f"Run the deployed power function: tick {len(ticks) + 1}"):
+                ticks.append({power.name: power({"action": "tick"})})
+            if len(ticks) >= at_least and self._is_up():
                 break
         return ticks
+
+    def _is_up(self) -> bool:
+        found = node_groups(self._aws.client, self._cluster.name)
+        wanted = {settings.name: settings.count for settings in self._cluster.node_groups}
+        return all(group["count_running"] == wanted.get(group["name"]) for group in found)
+
+    def _stop_idle_nodes(self) -> None:
+        """Let nodes be idle until they are stopped; deploy, which wakes none of them; and bring them back."""
+        idle, configuration = self._functions().get("cluster_idle", (None, {}))
+        if idle is None:
+            self._console.print("Idle nodes are left alone: the file says so.")
+            return
+        before = node_groups(self._aws.client, self._cluster.name)
+        nodes = {
+            one["InstanceId"]: one["InstanceType"]
+            for one in readback.instances(
+                self._aws.client, [one for group in before for one in group["instance_ids"]]
+            )
+        }
+        with self._step("Let nodes work, be silent and idle, and run the deployed idle function until it is done"):
+            story = tell_idle_story(self._aws, idle, idle_policy(configuration), nodes)
+        show_idle(self._console, story)
+        self._differs(*story.differences())
+        self._findings.results["idle"] = story.results()
+        if not story.stopped:
+            return
+        stopped = self._sizes()
+        with self._step("Deploy again while nodes are stopped: cdk deploy --all"):
+            self._cdk.deploy()
+        self._functions()["cluster_power"][0]({"action": "tick"})
+        asleep = self._sizes()
+        document = readback.physical_id(self._aws.client, self._cluster.cluster_stack_name, "AWS::SSM::Document")
+        with self._step("Start them again by the runbook: aws ssm start-automation-execution"):
+            resumed = resume(self._aws, document)
+        ticks = self._power(at_least=1)
+        self._findings.results["idle"] |= {"sizes": stopped, "sizes_after_deploy": asleep, "resumed": resumed}
+        self._differs(*verdicts.stopped_and_resumed(before, story.stopped, stopped, asleep, resumed))
+        if not self._is_up():
+            self._differs(f"after the resume the node groups have {self._sizes()} nodes; ticks: {len(ticks)}")
+
+    def _sizes(self) -> dict[str, int]:
+        return {group["name"]: group["count_running"] for group in node_groups(self._aws.client, self._cluster.name)}
 
     def _deploy_again(self, before: dict[str, Any]) -> None:
         inventory = self._inventory()

@@ -1,6 +1,6 @@
 """What a rehearsal makes of what it has seen: pure functions that say what is wrong, a sentence each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
@@ -54,6 +54,36 @@ def changed_by_second_deployment(
     return differences + [
         f"a second deployment added {_one(kind)} {name}" for kind in KINDS for name in _new(kind, later, earlier)
     ]
+
+
+def stopped_and_resumed(
+    before: Sequence[Mapping[str, Any]],
+    stopped: Collection[str],
+    sizes: Mapping[str, int],
+    after_deploy: Mapping[str, int],
+    resumed: Mapping[str, str],
+) -> list[str]:
+    """Say what is wrong with node groups that were stopped because they were idle, deployed again, and resumed.
+
+    Args:
+        before: The node groups as they were before.
+        stopped: The ids of the nodes that the idle function says it stopped.
+        sizes: How many nodes each group had then.
+        after_deploy: How many it had after one more deployment.
+        resumed: How the runbook ended.
+    """
+    differences = [
+        f"node group {group['name']} has {sizes.get(group['name'])} nodes after an idle stop of all of them"
+        for group in before
+        if set(group["instance_ids"]) <= set(stopped) and sizes.get(group["name"]) != 0
+    ]
+    if after_deploy != sizes:
+        differences.append(
+            f"a deployment changed stopped node groups from {dict(sizes)} to {dict(after_deploy)} nodes"
+        )
+    if resumed["status"] != "Success":
+        differences.append(f"the runbook {resumed['document']} ended with {resumed['status']}: {resumed['message']}")
+    return differences
 
 
 def cluster_destroyed(

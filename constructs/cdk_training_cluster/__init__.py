@@ -4,6 +4,7 @@
 """
 
 from cdk_training_cluster.capacity import UNTIL_CANCELLED, Capacity, OnIdle, UntilCancelled
+from cdk_training_cluster.guardrails import IdleGroup, IdleStop, ResumeDocument
 from cdk_training_cluster.instance_types import (
     Accelerator,
     AcceleratorKind,
@@ -12,7 +13,15 @@ from cdk_training_cluster.instance_types import (
     instance_type_info,
 )
 from cdk_training_cluster.network import ClusterNetwork, EfaSecurityGroup, InterfaceLayout, NetworkInterface
-from cdk_training_cluster.nodes import NodeFleet, NodeGroup, Placement, WarmPool
+from cdk_training_cluster.nodes import (
+    IdlePolicy,
+    IdleScope,
+    IdleSignal,
+    NodeFleet,
+    NodeGroup,
+    Placement,
+    WarmPool,
+)
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 from cdk_training_cluster.training_cluster import TrainingCluster
@@ -26,6 +35,11 @@ __all__ = [
     "ClusterPower",
     "Dataset",
     "EfaSecurityGroup",
+    "IdleGroup",
+    "IdlePolicy",
+    "IdleScope",
+    "IdleSignal",
+    "IdleStop",
     "InstanceTypeInfo",
     "InterfaceLayout",
     "NetworkCard",
@@ -34,6 +48,7 @@ __all__ = [
     "NodeGroup",
     "OnIdle",
     "Placement",
+    "ResumeDocument",
     "TrainingCluster",
     "TrainingFileSystem",
     "UntilCancelled",

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from enum import Enum
 
-from aws_cdk import Token
+from aws_cdk import Duration, Token
 
 
 def is_unknown(value: object) -> bool:
@@ -36,6 +36,71 @@ def whole_number_problems(setting: str, value: object, *, minimum: int, advice: 
         return []
     kind = "" if whole else "a whole number of "
     return [f"{setting} must be {kind}at least {minimum}, got {value!r}{advice}"]
+
+
+def number_problems(
+    setting: str,
+    value: object,
+    *,
+    above: float | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    advice: str = "",
+) -> list[str]:
+    """Say why a value is not a number within bounds; nothing if it is.
+
+    Args:
+        setting: The setting as the user spelled it.
+        value: What was given.
+        above: What it must be greater than. Default: - nothing.
+        minimum: The smallest that is allowed. Default: - what is above `above`.
+        maximum: The greatest that is allowed. Default: - any.
+        advice: How to mend it, if that is not plain. Default: - nothing.
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if is_unknown(value) or (
+        is_number
+        and (above is None or value > above)  # type: ignore[operator]  # a number here
+        and (minimum is None or value >= minimum)  # type: ignore[operator]
+        and (maximum is None or value <= maximum)  # type: ignore[operator]
+    ):
+        return []
+    if minimum is not None and maximum is not None:
+        bounds = f"from {minimum:g} to {maximum:g}"
+    else:
+        lower = f"above {above:g}" if minimum is None else f"at least {minimum:g}"
+        bounds = lower if maximum is None else f"{lower} and at most {maximum:g}"
+    return [f"{setting} must be {'' if is_number else 'a number '}{bounds}, got {_shown(value)}{advice}"]
+
+
+def duration_problems(
+    setting: str, value: object, *, minimum_minutes: int, maximum_minutes: int, step_minutes: int | None = None
+) -> list[str]:
+    """Say why a value is not a duration within bounds; nothing if it is.
+
+    Args:
+        setting: The setting as the user spelled it.
+        value: What was given.
+        minimum_minutes: The shortest that is allowed.
+        maximum_minutes: The longest that is allowed.
+        step_minutes: What it must be a multiple of. Default: - whole seconds.
+    """
+    if not isinstance(value, Duration):
+        return kind_problems(setting, value, Duration, "Duration.minutes(60)")
+    if value.is_unresolved():
+        if value.unit_label() == "seconds":
+            return []
+        return [
+            f"{setting} must be in seconds where it is known at deployment only, got {value.unit_label()}: use "
+            "Duration.seconds()"
+        ]
+    given = value.to_milliseconds()
+    step = 1 if step_minutes is None else step_minutes * 60
+    if minimum_minutes * 60_000 <= given <= maximum_minutes * 60_000 and given % (step * 1000) == 0:
+        return []
+    least, most = (Duration.minutes(each).to_human_string() for each in (minimum_minutes, maximum_minutes))
+    steps = "in whole seconds" if step_minutes is None else f"in steps of {step_minutes} minutes"
+    return [f"{setting} must be from {least} to {most}, {steps}, got {value.to_human_string()}"]
 
 
 def choice_problems(setting: str, value: object, kind: type[Enum]) -> list[str]:

@@ -8,8 +8,8 @@ from aws_cdk import aws_sns as sns
 from cdk_training_cluster.checks import interface_problems, kind_problems, kinds_problems
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
-from cdk_training_cluster.nodes import NodeGroup
-from cdk_training_cluster.nodes.rules import cluster_problems, node_group_problems
+from cdk_training_cluster.nodes import IdlePolicy, NodeGroup
+from cdk_training_cluster.nodes.rules import cluster_problems, idle_problems, node_group_problems
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 
 # It is within descriptions, of which a function's is the shortest: 256 characters.
@@ -26,6 +26,7 @@ def check_cluster(
     file_system: TrainingFileSystem | None,
     cluster_name: str | None,
     alert_topic: sns.ITopic | None,
+    idle_policy: IdlePolicy | None,
     instance_type_facts: Sequence[InstanceTypeInfo],
     powertools_layer: lambda_.ILayerVersion | None,
 ) -> None:
@@ -39,11 +40,15 @@ def check_cluster(
         *_list_problems(node_groups, datasets, instance_type_facts),
         *_text_problems(availability_zone, cluster_name),
         *_construct_problems(network, file_system, alert_topic, powertools_layer),
+        *_policy_problems(idle_policy),
     ]
     if not problems:
         zone = availability_zone if network is None else network.availability_zone
         problems += _network_problems(availability_zone, network, file_system)
-        problems += _node_groups_problems(node_groups, zone, instance_type_facts)
+        of_the_groups = list(_node_groups_problems(node_groups, zone, instance_type_facts))
+        problems += of_the_groups
+        if not of_the_groups:
+            problems += idle_problems(node_groups, idle_policy, instance_type_facts)
     if problems:
         raise ValueError("\n".join(problems))
 
@@ -92,6 +97,12 @@ def _construct_problems(
             "layer_version_arn",
             "a layer of CDK, such as lambda_.LayerVersion.from_layer_version_arn(…)",
         )
+
+
+def _policy_problems(idle_policy: object) -> list[str]:
+    if idle_policy is None:
+        return []
+    return kind_problems("idle_policy", idle_policy, IdlePolicy, "IdlePolicy(window=Duration.minutes(90))")
 
 
 def _network_problems(

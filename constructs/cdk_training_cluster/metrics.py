@@ -25,6 +25,8 @@ class NodeMetrics:
         neuron_core_utilization: Percent (0 to 100) of the interval in which a NeuronCore computed; 0 for a
             core that no process holds. Neuron's own Prometheus exporter gives a ratio of 0 to 1 under a
             similar name, and nothing at all on an idle node.
+        efa_traffic: Bytes that a node's Elastic Fabric Adapters received, and sent, since the last report; by
+            instance only, and only where an `IdlePolicy` looks at them.
         bootstrap_failed: 1 when a node could not be set up, by cluster and node group and by cluster alone;
             no data otherwise.
     """
@@ -37,6 +39,7 @@ class NodeMetrics:
     gpu_utilization: str
     gpu_memory_used: str
     neuron_core_utilization: str
+    efa_traffic: tuple[str, ...]
     bootstrap_failed: str
 
     @property
@@ -50,8 +53,9 @@ class NodeMetrics:
         return ((self.cluster_dimension, self.node_group_dimension), (self.cluster_dimension,))
 
 
-# The GPU names are the agent's own: AWS's documents and other people's dashboards speak of the same thing.
+# The GPU and EFA names are the agent's own: AWS's documents and other people's dashboards speak of the same thing.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-EFA.html
 # The Neuron name is that of the field in neuron-monitor's report.
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/neuron-monitor-user-guide.html
 NODE_METRICS = NodeMetrics(
@@ -63,6 +67,7 @@ NODE_METRICS = NodeMetrics(
     gpu_utilization="nvidia_smi_utilization_gpu",
     gpu_memory_used="nvidia_smi_memory_used",
     neuron_core_utilization="neuroncore_utilization",
+    efa_traffic=("efa_rx_bytes", "efa_tx_bytes"),
     bootstrap_failed="BootstrapFailed",
 )
 """What the nodes of this library report."""

@@ -13,21 +13,15 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.capacity import OnIdle
-from cdk_training_cluster.capacity.kinds import (
-    CapacityBlock,
-    ExistingReservation,
-    Prioritized,
-    Reservation,
-    SpotFleet,
-)
 from cdk_training_cluster.cluster_checks import check_cluster
+from cdk_training_cluster.fleet_facts import idle_group, power_group
+from cdk_training_cluster.guardrails import IdleStop, ResumeDocument
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.network import ClusterNetwork
-from cdk_training_cluster.nodes import Mount, NodeFleet, NodeGroup, node_metric, utilization_metric
-from cdk_training_cluster.nodes.rules import cluster_warnings
-from cdk_training_cluster.power import ClusterPower, PowerGroup
+from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, node_metric, utilization_metric
+from cdk_training_cluster.nodes.rules import cluster_warnings, idle_policies, idle_warnings
+from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 from cdk_training_cluster.tags import CLUSTER_TAG
 
@@ -42,13 +36,17 @@ _SESSION_MANAGER = (
 
 @jsii.implements(ec2.IConnectable, iam.IGrantable)
 class TrainingCluster(Construct):
-    """Make a training cluster: network, node groups, file system with data sets, and the power function.
+    """Make a training cluster: network, node groups, file system with data sets, and the functions that watch it.
 
     Nodes start within minutes after the deployment: the power function brings every group to its count, says in
-    plain words what EC2 cannot give, and leaves alone what an operator has changed.
+    plain words what EC2 cannot give, and leaves alone what an operator has changed. A node group that is idle is
+    stopped half an hour after a warning, which comes after an hour; `idle_policy` says otherwise.
 
-    Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem` and `ClusterPower` make, one instance role
-    and profile, and an SNS topic for alerts.
+    Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterPower`, `IdleStop` and
+    `ResumeDocument` make, one instance role and profile, and an SNS topic for alerts.
+
+    Attributes:
+        idle_stop: What stops idle nodes. None: every node group's policy is off.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
     """
@@ -65,6 +63,7 @@ class TrainingCluster(Construct):
         file_system: TrainingFileSystem | None = None,
         cluster_name: str | None = None,
         alert_topic: sns.ITopic | None = None,
+        idle_policy: IdlePolicy | None = None,
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
         powertools_layer: lambda_.ILayerVersion | None = None,
     ) -> None:
@@ -81,8 +80,10 @@ class TrainingCluster(Construct):
                 data sets, else none.
             cluster_name: The value of the tag `cdk-training-cluster:cluster` and of the metrics' dimension
                 `Cluster`; unique in account and region. Default: - made of the construct's path.
-            alert_topic: Where alarms and the power function report; it must let CloudWatch publish.
+            alert_topic: Where alarms and functions report; it must let CloudWatch publish.
                 Default: - a topic is made; subscribe to `alert_topic`.
+            idle_policy: When nodes are idle and what becomes of them then; a node group's own policy says what
+                differs. Default: - see `IdlePolicy`; `IdlePolicy.off()` stops none.
             instance_type_facts: Facts about instance types that the catalog does not have. Default: - none.
             powertools_layer: A layer with Powertools for the functions' runtime, for regions where AWS publishes
                 none. Default: - AWS's public layer.
@@ -100,6 +101,7 @@ class TrainingCluster(Construct):
             file_system=file_system,
             cluster_name=cluster_name,
             alert_topic=alert_topic,
+            idle_policy=idle_policy,
             instance_type_facts=instance_type_facts,
             powertools_layer=powertools_layer,
         )
@@ -107,6 +109,9 @@ class TrainingCluster(Construct):
         told = cluster_warnings(node_groups, facts=instance_type_facts, public_subnet=public)
         for rule, sentence in told.items():
             Annotations.of(self).add_warning_v2(f"cdk-training-cluster:{rule}", sentence)
+        for sentence in idle_warnings(node_groups, idle_policy, instance_type_facts):
+            Annotations.of(self).add_warning_v2("cdk-training-cluster:idleUnmeasured", sentence)
+        self._idle_policies = idle_policies(node_groups, idle_policy, instance_type_facts)
         self.cluster_name = cluster_name or Names.unique_resource_name(self, max_length=64, separator="-")
         self.network = network or ClusterNetwork(self, "Network", availability_zone=availability_zone)
         if file_system is None and datasets:
@@ -131,6 +136,7 @@ class TrainingCluster(Construct):
                 instance_profile=profile,
                 mount=_mount(file_system),
                 instance_type_facts=instance_type_facts,
+                idle_policy=self._idle_policies[group.name],
             )
             for group in node_groups
         }
@@ -139,7 +145,7 @@ class TrainingCluster(Construct):
             self,
             "Power",
             cluster_name=self.cluster_name,
-            groups={name: _power_group(fleet) for name, fleet in self._node_groups.items()},
+            groups={name: power_group(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()},
             alert_topic=self.alert_topic,
             powertools_layer=powertools_layer,
         )
@@ -148,6 +154,14 @@ class TrainingCluster(Construct):
             # before would make the deployment wait for them.
             self.power.function.node.add_dependency(fleet.owner)
         self.bootstrap_alarm = self._watch_bootstrap()
+        self.idle_stop = self._make_idle_stop(idle_policy, powertools_layer)
+        self.resume_document = ResumeDocument(
+            self,
+            "Resume",
+            cluster_name=self.cluster_name,
+            node_groups=list(self._node_groups),
+            power=self.power,
+        )
         Tags.of(self).add(CLUSTER_TAG, self.cluster_name)
 
     @property
@@ -186,6 +200,14 @@ class TrainingCluster(Construct):
         """
         return self.power.grant_power(grantee)
 
+    def grant_resume(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Let somebody start node groups again with the runbook of `resume_document`.
+
+        Args:
+            grantee: A role, user or function.
+        """
+        return self.resume_document.grant_start(grantee)
+
     def metric_gpu_utilization(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
@@ -199,6 +221,16 @@ class TrainingCluster(Construct):
         """
         neuron = all(fleet.instance_type.has_neuron_devices for fleet in self.node_groups)
         return utilization_metric(self.cluster_name, neuron=neuron, statistic=statistic, period=period)
+
+    def metric_idle_nodes(self) -> cloudwatch.Metric:
+        """Return how many nodes are idle.
+
+        Raises:
+            ValueError: Nobody looks: every node group's policy is off.
+        """
+        if self.idle_stop is None:
+            raise ValueError("there is no metric of idle nodes: every node group's idle_policy is IdlePolicy.off()")
+        return self.idle_stop.metric_idle_nodes()
 
     def metric_missing_nodes(self) -> cloudwatch.Metric:
         """Return how many of the nodes that should run do not."""
@@ -241,6 +273,24 @@ class TrainingCluster(Construct):
         )
         return topic
 
+    def _make_idle_stop(
+        self, policy: IdlePolicy | None, powertools_layer: lambda_.ILayerVersion | None
+    ) -> IdleStop | None:
+        if all(each.is_off for each in self._idle_policies.values()):
+            return None
+        return IdleStop(
+            self,
+            "IdleStop",
+            cluster_name=self.cluster_name,
+            alert_topic=self.alert_topic,
+            policy=policy,
+            node_groups={
+                name: idle_group(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()
+            },
+            power=self.power,
+            powertools_layer=powertools_layer,
+        )
+
     def _watch_bootstrap(self) -> cloudwatch.Alarm:
         failures = node_metric(NODE_METRICS.bootstrap_failed, self.cluster_name, statistic="Sum")
         alarm = failures.create_alarm(
@@ -256,37 +306,6 @@ class TrainingCluster(Construct):
         )
         alarm.add_alarm_action(actions.SnsAction(self.alert_topic))
         return alarm
-
-
-def _power_group(fleet: NodeFleet) -> PowerGroup:
-    """Return what the power function has to know of a group's nodes."""
-    count, capacity = fleet.node_group.count, fleet.node_group.capacity
-    if isinstance(capacity, CapacityBlock):
-        return PowerGroup(
-            count=count,
-            capacity_block=capacity.capacity_reservation_id,
-            block_ends_early_minutes=fleet.instance_type.block_ends_early_minutes,
-        )
-    if isinstance(capacity, Prioritized):
-        return PowerGroup(
-            count=count,
-            # Shared ones are given as ARNs, which end with the id that EC2 describes them by.
-            capacity_blocks=[block.rpartition("/")[2] for block in capacity.capacity_blocks],
-            on_demand=capacity.falls_back,
-            # Nobody knows here which block is of which type: all are told as early as the earliest wants it.
-            block_ends_early_minutes=max(info.block_ends_early_minutes for info in fleet.instance_types),
-        )
-    if isinstance(capacity, SpotFleet):
-        return PowerGroup(count=count, spot_fleet_id=fleet.spot_fleet.ref)
-    if isinstance(capacity, Reservation) and fleet.capacity_reservation:
-        return PowerGroup(
-            count=count,
-            capacity_reservation_id=fleet.capacity_reservation.ref,
-            released=capacity.on_idle is OnIdle.RELEASE,
-        )
-    if isinstance(capacity, ExistingReservation):
-        return PowerGroup(count=count, capacity_reservation_id=capacity.capacity_reservation_id)
-    return PowerGroup(count=count)
 
 
 def _mount(file_system: TrainingFileSystem | None) -> Mount | None:

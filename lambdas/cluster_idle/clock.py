@@ -40,8 +40,14 @@ def read_clock(idle: Sequence[Instance], situation: Situation) -> Clock:
     marks = [situation.marks(target, instance) for target, instance in carriers.items()]
     warned = [one.warned_at for one in marks if one.warned_at is not None]
     stops = [one.stop_at for one in marks if one.stop_at is not None]
-    # A warning counts if all that carries it has it, and idleness is proven from then on without a break.
-    is_warned = len(warned) == len(stops) == len(marks) and since <= min(warned) and max(warned) <= now
+    # A warning counts if all that carries it has it, it said what is so now, and idleness is proven from then on
+    # without a break. That of a dry run said that nothing would be stopped.
+    is_warned = (
+        len(warned) == len(stops) == len(marks)
+        and max(warned) <= now
+        and (policy.dry_run or not any(one.of_dry_run for one in marks))
+        and all(_is_idle_from(instance, min(warned), situation) for instance in idle)
+    )
     stop_at = max(stops) if is_warned else max([now + policy.warning, *stops])
     return Clock(
         idle_since=since,
@@ -50,6 +56,15 @@ def read_clock(idle: Sequence[Instance], situation: Situation) -> Clock:
         warned=is_warned,
         told=is_warned and all(one.told for one in marks),
     )
+
+
+def _is_idle_from(instance: Instance, moment: datetime, situation: Situation) -> bool:
+    """Say whether a node is proven idle since a time.
+
+    Before what is looked back on, ticks did: one that had seen work would have taken the warning away.
+    """
+    throughout = situation.evidence[instance.id].throughout and instance.launched <= moment
+    return throughout or _idle_since(instance, situation) <= moment
 
 
 def _idle_since(instance: Instance, situation: Situation) -> datetime:

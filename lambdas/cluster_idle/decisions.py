@@ -9,7 +9,7 @@ from cluster_idle.clock import Clock, read_clock
 from cluster_idle.evidence import EvidenceState
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.situation import Situation
-from cluster_idle.stoppable import find_obstacle
+from cluster_idle.stoppable import Obstacles
 from cluster_idle.verdicts import Decisions, Finding, Unit, Verdict
 
 # What keeps the nodes of a group running when one of them is so, the strongest first.
@@ -44,8 +44,7 @@ def decide(instances: Sequence[Instance], situation: Situation) -> Decisions:
     late = {unit.name for unit in due} - {unit.name for unit in stop}
     held = {unit.name for unit in units} if breaker else late
     why = breaker or (
-        f"one run stops at most {situation.settings.policy.most_stops} nodes, the longest idle first: "
-        "a later run stops it"
+        f"a run stops {situation.settings.policy.most_stops} at most, the longest idle first: a later run stops it"
     )
     findings = [_defer(finding, why) if finding.unit in held else finding for finding in findings]
     return Decisions(
@@ -61,11 +60,12 @@ def _decide_unit(name: str, together: Sequence[Instance], situation: Situation) 
     """Decide about nodes that are stopped together; without the limits of a whole run."""
     alone = {instance.id: _alone(instance, situation) for instance in together}
     block = _block(name, together, alone, situation)
+    obstacles = Obstacles(together, situation)
     findings: list[Finding] = []
     idle: list[Instance] = []
     for instance in together:
         own = alone[instance.id] or block
-        obstacle = None if own else find_obstacle(instance, together, situation)
+        obstacle = None if own else obstacles.find(instance)
         if own is None and obstacle is None:
             idle.append(instance)
             continue
@@ -171,14 +171,18 @@ def _idle_reason(unit: Unit, clock: Clock, situation: Situation) -> str:
 
 
 def _within_limit(due: Iterable[Unit], most: int) -> list[Unit]:
-    """Return what one run stops: whole units, at least one, and no more nodes than the limit."""
+    """Return what one run stops: whole units, at least one, and no more nodes than the limit.
+
+    What a dry run has told of stays due, and takes nobody's place.
+    """
     stop: list[Unit] = []
-    count = 0
+    count, full = 0, False
     for unit in due:
-        if stop and count + len(unit.instances) > most:
-            break
-        stop.append(unit)
-        count += len(unit.instances)
+        nodes = 0 if unit.dry_run and unit.told_of_dry_run else len(unit.instances)
+        full = full or bool(nodes and count and count + nodes > most)
+        if not (nodes and full):
+            stop.append(unit)
+            count += nodes
     return stop
 
 

@@ -66,12 +66,14 @@ class Evidence:
         state: What is known.
         reason: Why: the end of a sentence that begins with the node.
         idle_since: Since when it is proven idle, as far as was looked back. None: it is not.
+        throughout: Whether it is proven idle as far as was looked back, and may have been so for longer.
         was_known: Of what is unknown: whether it was known to be idle or busy one tick ago.
     """
 
     state: EvidenceState
     reason: str
     idle_since: datetime | None = None
+    throughout: bool = False
     was_known: bool = False
 
 
@@ -97,7 +99,12 @@ def weigh(readings: NodeReadings, policy: Policy, now: datetime, tick: timedelta
     if unknown is not None:
         return replace(unknown, was_known=_was_known(readings, policy, now - tick))
     since = max(one.idle_since for one in found if one.idle_since is not None)
-    return Evidence(state=EvidenceState.IDLE, reason=f"its utilization has been {policy.words}", idle_since=since)
+    return Evidence(
+        state=EvidenceState.IDLE,
+        reason=f"its utilization has been {policy.words}",
+        idle_since=since,
+        throughout=all(one.throughout for one in found),
+    )
 
 
 def _was_known(readings: NodeReadings, policy: Policy, before: datetime) -> bool:
@@ -193,22 +200,32 @@ def _judge(series: Series, limit: _Limit, policy: Policy, now: datetime) -> Evid
         return Evidence(
             state=EvidenceState.BUSY, reason=f"{what} was {told} at {datetime.fromtimestamp(when, UTC):%H:%M} UTC"
         )
-    covered = sum(1 <= number <= periods for number in idle)
-    if covered < policy.coverage * periods:
-        return _unknown(f"{what} has points in {covered} of {periods} periods only")
-    proven = _idle_periods(idle, busy, policy.coverage)
-    return Evidence(state=EvidenceState.IDLE, reason="", idle_since=floor(now) - proven * PERIOD)
+    late = limit.latest - _LATEST_PERIODS
+    covered, expected = sum(late < number <= periods for number in idle), periods - late
+    if covered < policy.coverage * expected:
+        return _unknown(f"{what} has points in {covered} of {expected} periods only")
+    # The window as a whole is proven, whichever of its periods have no point.
+    proven = max(periods, _idle_periods(idle, busy, policy.coverage, late))
+    return Evidence(
+        state=EvidenceState.IDLE,
+        reason="",
+        idle_since=floor(now) - proven * PERIOD,
+        throughout=not busy and proven * PERIOD >= policy.window + policy.warning,
+    )
 
 
-def _idle_periods(idle: Collection[int], busy: Collection[int], coverage: float) -> int:
-    """Return over how many periods up to now idleness is proven: no busy point, and enough idle ones."""
+def _idle_periods(idle: Collection[int], busy: Collection[int], coverage: float, late: int) -> int:
+    """Return over how many periods up to now idleness is proven: no busy point, and enough idle ones.
+
+    The points of the last `late` periods may be still to come: they are not counted.
+    """
     proven = count = 0
-    for number in range(1, max(idle) + 1):
+    for number in range(late + 1, max(idle) + 1):
         if number in busy:
             break
         if number in idle:
             count += 1
-            if count >= coverage * number:
+            if count >= coverage * (number - late):
                 proven = number
     return proven
 
@@ -220,7 +237,7 @@ def _judge_heartbeat(series: Series, policy: Policy, now: datetime) -> Evidence:
     end = floor(now)
     last = max((moment for moment, _ in series.points), default=None)
     if last is None:
-        return Evidence(state=EvidenceState.IDLE, reason="", idle_since=end - policy.span)
+        return Evidence(state=EvidenceState.IDLE, reason="", idle_since=end - policy.span, throughout=True)
     if (end - floor(last)) // PERIOD <= policy.window // PERIOD:
         return Evidence(state=EvidenceState.BUSY, reason=f"its job gave a heartbeat at {last:%H:%M} UTC")
     return Evidence(state=EvidenceState.IDLE, reason="", idle_since=floor(last) + PERIOD)
@@ -231,7 +248,7 @@ def _judge_session(has_session: bool | None, policy: Policy, now: datetime) -> E
         return _unknown("its Session Manager sessions could not be read")
     if has_session:
         return Evidence(state=EvidenceState.BUSY, reason="somebody has a Session Manager session on it")
-    return Evidence(state=EvidenceState.IDLE, reason="", idle_since=floor(now) - policy.span)
+    return Evidence(state=EvidenceState.IDLE, reason="", idle_since=floor(now) - policy.span, throughout=True)
 
 
 def _unknown(reason: str) -> Evidence:

@@ -15,7 +15,7 @@ from cluster_idle.owners import Owners
 from cluster_idle.settings import Settings
 from cluster_idle.situation import Situation
 from cluster_idle.stopping import Stopper
-from cluster_idle.verdicts import Decisions, Unit
+from cluster_idle.verdicts import Decisions, Unit, Verdict
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -27,7 +27,7 @@ FUNCTION = "cluster_idle"
 
 # The power function takes so many in one order.
 _TERMINATE = "terminate"
-_MOST_TERMINATED = 100
+MOST_TERMINATED = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,8 @@ class Hands:
         for unit in still:
             if unit.dry_run:
                 self._tell_dry_run(unit)
-        stopped = self._stop([unit for unit in still if not unit.dry_run])
+        late = sum(finding.verdict is Verdict.DEFERRED for finding in decisions.findings)
+        stopped = self._stop([unit for unit in still if not unit.dry_run], late)
         warned = self._warn(decisions.warn)
         self._owners.clear(decisions.clear)
         return Outcome(stopped=frozenset(stopped), warned=frozenset(warned), changed=changed)
@@ -104,7 +105,7 @@ class Hands:
             for one in unit.ids
         }
 
-    def _stop(self, units: Sequence[Unit]) -> list[str]:
+    def _stop(self, units: Sequence[Unit], late: int) -> list[str]:
         stopped = self._stop_instances(units)
         for unit in units:
             if _is_owned(unit) and not _is_alone(unit):
@@ -114,13 +115,13 @@ class Hands:
             unit for unit in units if _is_owned(unit) and _is_alone(unit)
         ).items():
             ids = [one for unit in alone for one in unit.ids]
-            for start in range(0, len(ids), _MOST_TERMINATED):
-                some = ids[start : start + _MOST_TERMINATED]
+            for start in range(0, len(ids), MOST_TERMINATED):
+                some = ids[start : start + MOST_TERMINATED]
                 order = {"action": _TERMINATE, "node_groups": [node_group], "instance_ids": some}
                 stopped += self._order(order, alone[0], some)
         done = [unit for unit in units if set(unit.ids) & set(stopped)]
         if done:
-            self._publish(stopped_message(self._settings, done, frozenset(stopped)))
+            self._publish(stopped_message(self._settings, done, frozenset(stopped), late))
         return stopped
 
     def _stop_instances(self, units: Sequence[Unit]) -> list[str]:

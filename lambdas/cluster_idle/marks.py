@@ -16,10 +16,16 @@ STOP_AT_TAG = f"{_PREFIX}stop-at"
 NOTE_TAG = f"{_PREFIX}note"
 TOLD_TAG = f"{_PREFIX}told"
 
+DRY_RUN_NOTE = "dry run - "
+"""How a note begins that was written in a dry run."""
+
 NOTICE_TAGS = (WARNED_AT_TAG, STOP_AT_TAG, NOTE_TAG, TOLD_TAG)
 """The tags that the function writes, and takes away when the clock starts again."""
 
 _NOT_KEPT = frozenset({"", "false", "no", "0"})
+
+# The calendar ends with the year that people write for "for ever".
+_FOR_EVER = datetime.max.replace(microsecond=0, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +37,7 @@ class Marks:
         keep_until: The value of the tag `keep-until`, likewise.
         warned_at: When people were warned that it is stopped. None: they were not, or it cannot be read.
         stop_at: When they were told that it is.
+        of_dry_run: Whether they were told that nothing is stopped then, because it was a dry run.
         told: Whether they were told that a dry run would have stopped it.
         noted: Whether any of the function's own tags is there.
     """
@@ -39,6 +46,7 @@ class Marks:
     keep_until: str | None = None
     warned_at: datetime | None = None
     stop_at: datetime | None = None
+    of_dry_run: bool = False
     told: bool = False
     noted: bool = False
 
@@ -52,6 +60,7 @@ class Marks:
             keep_until=tags.get(KEEP_UNTIL_TAG),
             warned_at=_time(tags.get(WARNED_AT_TAG)),
             stop_at=_time(tags.get(STOP_AT_TAG)),
+            of_dry_run=tags.get(NOTE_TAG, "").startswith(DRY_RUN_NOTE),
             told=TOLD_TAG in tags,
             noted=any(key in tags for key in NOTICE_TAGS),
         )
@@ -96,13 +105,14 @@ def read_keep_until(text: str) -> datetime | None:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    if "T" not in text.upper() and " " not in text and moment.timetz().replace(tzinfo=None) == time():
-        return moment + timedelta(days=1)
-    return moment
+    is_date = "T" not in text.upper() and " " not in text and moment.timetz().replace(tzinfo=None) == time()
+    more = timedelta(days=1 if is_date else 0)
+    return moment + more if moment < _FOR_EVER - more else _FOR_EVER
 
 
 def _time(text: str | None) -> datetime | None:
     try:
-        return parse_time(text) if text else None
+        # A message tells of times after it.
+        return min(parse_time(text), _FOR_EVER - timedelta(days=365)) if text else None
     except ValueError:
         return None

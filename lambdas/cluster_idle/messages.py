@@ -1,12 +1,12 @@
 """What people are told: what is stopped, when, why, what that means, and how to keep it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from cluster_common.messages import subject
 from cluster_common.times import time_text
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.marks import KEEP_TAG, KEEP_UNTIL_TAG, STOP_AT_TAG
+from cluster_idle.marks import DRY_RUN_NOTE, KEEP_TAG, KEEP_UNTIL_TAG, STOP_AT_TAG
 from cluster_idle.policy import minutes
 from cluster_idle.prices import price
 from cluster_idle.settings import Settings
@@ -30,16 +30,19 @@ def warning_message(settings: Settings, units: Sequence[Unit], now: datetime) ->
     return told, _text(lines, len(units))
 
 
-def stopped_message(settings: Settings, units: Sequence[Unit], stopped: frozenset[str]) -> tuple[str, str]:
+def stopped_message(
+    settings: Settings, units: Sequence[Unit], stopped: frozenset[str], deferred: int = 0
+) -> tuple[str, str]:
     """Return the subject and the text of the message that idle nodes were stopped, or would have been.
 
     Args:
         settings: The function's settings.
         units: What was due.
         stopped: The ids of the instances that were stopped; none in a dry run.
+        deferred: How many nodes are due as well, and wait for a later run.
     """
     done = "would be stopped now" if units[0].dry_run else "stopped"
-    saved = dollars(settings, [one for unit in units for one in unit.instances if one.id in stopped])
+    saved = savings(settings, [one for unit in units for one in unit.instances if one.id in stopped])
     told = _head(settings, units, f"{_count(units, stopped or None)} {done}: idle")
     lines = [f"Cluster {settings.cluster}", *_dry_run_lines(units), ""]
     for unit in units[:_MOST_LINES]:
@@ -50,12 +53,15 @@ def stopped_message(settings: Settings, units: Sequence[Unit], stopped: frozense
             lines += [f"  {_meaning(unit)}", f"  {_way_back(settings, unit)}"]
     if saved:
         lines += ["", f"That saves ${saved:,.2f} an hour, at the On-Demand price."]
+    if deferred:
+        limit = f"a run stops {settings.policy.most_stops} at most, the longest idle first"
+        lines += ["", f"{deferred} more are due and wait: {limit}."]
     return told, _text(lines, len(units))
 
 
 def note(unit: Unit) -> str:
     """Return what the tag on idle nodes, or on what owns them, says."""
-    dry, would = ("dry run - ", "would be ") if unit.dry_run else ("", "")
+    dry, would = (DRY_RUN_NOTE, "would be ") if unit.dry_run else ("", "")
     return (
         f"{dry}idle since {time_text(unit.idle_since)} - {would}{_verb(unit.targets[0], unit)} at "
         f"{time_text(unit.stop_at)} unless it works - to keep it add the tag {KEEP_UNTIL_TAG} = a time"
@@ -71,6 +77,12 @@ def dollars(settings: Settings, instances: Sequence[Instance]) -> float:
         price(one.instance_type, settings.region, settings.prices) for one in instances if one.spot_request is None
     )
     return sum(each for each in known if each is not None)
+
+
+def savings(settings: Settings, instances: Iterable[Instance]) -> float:
+    """Return what an hour without some instances saves: nothing where they are billed all the same."""
+    releasing = {name for name, group in settings.groups.items() if group.release}
+    return dollars(settings, [one for one in instances if not one.reserved or one.node_group in releasing])
 
 
 def _warning_lines(settings: Settings, unit: Unit) -> Iterator[str]:
@@ -96,7 +108,8 @@ def _keep_command(unit: Unit) -> str:
             f'aws autoscaling create-or-update-tags --tags "ResourceId={groups[0].id},'
             f'ResourceType=auto-scaling-group,Key={KEEP_UNTIL_TAG},Value={until},PropagateAtLaunch=false"'
         )
-    ids = " ".join(target.id for target in unit.targets)
+    # One that is kept keeps all that are stopped together.
+    ids = " ".join(target.id for target in unit.targets[:_MOST_IDS])
     return f"aws ec2 create-tags --resources {ids} --tags Key={KEEP_UNTIL_TAG},Value={until}"
 
 

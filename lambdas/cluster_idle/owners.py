@@ -10,6 +10,7 @@ from cluster_idle.instances import PAGE_SIZE, Owner, OwnerKind
 from cluster_idle.marks import NOTICE_TAGS, Marks
 from cluster_idle.settings import Settings
 from cluster_idle.situation import OwnerState
+from cluster_idle.stopping import concerns_all
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
@@ -25,6 +26,7 @@ STOPPED = "stopped"
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
 _GONE = ("Terminat", "Detach", "Warmed")
 
+_NOT_WRITTEN = "its tags could not be written"
 _GROUP_RESOURCE = "auto-scaling-group"
 
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateTags.html
@@ -67,10 +69,7 @@ class Owners:
         for items, ids in alike.items():
             for some in _batches(ids):
                 written = [{"Key": key, "Value": value} for key, value in items]
-                self._guard(
-                    some,
-                    lambda some=some, written=written: self._ec2().create_tags(Resources=some, Tags=written),  # type: ignore[misc]  # bound now
-                )
+                self._tag(some, lambda ids, written=written: self._ec2().create_tags(Resources=ids, Tags=written))  # type: ignore[misc]  # bound now
 
     def clear(self, owners: Sequence[Owner]) -> None:
         """Take the function's own tags away from owners."""
@@ -80,7 +79,7 @@ class Owners:
         others = [owner.id for owner in owners if owner.kind is not OwnerKind.AUTO_SCALING_GROUP]
         keys: list[TagTypeDef] = [{"Key": key} for key in NOTICE_TAGS]
         for some in _batches(others):
-            self._guard(some, lambda some=some: self._ec2().delete_tags(Resources=some, Tags=keys))  # type: ignore[misc]  # bound now
+            self._tag(some, lambda ids: self._ec2().delete_tags(Resources=ids, Tags=keys))
 
     def _try(self, what: str, read: Callable[[], dict[Owner, OwnerState]]) -> dict[Owner, OwnerState]:
         try:
@@ -89,12 +88,23 @@ class Owners:
             self._failures.add(what, "could not be read", error)
             return {}
 
-    def _guard(self, owner: Owner | Sequence[str], write: Callable[[], object]) -> None:
+    def _guard(self, owner: Owner, write: Callable[[], object]) -> None:
         try:
             write()
         except AWS_ERRORS as error:
-            what = owner.words if isinstance(owner, Owner) else ", ".join(owner)
-            self._failures.add(what, "its tags could not be written", error)
+            self._failures.add(owner.words, _NOT_WRITTEN, error)
+
+    def _tag(self, ids: list[str], write: Callable[[list[str]], object]) -> None:
+        """Write tags of many; if EC2 refuses that of one, which it need not name, find it by halves."""
+        try:
+            write(ids)
+        except AWS_ERRORS as error:
+            if len(ids) == 1 or concerns_all(error):
+                self._failures.add(", ".join(ids), _NOT_WRITTEN, error)
+                return
+            middle = len(ids) // 2
+            for half in (ids[:middle], ids[middle:]):
+                self._tag(half, write)
 
     def _read_groups(self) -> dict[Owner, OwnerState]:
         pages = (
@@ -177,6 +187,7 @@ def _state(
 ) -> OwnerState:
     return OwnerState(
         marks=Marks.from_tags(tags),
+        node_group=tags.get(NODE_GROUP_TAG, ""),
         stopped=tags.get(POWER_STATE_TAG) == STOPPED,
         members=members,
         protected=protected,

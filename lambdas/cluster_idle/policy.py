@@ -146,9 +146,17 @@ def _time(value: object) -> timedelta:
     return timedelta(seconds=_number(value))
 
 
+def _window(value: object) -> timedelta:
+    """Read a window: without a period in it, nothing would have to be seen to call a node idle."""
+    window = _time(value)
+    if window < PERIOD:
+        raise ValueError(value)
+    return window
+
+
 def _share(value: object) -> float:
     share = _number(value)
-    if share > 1:
+    if not 0 < share <= 1:
         raise ValueError(value)
     return share
 
@@ -187,7 +195,7 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 _READERS: Mapping[str, Callable[[object], object]] = {
     "below": _number,
-    "window": _time,
+    "window": _window,
     "coverage": _share,
     "grace": _time,
     "warning": _time,

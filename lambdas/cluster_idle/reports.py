@@ -9,7 +9,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from cluster_common.metrics import CLUSTER_DIMENSION, emit, emit_counts
 from cluster_common.times import time_text
 from cluster_idle.hands import Outcome
-from cluster_idle.messages import dollars
+from cluster_idle.messages import dollars, savings
 from cluster_idle.settings import Settings
 from cluster_idle.verdicts import Decisions, Finding, Verdict
 
@@ -58,7 +58,7 @@ def emit_metrics(settings: Settings, decisions: Decisions, outcome: Outcome, *, 
     )
     emit(
         {
-            DOLLARS_SAVED: round(dollars(settings, [one for one in stopped if not one.reserved]), 2),
+            DOLLARS_SAVED: round(savings(settings, stopped), 2),
             DOLLARS_RESERVED: round(dollars(settings, reserved), 2),
         },
         MetricUnit.NoUnit,

@@ -17,12 +17,14 @@ class OwnerState:
 
     Attributes:
         marks: What its tags say.
+        node_group: The node group whose nodes it owns.
         stopped: Whether the power function has been told to stop it.
         members: The ids of its instances. None: it does not tell.
         protected: The ids of those that it does not terminate when it gets smaller.
     """
 
     marks: Marks = NO_MARKS
+    node_group: str = ""
     stopped: bool = False
     members: frozenset[str] | None = None
     protected: frozenset[str] = frozenset()

@@ -25,8 +25,14 @@ _GONE = frozenset({"InvalidInstanceID.NotFound", "IncorrectInstanceState", "Inco
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 _NOT_BY_INSTANCE = re.compile(
     r"Throttl|RequestLimitExceeded|TooManyRequests|Unauthorized|AccessDenied|AuthFailure|OptInRequired|Blocked"
-    r"|ExpiredToken|InvalidClientTokenId|InternalError|InternalFailure|ServerInternal|Unavailable|DryRunOperation"
+    r"|ExpiredToken|RequestExpired|InvalidClientTokenId|Signature|InternalError|InternalFailure|ServerInternal"
+    r"|Unavailable|DryRunOperation|^\d+$"
 )
+
+
+def concerns_all(error: Exception) -> bool:
+    """Say whether what AWS says, or that it says nothing, has to do with no single instance of a request."""
+    return not isinstance(error, ClientError) or _NOT_BY_INSTANCE.search(error_code(error)) is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +72,7 @@ class Stopper:
 
     def _after_refusal(self, batch: _Batch, error: Exception) -> list[str]:
         """Drop whom EC2 names and stop the others; if it names nobody, find out by halves."""
-        if not isinstance(error, ClientError) or _NOT_BY_INSTANCE.search(error_code(error)):
+        if concerns_all(error):
             self._failures.add(", ".join(batch.ids), "could not be stopped", error)
             return []
         named = set(_ID.findall(str(error))) & set(batch.ids)

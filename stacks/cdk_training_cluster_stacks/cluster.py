@@ -48,6 +48,7 @@ class ClusterStack(Stack):
             network=foundation.network,
             file_system=foundation.file_system,
             node_groups=[settings.to_node_group(cluster.region) for settings in cluster.node_groups],
+            idle_policy=None if cluster.idle is None else cluster.idle.to_policy(),
             powertools_layer=self._powertools_layer(cluster.powertools_layer_arn),
             instance_type_facts=[facts.to_info() for facts in cluster.instance_type_facts],
         )
@@ -63,6 +64,14 @@ class ClusterStack(Stack):
                 topic.add_subscription(subscriptions.EmailSubscription(address))
         CfnOutput(self, "AlertTopicArn", value=topic.topic_arn)
         CfnOutput(self, "PowerFunctionName", value=self.training_cluster.power.function.function_name)
+        if self.training_cluster.idle_stop is not None:
+            CfnOutput(self, "IdleFunctionName", value=self.training_cluster.idle_stop.function.function_name)
+        CfnOutput(
+            self,
+            "ResumeCommand",
+            description="Starts every node group again; --parameters NodeGroups=<name> starts one",
+            value=self.training_cluster.resume_document.command,
+        )
         for key, value in cluster.tags.items():
             Tags.of(self).add(key, value)
 

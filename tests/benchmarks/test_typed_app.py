@@ -157,7 +157,7 @@ def test_what_is_measured_is_given_back(example: str, tmp_path: Path) -> None:
         assert ended.returncode == 0, ended.stderr
         assert differences(first, again) == []
         # The scripts of the nodes and the source of the power function.
-        assert sum(len(stack.files) for stack in stacks_of(again)) == (2 if files else 0)
+        assert sum(len(stack.files) for stack in stacks_of(again)) == (3 if files else 0)
 
 
 def test_properties_are_typed_classes(tmp_path: Path) -> None:

@@ -55,9 +55,8 @@ class Story:
 
     def say(self, action: str, **words: Any) -> dict[str, Any]:
         """Call the deployed function and return what it says of the one node group."""
-        ((configuration, code),) = readback.functions(
-            self.aws.client, "story-cluster", self.aws.account, self.aws.region
-        )
+        functions = readback.functions(self.aws.client, "story-cluster", self.aws.account, self.aws.region)
+        ((configuration, code),) = (one for one in functions if one[0]["Handler"].startswith("cluster_power."))
         function = DeployedFunction(configuration, code, self._directory, self.aws.environment())
         (group,) = function({"action": action, **words})["node_groups"]
         return dict(group)

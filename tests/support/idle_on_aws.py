@@ -16,8 +16,7 @@ from cluster_idle.policy import Policy
 from cluster_idle.settings import GroupSettings, Settings
 from local_aws_scene import X86_IMAGE
 from policy_evaluator import Call
-from rehearsal.local_aws import LocalAws
-from rehearsal.local_aws.steering import RecordedCall
+from rehearsal.local_aws import LocalAws, sessions
 
 # The construct sets it; the function's metrics are nowhere without it.
 os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster")
@@ -47,6 +46,8 @@ class IdleOnAws:
         self.topic = aws.client("sns").create_topic(Name=f"{name}-alerts")["TopicArn"]
         self.power: str | None = None
         self._launched: list[str] = []
+        self._clients: dict[str, Any] = {}
+        self._made: list[tuple[str, str, Mapping[str, Any]]] = []
         exports = aws.client("cloudformation").list_exports()["Exports"]
         self._subnet = next(each["Value"] for each in exports if each["Name"] == "test-Subnet")
         self._image = str(aws.client("ssm").get_parameter(Name=X86_IMAGE)["Parameter"]["Value"])
@@ -126,16 +127,27 @@ class IdleOnAws:
             after: How many minutes after the first run it is.
         """
         clients = cast("Any", Clients)(
-            ec2=lambda: self.aws.client("ec2"),
-            cloudwatch=lambda: self.aws.client("cloudwatch"),
-            auto_scaling=lambda: self.aws.client("autoscaling"),
-            lambda_=lambda: self.aws.client("lambda"),
-            sns=lambda: self.aws.client("sns"),
-            ssm=lambda: self.aws.client("ssm"),
+            ec2=lambda: self.client("ec2"),
+            cloudwatch=lambda: self.client("cloudwatch"),
+            auto_scaling=lambda: self.client("autoscaling"),
+            lambda_=lambda: self.client("lambda"),
+            sns=lambda: self.client("sns"),
+            ssm=lambda: self.client("ssm"),
         )
         now = self.now + timedelta(minutes=after)
         summary: Any = Idle(self.settings, clients, Logger(service="test"), now).run(Action.TICK)
         return {node["instance_id"]: node for node in summary["nodes"]}
+
+    def client(self, service: str) -> Any:
+        """Return the function's own client of a service, whose calls are kept."""
+        if service not in self._clients:
+            made = sessions.client(service, self.aws.endpoint_url, self.aws.region)
+            made.meta.events.register(f"provide-client-params.{service}.*", self._keep)
+            self._clients[service] = made
+        return self._clients[service]
+
+    def _keep(self, params: Mapping[str, Any], model: Any, **_: object) -> None:
+        self._made.append((model.service_model.service_name, model.name, params))
 
     @property
     def settings(self) -> Settings:
@@ -173,9 +185,9 @@ class IdleOnAws:
         return [call.parameters for call in self.aws.calls(operation)]
 
     def iam_calls(self) -> list[Call]:
-        """Return what the function asked of AWS since calls were last forgotten, as IAM sees it."""
+        """Return all that the function has asked of AWS, as IAM sees it."""
         tags = self._tags()
-        return [call for recorded in self.aws.calls() for call in _as_iam_sees(recorded, tags, self.topic)]
+        return [call for made in self._made for call in _as_iam_sees(*made, tags, self.aws.account)]
 
     def clean_up(self) -> None:
         """Take everything away again."""
@@ -243,18 +255,19 @@ class IdleOnAws:
         return found
 
 
-def _as_iam_sees(recorded: RecordedCall, tags: Mapping[str, Mapping[str, str]], topic: str) -> Iterable[Call]:
+def _as_iam_sees(
+    service: str, operation: str, parameters: Mapping[str, Any], tags: Mapping[str, Mapping[str, str]], account: str
+) -> Iterable[Call]:
     """Yield a call once for each resource that IAM checks it against."""
-    account, region = topic.split(":")[4], "us-east-1"
-    parameters, operation = recorded.parameters, recorded.operation
+    region = "us-east-1"
     if operation not in _WRITES:
-        yield Call(action=f"{recorded.service}:{operation}", resource="*")
+        yield Call(action=f"{service}:{operation}", resource="*")
     elif operation == "Publish":
         yield Call(action="sns:Publish", resource=parameters["TopicArn"])
     elif operation == "Invoke":
         name = parameters["FunctionName"]
         yield Call(action="lambda:InvokeFunction", resource=f"arn:aws:lambda:{region}:{account}:function:{name}")
-    elif recorded.service == "autoscaling":
+    elif service == "autoscaling":
         written = parameters["Tags"]
         name = written[0]["ResourceId"]
         arn = f"arn:aws:autoscaling:{region}:{account}:autoScalingGroup:0:autoScalingGroupName/{name}"

@@ -9,7 +9,7 @@ from aws_cdk import Stack
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from cdk_training_cluster import TrainingCluster
+from cdk_training_cluster import IdlePolicy, TrainingCluster
 from cluster_plans import ClusterPlan, Settings, node_group, reservation_id
 from cluster_strategies import CLASSES, Broken, broken, legal_clusters
 from synthesis import ZONE
@@ -42,6 +42,8 @@ OF_ONE_SETTING: Mapping[str, SearchStrategy[Broken]] = {
     "placement": _set("placement", "cluster", True, 0),
     "efa": _set("efa", "yes", 0, 1),
     "interface_layout": _set("interface_layout", None, "ip-optimised"),
+    "idle_policy": _set("idle_policy", "off", 60, IdlePolicy),
+    "idle_policy of the cluster": _set("idle_policy", IdlePolicy(most_stops=5), IdlePolicy(blind_share=0.5)),
     "warm_pool": _set("warm_pool", 1, "2"),
     "root_volume_gib": _set("root_volume_gib", 0, -5, 1.5, "200"),
     "environment": _set("environment", {"A": 1}, {"A": None}, {5: "1"}, None, ["A=1"], "A=1"),
@@ -122,6 +124,7 @@ OF_THE_CLUSTER: Mapping[str, SearchStrategy[Broken]] = {
     "facts that are none": _given("instance_type_facts", "g9.xlarge", [{"name": "g9.xlarge"}], None),
     "a cluster's name that is none": _given("cluster_name", 5, ["pod"], "a" * 129),
     "a topic that is none": _given("alert_topic", "arn:aws:sns:us-east-1:111122223333:alerts", 5),
+    "an idle policy that is none": _given("idle_policy", "off", 60, IdlePolicy),
     "a layer that is none": _given("powertools_layer", "arn:aws:lambda:us-east-1:111122223333:layer:tools:1", 5),
     "two of one name": st.builds(
         lambda plan: Broken(

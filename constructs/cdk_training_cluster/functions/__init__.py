@@ -1,13 +1,31 @@
-"""How the library's Lambda functions are packaged and set up."""
+"""How the library's Lambda functions are packaged, set up, called and watched."""
 
+from cdk_training_cluster.functions.alarms import lasting_alarm, silence_alarm
 from cdk_training_cluster.functions.assets import FunctionSource, function_source
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
+from cdk_training_cluster.functions.permissions import (
+    AUTO_SCALING_GROUPS,
+    INSTANCES,
+    RESERVATIONS,
+    SPOT_FLEETS,
+    ClusterPermissions,
+)
 from cdk_training_cluster.functions.powertools import POWERTOOLS_VERSION, powertools_layer
+from cdk_training_cluster.functions.tick import TICK, make_tick
 
 __all__ = [
+    "AUTO_SCALING_GROUPS",
+    "INSTANCES",
     "POWERTOOLS_VERSION",
+    "RESERVATIONS",
+    "SPOT_FLEETS",
+    "TICK",
     "ClusterFunction",
+    "ClusterPermissions",
     "FunctionSource",
     "function_source",
+    "lasting_alarm",
+    "make_tick",
     "powertools_layer",
+    "silence_alarm",
 ]

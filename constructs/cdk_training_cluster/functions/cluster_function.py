@@ -84,6 +84,7 @@ class ClusterFunction(Construct):
                 stack's region.
         """
         super().__init__(scope, id)
+        self.package = package
         source = function_source(package)
         variables = _environment(package, settings, environment or {}, longest_id_bytes)
         self.log_group = logs.LogGroup(

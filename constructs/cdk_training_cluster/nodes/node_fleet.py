@@ -14,6 +14,7 @@ from cdk_training_cluster.capacity.kinds import ExistingReservation, SpotFleet
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
 from cdk_training_cluster.nodes.bootstrap import Mount, NodeBootstrap
+from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.layouts import LaunchLayout, launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
 from cdk_training_cluster.nodes.node_launch_template import make_launch_template
@@ -71,6 +72,7 @@ class NodeFleet(Construct):
         instance_profile: iam.IInstanceProfile,
         mount: Mount | None = None,
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
+        idle_policy: IdlePolicy | None = None,
     ) -> None:
         """Make the nodes.
 
@@ -84,6 +86,7 @@ class NodeFleet(Construct):
             instance_profile: The profile that carries the role.
             mount: The file system to mount. Default: - none.
             instance_type_facts: Facts about types that the catalog does not have. Default: - none.
+            idle_policy: When they are idle; they report what it looks at. Default: - as `node_group` says.
 
         Raises:
             ValueError: EC2 would refuse the group; every reason, a line each.
@@ -97,6 +100,8 @@ class NodeFleet(Construct):
             instance_type_info(name, instance_type_facts) for name in node_group.instance_types
         )
         self.instance_type = self.instance_types[0]
+        policy = idle_policy or node_group.idle_policy
+        self._reports_efa_traffic = policy is not None and not policy.is_off and policy.has_signal("efa")
         self._connections = network.connections
         self._tag()
         for rule, sentence in node_group_warnings(node_group, instance_type_facts).items():
@@ -285,6 +290,7 @@ class NodeFleet(Construct):
                 role=self.role,
                 instance_type=instance_type,
                 efa=layout.efa,
+                efa_traffic=layout.efa and self._reports_efa_traffic,
                 mount=mount,
                 environment=group.environment,
                 scripts_before=group.scripts_before,

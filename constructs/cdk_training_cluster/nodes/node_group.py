@@ -9,8 +9,15 @@ from os import PathLike
 from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster.capacity import Capacity
-from cdk_training_cluster.checks import choice_problems, interface_problems, list_problems, whole_number_problems
+from cdk_training_cluster.checks import (
+    choice_problems,
+    interface_problems,
+    kind_problems,
+    list_problems,
+    whole_number_problems,
+)
 from cdk_training_cluster.network import InterfaceLayout
+from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.warm_pool import WarmPool
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
@@ -45,6 +52,7 @@ class NodeGroup:
         efa: Whether they get Elastic Fabric Adapters. Default: - if the type has them.
         interface_layout: How many interfaces have an IP address. Default: - one a node
             (`InterfaceLayout.IP_OPTIMISED`).
+        idle_policy: When its nodes are idle and what becomes of them then. Default: - as the cluster's policy says.
         warm_pool: How many nodes may be kept stopped for a quick start. Default: - none: nodes are terminated.
         machine_image: The image. Default: - AWS's newest Deep Learning Base AMI for the type's architecture and
             accelerators, with a warning: it moves drivers under a running fleet at a later deployment.
@@ -67,6 +75,7 @@ class NodeGroup:
     placement: Placement | None = None
     efa: bool | None = None
     interface_layout: InterfaceLayout = InterfaceLayout.IP_OPTIMISED
+    idle_policy: IdlePolicy | None = None
     warm_pool: WarmPool | None = None
     machine_image: ec2.IMachineImage | None = None
     root_device_name: str | None = None
@@ -98,6 +107,7 @@ class NodeGroup:
         problems += choice_problems("interface_layout", self.interface_layout, InterfaceLayout)
         if self.warm_pool is not None and not isinstance(self.warm_pool, WarmPool):
             problems.append(f"warm_pool must be a WarmPool, such as WarmPool(size=2), got {self.warm_pool!r}")
+        problems += _idle_problems(self.idle_policy)
         if self.root_volume_gib is not None:
             problems += whole_number_problems("root_volume_gib", self.root_volume_gib, minimum=1)
         problems += self._image_problems()
@@ -128,6 +138,21 @@ class NodeGroup:
             yield f"root_device_name must be a device's name, such as '/dev/xvda', got {device!r}"
         elif device is not None and image is None:
             yield "root_device_name goes with machine_image: leave it out, or give your own image"
+
+
+def _idle_problems(policy: object) -> Iterator[str]:
+    if policy is None:
+        return
+    if not isinstance(policy, IdlePolicy):
+        yield from kind_problems("idle_policy", policy, IdlePolicy, "IdlePolicy(window=Duration.minutes(90))")
+        return
+    for setting in ("most_stops", "blind_share"):
+        value = getattr(policy, setting)
+        if value is not None:
+            yield (
+                f"{setting} of idle_policy must be left out for a node group, got {value!r}: it holds for the whole "
+                "cluster; give it to the cluster's idle_policy"
+            )
 
 
 def _environment_problems(given: object) -> Iterator[str]:

@@ -1,27 +1,22 @@
 """The construct that makes the power function, its tick, its alarms and its permissions."""
 
-import json
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Aws, Duration
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from cdk_training_cluster.functions import ClusterFunction
+from cdk_training_cluster.functions import TICK, ClusterFunction, lasting_alarm, make_tick, silence_alarm
 from cdk_training_cluster.nodes import node_metric
 from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.power.power_metrics import POWER_METRICS
 from cdk_training_cluster.power.power_permissions import PowerPermissions
-
-_TICK = {"action": "tick"}
 
 # AWS's documents spell them in two ways.
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
@@ -41,7 +36,8 @@ class ClusterPower(Construct):
     it did in tags on the group, leaves alone what an operator has changed, and says in plain words what EC2
     cannot give and which nodes go on running, and costing, that should not. Operators and other functions
     invoke it with `{"action": "stop", "node_groups": ["workers"], "by": "...", "reason": "..."}`, or with
-    `start` or `status`.
+    `start` or `status`. With `terminate` and `"instance_ids": [...]` single nodes go from a group that allows it, and
+    its size goes down by as many until a start.
 
     A group in a Capacity Block is up from the block's own start, which is read each minute, until 10 minutes before
     EC2 begins to terminate what runs in it; people are told half an hour ahead to save their checkpoint. A block that
@@ -63,6 +59,7 @@ class ClusterPower(Construct):
     three more alarms; for Capacity Blocks one `AWS::Events::Rule` with an `AWS::Lambda::Permission`.
 
     Sources: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html,
+    https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html,
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html,
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ModifySpotFleetRequest.html and
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-modify.html
@@ -129,7 +126,7 @@ class ClusterPower(Construct):
         self.error_alarm = self._cluster_function.error_alarm
         PowerPermissions(cluster_name, groups.values(), stopped.ref).grant(self._cluster_function.role)
         alert_topic.grant_publish(self._cluster_function.role)
-        self.schedule = self._make_schedule()
+        self.schedule = make_tick(self, self._cluster_function, cluster_name=cluster_name, every=Duration.minutes(1))
         blocks = sorted({group.capacity_block for group in groups.values() if group.capacity_block is not None})
         self.block_events = self._make_block_events(blocks) if blocks else None
         self.missing_nodes_alarm = self._watch_nodes(
@@ -215,45 +212,6 @@ class ClusterPower(Construct):
             description="The node groups that are stopped; written by cluster_power",
         )
 
-    def _make_schedule(self) -> scheduler.CfnSchedule:
-        # L1, because the L2 target grants every version and alias of the function too, and by default
-        # retries a tick for a day: the next one comes in a minute.
-        role = iam.Role(
-            self,
-            "ScheduleRole",
-            description=f"The tick of cluster_power of the training cluster {self._cluster_name}",
-            # https://docs.aws.amazon.com/scheduler/latest/UserGuide/cross-service-confused-deputy-prevention.html
-            assumed_by=iam.ServicePrincipal(
-                "scheduler.amazonaws.com",
-                conditions={
-                    "StringEquals": {
-                        "aws:SourceAccount": Aws.ACCOUNT_ID,
-                        "aws:SourceArn": f"arn:{Aws.PARTITION}:scheduler:{Aws.REGION}:{Aws.ACCOUNT_ID}:"
-                        "schedule-group/default",
-                    }
-                },
-            ),
-        )
-        grant = self._cluster_function.grant_invoke(role)
-        schedule = scheduler.CfnSchedule(
-            self,
-            "Schedule",
-            description=f"The tick of cluster_power of the training cluster {self._cluster_name}",
-            schedule_expression="rate(1 minute)",
-            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-            target=scheduler.CfnSchedule.TargetProperty(
-                arn=self.function.function_arn,
-                role_arn=role.role_arn,
-                input=json.dumps(_TICK, separators=(",", ":")),
-                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
-                    maximum_retry_attempts=0, maximum_event_age_in_seconds=60
-                ),
-            ),
-        )
-        # Scheduler checks at once that it may assume the role and call the function.
-        grant.apply_before(schedule)
-        return schedule
-
     def _make_block_events(self, blocks: Sequence[str]) -> events.Rule:
         """Make a tick right when a Capacity Block starts, and when EC2 warns that it ends.
 
@@ -271,7 +229,7 @@ class ClusterPower(Construct):
             targets=[
                 targets.LambdaFunction(
                     self.function,
-                    event=events.RuleTargetInput.from_object(_TICK),
+                    event=events.RuleTargetInput.from_object(TICK),
                     retry_attempts=0,
                     max_event_age=Duration.minutes(1),
                 )
@@ -279,36 +237,21 @@ class ClusterPower(Construct):
         )
 
     def _watch_nodes(self, id: str, metric: cloudwatch.Metric, trouble: str) -> cloudwatch.Alarm:
-        alarm = metric.create_alarm(
+        return lasting_alarm(
             self,
             id,
-            alarm_description=f"{trouble}; the log group {self._cluster_function.log_group.log_group_name} says why.",
-            threshold=1,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            evaluation_periods=3,
-            datapoints_to_alarm=3,
-            # Silence says nothing of the nodes: then the alarm has no state, and the other alarm goes off.
-            treat_missing_data=cloudwatch.TreatMissingData.MISSING,
+            metric,
+            description=f"{trouble}; the log group {self._cluster_function.log_group.log_group_name} says why.",
+            periods=3,
+            alert_topic=self._alert_topic,
         )
-        return self._notify(alarm)
 
     def _watch_silence(self) -> cloudwatch.Alarm:
-        alarm = self._metric(POWER_METRICS.successful_ticks, "Sum", None).create_alarm(
+        return silence_alarm(
             self,
-            "Silence",
-            alarm_description=f"cluster_power of {self._cluster_name} has not once succeeded in 15 minutes: "
+            self._metric(POWER_METRICS.successful_ticks, "Sum", None),
+            description=f"cluster_power of {self._cluster_name} has not once succeeded in 15 minutes: "
             "nobody knows whether the nodes that should run do.",
-            threshold=1,
-            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            evaluation_periods=3,
-            datapoints_to_alarm=3,
-            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+            periods=3,
+            alert_topic=self._alert_topic,
         )
-        alarm.add_ok_action(actions.SnsAction(self._alert_topic))
-        return self._notify(alarm)
-
-    def _notify(self, alarm: cloudwatch.Alarm) -> cloudwatch.Alarm:
-        # No OK action where missing data is not breaching: a new alarm goes from no state to OK with its first
-        # points, and would tell people of the end of a problem that never was.
-        alarm.add_alarm_action(actions.SnsAction(self._alert_topic))
-        return alarm

@@ -5,16 +5,16 @@ from collections.abc import Collection, Iterator
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 
-from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.functions import (
+    AUTO_SCALING_GROUPS,
+    RESERVATIONS,
+    SPOT_FLEETS,
+    ClusterPermissions,
+)
 from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.tags import CLUSTER_TAG
 
 _POWER_TAGS = "cdk-training-cluster:power-*"
-_ACCOUNT = f"{Aws.REGION}:{Aws.ACCOUNT_ID}"
-_ACCOUNT_AS_NAG_SAYS = "<AWS::Region>:<AWS::AccountId>"
-_GROUPS = "autoscaling:{account}:autoScalingGroup:*:autoScalingGroupName/*"
-_FLEETS = "ec2:{account}:spot-fleet-request/*"
-_RESERVATIONS = "ec2:{account}:capacity-reservation/*"
 
 
 class PowerPermissions:
@@ -34,7 +34,7 @@ class PowerPermissions:
             parameter: The name of the parameter that says which of them are stopped.
         """
         self._parameter = parameter
-        self._of_this_cluster = {f"aws:ResourceTag/{CLUSTER_TAG}": cluster_name}
+        self._cluster_name = cluster_name
         self._auto_scaling = any(group.spot_fleet_id is None for group in groups)
         self._fleets = any(group.spot_fleet_id is not None for group in groups)
         self._reservations = any(
@@ -45,32 +45,26 @@ class PowerPermissions:
 
     def grant(self, role: iam.Role) -> None:
         """Give the permissions to the function's role."""
-        reads = list(self._reads())
-        role.add_to_policy(iam.PolicyStatement(actions=reads, resources=["*"]))
-        acknowledge(
-            role,
-            "AwsSolutions-IAM5[Resource::*]",
-            "Describe actions of Auto Scaling and EC2, which take no resource and change nothing.",
+        permissions = ClusterPermissions(
+            role, cluster_name=self._cluster_name, tag_key=CLUSTER_TAG, own_tags=_POWER_TAGS
         )
+        permissions.read(list(self._reads()))
         role.add_to_policy(
             iam.PolicyStatement(
                 actions=["ssm:GetParameter", "ssm:GetParameterHistory", "ssm:PutParameter"],
-                resources=[f"arn:{Aws.PARTITION}:ssm:{_ACCOUNT}:parameter/{self._parameter}"],
+                resources=[f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}:{Aws.ACCOUNT_ID}:parameter/{self._parameter}"],
             )
         )
         if self._auto_scaling:
             terminating = ["autoscaling:TerminateInstanceInAutoScalingGroup"] if self._terminates else []
-            self._write(role, ["autoscaling:SetDesiredCapacity", *terminating], _GROUPS)
+            permissions.write(["autoscaling:SetDesiredCapacity", *terminating], AUTO_SCALING_GROUPS)
         # What a deploy could not take away is noted on it, too.
-        self._write(role, ["autoscaling:CreateOrUpdateTags"], _GROUPS, tags=True)
-        self._acknowledge(role, _GROUPS)
+        permissions.write(["autoscaling:CreateOrUpdateTags"], AUTO_SCALING_GROUPS, own_tags_only=True)
         if self._fleets:
-            self._write(role, ["ec2:ModifySpotFleetRequest"], _FLEETS)
-            self._write(role, ["ec2:CreateTags"], _FLEETS, tags=True)
-            self._acknowledge(role, _FLEETS)
+            permissions.write(["ec2:ModifySpotFleetRequest"], SPOT_FLEETS)
+            permissions.write(["ec2:CreateTags"], SPOT_FLEETS, own_tags_only=True)
         if self._releases:
-            self._write(role, ["ec2:ModifyCapacityReservation"], _RESERVATIONS)
-            self._acknowledge(role, _RESERVATIONS)
+            permissions.write(["ec2:ModifyCapacityReservation"], RESERVATIONS)
 
     def _reads(self) -> Iterator[str]:
         yield "autoscaling:DescribeAutoScalingGroups"
@@ -84,18 +78,3 @@ class PowerPermissions:
             )
         if self._reservations:
             yield "ec2:DescribeCapacityReservations"
-
-    def _write(self, role: iam.Role, actions: list[str], resource: str, *, tags: bool = False) -> None:
-        conditions: dict[str, dict[str, object]] = {"StringEquals": dict(self._of_this_cluster)}
-        if tags:
-            conditions["ForAllValues:StringLike"] = {"aws:TagKeys": [_POWER_TAGS]}
-        arn = f"arn:{Aws.PARTITION}:{resource.format(account=_ACCOUNT)}"
-        role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[arn], conditions=conditions))
-
-    def _acknowledge(self, role: iam.Role, resource: str) -> None:
-        arn = f"arn:<AWS::Partition>:{resource.format(account=_ACCOUNT_AS_NAG_SAYS)}"
-        acknowledge(
-            role,
-            f"AwsSolutions-IAM5[Resource::{arn}]",
-            "Names and ids are made at deployment; the condition on the cluster's tag limits the writes.",
-        )

@@ -1,6 +1,7 @@
 """The cluster file: a training cluster in one YAML file, its errors in plain words, and its JSON Schema."""
 
 from cdk_training_cluster_stacks.cluster_file.capacity import CapacitySettings
+from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings, NodeGroupIdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.model import (
     AlertSettings,
@@ -19,8 +20,10 @@ __all__ = [
     "ClusterFile",
     "DatasetSettings",
     "FileSystemSettings",
+    "IdleSettings",
     "InstanceTypeFacts",
     "NetworkSettings",
+    "NodeGroupIdleSettings",
     "NodeGroupSettings",
     "json_schema",
     "read_cluster_file",

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.fields import Flag
+from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
@@ -98,6 +99,10 @@ class ClusterFile(Settings):
 
     instance_type_facts: tuple[InstanceTypeFacts, ...] = ()
     """Facts about instance types that are newer than this library's catalog."""
+
+    idle: IdleSettings | None = Field(default=None, examples=[{"window_minutes": 90}])
+    """When nodes are idle and what becomes of them then. Left out: people are warned after 60 minutes without work,
+    and nodes are stopped 30 minutes later."""
 
     alerts: AlertSettings = AlertSettings()
     """Who hears of trouble."""

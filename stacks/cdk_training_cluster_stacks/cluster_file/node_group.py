@@ -10,6 +10,7 @@ from cdk_training_cluster import InterfaceLayout, NodeGroup, Placement, WarmPool
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.capacity import CapacityChoice
 from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag
+from cdk_training_cluster_stacks.cluster_file.idle import NodeGroupIdleSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 LATEST = "latest"
@@ -64,6 +65,9 @@ class NodeGroupSettings(Settings):
     warm_pool: WarmPoolSettings | None = None
     """Stopped nodes to start from, where AWS allows them. Left out: none."""
 
+    idle: NodeGroupIdleSettings | None = Field(default=None, examples=[{"window_minutes": 120}])
+    """When its nodes are idle and what becomes of them then. Left out: as for the cluster."""
+
     efa: Flag | None = None
     """Whether nodes get Elastic Fabric Adapters. Left out: they do if the type has any."""
 
@@ -107,6 +111,7 @@ class NodeGroupSettings(Settings):
             placement=None if self.placement is None else Placement(self.placement),
             efa=self.efa,
             interface_layout=InterfaceLayout[self.interface_layout.upper()],
+            idle_policy=None if self.idle is None else self.idle.to_policy(),
             warm_pool=None if self.warm_pool is None else WarmPool(size=self.warm_pool.size),
             machine_image=own,
             root_device_name=self.root_device_name,

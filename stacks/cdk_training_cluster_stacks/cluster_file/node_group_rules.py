@@ -12,13 +12,20 @@ from pydantic import ValidationError
 
 from cdk_training_cluster import NodeGroup
 from cdk_training_cluster.instance_types import InstanceTypeInfo
-from cdk_training_cluster.nodes.rules import NODE_GROUP_RULES, Rule, cluster_problems, node_group_problems
+from cdk_training_cluster.nodes.rules import (
+    NODE_GROUP_RULES,
+    Rule,
+    cluster_problems,
+    idle_problems,
+    node_group_problems,
+)
+from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.source import Value
 from cdk_training_cluster_stacks.cluster_file.words import in_file_words
 from cdk_training_cluster_stacks.problems import Location
 
-_CAPACITY, _COUNT, _EFA, _IMAGE = "capacity", "count", "efa", "image"
+_CAPACITY, _COUNT, _EFA, _IDLE, _IMAGE = "capacity", "count", "efa", "idle", "image"
 _LAYOUT, _PLACEMENT, _TYPES, _WARM_POOL = "interface_layout", "placement", "instance_types", "warm_pool"
 
 
@@ -111,6 +118,7 @@ def library_complaints(
     known: frozenset[str],
     *,
     availability_zone: str | None,
+    idle: Value,
 ) -> Iterator[tuple[Location, str]]:
     """Say what the library refuses of the node groups in a file, each with its place.
 
@@ -119,6 +127,7 @@ def library_complaints(
         facts: Facts about types that the file itself has.
         known: All types that there are facts about.
         availability_zone: The cluster's zone. None: it is not known.
+        idle: What the file says of all groups' idle nodes.
     """
     groups = [_group(at, part, known) for at, part in parts]
     made = [(group, group.settings.to_node_group(_ANY_REGION)) for group in groups if group.settings.instance_types]
@@ -132,6 +141,32 @@ def library_complaints(
         # Of the calls that name what is reserved, only this one names several.
         place = (call.call,) if call.call == "prioritized" else (call.call, "id")
         yield (*last.place(_CAPACITY), *place), in_file_words(sentence)
+    yield from _idle_complaints(whole, idle, facts)
+
+
+def _idle_complaints(
+    groups: Mapping[str, tuple[_Group, NodeGroup]], idle: Value, facts: Sequence[InstanceTypeInfo]
+) -> Iterator[tuple[Location, str]]:
+    try:
+        policy = None if idle is None else IdleSettings.model_validate(idle).to_policy()
+    except ValidationError:  # reading the whole file says so
+        return
+    for group, node_group in groups.values():
+        for problem in idle_problems([node_group], policy, facts):
+            sentence = problem.removeprefix(f"node group {node_group.name!r}: ")
+            setting, told = _of_idle(sentence)
+            own = group.part.get(_IDLE)
+            # What the group leaves out is the cluster's.
+            if setting and not (isinstance(own, Mapping) and setting in own):
+                yield (_IDLE, setting), in_file_words(f"node group {node_group.name!r}: {told}")
+            else:
+                yield (*group.place(_IDLE), *([setting] if setting else [])), in_file_words(told)
+
+
+def _of_idle(sentence: str) -> tuple[str, str]:
+    """Take the setting of a policy that a sentence begins with off it: its place says the same."""
+    found = re.match(r"(?:(\w+) of )?idle_policy must ", sentence)
+    return (found[1] or "", f"must {sentence[found.end() :]}") if found else ("", sentence)
 
 
 def _complaints(

@@ -132,6 +132,7 @@ def the_library_refuses_nothing(file: Part) -> Iterator[Complaint]:
         facts,
         frozenset({*instance_type_names(), *(info.name for info in facts)}),
         availability_zone=zone,
+        idle=file.get("idle"),
     )
 
 

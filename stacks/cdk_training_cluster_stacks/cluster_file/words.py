@@ -4,7 +4,10 @@ import re
 
 _FILE_WORDS = (
     (re.compile(r"\bCapacity\.(\w+)\(\)"), lambda found: found[1]),
-    (re.compile(r"\b(?:Placement|OnIdle)\.(\w+)"), lambda found: found[1].lower()),
+    (re.compile(r"\b(?:Placement|OnIdle|IdleScope)\.(\w+)"), lambda found: found[1].lower()),
+    (re.compile(r"\bIdlePolicy\.off\(\)"), lambda _: "off: true"),
+    (re.compile(r"\bIdleSignal\.(\w+)\(\)"), lambda found: found[1]),
+    (re.compile(r"\ban idle_policy\b"), lambda _: "idle settings"),
     (re.compile(r"\b(\w+)=(True|False)\b"), lambda found: f"{found[1]}: {found[2].lower()}"),
     (re.compile(r"\b(True|False)\b"), lambda found: found[1].lower()),
     (re.compile(r"\bleave machine_image out\b"), lambda _: "write image: latest"),

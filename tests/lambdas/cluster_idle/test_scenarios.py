@@ -258,9 +258,11 @@ def test_the_longest_idle_go_first_and_the_rest_are_deferred() -> None:
     found = scene.ticks(30)
     assert verdicts(found) == ["warn", "stop", "deferred", "deferred"]
     assert found[third.id]["reason"] == (
-        f"{third.id} is idle: its utilization has been below 5 % for 60 minutes; it has to wait: one run "
-        "stops at most 1 nodes, the longest idle first: a later run stops it"
+        f"{third.id} is idle: its utilization has been below 5 % for 60 minutes; it has to wait: a run "
+        "stops 1 at most, the longest idle first: a later run stops it"
     )
+    late = "2 more are due and wait: a run stops 1 at most, the longest idle first."
+    assert any(text.endswith(late) for text in scene.texts())
     assert verdicts(scene.tick()) == ["deferred", "stop", "deferred"]
     assert verdicts(scene.tick()) == ["deferred", "stop"]
     assert verdicts(scene.tick()) == ["stop"]

@@ -1,27 +1,49 @@
 """The idle function where AWS refuses, is slow, or answers in part: the others are handled, and nothing wrongly."""
 
 import itertools
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from cdk_training_cluster.guardrails import IdleGroup
 from cluster_common.errors import PartialFailureError
-from idle_on_aws import GROUP, TYPE, ZONE, IdleOnAws
+from idle_on_aws import CLUSTER_TAG, GROUP, TYPE, ZONE, IdleOnAws
+from idle_policies import idle_statements
+from policy_evaluator import is_allowed
 from rehearsal.local_aws import LocalAws
 
 STOP_AT = "cdk-training-cluster:idle-stop-at"
 _NUMBERS = itertools.count(1)
+_TAG = f"aws:ResourceTag/{CLUSTER_TAG}"
+
+
+@pytest.fixture(scope="module")
+def policy(aws: LocalAws) -> str:
+    """The synthesized policy of the function, as JSON, of a cluster called `THE-CLUSTER`."""
+    topic = f"arn:aws:sns:{aws.region}:{aws.account}:THE-CLUSTER-alerts"
+    groups = {GROUP: IdleGroup()}
+    return json.dumps(
+        idle_statements("THE-CLUSTER", groups, topic=topic, power="THE-CLUSTER-power", account=aws.account)
+    )
 
 
 @pytest.fixture
-def cluster(aws: LocalAws) -> Iterator[IdleOnAws]:
+def cluster(aws: LocalAws, policy: str) -> Iterator[IdleOnAws]:
+    """A cluster. At the end its policy has to allow all that the function did, and no such write elsewhere."""
     made = IdleOnAws(aws, f"faults-{next(_NUMBERS)}")
     aws.forget_calls()
     yield made
+    calls, statements = made.iam_calls(), json.loads(policy.replace("THE-CLUSTER", made.name))
     aws.clear_faults()
     aws.set_capacity(TYPE, ZONE, available=None)
     made.clean_up()
+    assert calls
+    assert [call for call in calls if not is_allowed(statements, call)] == []
+    foreign = [replace(call, context={**call.context, _TAG: "another"}) for call in calls if call.context]
+    assert [call for call in foreign if is_allowed(statements, call)] == []
 
 
 def verdicts(found: dict[str, dict[str, Any]], ids: list[str]) -> list[str]:
@@ -92,11 +114,11 @@ def test_a_series_that_is_not_complete_is_no_evidence(cluster: IdleOnAws, status
 def test_an_instance_that_is_terminated_in_between_is_no_failure_and_keeps_no_other(cluster: IdleOnAws) -> None:
     gone, *idle = cluster.launch(3)
     cluster.run()
-    ec2 = cluster.aws.client("ec2")
+    ec2 = cluster.client("ec2")
 
     def terminate(**_: object) -> None:
         ec2.meta.events.unregister("before-call.ec2.StopInstances", terminate)
-        ec2.terminate_instances(InstanceIds=[gone])
+        cluster.aws.client("ec2").terminate_instances(InstanceIds=[gone])
 
     ec2.meta.events.register("before-call.ec2.StopInstances", terminate)
     cluster.run(after=30)

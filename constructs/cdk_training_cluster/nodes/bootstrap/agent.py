@@ -19,7 +19,9 @@ class AcceleratorVendor(Enum):
     OTHER = "other"
 
 
-def agent_configuration(vendor: AcceleratorVendor, *, cluster: str, node_group: str) -> dict[str, Any] | None:
+def agent_configuration(
+    vendor: AcceleratorVendor, *, cluster: str, node_group: str, efa_traffic: bool = False
+) -> dict[str, Any] | None:
     """Return the agent's configuration, or None for a node with nothing to read.
 
     How the series come about: the agent reads each device as a metric with dimensions of its own (`index`,
@@ -33,10 +35,11 @@ def agent_configuration(vendor: AcceleratorVendor, *, cluster: str, node_group: 
         vendor: Whose accelerators the node has.
         cluster: The cluster's name.
         node_group: The node group's name.
+        efa_traffic: Whether it reports what goes over Elastic Fabric Adapters. Default: - no.
 
     Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-Configuration-File-Details.html
     """
-    collected = _collected(vendor, cluster, node_group)
+    collected = {**_collected(vendor, cluster, node_group), **(_efa() if efa_traffic else {})}
     if not collected:
         return None
     return {
@@ -91,3 +94,15 @@ def _collected(vendor: AcceleratorVendor, cluster: str, node_group: str) -> dict
             }
         }
     return {}
+
+
+def _efa() -> dict[str, Any]:
+    # Its devices know of no cluster, so that the series of the instance is the only one that comes about.
+    # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-EFA.html
+    return {
+        "efa": {
+            "measurement": list(NODE_METRICS.efa_traffic),
+            "metrics_collection_interval": NODE_METRICS.interval_seconds,
+            "drop_original_metrics": list(NODE_METRICS.efa_traffic),
+        }
+    }

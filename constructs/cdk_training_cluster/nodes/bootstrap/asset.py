@@ -27,7 +27,7 @@ NODE_GROUP_PLACEHOLDER = "@NODE_GROUP@"
 _SUFFIXES = {".sh", ".py"}
 
 
-def write_scripts(directory: Path, vendor: AcceleratorVendor) -> None:
+def write_scripts(directory: Path, vendor: AcceleratorVendor, *, efa_traffic: bool = False) -> None:
     """Write what a node's asset holds into a directory.
 
     Nothing in it depends on the cluster, so that clusters and node groups share it. The scripts put the names
@@ -36,11 +36,14 @@ def write_scripts(directory: Path, vendor: AcceleratorVendor) -> None:
     Args:
         directory: An empty directory.
         vendor: Whose accelerators the node has.
+        efa_traffic: Whether it reports what goes over Elastic Fabric Adapters. Default: - no.
     """
     for source in sorted(SCRIPTS.iterdir()):
         if source.suffix in _SUFFIXES:
             shutil.copyfile(source, directory / source.name)
-    configuration = agent_configuration(vendor, cluster=CLUSTER_PLACEHOLDER, node_group=NODE_GROUP_PLACEHOLDER)
+    configuration = agent_configuration(
+        vendor, cluster=CLUSTER_PLACEHOLDER, node_group=NODE_GROUP_PLACEHOLDER, efa_traffic=efa_traffic
+    )
     if configuration is not None:
         _write_json(directory / "agent.json", configuration)
     if vendor is AcceleratorVendor.NEURON:
@@ -54,17 +57,20 @@ def write_scripts(directory: Path, vendor: AcceleratorVendor) -> None:
         (directory / "neuron.settings").write_text(shell_assignments(names), encoding="utf-8")
 
 
-def scripts_asset(scope: Construct, id: str, vendor: AcceleratorVendor) -> s3_assets.Asset:
+def scripts_asset(
+    scope: Construct, id: str, vendor: AcceleratorVendor, *, efa_traffic: bool = False
+) -> s3_assets.Asset:
     """Make the asset of a node's scripts.
 
     Args:
         scope: The parent construct.
         id: The construct's id.
         vendor: Whose accelerators the node has.
+        efa_traffic: Whether it reports what goes over Elastic Fabric Adapters. Default: - no.
     """
     # CDK copies the directory into the cloud assembly at once, so that nothing of it is needed afterwards.
     with tempfile.TemporaryDirectory() as name:
-        write_scripts(Path(name), vendor)
+        write_scripts(Path(name), vendor, efa_traffic=efa_traffic)
         return s3_assets.Asset(scope, id, path=name)
 
 

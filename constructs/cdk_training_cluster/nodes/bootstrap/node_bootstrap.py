@@ -98,6 +98,7 @@ class NodeBootstrap(Construct):
         role: iam.IGrantable,
         instance_type: InstanceTypeInfo,
         efa: bool = False,
+        efa_traffic: bool = False,
         mount: Mount | None = None,
         environment: Mapping[str, str] | None = None,
         scripts_before: Sequence[str] = (),
@@ -115,6 +116,7 @@ class NodeBootstrap(Construct):
             instance_type: The facts about the nodes' type; its accelerators decide what is measured.
             efa: Whether the nodes have Elastic Fabric Adapters: then a node whose image has no driver for
                 them fails, where it would train over TCP and say nothing. Default: - no.
+            efa_traffic: Whether the nodes report what goes over them. Default: - no.
             mount: The file system to mount. Default: - none.
             environment: Variables of every login shell and service. Default: - `DEFAULT_ENVIRONMENT` only.
             scripts_before: Files to run as root before anything else, in this order. Default: - none.
@@ -131,7 +133,7 @@ class NodeBootstrap(Construct):
         given = dict(environment or {})
         variables = node_environment(given)
         warn_about_environment(self, given)
-        scripts = scripts_asset(self, "Scripts", _vendor(instance_type))
+        scripts = scripts_asset(self, "Scripts", _vendor(instance_type), efa_traffic=efa_traffic)
         before = self._script_assets("ScriptBefore", scripts_before)
         after = self._script_assets("ScriptAfter", scripts_after)
         self._assets = [scripts, *before, *after]

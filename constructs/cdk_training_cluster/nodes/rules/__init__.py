@@ -6,6 +6,12 @@ from cdk_training_cluster.nodes.rules.cluster_rules import (
     cluster_problems,
     cluster_warnings,
 )
+from cdk_training_cluster.nodes.rules.idle_rules import (
+    IDLE_RULES,
+    idle_policies,
+    idle_problems,
+    idle_warnings,
+)
 from cdk_training_cluster.nodes.rules.node_group_rules import (
     NODE_GROUP_RULES,
     node_group_problems,
@@ -15,6 +21,7 @@ from cdk_training_cluster.nodes.rules.rule import Level, Rule, Situation
 
 __all__ = [
     "CLUSTER_RULES",
+    "IDLE_RULES",
     "NODE_GROUP_RULES",
     "ClusterRule",
     "Level",
@@ -22,6 +29,9 @@ __all__ = [
     "Situation",
     "cluster_problems",
     "cluster_warnings",
+    "idle_policies",
+    "idle_problems",
+    "idle_warnings",
     "node_group_problems",
     "node_group_warnings",
 ]

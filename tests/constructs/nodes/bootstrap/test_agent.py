@@ -76,6 +76,16 @@ _STRUCTURE: dict[str, Any] = {
                                 "drop_original_metrics": _NAMES,
                             },
                         },
+                        "efa": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "required": ["measurement"],
+                            "properties": {
+                                "measurement": _NAMES,
+                                "metrics_collection_interval": _INTERVAL,
+                                "drop_original_metrics": _NAMES,
+                            },
+                        },
                         "statsd": {
                             "type": "object",
                             "additionalProperties": False,
@@ -122,6 +132,19 @@ def test_gpu_metrics_have_the_names_that_are_read_and_no_series_a_gpu() -> None:
     assert published == {NODE_METRICS.gpu_utilization, NODE_METRICS.gpu_memory_used}
     assert gpu["drop_original_metrics"] == gpu["measurement"]
     assert gpu["append_dimensions"] == {"Cluster": "llama", "NodeGroup": "workers"}
+
+
+@WITH_AGENT
+def test_efa_traffic_is_reported_where_somebody_asks_for_it_and_no_series_an_adapter(
+    vendor: AcceleratorVendor,
+) -> None:
+    asked = agent_configuration(vendor, cluster="llama", node_group="workers", efa_traffic=True)
+    assert asked is not None
+    jsonschema.validate(asked, _STRUCTURE)
+    efa = asked["metrics"]["metrics_collected"].pop("efa")
+    assert tuple(efa["measurement"]) == NODE_METRICS.efa_traffic == ("efa_rx_bytes", "efa_tx_bytes")
+    assert efa["drop_original_metrics"] == efa["measurement"]
+    assert asked == _configuration(vendor)
 
 
 def test_neuron_metrics_arrive_at_the_address_and_under_the_name_that_are_read(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What goes into the asset of a node's scripts."""
 
+import json
 import re
 from pathlib import Path
 
@@ -20,6 +21,13 @@ def test_it_holds_the_scripts_and_what_the_accelerator_needs(tmp_path: Path, ven
     write_scripts(tmp_path, vendor)
     scripts = {path.name for path in SCRIPTS.iterdir() if path.suffix in {".sh", ".py"}}
     assert {path.name for path in tmp_path.iterdir()} == scripts | GENERATED[vendor]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_the_agent_reports_efa_traffic_where_somebody_asks_for_it(tmp_path: Path, asked: bool) -> None:
+    write_scripts(tmp_path, AcceleratorVendor.NVIDIA, efa_traffic=asked)
+    agent = json.loads((tmp_path / "agent.json").read_text())
+    assert ("efa" in agent["metrics"]["metrics_collected"]) is asked
 
 
 def test_what_else_lies_beside_the_scripts_stays_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

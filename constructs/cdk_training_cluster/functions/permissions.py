@@ -1,0 +1,65 @@
+"""What a function of one cluster may do: read what it needs, and write on what carries its cluster's tag only."""
+
+from collections.abc import Sequence
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+
+from cdk_training_cluster.acknowledgements import acknowledge
+
+AUTO_SCALING_GROUPS = "autoscaling:{account}:autoScalingGroup:*:autoScalingGroupName/*"
+INSTANCES = "ec2:{account}:instance/*"
+RESERVATIONS = "ec2:{account}:capacity-reservation/*"
+SPOT_FLEETS = "ec2:{account}:spot-fleet-request/*"
+
+_ACCOUNT = f"{Aws.REGION}:{Aws.ACCOUNT_ID}"
+_ACCOUNT_AS_NAG_SAYS = "<AWS::Region>:<AWS::AccountId>"
+
+
+class ClusterPermissions:
+    """Give a function's role permissions that end at its cluster."""
+
+    def __init__(self, role: iam.Role, *, cluster_name: str, tag_key: str, own_tags: str) -> None:
+        """Give nothing yet.
+
+        Args:
+            role: The function's role.
+            cluster_name: The value of the tag on what the function may write on.
+            tag_key: The tag's key.
+            own_tags: The keys of the tags that the function itself writes, with `*` for any text.
+        """
+        self._role, self._own_tags = role, own_tags
+        self._of_this_cluster = {f"aws:ResourceTag/{tag_key}": cluster_name}
+
+    def read(self, actions: Sequence[str]) -> None:
+        """Allow actions that take no resource.
+
+        Args:
+            actions: The actions; none changes anything.
+        """
+        self._role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=["*"]))
+        reason = "Reading actions, which take no resource and change nothing."
+        acknowledge(self._role, "AwsSolutions-IAM5[Resource::*]", reason)
+
+    def write(self, actions: Sequence[str], resources: str, *, own_tags_only: bool = False) -> None:
+        """Allow actions on resources that carry the cluster's tag.
+
+        Args:
+            actions: The actions.
+            resources: What is written on: one of this module's constants.
+            own_tags_only: Whether the actions write tags, of which only the function's own may be written.
+        """
+        conditions: dict[str, dict[str, object]] = {"StringEquals": dict(self._of_this_cluster)}
+        if own_tags_only:
+            # All of no keys are the function's own, and DeleteTags without a key takes every tag away.
+            # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
+            conditions["ForAllValues:StringLike"] = {"aws:TagKeys": [self._own_tags]}
+            conditions["Null"] = {"aws:TagKeys": "false"}
+        arn = f"arn:{Aws.PARTITION}:{resources.format(account=_ACCOUNT)}"
+        self._role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=[arn], conditions=conditions))
+        nag_says = f"arn:<AWS::Partition>:{resources.format(account=_ACCOUNT_AS_NAG_SAYS)}"
+        acknowledge(
+            self._role,
+            f"AwsSolutions-IAM5[Resource::{nag_says}]",
+            "Names and ids are made at deployment or launch; the condition on the cluster's tag limits the writes.",
+        )

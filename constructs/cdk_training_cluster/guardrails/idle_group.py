@@ -1,0 +1,39 @@
+"""What the idle stop has to know of one node group."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cdk_training_cluster.nodes import IdlePolicy
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdleGroup:
+    """Say when a node group's nodes are idle, and who owns them.
+
+    Attributes:
+        policy: What differs from the policy of the whole. Default: - nothing.
+        spot_fleet_id: The id of the Spot Fleet request that owns its nodes; it may be known at deployment only.
+            Default: - an Auto Scaling group owns them.
+        released: Whether the reservation that its nodes run in is lowered while the group is stopped, so that a stop
+            does save money. Default: - it is not.
+    """
+
+    policy: IdlePolicy | None = None
+    spot_fleet_id: str | None = None
+    released: bool = False
+
+    def settings(self, whole: IdlePolicy) -> Mapping[str, object]:
+        """Return what the function's environment, which is small, says of it: nothing but what is not usual.
+
+        Args:
+            whole: The policy of the whole.
+        """
+        settings: dict[str, object] = {}
+        policy = {} if self.policy is None else self.policy.settings_beside(whole)
+        if policy:
+            settings["policy"] = policy
+        if self.spot_fleet_id is not None:
+            settings["fleet"] = self.spot_fleet_id
+        if self.released:
+            settings["release"] = True
+        return settings

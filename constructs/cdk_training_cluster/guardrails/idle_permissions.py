@@ -1,0 +1,66 @@
+"""What the idle stop may do."""
+
+from collections.abc import Collection, Iterator
+
+from aws_cdk import aws_iam as iam
+
+from cdk_training_cluster.functions import (
+    AUTO_SCALING_GROUPS,
+    INSTANCES,
+    SPOT_FLEETS,
+    ClusterPermissions,
+)
+from cdk_training_cluster.guardrails.idle_group import IdleGroup
+from cdk_training_cluster.nodes import IdlePolicy
+
+_IDLE_TAGS = "cdk-training-cluster:idle-*"
+
+
+class IdlePermissions:
+    """The permissions that some node groups and their policies need, and no more.
+
+    Sources: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html,
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2autoscaling.html,
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatch.html and
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html
+    """
+
+    def __init__(self, *, groups: Collection[IdleGroup], policies: Collection[IdlePolicy]) -> None:
+        """Find out what is needed.
+
+        Args:
+            groups: The node groups.
+            policies: All policies that hold for some instance.
+        """
+        self._auto_scaling = any(group.spot_fleet_id is None for group in groups)
+        self._fleets = any(group.spot_fleet_id is not None for group in groups)
+        self._sessions = any(policy.has_signal("session") and not policy.is_off for policy in policies)
+
+    def grant(self, role: iam.Role, *, cluster_name: str, tag_key: str) -> None:
+        """Give the permissions to the function's role.
+
+        Args:
+            role: The role.
+            cluster_name: The value of the tag on what the function may write on.
+            tag_key: The tag's key.
+        """
+        permissions = ClusterPermissions(role, cluster_name=cluster_name, tag_key=tag_key, own_tags=_IDLE_TAGS)
+        permissions.read(list(self._reads()))
+        permissions.write(["ec2:StopInstances"], INSTANCES)
+        permissions.write(["ec2:CreateTags", "ec2:DeleteTags"], INSTANCES, own_tags_only=True)
+        if self._fleets:
+            permissions.write(["ec2:CreateTags", "ec2:DeleteTags"], SPOT_FLEETS, own_tags_only=True)
+        if self._auto_scaling:
+            permissions.write(
+                ["autoscaling:CreateOrUpdateTags", "autoscaling:DeleteTags"], AUTO_SCALING_GROUPS, own_tags_only=True
+            )
+
+    def _reads(self) -> Iterator[str]:
+        if self._auto_scaling:
+            yield "autoscaling:DescribeAutoScalingGroups"
+        yield from ("cloudwatch:GetMetricData", "ec2:DescribeInstances")
+        if self._fleets:
+            yield "ec2:DescribeSpotFleetRequests"
+        yield "ec2:DescribeSpotInstanceRequests"
+        if self._sessions:
+            yield "ssm:DescribeSessions"

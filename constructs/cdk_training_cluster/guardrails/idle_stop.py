@@ -1,0 +1,294 @@
+"""The construct that makes the idle stop: its function, its tick, its alarms and its permissions."""
+
+from collections.abc import Iterator, Mapping
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_training_cluster.checks import kind_problems, number_problems
+from cdk_training_cluster.functions import ClusterFunction, lasting_alarm, make_tick, silence_alarm
+from cdk_training_cluster.guardrails.idle_group import IdleGroup
+from cdk_training_cluster.guardrails.idle_metrics import IDLE_METRICS
+from cdk_training_cluster.guardrails.idle_permissions import IdlePermissions
+from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY, IdlePolicy, node_metric
+from cdk_training_cluster.power import ClusterPower
+from cdk_training_cluster.tags import CLUSTER_TAG
+
+_TICK = Duration.minutes(5)
+
+# An hour: what is reserved for the next job may wait a while.
+_RESERVED_PERIODS = 12
+_CENT = 0.01
+
+
+class IdleStop(Construct):
+    """Make the function that finds idle accelerated instances, warns of them, and stops them.
+
+    Every five minutes it looks at all running instances that carry the cluster's tag. It never stops a node that
+    might be working: what is not known to be idle is reported and left alone. People are warned first, by a message
+    and by tags on what owns the nodes; the tag `cdk-training-cluster:keep` or `cdk-training-cluster:keep-until` on
+    an instance or its owner keeps them. Then an instance that nothing owns is stopped, and a node group is brought
+    to zero by the power function, which also starts it again. Where a stop saves nothing, in reservations and
+    Capacity Blocks, people are told what the idle nodes cost.
+
+    It stands alone for any instances with a tag that report the utilization of their accelerators; nodes of this
+    library do.
+
+    The alarms say when nobody watches: the function fails, has not succeeded in ten minutes, knows too little of
+    nodes, or met so many unknown ones at once that it stops nothing; and when nodes stay idle that it cannot stop, or
+    that are reserved. The one on silence may ring once right after the first deployment.
+
+    It costs, at the prices of us-east-1, about 4 USD a month for its 11 metrics and 6 alarms, less than 1 USD for its
+    runs, and about 0.09 USD for each series that it reads of a node: one, and what the policy's signals add.
+
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and five more
+    `AWS::CloudWatch::Alarm`s.
+
+    Attributes:
+        policy: The policy for instances of no node group, with nothing left out.
+        policies: The policy for each node group's nodes, likewise.
+
+    Sources: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html and
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StopInstances.html
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: str,
+        alert_topic: sns.ITopic,
+        policy: IdlePolicy | None = None,
+        node_groups: Mapping[str, IdleGroup] | None = None,
+        power: ClusterPower | None = None,
+        tag_key: str = CLUSTER_TAG,
+        metric_namespace: str = NODE_METRICS.namespace,
+        prices: Mapping[str, float] | None = None,
+        powertools_layer: lambda_.ILayerVersion | None = None,
+    ) -> None:
+        """Make the function, its tick and its alarms.
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            cluster_name: The value of the tag on the instances it watches, and of its metrics' dimension `Cluster`.
+            alert_topic: What the function and its alarms tell. It must let CloudWatch publish; if it is encrypted,
+                so must its key.
+            policy: When instances are idle and what becomes of them. Default: - stopped 30 minutes after a warning,
+                which comes after an hour of idleness; see `IdlePolicy`.
+            node_groups: What owns the nodes that the power function starts and stops, by the group's name.
+                Default: - no node group: instances that nothing owns are stopped one by one.
+            power: The power function that owns the sizes of these node groups. Default: - none.
+            tag_key: The key of the tag on the instances it watches.
+            metric_namespace: Where the nodes report, under the names and with the dimension `InstanceId` of this
+                library's nodes.
+            prices: What an instance of a type costs an hour, in USD, where that is known better than from the
+                library's list of On-Demand prices. Default: - that list; a type that is not in it is counted without
+                a price.
+            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
+
+        Raises:
+            ValueError: A setting is of the wrong kind, there are node groups and no power function, or
+                `ClusterFunction` refuses its settings; every reason, a line each.
+        """
+        super().__init__(scope, id)
+        groups, overrides = {} if node_groups is None else node_groups, {} if prices is None else prices
+        problems = list(_problems(policy, groups, power, overrides))
+        if problems:
+            raise ValueError("\n".join(problems))
+        self.policy = (policy or IdlePolicy()).over(DEFAULT_IDLE_POLICY)
+        self.policies: Mapping[str, IdlePolicy] = {
+            name: self.policy if group.policy is None else group.policy.over(self.policy)
+            for name, group in groups.items()
+        }
+        self._cluster_name, self._alert_topic = cluster_name, alert_topic
+        self._cluster_function = ClusterFunction(
+            self,
+            "Function",
+            package="cluster_idle",
+            description=f"Stops idle nodes of the training cluster {cluster_name}",
+            cluster_name=cluster_name,
+            settings={
+                "cluster": cluster_name,
+                **({} if tag_key == CLUSTER_TAG else {"tag": tag_key}),
+                **({} if metric_namespace == NODE_METRICS.namespace else {"namespace": metric_namespace}),
+                "tick": _TICK.to_seconds(),
+                "policy": self.policy.settings,
+                "groups": {name: group.settings(self.policy) for name, group in groups.items()},
+                **({"prices": dict(overrides)} if overrides else {}),
+            },
+            environment={
+                "ALERT_TOPIC_ARN": alert_topic.topic_arn,
+                **({} if power is None or not groups else {"POWER_FUNCTION": power.function.function_name}),
+            },
+            alert_topic=alert_topic,
+            # Shorter than the time between two ticks, so that they do not overlap.
+            timeout=Duration.minutes(4),
+            # Ten thousand instances with 33 interfaces each, page by page.
+            memory_size_mib=512,
+            powertools_layer=powertools_layer,
+        )
+        self.function: lambda_.IFunction = self._cluster_function.function
+        self.error_alarm = self._cluster_function.error_alarm
+        role = self._cluster_function.role
+        policies = [self.policy, *self.policies.values()]
+        IdlePermissions(groups=groups.values(), policies=policies).grant(
+            role, cluster_name=cluster_name, tag_key=tag_key
+        )
+        alert_topic.grant_publish(role)
+        if power is not None and groups:
+            power.grant_power(role)
+        self.schedule = make_tick(self, self._cluster_function, cluster_name=cluster_name, every=_TICK)
+        self.silence_alarm = self._watch_silence()
+        self.unknown_nodes_alarm = self._watch(
+            "UnknownNodes",
+            self.metric_unknown_nodes(),
+            f"Of nodes of {cluster_name} it has not been known for 15 minutes whether they are idle, so that they "
+            "are not stopped: see that the CloudWatch agent runs on them",
+            periods=3,
+        )
+        self.breaker_alarm = self._watch(
+            "Breaker",
+            self._metric(IDLE_METRICS.breaker, "Maximum", None),
+            f"So many nodes of {cluster_name} became unknown at once that nothing is stopped: see whether their "
+            "metrics, or CloudWatch, are at fault",
+            periods=1,
+        )
+        self.stuck_nodes_alarm = self._watch(
+            "StuckNodes",
+            self.metric_stuck_nodes(),
+            f"Nodes of {cluster_name} have been idle for 15 minutes and cannot be stopped from here: stop or "
+            "terminate them yourself",
+            periods=3,
+        )
+        self.reserved_idle_alarm = self._watch_reserved()
+
+    def metric_idle_nodes(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
+        """Return how many nodes are idle.
+
+        Args:
+            statistic: Over what the function reports every 5 minutes. Default: - `Maximum`.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(IDLE_METRICS.idle_nodes, statistic, period)
+
+    def metric_stopped_nodes(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
+        """Return how many nodes were stopped.
+
+        Args:
+            statistic: Over what the function reports every 5 minutes. Default: - `Sum`.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(IDLE_METRICS.stopped_nodes, statistic, period)
+
+    def metric_unknown_nodes(
+        self, *, statistic: str = "Minimum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Return of how many nodes too little is known.
+
+        Args:
+            statistic: Over what the function reports every 5 minutes. Default: - `Minimum`, what was unknown all
+                the time.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(IDLE_METRICS.unknown_nodes, statistic, period)
+
+    def metric_stuck_nodes(self, *, statistic: str = "Minimum", period: Duration | None = None) -> cloudwatch.Metric:
+        """Return how many nodes are idle and cannot be stopped from here.
+
+        Args:
+            statistic: Over what the function reports every 5 minutes. Default: - `Minimum`, what was stuck all the
+                time.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(IDLE_METRICS.stuck_nodes, statistic, period)
+
+    def metric_dollars_saved(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
+        """Return what the nodes cost an hour that were stopped, in USD, where the price is known.
+
+        Args:
+            statistic: Over what the function reports every 5 minutes. Default: - `Sum`.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(IDLE_METRICS.dollars_saved, statistic, period)
+
+    def metric_dollars_reserved(
+        self, *, statistic: str = "Maximum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Return what the nodes cost an hour that are idle in reservations and Capacity Blocks, in USD, likewise.
+
+        Args:
+            statistic: Over what the function reports every 5 minutes. Default: - `Maximum`.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(IDLE_METRICS.dollars_reserved, statistic, period)
+
+    def _metric(self, name: str, statistic: str, period: Duration | None) -> cloudwatch.Metric:
+        return node_metric(name, self._cluster_name, statistic=statistic, period=period)
+
+    def _watch(
+        self, id: str, metric: cloudwatch.IMetric, trouble: str, *, periods: int, threshold: float = 1
+    ) -> cloudwatch.Alarm:
+        return lasting_alarm(
+            self,
+            id,
+            metric,
+            description=f"{trouble}; the log group {self._cluster_function.log_group.log_group_name} names them.",
+            periods=periods,
+            threshold=threshold,
+            alert_topic=self._alert_topic,
+        )
+
+    def _watch_reserved(self) -> cloudwatch.Alarm:
+        idle = cloudwatch.MathExpression(
+            # Nodes of a type whose price is not known count for themselves.
+            expression="IF(dollars > 0, dollars, nodes)",
+            using_metrics={
+                "dollars": self.metric_dollars_reserved(statistic="Minimum"),
+                "nodes": self._metric(IDLE_METRICS.reserved_nodes, "Minimum", None),
+            },
+            label="USD an hour",
+            period=Duration.minutes(5),
+        )
+        return self._watch(
+            "ReservedIdle",
+            idle,
+            f"Nodes of {self._cluster_name} have been idle for an hour in reservations or Capacity Blocks, which "
+            "cost the same when they are stopped: give them work, or give up what is reserved",
+            periods=_RESERVED_PERIODS,
+            threshold=_CENT,
+        )
+
+    def _watch_silence(self) -> cloudwatch.Alarm:
+        return silence_alarm(
+            self,
+            self._metric(IDLE_METRICS.evaluations, "Sum", None),
+            description=f"cluster_idle of {self._cluster_name} has not once succeeded in 10 minutes: idle nodes may "
+            f"run on, and cost; the log group {self._cluster_function.log_group.log_group_name} says why.",
+            periods=2,
+            alert_topic=self._alert_topic,
+        )
+
+
+def _problems(policy: object, groups: object, power: object, prices: object) -> Iterator[str]:
+    if policy is not None:
+        yield from kind_problems("policy", policy, IdlePolicy, "IdlePolicy(window=Duration.minutes(90))")
+    if power is not None:
+        yield from kind_problems("power", power, ClusterPower, "cluster.power")
+    if not isinstance(groups, Mapping):
+        yield f"node_groups must be a mapping of names to IdleGroup objects, got {groups!r}"
+    else:
+        for name, group in groups.items():
+            yield from kind_problems(f"node_groups[{name!r}]", group, IdleGroup, "IdleGroup()")
+        if groups and power is None:
+            yield "power is required beside node_groups: the power function owns their sizes; give cluster.power"
+    if not isinstance(prices, Mapping):
+        yield f"prices must be a mapping of instance types to USD an hour, got {prices!r}"
+        return
+    for name, price in prices.items():
+        yield from number_problems(f"prices[{name!r}]", price, above=0)

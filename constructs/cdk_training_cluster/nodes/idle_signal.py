@@ -1,0 +1,154 @@
+"""What else than its accelerators must say that a node is idle."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cdk_training_cluster.checks import is_unknown, number_problems
+from cdk_training_cluster.metrics import NODE_METRICS
+
+_MIB = 1024 * 1024
+_STATISTICS = ("Average", "Maximum", "Minimum", "SampleCount", "Sum")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdleSignal:
+    """Say what must agree, beside utilization, before a node is idle. Make one with a method of the class.
+
+    Of each signal every period of the window must lie below its threshold. One that has no data leaves the node
+    unknown, which is never stopped; only no heartbeat says that it is idle.
+
+    Attributes:
+        name: What it looks at.
+        settings: What the function's settings say of it, a row for each series it reads.
+    """
+
+    name: str
+    settings: tuple[tuple[str | float, ...], ...]
+
+    PERIOD_SECONDS: ClassVar[int] = 300
+    """How much time each point of a series covers."""
+
+    @staticmethod
+    def network(below_mib_per_second: float = 1.0) -> "IdleSignal":
+        """Look at what goes over the network interfaces, in and out.
+
+        It is EC2's own metric and needs no agent. EFA traffic is not in it, since that bypasses the operating
+        system; see `efa()`.
+
+        Args:
+            below_mib_per_second: Idle is a node with less than that in each direction, in MiB a second.
+                Default: - 1.
+
+        Raises:
+            ValueError: It is not a number above 0.
+
+        Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/viewing_metrics_with_cloudwatch.html
+        """
+        return IdleSignal(
+            name="network", settings=(("network", _bytes("below_mib_per_second", below_mib_per_second)),)
+        )
+
+    @staticmethod
+    def efa(below_mib_per_second: float = 1.0) -> "IdleSignal":
+        """Look at what goes over the Elastic Fabric Adapters, in and out.
+
+        The nodes then report it: two series more an instance, which CloudWatch bills. They need a CloudWatch agent
+        that knows EFA; an older one refuses its whole configuration, and a node whose agent reports nothing is
+        unknown and never stopped.
+
+        Args:
+            below_mib_per_second: Idle is a node whose adapters together have less than that in each direction, in
+                MiB a second. Default: - 1.
+
+        Raises:
+            ValueError: It is not a number above 0.
+
+        Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-EFA.html
+        """
+        # The agent reports what came since the last time, so that the sum is that of the period.
+        limit = _whole(_bytes("below_mib_per_second", below_mib_per_second) * IdleSignal.PERIOD_SECONDS)
+        return IdleSignal(
+            name="efa",
+            settings=tuple(
+                ("metric", NODE_METRICS.namespace, metric, "Sum", limit) for metric in NODE_METRICS.efa_traffic
+            ),
+        )
+
+    @staticmethod
+    def gpu_memory(below_mib: float = 2048) -> "IdleSignal":
+        """Look at the memory in use on the fullest NVIDIA GPU: a notebook that waits holds it.
+
+        Args:
+            below_mib: Idle is a node with less than that, in MiB. Default: - 2048.
+
+        Raises:
+            ValueError: It is not a number above 0.
+
+        Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
+        """
+        _check("below_mib", below_mib)
+        return IdleSignal(name="gpu_memory", settings=(("gpu_memory", _whole(below_mib)),))
+
+    @staticmethod
+    def heartbeat() -> "IdleSignal":
+        """Look for a heartbeat that jobs send: a node with any in the window is at work.
+
+        A job sends the metric `JobHeartbeat`, with any value and the one dimension `InstanceId`, to the namespace
+        of the nodes, at least every five minutes.
+        """
+        return IdleSignal(name="heartbeat", settings=(("heartbeat",),))
+
+    @staticmethod
+    def session() -> "IdleSignal":
+        """Look for people: a node with an open session of Session Manager is at work.
+
+        Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_DescribeSessions.html
+        """
+        return IdleSignal(name="session", settings=(("session",),))
+
+    @staticmethod
+    def metric(namespace: str, name: str, statistic: str, below: float) -> "IdleSignal":
+        """Look at any metric that has the one dimension `InstanceId`.
+
+        Args:
+            namespace: Its namespace, such as `CWAgent`.
+            name: Its name.
+            statistic: What is asked of each period of five minutes: `Average`, `Maximum`, `Minimum`, `SampleCount`
+                or `Sum`.
+            below: Idle is a node with less than that in each period.
+
+        Raises:
+            ValueError: A text is empty, the statistic is another, or the threshold is not a number above 0.
+        """
+        problems = [
+            f"{setting} must be text, such as {example!r}, got {value!r}"
+            for setting, value, example in (("namespace", namespace, "CWAgent"), ("name", name, "mem_used_percent"))
+            if not isinstance(value, str) or not value
+        ]
+        if statistic not in _STATISTICS and not is_unknown(statistic):
+            problems.append(f"statistic must be one of {', '.join(_STATISTICS)}, got {statistic!r}")
+        problems += number_problems("below", below, above=0)
+        if problems:
+            raise ValueError("\n".join(problems))
+        return IdleSignal(name="metric", settings=(("metric", namespace, name, statistic, _whole(below)),))
+
+
+def _check(setting: str, value: object) -> None:
+    problems = number_problems(setting, value, above=0)
+    if problems:
+        raise ValueError("\n".join(problems))
+
+
+def _bytes(setting: str, mib: float) -> float:
+    if is_unknown(mib):
+        raise ValueError(
+            f"{setting} must be known when the template is made, got {mib}: it is turned into bytes; use a context "
+            "value instead of a parameter"
+        )
+    _check(setting, mib)
+    return _whole(mib * _MIB)
+
+
+def _whole(number: float) -> float:
+    """Return a number without the fraction that it does not have: the settings are small."""
+    return int(number) if not is_unknown(number) and number == int(number) else number

@@ -1,0 +1,187 @@
+"""What the construct writes is what the function reads, and the other way round."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_sns as sns
+from aws_cdk.assertions import Template
+
+from cdk_training_cluster import (
+    UNTIL_CANCELLED,
+    Capacity,
+    IdlePolicy,
+    IdleScope,
+    IdleSignal,
+    IdleStop,
+    NodeGroup,
+    OnIdle,
+    TrainingCluster,
+    tags,
+)
+from cdk_training_cluster.guardrails import IDLE_METRICS
+from cluster_common import tags as function_tags
+from cluster_idle import marks, reports
+from cluster_idle.policy import Policy, Scope, Signal, SignalKind
+from cluster_idle.settings import GroupSettings, Settings
+from idle_settings import FLEET, read, written
+from synthesis import ZONE, new_stack
+
+
+def cluster(*groups: NodeGroup, **settings: Any) -> Stack:
+    stack = new_stack()
+    TrainingCluster(
+        stack, "Cluster", availability_zone=ZONE, cluster_name="pod", node_groups=list(groups), **settings
+    )
+    return stack
+
+
+def group(name: str, **settings: Any) -> NodeGroup:
+    return NodeGroup(name, **{"instance_types": ["g5.xlarge"], "count": 8, **settings})
+
+
+def test_the_default_is_the_same_on_both_sides() -> None:
+    assert read(cluster(group("workers"))) == Settings(
+        cluster="pod", policy=Policy(), groups={"workers": GroupSettings(policy=Policy())}, region="us-east-1"
+    )
+
+
+def test_the_function_reads_what_was_said_of_the_cluster_and_of_each_group() -> None:
+    whole = IdlePolicy(
+        utilization_below_percent=10,
+        window=Duration.minutes(90),
+        coverage=0.75,
+        grace=Duration.minutes(45),
+        warning=Duration.hours(1),
+        signals=[IdleSignal.network(2), IdleSignal.session(), IdleSignal.metric("CWAgent", "mem", "Average", 7.5)],
+        dry_run=True,
+        most_stops=7,
+        blind_share=0.25,
+    )
+    lab = IdlePolicy(
+        scope=IdleScope.NODE, signals=[IdleSignal.heartbeat(), IdleSignal.gpu_memory(100)], dry_run=False
+    )
+    settings = read(
+        cluster(
+            group("workers"),
+            group("lab", idle_policy=lab),
+            group("kept", idle_policy=IdlePolicy.off()),
+            group("extras", capacity=Capacity.spot_fleet()),
+            group("held", capacity=Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE)),
+            idle_policy=whole,
+        )
+    )
+    policy = Policy(
+        below=10,
+        window=timedelta(minutes=90),
+        coverage=0.75,
+        grace=timedelta(minutes=45),
+        warning=timedelta(hours=1),
+        signals=(
+            Signal(kind=SignalKind.NETWORK, below=2 * 1024 * 1024),
+            Signal(kind=SignalKind.SESSION),
+            Signal(kind=SignalKind.METRIC, namespace="CWAgent", metric="mem", statistic="Average", below=7.5),
+        ),
+        dry_run=True,
+        most_stops=7,
+        blind_share=0.25,
+    )
+    own = Policy(
+        **{
+            **vars(policy),
+            "scope": Scope.NODE,
+            "dry_run": False,
+            "signals": (Signal(kind=SignalKind.HEARTBEAT), Signal(kind=SignalKind.GPU_MEMORY, below=100)),
+        }
+    )
+    assert settings.policy == policy
+    assert settings.groups == {
+        "workers": GroupSettings(policy=policy),
+        "lab": GroupSettings(policy=own),
+        "kept": GroupSettings(policy=Policy(**{**vars(policy), "off": True})),
+        "extras": GroupSettings(policy=policy, fleet=FLEET),
+        "held": GroupSettings(policy=policy, release=True),
+    }
+
+
+def test_a_group_that_is_on_in_a_cluster_that_is_off_reaches_the_function() -> None:
+    settings = read(cluster(group("workers"), group("lab", idle_policy=IdlePolicy()), idle_policy=IdlePolicy.off()))
+    assert (settings.policy.off, settings.policy_of("workers").off, settings.policy_of("lab").off) == (
+        True,
+        True,
+        False,
+    )
+
+
+def test_alone_it_tells_the_function_where_to_look() -> None:
+    stack = new_stack()
+    IdleStop(
+        stack,
+        "IdleStop",
+        cluster_name="research",
+        alert_topic=sns.Topic(stack, "Alerts"),
+        tag_key="Team",
+        metric_namespace="CWAgent",
+        prices={"p5e.48xlarge": 47.5},
+    )
+    settings = read(stack)
+    assert (settings.cluster, settings.tag, settings.namespace) == ("research", "Team", "CWAgent")
+    assert (settings.prices, settings.groups) == ({"p5e.48xlarge": 47.5}, {})
+    assert settings.tick == timedelta(minutes=5)
+
+
+def test_the_settings_say_no_more_than_there_is_to_say() -> None:
+    groups = [
+        group("workers"),
+        group("extras", capacity=Capacity.spot_fleet()),
+        group("held", capacity=Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE)),
+        group("lab", idle_policy=IdlePolicy(window=Duration.hours(2), scope=IdleScope.NODE)),
+    ]
+    assert json.loads(written(cluster(*groups)))["groups"] == {
+        "workers": {},
+        "extras": {"fleet": FLEET},
+        "held": {"release": True},
+        "lab": {"policy": {"window": 7200, "scope": "node"}},
+    }
+
+
+def test_fifty_groups_each_with_a_policy_of_its_own_fit() -> None:
+    own = IdlePolicy(window=Duration.hours(2), scope=IdleScope.NODE)
+    names = [f"workers-{number:02}" for number in range(50)]
+    stack = cluster(*(group(name, instance_types=["p5.48xlarge"], idle_policy=own) for name in names))
+    assert [name for name, each in read(stack).groups.items() if each.policy.scope is Scope.NODE] == names
+    template = Template.from_stack(stack).to_json()
+    assert len(template["Resources"]) < 500
+    assert len(json.dumps(template, indent=1)) < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("function_says", "construct_says"),
+    [
+        (reports.IDLE_NODES, IDLE_METRICS.idle_nodes),
+        (reports.STOPPED_NODES, IDLE_METRICS.stopped_nodes),
+        (reports.WARNED_NODES, IDLE_METRICS.warned_nodes),
+        (reports.DEFERRED_NODES, IDLE_METRICS.deferred_nodes),
+        (reports.UNKNOWN_NODES, IDLE_METRICS.unknown_nodes),
+        (reports.STUCK_NODES, IDLE_METRICS.stuck_nodes),
+        (reports.RESERVED_NODES, IDLE_METRICS.reserved_nodes),
+        (reports.DOLLARS_SAVED, IDLE_METRICS.dollars_saved),
+        (reports.DOLLARS_RESERVED, IDLE_METRICS.dollars_reserved),
+        (reports.EVALUATIONS, IDLE_METRICS.evaluations),
+        (reports.BREAKER, IDLE_METRICS.breaker),
+        (function_tags.CLUSTER_TAG, tags.CLUSTER_TAG),
+    ],
+)
+def test_both_sides_use_the_same_names(function_says: str, construct_says: str) -> None:
+    assert function_says == construct_says
+
+
+def test_every_metric_has_its_name_on_both_sides() -> None:
+    says = {value for name, value in vars(reports).items() if name.isupper() and str(value).startswith("Idle")}
+    assert says == set(vars(IDLE_METRICS).values())
+
+
+def test_every_tag_that_the_function_writes_is_one_it_may_write() -> None:
+    assert all(key.startswith("cdk-training-cluster:idle-") for key in marks.NOTICE_TAGS)

@@ -1,0 +1,298 @@
+"""The idle stop: its tick, its alarms, what it is told, and what it may do."""
+
+from typing import Any
+
+import pytest
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_sns as sns
+from aws_cdk.assertions import Match, Template
+
+from cdk_training_cluster import ClusterPower, IdleGroup, IdlePolicy, IdleSignal, IdleStop
+from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.power import PowerGroup
+from synthesis import new_stack, only, resources
+
+_IDLE = {"Handler": "cluster_idle.handler.handler"}
+
+
+def make_idle_stop(stack: Stack, **settings: Any) -> IdleStop:
+    return IdleStop(
+        stack, "IdleStop", **{"cluster_name": "pod", "alert_topic": sns.Topic(stack, "Alerts"), **settings}
+    )
+
+
+def make_power(stack: Stack, *names: str) -> ClusterPower:
+    return ClusterPower(
+        stack,
+        "Power",
+        cluster_name="pod",
+        groups={name: PowerGroup(count=8) for name in names},
+        alert_topic=sns.Topic(stack, "PowerAlerts"),
+    )
+
+
+def allowed(stack: Stack) -> set[str]:
+    """Return the actions that the function's role may do."""
+    (role,) = (name for name in resources(stack, "AWS::IAM::Role") if name.startswith("IdleStopFunctionRole"))
+    found = set()
+    for policy in resources(stack, "AWS::IAM::Policy", {"Roles": [{"Ref": role}]}).values():
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+            actions = statement["Action"]
+            found |= {actions} if isinstance(actions, str) else set(actions)
+    return found
+
+
+@pytest.fixture(scope="module")
+def stack() -> Stack:
+    stack = new_stack()
+    make_idle_stop(stack)
+    return stack
+
+
+def test_it_looks_every_five_minutes_and_a_missed_look_is_not_made_up_for(stack: Stack) -> None:
+    only(
+        stack,
+        "AWS::Scheduler::Schedule",
+        {
+            "ScheduleExpression": "rate(5 minutes)",
+            "FlexibleTimeWindow": {"Mode": "OFF"},
+            "Target": {
+                "Input": '{"action":"tick"}',
+                "RetryPolicy": {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60},
+            },
+        },
+    )
+
+
+def test_two_looks_do_not_overlap(stack: Stack) -> None:
+    only(stack, "AWS::Lambda::Function", {**_IDLE, "Timeout": 240, "MemorySize": 512})
+
+
+@pytest.mark.parametrize(
+    ("metric", "statistic", "periods"),
+    [("IdleUnknownNodes", "Minimum", 3), ("IdleStuckNodes", "Minimum", 3), ("IdleBreaker", "Maximum", 1)],
+)
+def test_what_lasts_alarms_and_silence_is_no_proof_of_anything(
+    stack: Stack, metric: str, statistic: str, periods: int
+) -> None:
+    only(
+        stack,
+        "AWS::CloudWatch::Alarm",
+        {
+            "Namespace": "CdkTrainingCluster",
+            "MetricName": metric,
+            "Dimensions": [{"Name": "Cluster", "Value": "pod"}],
+            "Statistic": statistic,
+            "Threshold": 1,
+            "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+            "Period": 300,
+            "EvaluationPeriods": periods,
+            "DatapointsToAlarm": periods,
+            "TreatMissingData": "missing",
+        },
+    )
+
+
+def test_no_success_in_two_looks_alarms(stack: Stack) -> None:
+    only(
+        stack,
+        "AWS::CloudWatch::Alarm",
+        {
+            "MetricName": "IdleEvaluations",
+            "Dimensions": [{"Name": "Cluster", "Value": "pod"}],
+            "Statistic": "Sum",
+            "Threshold": 1,
+            "ComparisonOperator": "LessThanThreshold",
+            "Period": 300,
+            "EvaluationPeriods": 2,
+            "DatapointsToAlarm": 2,
+            "TreatMissingData": "breaching",
+        },
+    )
+
+
+def test_an_hour_of_idle_dollars_alarms_and_of_nodes_where_nobody_knows_the_price(stack: Stack) -> None:
+    alarm = only(
+        stack,
+        "AWS::CloudWatch::Alarm",
+        {
+            "Metrics": Match.array_with(
+                [Match.object_like({"Expression": "IF(dollars > 0, dollars, nodes)", "ReturnData": True})]
+            ),
+            "Threshold": 0.01,
+            "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+            "EvaluationPeriods": 12,
+            "DatapointsToAlarm": 12,
+            "TreatMissingData": "missing",
+        },
+    )
+    read = {
+        query["Id"]: (query["MetricStat"]["Metric"]["MetricName"], query["MetricStat"]["Stat"])
+        for query in alarm["Properties"]["Metrics"]
+        if "MetricStat" in query
+    }
+    assert read == {"dollars": ("IdleDollarsReserved", "Minimum"), "nodes": ("IdleReservedNodes", "Minimum")}
+
+
+def test_every_alarm_tells_people_and_only_silence_of_its_end(stack: Stack) -> None:
+    topic = next(iter(resources(stack, "AWS::SNS::Topic")))
+    alarms = [alarm["Properties"] for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()]
+
+    assert len(alarms) == 6
+    assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
+    assert [alarm["MetricName"] for alarm in alarms if "OKActions" in alarm] == ["IdleEvaluations"]
+
+
+def test_alone_it_does_what_instances_need_and_no_more(stack: Stack) -> None:
+    assert allowed(stack) == {
+        "cloudwatch:GetMetricData",
+        "ec2:CreateTags",
+        "ec2:DeleteTags",
+        "ec2:DescribeInstances",
+        "ec2:DescribeSpotInstanceRequests",
+        "ec2:StopInstances",
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "sns:Publish",
+    }
+
+
+@pytest.mark.parametrize(
+    ("group", "more"),
+    [
+        (
+            IdleGroup(),
+            {
+                "autoscaling:CreateOrUpdateTags",
+                "autoscaling:DeleteTags",
+                "autoscaling:DescribeAutoScalingGroups",
+                "lambda:InvokeFunction",
+            },
+        ),
+        (
+            IdleGroup(spot_fleet_id="sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE"),
+            {"ec2:DescribeSpotFleetRequests", "lambda:InvokeFunction"},
+        ),
+    ],
+    ids=["an Auto Scaling group", "a fleet"],
+)
+def test_a_node_group_brings_what_its_owner_needs(stack: Stack, group: IdleGroup, more: set[str]) -> None:
+    with_groups = new_stack()
+    make_idle_stop(with_groups, node_groups={"workers": group}, power=make_power(with_groups, "workers"))
+    assert allowed(with_groups) - allowed(stack) == more
+
+
+@pytest.mark.parametrize(
+    ("policy", "own", "reads"),
+    [
+        (None, None, False),
+        (IdlePolicy(signals=[IdleSignal.session()]), None, True),
+        (None, IdlePolicy(signals=[IdleSignal.session()]), True),
+        (IdlePolicy.off(), IdlePolicy(signals=[IdleSignal.network()]), False),
+        (IdlePolicy(signals=[IdleSignal.session()], is_off=True), IdlePolicy(signals=[]), False),
+    ],
+)
+def test_sessions_are_read_where_somebody_asks_for_them(
+    policy: IdlePolicy | None, own: IdlePolicy | None, reads: bool
+) -> None:
+    stack = new_stack()
+    groups = {"workers": IdleGroup(policy=own)}
+    make_idle_stop(stack, policy=policy, node_groups=groups, power=make_power(stack, "workers"))
+    assert ("ssm:DescribeSessions" in allowed(stack)) is reads
+
+
+def test_only_what_carries_the_tag_is_written_on() -> None:
+    stack = new_stack()
+    make_idle_stop(stack, tag_key="Team", cluster_name="research")
+    statements = [
+        statement
+        for policy in resources(stack, "AWS::IAM::Policy").values()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if str(statement["Action"]).count("ec2:") and statement["Resource"] != "*"
+    ]
+    assert [(statement["Action"], statement["Condition"]) for statement in statements] == [
+        ("ec2:StopInstances", {"StringEquals": {"aws:ResourceTag/Team": "research"}}),
+        (
+            ["ec2:CreateTags", "ec2:DeleteTags"],
+            {
+                "StringEquals": {"aws:ResourceTag/Team": "research"},
+                "ForAllValues:StringLike": {"aws:TagKeys": ["cdk-training-cluster:idle-*"]},
+                "Null": {"aws:TagKeys": "false"},
+            },
+        ),
+    ]
+
+
+def test_the_power_function_is_called_by_its_name_where_there_are_node_groups() -> None:
+    stack = new_stack()
+    make_idle_stop(stack, node_groups={"workers": IdleGroup()}, power=make_power(stack, "workers"))
+    (power,) = resources(stack, "AWS::Lambda::Function", {"Handler": "cluster_power.handler.handler"})
+    variables = only(stack, "AWS::Lambda::Function", _IDLE)["Properties"]["Environment"]["Variables"]
+    assert variables["POWER_FUNCTION"] == {"Ref": power}
+
+
+def test_metrics_have_the_dimensions_of_the_nodes() -> None:
+    idle_stop = make_idle_stop(new_stack())
+    metrics = [
+        idle_stop.metric_idle_nodes(),
+        idle_stop.metric_stopped_nodes(),
+        idle_stop.metric_unknown_nodes(),
+        idle_stop.metric_stuck_nodes(),
+        idle_stop.metric_dollars_saved(period=Duration.hours(1)),
+        idle_stop.metric_dollars_reserved(statistic="Average"),
+    ]
+    assert {(metric.namespace, str(metric.dimensions)) for metric in metrics} == {
+        (NODE_METRICS.namespace, "{'Cluster': 'pod'}")
+    }
+    assert [(metric.metric_name, metric.statistic, metric.period.to_minutes()) for metric in metrics] == [
+        ("IdleNodes", "Maximum", 5),
+        ("IdleStoppedNodes", "Sum", 5),
+        ("IdleUnknownNodes", "Minimum", 5),
+        ("IdleStuckNodes", "Minimum", 5),
+        ("IdleDollarsSaved", "Sum", 60),
+        ("IdleDollarsReserved", "Average", 5),
+    ]
+
+
+def test_no_resource_is_made_silently(stack: Stack) -> None:
+    kinds = sorted(each["Type"] for each in Template.from_stack(stack).to_json()["Resources"].values())
+    assert kinds == [
+        *["AWS::CloudWatch::Alarm"] * 6,
+        *["AWS::IAM::Policy"] * 2,
+        *["AWS::IAM::Role"] * 2,
+        "AWS::Lambda::EventInvokeConfig",
+        "AWS::Lambda::Function",
+        "AWS::Logs::LogGroup",
+        "AWS::SNS::Topic",
+        "AWS::Scheduler::Schedule",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"policy": "off"},
+            "policy must be an IdlePolicy, such as IdlePolicy(window=Duration.minutes(90)), got 'off'",
+        ),
+        ({"power": "pod"}, "power must be a ClusterPower, such as cluster.power, got 'pod'"),
+        (
+            {"node_groups": ["workers"]},
+            "node_groups must be a mapping of names to IdleGroup objects, got ['workers']",
+        ),
+        (
+            {"node_groups": {"workers": 8}},
+            "node_groups['workers'] must be an IdleGroup, such as IdleGroup(), got 8\n"
+            "power is required beside node_groups: the power function owns their sizes; give cluster.power",
+        ),
+        ({"prices": [55]}, "prices must be a mapping of instance types to USD an hour, got [55]"),
+        (
+            {"prices": {"p5.48xlarge": 0, "g5.xlarge": "1"}},
+            "prices['p5.48xlarge'] must be above 0, got 0\nprices['g5.xlarge'] must be a number above 0, got '1'",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        make_idle_stop(new_stack(), **settings)
+    assert str(refused.value) == message

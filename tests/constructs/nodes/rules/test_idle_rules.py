@@ -1,0 +1,134 @@
+"""What of a policy a group's nodes cannot be asked for, told before anything is made."""
+
+from typing import Any
+
+import pytest
+from aws_cdk import Duration
+from aws_cdk import aws_ec2 as ec2
+
+from cdk_training_cluster import Capacity, IdlePolicy, IdleScope, IdleSignal, NodeGroup, Placement, TrainingCluster
+from cdk_training_cluster.nodes.rules import IDLE_RULES, idle_policies, idle_problems
+from synthesis import ZONE, new_stack, warnings
+
+_OWN = ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d"})
+_NO_METRIC = (
+    "its nodes report no such metric and would never be known to be idle; give the group an idle_policy with other "
+    "signals"
+)
+
+
+def group(instance_type: str, **settings: Any) -> NodeGroup:
+    return NodeGroup("lab", instance_types=[instance_type], count=2, **settings)
+
+
+def refusal(node_group: NodeGroup, policy: IdlePolicy | None = None) -> str:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        TrainingCluster(new_stack(), "Cluster", availability_zone=ZONE, node_groups=[node_group], idle_policy=policy)
+    return str(refused.value)
+
+
+CASES = {
+    "a policy where nothing is measured": (
+        group("hpc7a.96xlarge", machine_image=_OWN, idle_policy=IdlePolicy(window=Duration.hours(2))),
+        None,
+        "node group 'lab': idle_policy must be IdlePolicy.off() or left out for hpc7a.96xlarge, which reports no "
+        "utilization of accelerators: nobody could say when it is idle",
+    ),
+    "single nodes of a fleet": (
+        group("g5.xlarge", capacity=Capacity.spot_fleet(), idle_policy=IdlePolicy(scope=IdleScope.NODE)),
+        None,
+        "node group 'lab': scope of idle_policy must be IdleScope.GANG for Capacity.spot_fleet(), got "
+        "IdleScope.NODE: the fleet, and nobody else, chooses which of its nodes goes; give the group an idle_policy "
+        "of its own",
+    ),
+    "single nodes of the cluster, a fleet among them": (
+        group("g5.xlarge", capacity=Capacity.spot_fleet()),
+        IdlePolicy(scope=IdleScope.NODE),
+        "node group 'lab': scope of idle_policy must be IdleScope.GANG for Capacity.spot_fleet(), got "
+        "IdleScope.NODE: the fleet, and nobody else, chooses which of its nodes goes; give the group an idle_policy "
+        "of its own",
+    ),
+    "GPU memory of Neuron devices": (
+        group("trn1.32xlarge"),
+        IdlePolicy(signals=[IdleSignal.network(), IdleSignal.gpu_memory()]),
+        "node group 'lab': signals of idle_policy must not include IdleSignal.gpu_memory() for trn1.32xlarge, got "
+        f"network, gpu_memory: {_NO_METRIC}",
+    ),
+    "EFA traffic without EFA": (
+        group("g5.xlarge", idle_policy=IdlePolicy(signals=[IdleSignal.efa()])),
+        None,
+        "node group 'lab': signals of idle_policy must not include IdleSignal.efa() for g5.xlarge without Elastic "
+        f"Fabric Adapters, got efa: {_NO_METRIC}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("node_group", "policy", "message"), CASES.values(), ids=CASES)
+def test_what_cannot_be_is_refused(node_group: NodeGroup, policy: IdlePolicy | None, message: str) -> None:
+    assert refusal(node_group, policy) == message
+
+
+@pytest.mark.parametrize("rule", IDLE_RULES, ids=lambda rule: rule.__name__)
+def test_every_rule_is_the_only_one_to_find_some_mistake(rule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rest = tuple(each for each in IDLE_RULES if each is not rule)
+    monkeypatch.setattr("cdk_training_cluster.nodes.rules.idle_rules.IDLE_RULES", rest)
+    assert any(not idle_problems([node_group], policy) for node_group, policy, _ in CASES.values())
+
+
+@pytest.mark.parametrize(
+    ("node_group", "policy"),
+    [
+        (group("g5.xlarge", capacity=Capacity.spot_fleet(), idle_policy=IdlePolicy.off()), IdleScope.NODE),
+        (
+            group("g5.xlarge", capacity=Capacity.spot_fleet(), idle_policy=IdlePolicy(scope=IdleScope.GANG)),
+            IdleScope.NODE,
+        ),
+        (group("hpc7a.96xlarge", machine_image=_OWN, idle_policy=IdlePolicy.off()), None),
+        (group("hpc7a.96xlarge", machine_image=_OWN), IdleScope.NODE),
+        (group("p5.48xlarge", idle_policy=IdlePolicy(signals=[IdleSignal.efa(), IdleSignal.gpu_memory()])), None),
+    ],
+)
+def test_what_can_be_is_taken(node_group: NodeGroup, policy: IdleScope | None) -> None:
+    assert idle_problems([node_group], IdlePolicy(scope=policy)) == []
+
+
+def test_what_is_no_policy_is_refused_for_a_cluster() -> None:
+    assert refusal(group("g5.xlarge"), policy="off") == (  # type: ignore[arg-type]  # that is the mistake
+        "idle_policy must be an IdlePolicy, such as IdlePolicy(window=Duration.minutes(90)), got 'off'"
+    )
+
+
+def test_nodes_that_report_nothing_are_not_stopped() -> None:
+    cpu = NodeGroup("cpu", instance_types=["hpc7a.96xlarge"], count=1, machine_image=_OWN)
+    policies = idle_policies([group("g5.xlarge"), cpu], None)
+    assert {name: policy.is_off for name, policy in policies.items()} == {"lab": False, "cpu": True}
+
+
+def _told(stack: Any) -> list[str]:
+    return [warning for warning in warnings(stack) if "cdk-training-cluster:idleUnmeasured" in warning]
+
+
+def test_accelerated_nodes_that_nobody_watches_are_warned_of() -> None:
+    settings = {"machine_image": _OWN, "placement": Placement.NONE}
+    for policy, own, expected in (
+        (None, None, 1),
+        (None, IdlePolicy.off(), 0),
+        (IdlePolicy.off(), None, 0),
+    ):
+        stack = new_stack()
+        node_group = group("g4ad.xlarge", idle_policy=own, **settings)
+        TrainingCluster(stack, "Cluster", availability_zone=ZONE, node_groups=[node_group], idle_policy=policy)
+        told = _told(stack)
+        assert len(told) == expected
+        if told:
+            assert told[0].startswith(
+                "node group 'lab': the accelerators of g4ad.xlarge report no utilization: idle nodes are neither "
+                "told of nor stopped; say that you know with idle_policy=IdlePolicy.off()"
+            )
+
+
+def test_nodes_without_accelerators_are_not_warned_of() -> None:
+    stack = new_stack()
+    node_group = group("hpc7a.96xlarge", machine_image=_OWN)
+    TrainingCluster(stack, "Cluster", availability_zone=ZONE, node_groups=[node_group])
+    assert _told(stack) == []

@@ -1,0 +1,81 @@
+"""What else must say that a node is idle, and how the function is told of it."""
+
+from typing import Any
+
+import pytest
+from aws_cdk import CfnParameter
+
+from cdk_training_cluster import IdleSignal
+from synthesis import new_stack
+
+
+@pytest.mark.parametrize(
+    ("signal", "rows"),
+    [
+        (IdleSignal.network(), [("network", 1_048_576)]),
+        (IdleSignal.network(0.5), [("network", 524_288)]),
+        (IdleSignal.network(below_mib_per_second=0.1), [("network", 104857.6)]),
+        (
+            IdleSignal.efa(),
+            [
+                ("metric", "CdkTrainingCluster", "efa_rx_bytes", "Sum", 314_572_800),
+                ("metric", "CdkTrainingCluster", "efa_tx_bytes", "Sum", 314_572_800),
+            ],
+        ),
+        (IdleSignal.gpu_memory(), [("gpu_memory", 2048)]),
+        (IdleSignal.gpu_memory(below_mib=512.5), [("gpu_memory", 512.5)]),
+        (IdleSignal.heartbeat(), [("heartbeat",)]),
+        (IdleSignal.session(), [("session",)]),
+        (
+            IdleSignal.metric("CWAgent", "mem_used_percent", "Maximum", 20.0),
+            [("metric", "CWAgent", "mem_used_percent", "Maximum", 20)],
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, IdleSignal) else "",
+)
+def test_a_signal_is_a_row_for_each_series(signal: IdleSignal, rows: list[tuple[str | float, ...]]) -> None:
+    assert list(signal.settings) == rows
+
+
+def make(call: str, *arguments: Any) -> IdleSignal:
+    made: IdleSignal = getattr(IdleSignal, call)(*arguments)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "message"),
+    [
+        ("network", (0,), "below_mib_per_second must be above 0, got 0"),
+        ("network", ("1",), "below_mib_per_second must be a number above 0, got '1'"),
+        ("efa", (-1,), "below_mib_per_second must be above 0, got -1"),
+        ("gpu_memory", (float("inf"),), "below_mib must be a number above 0, got inf"),
+        (
+            "metric",
+            ("", 5, "p99", 0),
+            "namespace must be text, such as 'CWAgent', got ''\n"
+            "name must be text, such as 'mem_used_percent', got 5\n"
+            "statistic must be one of Average, Maximum, Minimum, SampleCount, Sum, got 'p99'\n"
+            "below must be above 0, got 0",
+        ),
+        (
+            "metric",
+            ("CWAgent", "x", ["Sum"], 1),
+            "statistic must be one of Average, Maximum, Minimum, SampleCount, Sum, got ['Sum']",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(call: str, arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        make(call, *arguments)
+    assert str(refused.value) == message
+
+
+def test_what_is_known_at_deployment_only_is_not_checked_where_nothing_is_made_of_it() -> None:
+    stack = new_stack()
+    number = CfnParameter(stack, "Number", type="Number").value_as_number
+    text = CfnParameter(stack, "Text").value_as_string
+    assert make("gpu_memory", number).settings == (("gpu_memory", number),)
+    assert make("metric", text, text, text, number).settings == (("metric", text, text, text, number),)
+    for call in ("network", "efa"):
+        with pytest.raises(ValueError, match=r"^below_mib_per_second must be known when the template is made, got "):
+            make(call, number)

@@ -1,0 +1,253 @@
+"""What a cluster file says of idle nodes: read, refused in its own words, shown, and read by the function."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App
+from aws_cdk.assertions import Template
+from typer.testing import CliRunner
+
+from cdk_training_cluster import IdlePolicy
+from cdk_training_cluster_stacks.cluster import ClusterStack
+from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
+from cdk_training_cluster_stacks.commands import training_cluster
+from cdk_training_cluster_stacks.foundation import FoundationStack
+from cluster_files import RIGHT, problems
+from examples import EXAMPLES, PROJECT
+from idle_settings import read
+
+COUNT = "    count: 8\n"
+EVERYTHING = """\
+idle:
+  window_minutes: 90
+  warning_minutes: 45
+  grace_minutes: 0
+  utilization_below_percent: 2.5
+  coverage: 0.75
+  scope: node
+  signals:
+    network_mib_per_second: 2
+    efa_mib_per_second: 1
+    gpu_memory_mib: 512
+    heartbeat: true
+    session: true
+    metrics: [{namespace: CWAgent, name: mem_used_percent, statistic: Maximum, below: 20}]
+  dry_run: true
+  most_stops: 7
+  blind_share: 0.2
+"""
+
+
+def parsed(directory: Path, text: str) -> ClusterFile:
+    (directory / "cluster.yaml").write_text(text)
+    return read_cluster_file("cluster.yaml", relative_to=directory)
+
+
+def policy_of(directory: Path, text: str) -> IdlePolicy:
+    settings = parsed(directory, text).idle
+    assert settings is not None
+    return settings.to_policy()
+
+
+def test_every_setting_is_read(tmp_path: Path) -> None:
+    assert policy_of(tmp_path, RIGHT + EVERYTHING).settings == {
+        "below": 2.5,
+        "window": 5400,
+        "coverage": 0.75,
+        "grace": 0,
+        "warning": 2700,
+        "scope": "node",
+        "signals": [
+            ["network", 2_097_152],
+            ["metric", "CdkTrainingCluster", "efa_rx_bytes", "Sum", 314_572_800],
+            ["metric", "CdkTrainingCluster", "efa_tx_bytes", "Sum", 314_572_800],
+            ["gpu_memory", 512],
+            ["heartbeat"],
+            ["session"],
+            ["metric", "CWAgent", "mem_used_percent", "Maximum", 20],
+        ],
+        "dry_run": True,
+        "off": False,
+        "most_stops": 7,
+        "blind_share": 0.2,
+    }
+
+
+def test_what_is_left_out_is_nobody_s_choice(tmp_path: Path) -> None:
+    assert parsed(tmp_path, RIGHT).idle is None
+    assert policy_of(tmp_path, f"{RIGHT}idle: {{}}\n") == IdlePolicy()
+    assert policy_of(tmp_path, f"{RIGHT}idle: {{off: true}}\n") == IdlePolicy.off()
+    group = parsed(tmp_path, RIGHT.replace(COUNT, f"{COUNT}    idle: {{signals: {{}}}}\n")).node_groups[0]
+    policy = group.to_node_group("us-east-1").idle_policy
+    assert policy is not None
+    assert policy.settings == {"signals": [], "off": False}
+
+
+CHANGES: dict[str, tuple[str, str, list[str]]] = {
+    "a window too short": (
+        "",
+        "idle: {window_minutes: 10}",
+        ["12: idle.window_minutes: must be at least 15, got 10"],
+    ),
+    "a window too long": (
+        "",
+        "idle: {window_minutes: 725}",
+        ["12: idle.window_minutes: must be at most 720, got 725"],
+    ),
+    "a window between two points": (
+        "",
+        "idle: {window_minutes: 62}",
+        ["12: idle.window_minutes: must be a multiple of 5, got 62"],
+    ),
+    "no warning": ("", "idle: {warning_minutes: 0}", ["12: idle.warning_minutes: must be at least 10, got 0"]),
+    "a threshold above what is idle": (
+        "",
+        "idle: {utilization_below_percent: 80}",
+        ["12: idle.utilization_below_percent: must be at most 50, got 80"],
+    ),
+    "a share that is none": ("", "idle: {coverage: 0.3}", ["12: idle.coverage: must be at least 0.5, got 0.3"]),
+    "another scope": (
+        "",
+        "idle: {scope: nodes}",
+        ['12: idle.scope: must be gang or node, got "nodes"; did you mean node?'],
+    ),
+    "a word": (
+        "",
+        "idle: off",
+        ['12: idle: must be settings (key: value), such as idle: {window_minutes: 90}, got "off"'],
+    ),
+    "an empty name": (
+        "",
+        "idle: {signals: {metrics: [{namespace: '', name: m, statistic: Sum, below: 1}]}}",
+        ['12: idle.signals.metrics[0].namespace: must hold at least 1 character, got ""'],
+    ),
+    "what is the cluster's": (
+        "idle: {most_stops: 5}",
+        "",
+        [
+            "11: node_groups[0].idle.most_stops: unknown key; known here: window_minutes, warning_minutes, "
+            "grace_minutes, utilization_below_percent, coverage, scope, signals, dry_run, off"
+        ],
+    ),
+    "single nodes of a fleet": (
+        "capacity: spot_fleet\n    idle: {scope: node}",
+        "",
+        [
+            "12: node_groups[0].idle.scope: must be gang for spot_fleet, got node: the fleet, and nobody else, "
+            "chooses which of its nodes goes; give the group idle settings of its own"
+        ],
+    ),
+    "single nodes of all, with a fleet among them": (
+        "capacity: spot_fleet",
+        "idle: {scope: node}",
+        [
+            "13: idle.scope: node group 'workers': must be gang for spot_fleet, got node: the fleet, and nobody "
+            "else, chooses which of its nodes goes; give the group idle settings of its own"
+        ],
+    ),
+    "EFA traffic without EFA": (
+        "efa: false\n    idle: {signals: {efa_mib_per_second: 1}}",
+        "",
+        [
+            "12: node_groups[0].idle.signals: must not include efa for p5.48xlarge without Elastic Fabric Adapters, "
+            "got efa: its nodes report no such metric and would never be known to be idle; give the group idle "
+            "settings with other signals"
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("in_group", "below", "said"), CHANGES.values(), ids=CHANGES)
+def test_what_cannot_be_is_one_sentence_with_its_place(
+    tmp_path: Path, in_group: str, below: str, said: list[str]
+) -> None:
+    text = RIGHT.replace(COUNT, f"{COUNT}    {in_group}\n") if in_group else RIGHT
+    assert problems(tmp_path, f"{text}{below}\n") == [f"cluster.yaml:{line}" for line in said]
+
+
+def test_a_policy_where_nothing_is_measured_is_refused(tmp_path: Path) -> None:
+    cpu = RIGHT.replace("p5.48xlarge", "hpc7a.96xlarge").replace("image: latest", "image: ami-0a1b2c3d")
+    assert problems(tmp_path, cpu.replace(COUNT, f"{COUNT}    idle: {{window_minutes: 90}}\n")) == [
+        "cluster.yaml:11: node_groups[0].idle: must be off: true or left out for hpc7a.96xlarge, which reports no "
+        "utilization of accelerators: nobody could say when it is idle"
+    ]
+
+
+def test_one_mistake_hides_no_other(tmp_path: Path) -> None:
+    text = RIGHT.replace(COUNT, f"{COUNT}    idle: {{scope: nodes, off: 1}}\n") + "idle: {windw_minutes: 30}\n"
+    assert [said.split(": ")[1] for said in problems(tmp_path, text)] == [
+        "node_groups[0].idle.scope",
+        "node_groups[0].idle.off",
+        "idle.windw_minutes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("in_group", "below", "shown"),
+    [
+        ("", "", ["Idle nodes: warned after 60 minutes, stopped 30 minutes later"]),
+        (
+            "",
+            "idle: {window_minutes: 15, warning_minutes: 10, scope: node}",
+            ["Idle nodes: warned after 15 minutes, stopped 10 minutes later, each by itself"],
+        ),
+        (
+            "",
+            "idle: {dry_run: true, signals: {session: true, network_mib_per_second: 1}}",
+            ["Idle nodes: warned after 60 minutes, not stopped (dry run); network and session must agree"],
+        ),
+        ("", "idle: {off: true}", ["Idle nodes: never stopped"]),
+        (
+            "idle: {window_minutes: 120}",
+            "idle: {off: true}",
+            ["Idle nodes: never stopped", "  workers: warned after 120 minutes, stopped 30 minutes later"],
+        ),
+        ("idle: {off: true}", "", ["Idle nodes: never stopped"]),
+        ("idle: {window_minutes: 60}", "", ["Idle nodes: warned after 60 minutes, stopped 30 minutes later"]),
+    ],
+)
+def test_what_becomes_of_idle_nodes_is_shown(tmp_path: Path, in_group: str, below: str, shown: list[str]) -> None:
+    text = RIGHT.replace(COUNT, f"{COUNT}    {in_group}\n") if in_group else RIGHT
+    (tmp_path / "cluster.yaml").write_text(f"{text}{below}\n")
+    result = CliRunner(env={"COLUMNS": "120"}).invoke(training_cluster, ["check", str(tmp_path / "cluster.yaml")])
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("Idle nodes"))
+    assert lines[start : lines.index(next(line for line in lines if line.startswith("FSx")))] == shown
+
+
+def stack_of(cluster: ClusterFile) -> ClusterStack:
+    app = App()
+    foundation = FoundationStack(app, cluster.foundation_stack_name, cluster=cluster)
+    return ClusterStack(app, cluster.cluster_stack_name, cluster=cluster, foundation=foundation)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: Path(example).stem)
+def test_the_function_reads_the_settings_of_every_example(example: str) -> None:
+    file = read_cluster_file(PROJECT / example)
+    settings = read(stack_of(file))
+    assert settings.cluster == file.name
+    assert set(settings.groups) == {group.name for group in file.node_groups}
+    assert not settings.policy.off
+
+
+def outputs(cluster: ClusterFile) -> dict[str, Any]:
+    return dict(Template.from_stack(stack_of(cluster)).to_json()["Outputs"])
+
+
+def test_the_command_that_starts_the_groups_again_is_an_output(tmp_path: Path) -> None:
+    found = outputs(parsed(tmp_path, RIGHT))
+    before, document, after = found["ResumeCommand"]["Value"]["Fn::Join"][1]
+    assert (before, after) == (
+        "aws ssm start-automation-execution --document-name ",
+        " --region us-east-1",
+    )
+    assert "Resume" in document["Ref"]
+    assert "IdleFunctionName" in found
+
+
+def test_a_cluster_that_is_never_stopped_has_no_idle_function(tmp_path: Path) -> None:
+    found = outputs(parsed(tmp_path, f"{RIGHT}idle: {{off: true}}\n"))
+    assert "IdleFunctionName" not in found
+    assert "ResumeCommand" in found

@@ -1,0 +1,24 @@
+"""Series of points, drawn as text."""
+
+from datetime import UTC, datetime, timedelta
+
+from cluster_idle.evidence import Series
+from cluster_idle.policy import PERIOD
+
+NOW = datetime(2026, 11, 2, 12, 2, tzinfo=UTC)
+TICK = timedelta(minutes=5)
+CURRENT = datetime(2026, 11, 2, 12, 0, tzinfo=UTC)
+"""The start of the period that is not over."""
+
+_VALUES = {"_": 0.0, "a": 4.9, "T": 5.0, "B": 87.0, "n": float("nan"), "m": -1.0}
+
+
+def series(drawn: str, *, scale: float = 1, status: str = "Complete") -> Series:
+    """Return a series from text: one letter a period, the current one last, `.` for no point."""
+    first = CURRENT - (len(drawn) - 1) * PERIOD
+    return Series(
+        points=tuple(
+            (first + number * PERIOD, _VALUES[letter] * scale) for number, letter in enumerate(drawn) if letter != "."
+        ),
+        status=status,
+    )

@@ -1,0 +1,85 @@
+"""The synthesized policy of the idle function, for a cluster as a test has it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws_cdk import aws_sns as sns
+from aws_cdk.assertions import Template
+
+from cdk_training_cluster import ClusterPower, IdlePolicy, IdleStop
+from cdk_training_cluster.guardrails import IdleGroup
+from cdk_training_cluster.power import PowerGroup
+from policy_evaluator import role_statements
+from synthesis import new_stack
+
+
+def idle_statements(
+    cluster: str,
+    groups: Mapping[str, IdleGroup],
+    *,
+    topic: str,
+    power: str,
+    logs: str = "",
+    account: str,
+    policy: IdlePolicy | None = None,
+) -> list[dict[str, Any]]:
+    """Return the statements of the function's role.
+
+    Args:
+        cluster: The cluster's name.
+        groups: Its node groups.
+        topic: The ARN of the topic.
+        power: The name of the power function.
+        logs: The ARN of the function's log group.
+        account: The account.
+        policy: The cluster's policy.
+    """
+    stack = new_stack()
+    alerts = sns.Topic(stack, "Alerts")
+    owner = (
+        ClusterPower(
+            stack,
+            "Power",
+            cluster_name=cluster,
+            groups={name: PowerGroup(count=2, spot_fleet_id=group.spot_fleet_id) for name, group in groups.items()},
+            alert_topic=alerts,
+        )
+        if groups
+        else None
+    )
+    IdleStop(
+        stack,
+        "Idle",
+        cluster_name=cluster,
+        alert_topic=alerts,
+        policy=policy,
+        node_groups=groups,
+        power=owner,
+    )
+    template = Template.from_stack(stack).to_json()
+    (idle,) = _functions(template, "cluster_idle")
+    values = {
+        "AWS::Partition": "aws",
+        "AWS::Region": "us-east-1",
+        "AWS::AccountId": account,
+        **{name: topic for name, resource in template["Resources"].items() if resource["Type"] == "AWS::SNS::Topic"},
+        **{
+            f"{name}.Arn": f"arn:aws:lambda:us-east-1:{account}:function:{power}"
+            for name in _functions(template, "cluster_power")
+        },
+        **{
+            f"{name}.Arn": f"{logs}:*"
+            for name, resource in template["Resources"].items()
+            if resource["Type"] == "AWS::Logs::LogGroup"
+        },
+    }
+    role = template["Resources"][idle]["Properties"]["Role"]["Fn::GetAtt"][0]
+    return role_statements(template, role, values)
+
+
+def _functions(template: Mapping[str, Any], package: str) -> list[str]:
+    return [
+        name
+        for name, resource in template["Resources"].items()
+        if resource["Type"] == "AWS::Lambda::Function" and resource["Properties"]["Handler"].startswith(f"{package}.")
+    ]
