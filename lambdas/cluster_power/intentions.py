@@ -16,7 +16,8 @@ def new_memories(groups: Sequence[Group], situation: Situation, order: Order) ->
     """Return what is to be remembered before any size is set, by the owner's name.
 
     An order is remembered first, so that a tick finishes what a crash interrupts. A tick remembers only
-    groups that the function has never seen: they start, or stay at zero in a cluster that is stopped.
+    groups that the function has never seen: they start, or stay at zero in a cluster that is stopped. A stop that
+    is carried out at once or not at all is remembered last, and passes over what could not be written back.
     """
     if order.action is OrderAction.TICK:
         return _adoptions(groups, situation)
@@ -28,6 +29,8 @@ def new_memories(groups: Sequence[Group], situation: Situation, order: Order) ->
         if group.deleting or group.node_group not in order.node_groups or not situation.is_configured(group):
             continue
         memory = group.memory
+        if order.now_or_never and memory.unreadable:
+            continue
         window = situation.window(group.node_group, group)
         size = situation.wanted(group.node_group, replace(memory, state=state), window)
         size = memory.size if size is None else size

@@ -100,6 +100,11 @@ class Memory:
     terminated: Termination | None = None
     unreadable: str = ""
 
+    @property
+    def ordered(self) -> tuple[object, ...]:
+        """What an order or a new size changes; what ticks note and tell changes at any time."""
+        return self.state, self.size, self.by, self.reason, self.since
+
     @classmethod
     def from_tags(cls, tags: Mapping[str, str]) -> "Memory":
         """Read a group's tags. What cannot be read is said, never guessed."""

@@ -9,7 +9,7 @@ from cluster_common.errors import InvalidEventError
 from cluster_common.tags import tag_value
 from cluster_power.settings import Settings
 
-_KEYS = ("action", "by", "instance_ids", "node_groups", "reason")
+_KEYS = ("action", "by", "instance_ids", "node_groups", "now_or_never", "reason")
 
 # Each is a call of its own, and all of them have to fit into the time that the function has.
 _MOST_INSTANCES = 100
@@ -45,6 +45,7 @@ class Order:
         by: Who asked, as a tag can hold it.
         reason: Why, as a tag can hold it.
         instance_ids: The nodes to terminate, in the order they are named in.
+        now_or_never: Whether a stop is carried out at once or not at all; if not, ticks finish what fails now.
     """
 
     action: OrderAction
@@ -52,6 +53,7 @@ class Order:
     by: str
     reason: str
     instance_ids: Sequence[str] = ()
+    now_or_never: bool = False
 
 
 def parse_order(event: object, settings: Settings) -> Order:
@@ -78,6 +80,7 @@ def parse_order(event: object, settings: Settings) -> Order:
         by=_text(event, "by", default="an operator"),
         reason=_text(event, "reason", default="no reason given"),
         instance_ids=_instance_ids(event, action, node_groups, settings),
+        now_or_never=_now_or_never(event, action),
     )
 
 
@@ -116,6 +119,15 @@ def _instance_ids(
             f"terminate takes 1 to {_MOST_INSTANCES} ids such as i-0123456789abcdef0 in instance_ids, got {ids!r}"
         )
     return tuple(dict.fromkeys(ids))
+
+
+def _now_or_never(event: dict[str, object], action: OrderAction) -> bool:
+    value = event.get("now_or_never", False)
+    if "now_or_never" in event and action is not OrderAction.STOP:
+        raise InvalidEventError(f"now_or_never goes with the action stop only, got {value!r} with {action}")
+    if not isinstance(value, bool):
+        raise InvalidEventError(f"now_or_never must be true or false, got {value!r}")
+    return value
 
 
 def _text(event: dict[str, object], key: str, *, default: str) -> str:

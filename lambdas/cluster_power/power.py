@@ -14,6 +14,7 @@ from cluster_power.auto_scaling_groups import AutoScalingGroups
 from cluster_power.decisions import decide
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.hands import Hands
+from cluster_power.immediate_stops import ImmediateStops
 from cluster_power.intentions import new_memories, note_surplus, remember
 from cluster_power.orders import Order, OrderAction
 from cluster_power.outside import note_outside
@@ -75,6 +76,7 @@ class Power:
         self._owners = _owners(auto_scaling_groups, settings, clients, self._now)
         self._stops = Stops(clients.ssm, settings.stopped_parameter, self._failures)
         self._hands = Hands(settings, self._owners, clients.ec2, self._failures, self._now)
+        self._immediate_stops = ImmediateStops(self._owners, self._failures)
         self._terminations = Terminations(auto_scaling_groups, self._failures, logger, self._now)
         self._announcements = Announcements(settings, self._owners, clients.sns, self._failures, self._now)
 
@@ -93,13 +95,16 @@ class Power:
         )
         memories = new_memories(groups, situation, order)
         before = {group.name: group for group in groups}
-        noted = note_outside(note_surplus(remember(groups, memories), situation), situation)
         ticks = order.action is OrderAction.TICK
-        decisions = [one for one in decide(noted, situation) if ticks or one.node_group in order.node_groups]
+        every = _decide(remember(groups, memories), situation)
+        decisions = [one for one in every if ticks or one.node_group in order.node_groups]
         if ticks:
             decisions = [self._hands.carry_out(decision, memories, before) for decision in decisions]
         elif order.action is OrderAction.TERMINATE:
             decisions = self._terminations.carry_out(order, decisions)
+        elif order.now_or_never:
+            unordered = _decide(groups, situation)
+            decisions = self._immediate_stops.carry_out(decisions, memories, before=before, unordered=unordered)
         elif order.action is not OrderAction.STATUS:
             decisions = self._hands.obey(decisions, memories)
         for decision in decisions:
@@ -142,15 +147,19 @@ class Power:
         return (frozenset(), new) if stopped is None else (stopped, frozenset())
 
     def _write_stops(self, order: Order, groups: Sequence[Group], situation: Situation) -> None:
-        """Write down which node groups are stopped: as their tags say by now, or as was ordered of absent ones."""
+        """Write down which node groups are stopped: as their tags say by now, or as was ordered of absent ones.
+
+        Of those nothing is done at once: they are not stopped by an order that is carried out at once or not at all.
+        """
+        waits = order.action is OrderAction.STOP and not order.now_or_never
         owners: dict[str, list[Group]] = {}
-        for group in remember(groups, self._hands.remembered):
+        for group in remember(groups, self._hands.remembered | self._immediate_stops.remembered):
             if group.memory.state is not None and not group.deleting and situation.is_configured(group):
                 owners.setdefault(group.node_group, []).append(group)
         self._stops.update(
             {name: {group.memory.state for group in every} for name, every in owners.items()},
             is_still=lambda name: all(self._has_its_state(group) for group in owners[name]),
-            stopped=order.node_groups if order.action is OrderAction.STOP else (),
+            stopped=order.node_groups if waits else (),
             started=order.node_groups if order.action is OrderAction.START else (),
             known=self._settings.groups,
         )
@@ -203,6 +212,10 @@ class Power:
                 **({"capacity_block": window.block} if window else {}),
             },
         )
+
+
+def _decide(groups: Sequence[Group], situation: Situation) -> list[Decision]:
+    return decide(note_outside(note_surplus(groups, situation), situation), situation)
 
 
 def _owners(groups: AutoScalingGroups, settings: Settings, clients: Clients, now: datetime) -> dict[OwnerKind, Owner]:

@@ -216,4 +216,5 @@ def _summarize_group(decision: Decision) -> dict[str, object]:
         "reason": decision.reason,
         "problem": problem.kind.value if problem else None,
         **({} if decision.terminated is None else {"terminated": list(decision.terminated)}),
+        **({} if decision.taken_back is None else {"taken_back": decision.taken_back}),
     }

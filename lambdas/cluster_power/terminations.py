@@ -150,7 +150,7 @@ def _why_stop(group: Group, fresh: Group | None, mark: Termination, asked: Colle
     if fresh is None:
         return "it is gone, or could not be read"
     terminated = fresh.memory.terminated
-    if _ordered(fresh) != _ordered(group) or terminated not in (group.memory.terminated, mark):
+    if fresh.memory.ordered != group.memory.ordered or terminated not in (group.memory.terminated, mark):
         return "it was given another order meanwhile"
     if fresh.terminating_suspended is not None:
         return f"the process Terminate of the Auto Scaling group {group.name} is suspended"
@@ -161,12 +161,6 @@ def _why_stop(group: Group, fresh: Group | None, mark: Termination, asked: Colle
     if counted > fresh.desired:
         return f"{counted} of its nodes run where {fresh.desired} should, and Auto Scaling takes some itself"
     return ""
-
-
-def _ordered(group: Group) -> tuple[object, ...]:
-    """Return what an order or a new size changes; what ticks note and tell changes at any time."""
-    memory = group.memory
-    return memory.state, memory.size, memory.by, memory.reason, memory.since
 
 
 def _obstacle(group: Group, instance_id: str) -> str:

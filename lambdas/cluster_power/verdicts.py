@@ -50,7 +50,7 @@ class Verdict(StrEnum):
     """Nothing: somebody else sized it, and is not fought."""
 
     BLOCKED = "blocked"
-    """Nothing yet: the size it should have is not allowed now."""
+    """Nothing for now: the size that it should have, or that was ordered, is not possible."""
 
     UNCLEAR = "unclear"
     """Nothing: its tags say what the function never writes."""
@@ -89,6 +89,7 @@ class Decision:
         blocks_end: The end of Capacity Blocks that some of its nodes run in, which is to be told. None: none is.
         reservation_ends: When its reservation ends, where that is soon. None: it is not.
         terminated: The nodes that go by order. None: no order named any.
+        taken_back: Whether an order that is carried out at once or not at all was not. None: this is no such order.
         reserve: For how many instances its reservation is to hold capacity. None: it is left as it is.
     """
 
@@ -107,4 +108,5 @@ class Decision:
     blocks_end: BlocksEnd | None = None
     reservation_ends: datetime | None = None
     terminated: tuple[str, ...] | None = None
+    taken_back: bool | None = None
     reserve: int | None = None

@@ -38,6 +38,15 @@ def test_an_order_says_what_which_who_and_why() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("event", "now_or_never"), [({}, False), ({"now_or_never": False}, False), ({"now_or_never": True}, True)]
+)
+def test_only_a_stop_that_says_so_is_carried_out_at_once_or_not_at_all(
+    event: dict[str, Any], now_or_never: bool
+) -> None:
+    assert parse_order({"action": "stop"} | event, SETTINGS).now_or_never is now_or_never
+
+
 def test_an_order_of_nobody_for_no_reason_says_so() -> None:
     order = parse_order({"action": "start", "by": "", "reason": "$$$"}, SETTINGS)
 
@@ -52,7 +61,7 @@ def test_an_order_of_nobody_for_no_reason_says_so() -> None:
         ({"action": ["stop"]}, "action must be one of tick, start, stop, terminate, status, got ['stop']"),
         (
             {"action": "stop", "node_group": ["workers"]},
-            "the event takes action, by, instance_ids, node_groups, reason, got node_group",
+            "the event takes action, by, instance_ids, node_groups, now_or_never, reason, got node_group",
         ),
         (
             {"action": "stop", "node_groups": ["worker"]},
@@ -68,6 +77,14 @@ def test_an_order_of_nobody_for_no_reason_says_so() -> None:
         ),
         ({"action": "stop", "node_groups": []}, "node_groups must be a list of names from eval, workers, got []"),
         ({"action": "stop", "by": 7}, "by must be text, got 7"),
+        ({"action": "stop", "now_or_never": "true"}, "now_or_never must be true or false, got 'true'"),
+        ({"action": "stop", "now_or_never": 1}, "now_or_never must be true or false, got 1"),
+        ({"action": "stop", "now_or_never": None}, "now_or_never must be true or false, got None"),
+        (
+            {"action": "start", "now_or_never": True},
+            "now_or_never goes with the action stop only, got True with start",
+        ),
+        ({"now_or_never": False}, "now_or_never goes with the action stop only, got False with tick"),
     ],
 )
 def test_a_wrong_event_is_refused_in_one_sentence(event: Any, message: str) -> None:

@@ -1,0 +1,164 @@
+"""Stops that are carried out at once or not at all."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from cluster_common.errors import AWS_ERRORS
+from cluster_common.failures import Failures
+from cluster_power.groups import Group, OwnerKind
+from cluster_power.memory import Memory
+from cluster_power.owners import Glance, Owner, OwnerBusyError
+from cluster_power.verdicts import Decision, Verdict
+
+
+class ImmediateStops:
+    """Take groups to zero now, or leave them as they are: no tick finishes what was not done.
+
+    Who orders such a stop knows only of this moment that nothing is lost by it; a minute later a job may run. So
+    the size is set first, and a group is remembered as stopped once it has it. Wherever a run is interrupted, a
+    tick finds what was never stopped, or a group at zero as an operator leaves one: it holds that, and gives a Spot
+    Fleet its nodes again, as it does when a deploy takes them. Only where somebody sets another size at the same
+    moment, what was remembered before is written back.
+
+    While a deploy replaces what owns a node group's nodes, neither owner is touched if one is seen to take no stop.
+    The one with more nodes goes first, and the other follows only if that worked: an empty successor that was
+    stopped would stay so for good, beside nodes that run.
+    """
+
+    def __init__(self, owners: Mapping[OwnerKind, Owner], failures: Failures) -> None:
+        self._owners = owners
+        self._failures = failures
+        self.remembered: dict[str, Memory] = {}
+        """What was written on groups to be remembered, by the owner's name."""
+
+    def carry_out(
+        self,
+        decisions: Sequence[Decision],
+        memories: Mapping[str, Memory],
+        *,
+        before: Mapping[str, Group],
+        unordered: Sequence[Decision],
+    ) -> list[Decision]:
+        """Carry out what follows from an order, and return it with what came of it.
+
+        Args:
+            decisions: What was decided about the groups that it was ordered of, sorted by node group.
+            memories: What is to be remembered of those that it changes, by the owner's name.
+            before: The groups as they were read, by the owner's name.
+            unordered: What would be decided without the order: that holds where it is taken back.
+        """
+        without = {one.group.name: one for one in unordered if one.group is not None}
+        outcomes: list[Decision] = []
+        for _, every in groupby(decisions, key=lambda decision: decision.node_group):
+            owners = sorted(every, key=lambda decision: decision.group.desired if decision.group else 0, reverse=True)
+            why = next((why for decision in owners if (why := _obstacle(decision, memories))), "")
+            for decision in owners:
+                group = decision.group
+                if group is None or group.name not in memories:
+                    outcomes.append(_untouched(decision))
+                    continue
+                size = group.desired
+                if not why:
+                    size, why = self._stop(before[group.name], decision.wanted, memories[group.name])
+                memory = self.remembered.get(group.name, before[group.name].memory)
+                group = replace(group, desired=size, memory=memory)
+                if why:
+                    blocked = replace(without[group.name], verdict=Verdict.BLOCKED, group=group)
+                    outcomes.append(_taken_back(blocked, why))
+                else:
+                    outcomes.append(replace(decision, group=group, taken_back=False))
+        return outcomes
+
+    def _stop(self, group: Group, size: int, memory: Memory) -> tuple[int, str]:
+        """Bring a group to a size, and remember that.
+
+        Returns:
+            The size that it has then, and why the order is to be taken back. Empty: it was carried out.
+        """
+        name, owner = group.node_group, self._owners[group.owner]
+        try:
+            if not _is_still(group, owner.glance(group)):
+                return group.desired, f"{name} changed while the function looked"
+            owner.set_size(group, size)
+        except OwnerBusyError:
+            return group.desired, f"{name} is busy with another scaling activity"
+        except AWS_ERRORS as error:
+            if not self._has(group, size):
+                self._failures.add(name, f"could not bring it to {size}: the stop was taken back", error)
+                return group.desired, f"{name} could not be brought to {size}"
+        memory = replace(memory, size=size)
+        try:
+            owner.write_tags(group, memory.to_tags())
+        except AWS_ERRORS as error:
+            self._failures.add(name, f"was brought to {size}, and that could not be remembered", error)
+            return size, ""
+        self.remembered[group.name] = memory
+        return self._look_again(group, size, memory)
+
+    def _has(self, group: Group, size: int) -> bool:
+        """Say whether a group has a size although AWS did not say so: its answer may be lost."""
+        try:
+            glance = self._owners[group.owner].glance(group)
+        except AWS_ERRORS:
+            return False  # It is told in any case that the size could not be set.
+        return glance is not None and glance.size == size
+
+    def _look_again(self, group: Group, size: int, memory: Memory) -> tuple[int, str]:
+        """Return the size that a group has, and why the order is to be taken back, if it is not the one ordered."""
+        name, owner = group.node_group, self._owners[group.owner]
+        try:
+            glance = owner.glance(group)
+        except AWS_ERRORS as error:
+            self._failures.add(name, "could not be read again", error)
+            return size, ""
+        if glance is None or glance.busy or glance.size == size:
+            return size, ""
+        del self.remembered[group.name]
+        # A tick may have written a size of its own on it by now; what another order wrote is not undone.
+        if _is_of_order(glance.memory, memory):
+            try:
+                owner.write_tags(group, group.memory.to_tags())
+            except AWS_ERRORS as error:
+                what = "what it remembered before could not be written back: a tick may stop it"
+                self._failures.add(name, f"was given another size at the same moment, and {what}", error)
+        return glance.size, f"{name} was given another size at the same moment"
+
+
+def _obstacle(decision: Decision, memories: Mapping[str, Memory]) -> str:
+    """Say why a group takes no stop at the moment. Empty: it does, or needs none."""
+    name, group = decision.node_group, decision.group
+    if group is None:
+        return decision.reason
+    if decision.verdict is Verdict.UNCLEAR:
+        return f"{name}: {group.memory.unreadable}, which could not be written back"
+    if group.name not in memories or decision.verdict is Verdict.SIZE:
+        return ""
+    if group.busy:
+        return f"{name}: the {group.owner.words.noun} {group.name} is being modified"
+    return decision.reason
+
+
+def _untouched(decision: Decision) -> Decision:
+    """Return what came of a stop that changes nothing: the group is stopped, or takes no orders."""
+    group = decision.group
+    if group is not None and not group.desired and decision.verdict is not Verdict.UNCLEAR:
+        return replace(decision, taken_back=False)
+    return _taken_back(decision, _obstacle(decision, {}) or decision.reason)
+
+
+def _taken_back(decision: Decision, why: str) -> Decision:
+    return replace(decision, reason=f"{why.removesuffix('.')}. The stop was taken back", taken_back=True)
+
+
+def _is_still(group: Group, glance: Glance | None) -> bool:
+    """Say whether a group is as it was read; what ticks note and tell may have changed."""
+    if glance is None:
+        return False
+    now, before = glance.memory.ordered, group.memory.ordered
+    return (now, glance.size, glance.busy) == (before, group.desired, group.busy)
+
+
+def _is_of_order(found: Memory, written: Memory) -> bool:
+    """Say whether what a group remembers is what an order wrote, whatever size a tick wrote after it."""
+    return (found.state, found.by, found.reason) == (written.state, written.by, written.reason)

@@ -1,0 +1,214 @@
+"""Stops that are carried out at once or not at all, of Spot Fleets and of node groups with two owners."""
+
+import pytest
+
+from cluster_common.errors import PartialFailureError
+from fake_auto_scaling import FakeGroup
+from fake_spot_fleets import FakeFleet
+from immediate_stop_scene import STOP_NOW, failed_stop, stop_now, stopped
+from power_scene import Scene
+from termination_scene import LambdaEndedError, end_run, run_group
+
+PREFIX = "cdk-training-cluster:power-"
+STATE = f"{PREFIX}state"
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+@pytest.fixture
+def fleet() -> tuple[Scene, FakeFleet]:
+    """A Spot Fleet of 4 nodes that runs."""
+    scene = Scene(counts={})
+    fleet = scene.add_fleet("extras")
+    scene.minute(4)
+    return scene, fleet
+
+
+def test_a_fleet_is_stopped_once_it_took_the_new_target(fleet: tuple[Scene, FakeFleet]) -> None:
+    scene, request = fleet
+    scene.ec2.calls.clear()
+
+    told = stop_now(scene, "extras")
+
+    assert scene.ec2.writes == ["ModifySpotFleetRequest", "CreateTags"]
+    assert (told["taken_back"], told["desired"], request.state) == (False, 0, "modifying")
+    assert (request.tags[STATE], stopped(scene)) == ("stopped", ["extras"])
+    assert scene.minute(10)["extras"]["decision"] == "keep"
+    assert (request.target, request.alive) == (0, 0)
+
+
+@pytest.mark.parametrize("code", ["UnauthorizedOperation", "RequestLimitExceeded"])
+def test_a_fleet_that_refuses_its_target_runs_on(fleet: tuple[Scene, FakeFleet], code: str) -> None:
+    scene, request = fleet
+    before = dict(request.tags)
+    scene.ec2.fail_next("ModifySpotFleetRequest", code)
+
+    message = failed_stop(scene, "extras")
+
+    assert message.startswith(f"extras: could not bring it to 0: the stop was taken back ({code}: no)")
+    scene.minute(10)
+    assert (request.target, request.alive, request.tags, stopped(scene)) == (4, 4, before, [])
+
+
+def test_a_fleet_that_takes_no_target_runs_on_and_is_no_failure(fleet: tuple[Scene, FakeFleet]) -> None:
+    scene, request = fleet
+    before = dict(request.tags)
+    scene.ec2.fail_next("ModifySpotFleetRequest", "FleetNotInModifiableState")
+
+    told = stop_now(scene, "extras")
+
+    assert (told["taken_back"], told["desired"], told["reason"]) == (
+        True,
+        4,
+        "extras is busy with another scaling activity. The stop was taken back",
+    )
+    scene.minute(10)
+    assert (request.target, request.alive, request.tags, stopped(scene)) == (4, 4, before, [])
+
+
+def test_a_fleet_that_is_being_modified_runs_on(fleet: tuple[Scene, FakeFleet]) -> None:
+    scene, request = fleet
+    request.state = "modifying"
+    scene.ec2.calls.clear()
+
+    told = stop_now(scene, "extras")
+
+    assert told["reason"] == ("extras: the Spot Fleet request sfr-extras is being modified. The stop was taken back")
+    assert (told["taken_back"], told["decision"], scene.ec2.writes) == (True, "blocked", [])
+    scene.minute(10)
+    assert (request.target, request.alive, stopped(scene)) == (4, 4, [])
+
+
+def test_a_fleet_that_somebody_modifies_while_it_looks_is_not_modified_twice(fleet: tuple[Scene, FakeFleet]) -> None:
+    scene, request = fleet
+
+    def modify() -> None:
+        request.state, request.modification = "modifying", (3, "noTermination")
+
+    def once_it_was_read() -> None:
+        scene.ec2.before_next("DescribeSpotFleetRequests", "sfr-extras", modify)
+
+    scene.ec2.before_next("DescribeSpotFleetInstances", "sfr-extras", once_it_was_read)
+
+    assert stop_now(scene, "extras")["reason"] == (
+        "extras changed while the function looked. The stop was taken back"
+    )
+    scene.minute(10)
+    assert (request.target, request.tags[STATE], stopped(scene)) == (3, "running", [])
+
+
+def test_a_target_that_somebody_sets_at_the_same_moment_stays(fleet: tuple[Scene, FakeFleet]) -> None:
+    scene, request = fleet
+    before = dict(request.tags)
+
+    def size_otherwise() -> None:
+        request.desired, request.state = 3, "active"
+
+    scene.ec2.before_next("CreateTags", "sfr-extras", size_otherwise)
+    told = stop_now(scene, "extras")
+
+    assert (told["taken_back"], told["desired"], request.tags) == (True, 3, before)
+    assert scene.minute(10)["extras"]["decision"] == "held"
+    assert (request.target, stopped(scene)) == (3, [])
+
+
+def test_a_fleet_whose_stop_cannot_be_remembered_gets_its_nodes_again(fleet: tuple[Scene, FakeFleet]) -> None:
+    """To a tick a deploy took them."""
+    scene, request = fleet
+    scene.ec2.fail_next("CreateTags", "RequestLimitExceeded")
+
+    assert failed_stop(scene, "extras") == (
+        "extras: was brought to 0, and that could not be remembered (RequestLimitExceeded: no). Everything else was "
+        "done."
+    )
+    scene.minute(10)
+    assert (request.target, request.alive, stopped(scene)) == (4, 4, [])
+
+
+def test_a_fleet_whose_stop_is_interrupted_gets_its_nodes_again(fleet: tuple[Scene, FakeFleet]) -> None:
+    scene, request = fleet
+    scene.ec2.before_next("CreateTags", "sfr-extras", end_run)
+
+    with pytest.raises(LambdaEndedError):
+        stop_now(scene, "extras")
+
+    scene.minute(10)
+    assert (request.target, request.alive, stopped(scene)) == (4, 4, [])
+
+
+def add_twin(scene: Scene, size: int) -> FakeGroup:
+    """Deploy a successor beside a group that runs."""
+    twin = scene.add(name="workers-asg-2")
+    scene.minute()
+    twin.desired = twin.in_service = size
+    return twin
+
+
+def test_both_owners_are_stopped(scene: Scene) -> None:
+    group, twin = run_group(scene), add_twin(scene, 0)
+
+    stop_now(scene)
+
+    assert (group.desired, group.tags[STATE], twin.desired, twin.tags[STATE]) == (0, "stopped", 0, "stopped")
+    scene.minute()
+    del scene.auto_scaling.groups["workers-asg"]
+    scene.minute(10)
+    assert (twin.desired, stopped(scene)) == (0, ["workers"])
+
+
+@pytest.mark.parametrize("name", ["workers-asg", "workers-asg-2"])
+def test_neither_owner_is_touched_if_one_takes_no_stop(scene: Scene, name: str) -> None:
+    groups = [run_group(scene), add_twin(scene, 4)]
+    before = [dict(group.tags) for group in groups]
+    scene.auto_scaling.groups[name].minimum = 2
+
+    told = stop_now(scene)
+
+    assert (told["taken_back"], told["reason"]) == (
+        True,
+        "workers should have 0 nodes and somebody set its group's minimum to 2. The stop was taken back",
+    )
+    scene.auto_scaling.groups[name].minimum = 0
+    scene.minute(10)
+    assert [(group.in_service, group.tags) for group in groups] == [(8, before[0]), (4, before[1])]
+    assert stopped(scene) == []
+
+
+def test_an_empty_successor_starts_if_the_nodes_beside_it_could_not_be_stopped(scene: Scene) -> None:
+    group, twin = run_group(scene), add_twin(scene, 0)
+    before = [dict(group.tags), dict(twin.tags)]
+    scene.auto_scaling.fail_next("SetDesiredCapacity", "ScalingActivityInProgress", group="workers-asg")
+
+    assert stop_now(scene)["taken_back"]
+
+    assert [group.tags, twin.tags] == before
+    scene.minute(10)
+    assert (group.in_service, twin.in_service) == (8, 0)
+    del scene.auto_scaling.groups["workers-asg"]
+    scene.minute(2)
+    assert (twin.in_service, stopped(scene)) == (8, [])
+
+
+def test_an_owner_that_is_stopped_stays_so_and_one_that_was_not_runs_on(scene: Scene) -> None:
+    group, twin = run_group(scene), add_twin(scene, 4)
+    before = dict(twin.tags)
+    scene.auto_scaling.fail_next("SetDesiredCapacity", "Throttling", group="workers-asg-2")
+
+    with pytest.raises(PartialFailureError, match="workers: could not bring it to 0: the stop was taken back"):
+        scene.order("stop", **STOP_NOW)
+
+    scene.minute(10)
+    assert (group.in_service, group.tags[STATE]) == (0, "stopped")
+    assert (twin.in_service, twin.tags, stopped(scene)) == (4, before, [])
+
+
+def test_an_owner_that_is_being_deleted_keeps_the_other_from_nothing(scene: Scene) -> None:
+    group, twin = run_group(scene), add_twin(scene, 8)
+    group.deleting = True
+
+    stop_now(scene)
+
+    assert (group.desired, twin.desired, stopped(scene)) == (8, 0, ["workers"])

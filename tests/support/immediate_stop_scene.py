@@ -1,0 +1,31 @@
+"""Stops of groups in memory that are carried out at once or not at all."""
+
+import json
+from typing import Any
+
+import pytest
+
+from cluster_common.errors import PartialFailureError
+from power_scene import STOPPED, Scene
+
+IDLE = {"by": "cluster_idle", "reason": "idle for an hour"}
+STOP_NOW = {"now_or_never": True} | IDLE
+
+
+def stop_now(scene: Scene, node_group: str = "workers") -> dict[str, Any]:
+    """Order a node group to stop now or never, as the function does that finds idle nodes; return what it is told."""
+    told: dict[str, Any] = scene.order("stop", node_groups=[node_group], **STOP_NOW)[node_group]
+    return told
+
+
+def failed_stop(scene: Scene, node_group: str = "workers") -> str:
+    """Order the same where something fails, and return what."""
+    with pytest.raises(PartialFailureError) as caught:
+        stop_now(scene, node_group)
+    return str(caught.value)
+
+
+def stopped(scene: Scene) -> list[str]:
+    """Return the node groups that the parameter names."""
+    names: list[str] = json.loads(scene.ssm.value(STOPPED))
+    return names
