@@ -6,5 +6,5 @@ _SUBJECT_LENGTH = 99
 
 
 def subject(text: str) -> str:
-    """Turn a line of text into one that SNS takes as a subject: other characters become `?`, too much is cut."""
-    return text.encode("ascii", "replace").decode("ascii")[:_SUBJECT_LENGTH]
+    """Turn text into a line that SNS takes as a subject: other characters become `?`, too much is cut."""
+    return " ".join(text.split()).encode("ascii", "replace").decode("ascii")[:_SUBJECT_LENGTH]

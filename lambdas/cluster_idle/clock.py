@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cluster_idle.instances import Instance, Owner
+from cluster_idle.marks import Marks
+from cluster_idle.policy import PERIOD
 from cluster_idle.situation import Situation
 
 
@@ -13,11 +15,13 @@ class Clock:
     """When some idle nodes are stopped.
 
     Attributes:
-        idle_since: Since when all of them are proven idle.
+        idle_since: Since when all of them are idle, as far as is known.
         targets: What carries the warning.
         stop_at: When they are stopped.
-        warned: Whether people were warned of it, and no node has worked or come since.
+        warned: Whether people were warned of it, and no node has worked, come or been kept since.
         told: Whether they were told that a dry run would have stopped them.
+        renew: Whether the warning is about to be older than what metrics are read of.
+        refused: Whether AWS refused to stop them within the last day.
     """
 
     idle_since: datetime
@@ -25,6 +29,8 @@ class Clock:
     stop_at: datetime
     warned: bool
     told: bool
+    renew: bool
+    refused: bool
 
 
 def read_clock(idle: Sequence[Instance], situation: Situation) -> Clock:
@@ -44,27 +50,27 @@ def read_clock(idle: Sequence[Instance], situation: Situation) -> Clock:
     # without a break. That of a dry run said that nothing would be stopped.
     is_warned = (
         len(warned) == len(stops) == len(marks)
+        and since <= min(warned)
         and max(warned) <= now
         and (policy.dry_run or not any(one.of_dry_run for one in marks))
-        and all(_is_idle_from(instance, min(warned), situation) for instance in idle)
+        and not _was_kept([*marks, *(instance.marks for instance in idle)], min(warned))
     )
-    stop_at = max(stops) if is_warned else max([now + policy.warning, *stops])
+    told = [one.idle_since for one in marks if one.idle_since is not None] if is_warned else []
     return Clock(
-        idle_since=since,
+        idle_since=min(since, max(told)) if told else since,
         targets=tuple(sorted(carriers)),
-        stop_at=stop_at,
+        # A time that people have put off stays.
+        stop_at=max(stops) if is_warned else max([now + policy.warning, *stops]),
         warned=is_warned,
         told=is_warned and all(one.told for one in marks),
+        renew=is_warned and now - min(warned) >= policy.warning + PERIOD,
+        refused=any(one.is_refused(now) for one in marks),
     )
 
 
-def _is_idle_from(instance: Instance, moment: datetime, situation: Situation) -> bool:
-    """Say whether a node is proven idle since a time.
-
-    Before what is looked back on, ticks did: one that had seen work would have taken the warning away.
-    """
-    throughout = situation.evidence[instance.id].throughout and instance.launched <= moment
-    return throughout or _idle_since(instance, situation) <= moment
+def _was_kept(marks: Sequence[Marks], since: datetime) -> bool:
+    """Say whether somebody wanted it to go on for a while after a time, and no longer does."""
+    return any(one.kept_until is not None and one.kept_until > since for one in marks)
 
 
 def _idle_since(instance: Instance, situation: Situation) -> datetime:

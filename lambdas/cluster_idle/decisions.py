@@ -23,7 +23,7 @@ _BLOCKING_WORDS: Mapping[Verdict, str] = {
 }
 
 # Verdicts with which a warning stays as it is.
-_WARNED = frozenset({Verdict.WARN, Verdict.STOP, Verdict.DEFERRED, Verdict.UNKNOWN})
+_WARNED = frozenset({Verdict.WARN, Verdict.STOP, Verdict.DEFERRED, Verdict.UNKNOWN, Verdict.UNSTOPPABLE})
 
 
 def decide(instances: Sequence[Instance], situation: Situation) -> Decisions:
@@ -51,6 +51,7 @@ def decide(instances: Sequence[Instance], situation: Situation) -> Decisions:
         findings=tuple(sorted(findings, key=lambda finding: finding.instance.id)),
         warn=() if breaker else tuple(unit for unit in units if not unit.told),
         stop=tuple(stop),
+        renew=tuple(unit for unit in units if unit.renew),
         clear=_void(instances, findings, situation),
         breaker=breaker,
     )
@@ -82,9 +83,12 @@ def _decide_unit(name: str, together: Sequence[Instance], situation: Situation) 
         idle_since=clock.idle_since,
         idle_words=situation.policy(idle[0]).words,
         stop_at=clock.stop_at,
+        others=tuple(finding.instance.id for finding in findings),
         dry_run=situation.policy(idle[0]).dry_run,
         told=clock.warned,
         told_of_dry_run=clock.told,
+        renew=clock.renew,
+        refused=clock.refused,
     )
     verdict = Verdict.STOP if clock.warned and clock.stop_at <= situation.now else Verdict.WARN
     reason = _idle_reason(unit, clock, situation)
@@ -103,6 +107,8 @@ def _kept(instance: Instance, situation: Situation) -> str | None:
     """Say who wants it to go on running: its policy, its own tags, or those of what owns it."""
     if situation.policy(instance).off:
         return "is never stopped: its policy is off"
+    if not situation.is_looked_at(instance):
+        return "is never stopped: it has no GPU or NeuronCore whose use is reported"
     kept = instance.marks.kept(situation.now)
     if kept or instance.owner.kind is OwnerKind.INSTANCE:
         return kept
@@ -140,7 +146,7 @@ def _block(
     keeping: dict[Verdict, list[str]] = {}
     for instance in together:
         own = alone[instance.id]
-        if own is not None:
+        if own is not None and not _is_bystander(instance, situation):
             verdict = _of_evidence(instance, situation) if own[0] is Verdict.MANAGED else own[0]
             keeping.setdefault(verdict, []).append(instance.id)
     for verdict in _BLOCKING:
@@ -149,6 +155,11 @@ def _block(
             count = f"{len(ids)} of the {len(together)} nodes of {name} {_BLOCKING_WORDS[verdict]}"
             return verdict, f"is idle, but {count}, such as {ids[0]}: they are stopped together"
     return None
+
+
+def _is_bystander(instance: Instance, situation: Situation) -> bool:
+    """Say whether it says nothing of the others: it has no accelerator, and nobody has asked for it to be kept."""
+    return not situation.is_looked_at(instance) and not instance.marks.kept(situation.now)
 
 
 def _of_evidence(instance: Instance, situation: Situation) -> Verdict:
@@ -186,8 +197,9 @@ def _within_limit(due: Iterable[Unit], most: int) -> list[Unit]:
     return stop
 
 
-def _longest_idle(unit: Unit) -> tuple[datetime, datetime, str]:
-    return unit.idle_since, unit.stop_at, unit.name
+def _longest_idle(unit: Unit) -> tuple[bool, datetime, datetime, str]:
+    """Return what comes first: the longest idle; what AWS refused to stop keeps nobody waiting."""
+    return unit.refused, unit.idle_since, unit.stop_at, unit.name
 
 
 def _breaker(findings: Sequence[Finding], situation: Situation) -> str | None:
@@ -202,8 +214,8 @@ def _breaker(findings: Sequence[Finding], situation: Situation) -> str | None:
     if not seen or len(dark) <= share * len(seen):
         return None
     return (
-        f"{len(dark)} of {len(seen)} nodes can no longer be seen since the last run, more than {share:.0%}: nothing "
-        "is warned of or stopped"
+        f"{len(dark)} of {len(seen)} nodes could be seen 15 minutes ago and cannot be now, more than {share:.0%}: "
+        "nothing is warned of or stopped"
     )
 
 

@@ -22,6 +22,10 @@ _LATEST_PERIODS = 2
 _LATEST_PERIODS_OF_EC2 = 3
 
 
+# A run may fail, or come late: what went dark since the last few counts as just gone dark.
+_TICKS_BACK = 3
+
+
 class EvidenceState(StrEnum):
     """What is known of a node."""
 
@@ -66,14 +70,12 @@ class Evidence:
         state: What is known.
         reason: Why: the end of a sentence that begins with the node.
         idle_since: Since when it is proven idle, as far as was looked back. None: it is not.
-        throughout: Whether it is proven idle as far as was looked back, and may have been so for longer.
-        was_known: Of what is unknown: whether it was known to be idle or busy one tick ago.
+        was_known: Of what is unknown: whether it was known to be idle or busy some ticks ago.
     """
 
     state: EvidenceState
     reason: str
     idle_since: datetime | None = None
-    throughout: bool = False
     was_known: bool = False
 
 
@@ -82,28 +84,33 @@ def unreadable(why: str) -> Evidence:
     return Evidence(state=EvidenceState.UNKNOWN, reason=why, was_known=True)
 
 
-def weigh(readings: NodeReadings, policy: Policy, now: datetime, tick: timedelta) -> Evidence:
+def weigh(
+    readings: NodeReadings, policy: Policy, now: datetime, tick: timedelta, launched: datetime | None = None
+) -> Evidence:
     """Say whether a node is idle.
 
     Args:
         readings: What was measured of it.
         policy: What counts as idle.
         now: The time.
-        tick: How long ago the run before this one was.
+        tick: How much time passes between two runs.
+        launched: When it was last started: what it did before proves nothing of what it does now.
     """
+    if launched is not None:
+        readings = _since(readings, launched)
     found = list(_find(readings, policy, now))
     busy = next((one for one in found if one.state is EvidenceState.BUSY), None)
     if busy is not None:
         return busy
     unknown = next((one for one in found if one.state is EvidenceState.UNKNOWN), None)
     if unknown is not None:
-        return replace(unknown, was_known=_was_known(readings, policy, now - tick))
+        ticks = range(1, _TICKS_BACK + 1)
+        return replace(unknown, was_known=any(_was_known(readings, policy, now - number * tick) for number in ticks))
     since = max(one.idle_since for one in found if one.idle_since is not None)
     return Evidence(
         state=EvidenceState.IDLE,
         reason=f"its utilization has been {policy.words}",
         idle_since=since,
-        throughout=all(one.throughout for one in found),
     )
 
 
@@ -112,6 +119,17 @@ def _was_known(readings: NodeReadings, policy: Policy, before: datetime) -> bool
     return all(
         series.status != COMPLETE or _judge(series, limit, policy, before).state is not EvidenceState.UNKNOWN
         for series, limit in _needed(readings, policy)
+    )
+
+
+def _since(readings: NodeReadings, launched: datetime) -> NodeReadings:
+    def later(series: Series) -> Series:
+        return replace(series, points=[point for point in series.points if point[0] >= launched])
+
+    return replace(
+        readings,
+        utilization=later(readings.utilization),
+        signals={signal: tuple(map(later, every)) for signal, every in readings.signals.items()},
     )
 
 
@@ -210,7 +228,6 @@ def _judge(series: Series, limit: _Limit, policy: Policy, now: datetime) -> Evid
         state=EvidenceState.IDLE,
         reason="",
         idle_since=floor(now) - proven * PERIOD,
-        throughout=not busy and proven * PERIOD >= policy.window + policy.warning,
     )
 
 
@@ -237,7 +254,7 @@ def _judge_heartbeat(series: Series, policy: Policy, now: datetime) -> Evidence:
     end = floor(now)
     last = max((moment for moment, _ in series.points), default=None)
     if last is None:
-        return Evidence(state=EvidenceState.IDLE, reason="", idle_since=end - policy.span, throughout=True)
+        return Evidence(state=EvidenceState.IDLE, reason="", idle_since=end - policy.span)
     if (end - floor(last)) // PERIOD <= policy.window // PERIOD:
         return Evidence(state=EvidenceState.BUSY, reason=f"its job gave a heartbeat at {last:%H:%M} UTC")
     return Evidence(state=EvidenceState.IDLE, reason="", idle_since=floor(last) + PERIOD)
@@ -248,7 +265,7 @@ def _judge_session(has_session: bool | None, policy: Policy, now: datetime) -> E
         return _unknown("its Session Manager sessions could not be read")
     if has_session:
         return Evidence(state=EvidenceState.BUSY, reason="somebody has a Session Manager session on it")
-    return Evidence(state=EvidenceState.IDLE, reason="", idle_since=floor(now) - policy.span, throughout=True)
+    return Evidence(state=EvidenceState.IDLE, reason="", idle_since=floor(now) - policy.span)
 
 
 def _unknown(reason: str) -> Evidence:

@@ -1,7 +1,6 @@
 """The hands of the function: they stop what is due, warn of what is next, and take back what is void."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -9,9 +8,10 @@ from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_idle.decisions import decide
 from cluster_idle.instances import Instance, OwnerKind, read_again
-from cluster_idle.marks import TOLD_TAG, notice_tags
+from cluster_idle.marks import TOLD_TAG, notice_tags, refusal_tags, renewal_tags, stop_tags
 from cluster_idle.messages import note, stopped_message, warning_message
 from cluster_idle.owners import Owners
+from cluster_idle.power_function import PowerFunction
 from cluster_idle.settings import Settings
 from cluster_idle.situation import Situation
 from cluster_idle.stopping import Stopper
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda.client import LambdaClient
     from mypy_boto3_sns.client import SNSClient
 
-FUNCTION = "cluster_idle"
-"""Who orders a stop, as the power function writes it down."""
-
 # The power function takes so many in one order.
-_TERMINATE = "terminate"
 MOST_TERMINATED = 100
 
 
@@ -48,8 +44,8 @@ class Outcome:
 class Hands:
     """Carry out what was decided.
 
-    What is due is read again right before it is stopped: it is left alone if anything of it changed. A message is
-    sent before it is remembered in tags, so that nothing is stopped of which nobody was told.
+    What is due is read again right before it is stopped: it is left alone if anything of it changed. The clock runs
+    when people were told, so that nothing is stopped of which nobody was.
     """
 
     def __init__(
@@ -66,20 +62,21 @@ class Hands:
         self._settings = settings
         self._owners = owners
         self._ec2 = ec2
-        self._lambda = lambda_
+        self._power = PowerFunction(lambda_, settings.power_function, failures)
         self._sns = sns
         self._failures = failures
         self._situation = situation
 
     def carry_out(self, decisions: Decisions) -> Outcome:
-        """Stop what is due, warn of what is idle, and clear what is void; return what was done."""
+        """Warn of what is idle, stop what is due, and write down or clear what follows; return what was done."""
+        warned = self._warn(decisions.warn)
         still, changed = self._look_again(decisions.stop)
-        for unit in still:
-            if unit.dry_run:
-                self._tell_dry_run(unit)
+        self._tell_dry_runs([unit for unit in still if unit.dry_run and not unit.told_of_dry_run])
         late = sum(finding.verdict is Verdict.DEFERRED for finding in decisions.findings)
         stopped = self._stop([unit for unit in still if not unit.dry_run], late)
-        warned = self._warn(decisions.warn)
+        seen_at, other = renewal_tags(self._situation.now), {*stopped, *changed}
+        renew = (unit for unit in decisions.renew if not other.intersection(unit.ids))
+        self._owners.write((target, seen_at) for unit in renew for target in unit.targets)
         self._owners.clear(decisions.clear)
         return Outcome(stopped=frozenset(stopped), warned=frozenset(warned), changed=changed)
 
@@ -89,7 +86,8 @@ class Hands:
             return [], {}
         ids = [one for unit in units for one in unit.ids]
         try:
-            found = read_again(self._ec2(), self._settings, ids)
+            together = [one for unit in units for one in (*unit.ids, *unit.others)]
+            found = read_again(self._ec2(), self._settings, together)
         except AWS_ERRORS as error:
             self._failures.add(", ".join(unit.name for unit in units), "could not be read again", error)
             return [], dict.fromkeys(ids, "it could not be read again before the stop")
@@ -109,16 +107,12 @@ class Hands:
         stopped = self._stop_instances(units)
         for unit in units:
             if _is_owned(unit) and not _is_alone(unit):
-                owned = [one.id for one in unit.instances if one.owner.kind is not OwnerKind.INSTANCE]
-                stopped += self._order({"action": "stop", "node_groups": [unit.name]}, unit, owned)
-        for node_group, alone in _by_node_group(
-            unit for unit in units if _is_owned(unit) and _is_alone(unit)
-        ).items():
-            ids = [one for unit in alone for one in unit.ids]
-            for start in range(0, len(ids), MOST_TERMINATED):
-                some = ids[start : start + MOST_TERMINATED]
-                order = {"action": _TERMINATE, "node_groups": [node_group], "instance_ids": some}
-                stopped += self._order(order, alone[0], some)
+                stopped += self._stop_group(unit)
+        alone = [unit for unit in units if _is_owned(unit) and _is_alone(unit)]
+        for node_group in sorted({_first(unit).node_group for unit in alone}):
+            of_group = [unit for unit in alone if _first(unit).node_group == node_group]
+            for start in range(0, len(of_group), MOST_TERMINATED):
+                stopped += self._terminate(node_group, of_group[start : start + MOST_TERMINATED])
         done = [unit for unit in units if set(unit.ids) & set(stopped)]
         if done:
             self._publish(stopped_message(self._settings, done, frozenset(stopped), late))
@@ -130,42 +124,63 @@ class Hands:
             return []
         stopper = Stopper(self._ec2(), self._failures)
         stopped = stopper.stop([one.id for one in alone if not one.hibernates])
-        return stopped + stopper.stop([one.id for one in alone if one.hibernates], hibernate=True)
+        stopped += stopper.stop([one.id for one in alone if one.hibernates], hibernate=True)
+        self._owners.write(
+            (one.owner, refusal_tags(self._situation.now, stopper.refused[one.id]))
+            for one in alone
+            if one.id in stopper.refused
+        )
+        return stopped
 
-    def _order(self, order: Mapping[str, object], unit: Unit, ids: Sequence[str]) -> list[str]:
-        """Order something of the power function, which owns the sizes of groups; return what is stopped by it."""
-        reason = f"idle since {unit.idle_since:%Y-%m-%d %H:%M} UTC"
-        payload = json.dumps({**order, "by": FUNCTION, "reason": reason})
+    def _stop_group(self, unit: Unit) -> list[str]:
+        """Stop a node group now or not at all: an order that waits might meet a job that has begun since."""
+        ids = [one.id for one in unit.instances if one.owner.kind is not OwnerKind.INSTANCE]
+        order = {"action": "stop", "node_groups": [unit.name], "now_or_never": True}
+        answer = self._power.order(order, unit.name, _reason([unit]))
+        left = [group for group in answer.groups if group.get("desired") != 0 or group.get("taken_back")]
+        if answer.failed or not answer.groups or left:
+            if not answer.failed:
+                why = "; ".join(str(group.get("reason", "")) for group in left) or "it knows no such group"
+                self._failures.add_sentence(unit.name, f"the power function did not stop it: {why}")
+            refused = refusal_tags(self._situation.now, "the power function")
+            self._owners.write((target, refused) for target in unit.targets)
+            return []
+        return ids
+
+    def _terminate(self, node_group: str, units: Sequence[Unit]) -> list[str]:
+        """Let single nodes of a group go, and find out which did where some did not."""
+        ids = [one for unit in units for one in unit.ids]
+        order = {"action": "terminate", "node_groups": [node_group], "instance_ids": ids}
+        answer = self._power.order(order, node_group, _reason(units))
+        if not answer.failed:
+            return [one for one in ids if one in answer.terminated]
         try:
-            answer = self._lambda().invoke(
-                FunctionName=self._settings.power_function or "",
-                InvocationType="RequestResponse",
-                Payload=payload.encode(),
-            )
-            told = answer["Payload"].read().decode(errors="replace")
+            left = read_again(self._ec2(), self._settings, ids)
         except AWS_ERRORS as error:
-            self._failures.add(unit.name, "the power function could not be asked to stop it", error)
+            self._failures.add(node_group, "it could not be read which nodes went", error)
             return []
-        if answer.get("FunctionError"):
-            self._failures.add_sentence(unit.name, f"the power function could not stop it ({_error_message(told)})")
-            return []
-        return _terminated(told, ids) if order["action"] == _TERMINATE else list(ids)
+        return [one for one in ids if one not in left]
 
     def _warn(self, units: Sequence[Unit]) -> list[str]:
-        """Tell people, then remember that they were told: only then does the clock run."""
-        if not units or not self._publish(warning_message(self._settings, units, self._situation.now)):
-            return []
-        now = self._situation.now
-        self._owners.write(
-            (target, notice_tags(now, unit.stop_at, note(unit))) for unit in units for target in unit.targets
-        )
-        return [one for unit in units for one in unit.ids]
+        """Write a note, tell people, and only then let the clock run.
 
-    def _tell_dry_run(self, unit: Unit) -> None:
-        if unit.told_of_dry_run:
-            return
-        if self._publish(stopped_message(self._settings, [unit], frozenset())):
-            self._owners.write((target, {TOLD_TAG: "true"}) for target in unit.targets)
+        Where no note can be written the clock could never run: people would be told in each run, and in vain.
+        """
+        now = self._situation.now
+        failed = self._owners.write(
+            (target, notice_tags(unit.idle_since, note(self._settings, unit)))
+            for unit in units
+            for target in unit.targets
+        )
+        noted = [unit for unit in units if not failed & {target.id for target in unit.targets}]
+        if not noted or not self._publish(warning_message(self._settings, noted, now)):
+            return []
+        self._owners.write((target, stop_tags(now, unit.stop_at)) for unit in noted for target in unit.targets)
+        return [one for unit in noted for one in unit.ids]
+
+    def _tell_dry_runs(self, units: Sequence[Unit]) -> None:
+        if units and self._publish(stopped_message(self._settings, units, frozenset())):
+            self._owners.write((target, {TOLD_TAG: "true"}) for unit in units for target in unit.targets)
 
     def _publish(self, message: tuple[str, str]) -> bool:
         """Tell people; without a topic there is nobody to tell but who reads the tags."""
@@ -189,27 +204,9 @@ def _is_alone(unit: Unit) -> bool:
     return unit.targets[0].kind is OwnerKind.INSTANCE and unit.name == unit.instances[0].id
 
 
-def _by_node_group(units: Iterable[Unit]) -> dict[str, list[Unit]]:
-    found: dict[str, list[Unit]] = {}
-    for unit in units:
-        found.setdefault(_first(unit).node_group, []).append(unit)
-    return found
-
-
 def _first(unit: Unit) -> Instance:
     return unit.instances[0]
 
 
-def _terminated(payload: str, ids: Sequence[str]) -> list[str]:
-    """Return which nodes go: those that the power function says, since it leaves alone what was ordered otherwise."""
-    told = json.loads(payload)
-    said = {one for group in told.get("node_groups", []) for one in group.get("terminated", [])}
-    return [one for one in ids if one in said]
-
-
-def _error_message(payload: str) -> str:
-    try:
-        told = json.loads(payload)
-    except ValueError:
-        return payload
-    return str(told.get("errorMessage", payload)) if isinstance(told, dict) else payload
+def _reason(units: Sequence[Unit]) -> str:
+    return f"idle since {min(unit.idle_since for unit in units):%Y-%m-%d %H:%M} UTC"

@@ -1,7 +1,7 @@
 """One run: read, weigh, decide, act, tell."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -126,22 +126,23 @@ class Idle:
             return None
 
     def _look(self, instances: Sequence[Instance]) -> Situation:
-        looked_at = [instance for instance in instances if self._is_looked_at(instance)]
+        situation = Situation(settings=self._settings, now=self._now)
+        looked_at = [instance for instance in instances if self._is_looked_at(instance, situation)]
         evidence: dict[str, Evidence] = {}
         if looked_at:
             reader = MetricReader(self._clients.cloudwatch(), self._settings, self._failures, self._now)
             evidence = reader.read(looked_at, self._read_sessions(looked_at))
-        return Situation(
-            settings=self._settings,
-            now=self._now,
+        return replace(
+            situation,
             evidence=evidence,
             owners=self._owners.read(),
             spot_requests=self._read_spot_requests(looked_at),
         )
 
-    def _is_looked_at(self, instance: Instance) -> bool:
-        policy = self._settings.policy_of(instance.node_group)
-        return instance.running and not policy.off and self._now - instance.launched >= policy.grace
+    def _is_looked_at(self, instance: Instance, situation: Situation) -> bool:
+        policy = situation.policy(instance)
+        young = self._now - instance.launched < policy.grace
+        return instance.running and not policy.off and not young and situation.is_looked_at(instance)
 
     def _read_sessions(self, instances: Sequence[Instance]) -> Collection[str] | None:
         """Return who has a session, where a policy asks."""

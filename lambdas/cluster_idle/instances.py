@@ -74,7 +74,7 @@ class Instance:
         instance_type: Its type.
         launched: When it was last started.
         owner: What replaces it.
-        node_group: The node group that its tag names. Empty: it has none.
+        node_group: The node group that it belongs to. Empty: to none.
         running: Whether it runs; if not, it is about to.
         reserved: What it runs in that is billed all the same. None: stopping it saves money.
         spot_request: The id of its Spot Instance request. None: it is no Spot Instance.
@@ -141,13 +141,14 @@ def _read(client: "EC2Client", settings: Settings, filters: "list[FilterTypeDef]
 def parse_instance(raw: "InstanceTypeDef", settings: Settings) -> Instance:
     """Read what DescribeInstances says of one instance."""
     tags = {tag.get("Key", ""): tag.get("Value", "") for tag in raw.get("Tags", [])}
+    node_group = _node_group(tags, settings)
     lifecycle = raw.get("InstanceLifecycle", "")
     return Instance(
         id=raw.get("InstanceId", ""),
         instance_type=raw.get("InstanceType", ""),
         launched=raw["LaunchTime"],
-        owner=_owner(raw, tags, settings),
-        node_group=tags.get(NODE_GROUP_TAG, ""),
+        owner=_owner(raw, tags, node_group, settings),
+        node_group=node_group,
         running=raw.get("State", {}).get("Name") == "running",
         reserved=_reserved(raw, lifecycle),
         spot_request=raw.get("SpotInstanceRequestId", "") if lifecycle == _SPOT else None,
@@ -157,8 +158,15 @@ def parse_instance(raw: "InstanceTypeDef", settings: Settings) -> Instance:
     )
 
 
-def _owner(raw: "InstanceTypeDef", tags: Mapping[str, str], settings: Settings) -> Owner:
-    operator, own = raw.get("Operator", {}), settings.groups.get(tags.get(NODE_GROUP_TAG, ""))
+def _node_group(tags: Mapping[str, str], settings: Settings) -> str:
+    """Return the node group: a node of a Spot Fleet goes with it, whatever people have made of its tags."""
+    fleet = tags.get(SPOT_FLEET_TAG)
+    of_fleet = (name for name, group in settings.groups.items() if group.fleet and group.fleet == fleet)
+    return next(of_fleet, tags.get(NODE_GROUP_TAG, ""))
+
+
+def _owner(raw: "InstanceTypeDef", tags: Mapping[str, str], node_group: str, settings: Settings) -> Owner:
+    operator, own = raw.get("Operator", {}), settings.groups.get(node_group)
     group, fleet = tags.get(GROUP_TAG), tags.get(SPOT_FLEET_TAG)
     if operator.get("Managed"):
         return _other(operator.get("Principal") or "another service")

@@ -15,12 +15,17 @@ WARNED_AT_TAG = f"{_PREFIX}warned-at"
 STOP_AT_TAG = f"{_PREFIX}stop-at"
 NOTE_TAG = f"{_PREFIX}note"
 TOLD_TAG = f"{_PREFIX}told"
+SINCE_TAG = f"{_PREFIX}since"
+REFUSED_TAG = f"{_PREFIX}refused"
 
 DRY_RUN_NOTE = "dry run - "
 """How a note begins that was written in a dry run."""
 
-NOTICE_TAGS = (WARNED_AT_TAG, STOP_AT_TAG, NOTE_TAG, TOLD_TAG)
+NOTICE_TAGS = (WARNED_AT_TAG, STOP_AT_TAG, NOTE_TAG, TOLD_TAG, SINCE_TAG, REFUSED_TAG)
 """The tags that the function writes, and takes away when the clock starts again."""
+
+_NOT_YET = "not yet"
+_REFUSED_FOR = timedelta(days=1)
 
 _NOT_KEPT = frozenset({"", "false", "no", "0"})
 
@@ -35,19 +40,25 @@ class Marks:
     Attributes:
         keep: The value of the tag `keep`. None: there is no such tag.
         keep_until: The value of the tag `keep-until`, likewise.
-        warned_at: When people were warned that it is stopped. None: they were not, or it cannot be read.
+        idle_since: Since when it was idle when people were warned. None: they were not, or it cannot be read.
+        warned_at: When people were warned that it is stopped, or when it was last seen idle since. None: likewise.
         stop_at: When they were told that it is.
         of_dry_run: Whether they were told that nothing is stopped then, because it was a dry run.
         told: Whether they were told that a dry run would have stopped it.
+        refused_at: When AWS last refused to stop it. None: it did not.
+        refusal: With which code.
         noted: Whether any of the function's own tags is there.
     """
 
     keep: str | None = None
     keep_until: str | None = None
+    idle_since: datetime | None = None
     warned_at: datetime | None = None
     stop_at: datetime | None = None
     of_dry_run: bool = False
     told: bool = False
+    refused_at: datetime | None = None
+    refusal: str = ""
     noted: bool = False
 
     @classmethod
@@ -55,15 +66,28 @@ class Marks:
         """Read the tags."""
         if not any(key.startswith("cdk-training-cluster:") for key in tags):
             return NO_MARKS
+        refused_at, _, refusal = tags.get(REFUSED_TAG, "").partition(" ")
         return cls(
             keep=tags.get(KEEP_TAG),
             keep_until=tags.get(KEEP_UNTIL_TAG),
+            idle_since=_time(tags.get(SINCE_TAG)),
             warned_at=_time(tags.get(WARNED_AT_TAG)),
             stop_at=_time(tags.get(STOP_AT_TAG)),
             of_dry_run=tags.get(NOTE_TAG, "").startswith(DRY_RUN_NOTE),
             told=TOLD_TAG in tags,
+            refused_at=_time(refused_at),
+            refusal=refusal,
             noted=any(key in tags for key in NOTICE_TAGS),
         )
+
+    def is_refused(self, now: datetime) -> bool:
+        """Say whether AWS refused to stop it within the last day: then it would refuse again."""
+        return self.refused_at is not None and now - self.refused_at < _REFUSED_FOR
+
+    @property
+    def kept_until(self) -> datetime | None:
+        """When somebody's wish to keep it ends, or ended. None: there is none, or it cannot be read."""
+        return read_keep_until(self.keep_until) if self.keep_until is not None else None
 
     def kept(self, now: datetime) -> str | None:
         """Say why somebody wants it to go on running: the end of a sentence. None: nobody does.
@@ -87,13 +111,27 @@ NO_MARKS = Marks()
 """What the tags say of what has none."""
 
 
-def notice_tags(warned_at: datetime, stop_at: datetime, note: str) -> dict[str, str]:
-    """Return the tags that say that people were warned."""
-    return {
-        WARNED_AT_TAG: time_text(warned_at),
-        STOP_AT_TAG: time_text(stop_at),
-        NOTE_TAG: tag_value(note),
-    }
+def notice_tags(idle_since: datetime, note: str) -> dict[str, str]:
+    """Return the tags that are written before people are warned; the clock runs with `stop_tags`.
+
+    An older warning, whose time to stop may be over, no longer counts.
+    """
+    return {SINCE_TAG: time_text(idle_since), WARNED_AT_TAG: _NOT_YET, NOTE_TAG: tag_value(note)}
+
+
+def stop_tags(warned_at: datetime, stop_at: datetime) -> dict[str, str]:
+    """Return the tags that say that people were warned, and when it is stopped."""
+    return {WARNED_AT_TAG: time_text(warned_at), STOP_AT_TAG: time_text(stop_at)}
+
+
+def renewal_tags(seen_at: datetime) -> dict[str, str]:
+    """Return the tag that says that it was idle from the warning until now."""
+    return {WARNED_AT_TAG: time_text(seen_at)}
+
+
+def refusal_tags(refused_at: datetime, code: str) -> dict[str, str]:
+    """Return the tag that says that AWS refused to stop it."""
+    return {REFUSED_TAG: tag_value(f"{time_text(refused_at)} {code}")}
 
 
 def read_keep_until(text: str) -> datetime | None:

@@ -1,11 +1,12 @@
 """What people are told: what is stopped, when, why, what that means, and how to keep it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from cluster_common.messages import subject
 from cluster_common.times import time_text
-from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.fates import Fate, fates, keep_command, verbs
+from cluster_idle.instances import Instance
 from cluster_idle.marks import DRY_RUN_NOTE, KEEP_TAG, KEEP_UNTIL_TAG, STOP_AT_TAG
 from cluster_idle.policy import minutes
 from cluster_idle.prices import price
@@ -23,7 +24,7 @@ _DRY_RUN = "[dry run] "
 def warning_message(settings: Settings, units: Sequence[Unit], now: datetime) -> tuple[str, str]:
     """Return the subject and the text of the message that idle nodes are going to be stopped."""
     left = min(unit.stop_at for unit in units) - now
-    told = _head(settings, units, f"{_count(units)} idle, stopped in {minutes(left)}")
+    told = _head(settings, units, f"{_count(units)} idle, {verbs(settings, units)} in {minutes(left)}")
     lines = [f"Cluster {settings.cluster}", *_dry_run_lines(units), ""]
     for unit in units[:_MOST_LINES]:
         lines += [*_warning_lines(settings, unit), ""]
@@ -41,7 +42,8 @@ def stopped_message(
         stopped: The ids of the instances that were stopped; none in a dry run.
         deferred: How many nodes are due as well, and wait for a later run.
     """
-    done = "would be stopped now" if units[0].dry_run else "stopped"
+    verb = verbs(settings, units)
+    done = f"would be {verb} now" if units[0].dry_run else verb
     saved = savings(settings, [one for unit in units for one in unit.instances if one.id in stopped])
     told = _head(settings, units, f"{_count(units, stopped or None)} {done}: idle")
     lines = [f"Cluster {settings.cluster}", *_dry_run_lines(units), ""]
@@ -50,7 +52,8 @@ def stopped_message(
             f"{_name(unit, stopped or None)}: utilization {unit.idle_words}, idle since {time_text(unit.idle_since)}."
         )
         if not unit.dry_run:
-            lines += [f"  {_meaning(unit)}", f"  {_way_back(settings, unit)}"]
+            for fate in fates(settings, unit):
+                lines += [f"  {_of(fate, unit)}{fate.meaning}", f"  To start it again: {fate.way_back}"]
     if saved:
         lines += ["", f"That saves ${saved:,.2f} an hour, at the On-Demand price."]
     if deferred:
@@ -59,11 +62,11 @@ def stopped_message(
     return told, _text(lines, len(units))
 
 
-def note(unit: Unit) -> str:
+def note(settings: Settings, unit: Unit) -> str:
     """Return what the tag on idle nodes, or on what owns them, says."""
     dry, would = (DRY_RUN_NOTE, "would be ") if unit.dry_run else ("", "")
     return (
-        f"{dry}idle since {time_text(unit.idle_since)} - {would}{_verb(unit.targets[0], unit)} at "
+        f"{dry}idle since {time_text(unit.idle_since)} - {would}{verbs(settings, [unit])} at "
         f"{time_text(unit.stop_at)} unless it works - to keep it add the tag {KEEP_UNTIL_TAG} = a time"
     )
 
@@ -91,59 +94,21 @@ def _warning_lines(settings: Settings, unit: Unit) -> Iterator[str]:
         f"{_name(unit)}: utilization {unit.idle_words}, idle since {time_text(unit.idle_since)}"
         + (f"; ${cost:,.2f} an hour." if cost else ".")
     )
-    would = "Would be" if unit.dry_run else "Is"
-    yield f"  {would} {_verb(unit.targets[0], unit)} at {time_text(unit.stop_at)}. {_meaning(unit)}"
-    yield f"  To keep it: let it work, or {_keep_command(unit)}"
-    yield (
-        f"  Any value of the tag {KEEP_TAG} keeps it without an end; to start the clock again, remove the tag "
-        f"{STOP_AT_TAG}."
-    )
+    will = "would be" if unit.dry_run else "will be"
+    for fate in fates(settings, unit):
+        who = _of(fate, unit)
+        yield f"  {who}{will if who else will.capitalize()} {fate.verb} at {time_text(unit.stop_at)}. {fate.meaning}"
+    yield f"  To keep it: let it work, or {keep_command(settings, unit)}"
+    yield f"  The tag {KEEP_TAG} = true keeps it without an end; taking {STOP_AT_TAG} away starts the clock again."
 
 
-def _keep_command(unit: Unit) -> str:
-    until = time_text(unit.stop_at + timedelta(hours=12))
-    groups = [target for target in unit.targets if target.kind is OwnerKind.AUTO_SCALING_GROUP]
-    if groups:
-        return (
-            f'aws autoscaling create-or-update-tags --tags "ResourceId={groups[0].id},'
-            f'ResourceType=auto-scaling-group,Key={KEEP_UNTIL_TAG},Value={until},PropagateAtLaunch=false"'
-        )
-    # One that is kept keeps all that are stopped together.
-    ids = " ".join(target.id for target in unit.targets[:_MOST_IDS])
-    return f"aws ec2 create-tags --resources {ids} --tags Key={KEEP_UNTIL_TAG},Value={until}"
-
-
-def _verb(target: Owner, unit: Unit) -> str:
-    first = unit.instances[0]
-    if target.kind is OwnerKind.INSTANCE and first.owner.kind is OwnerKind.INSTANCE:
-        return "hibernated" if first.hibernates else "stopped"
-    return "terminated"
-
-
-def _meaning(unit: Unit) -> str:
-    """Say what becomes of the nodes, and of what is on them."""
-    first = unit.instances[0]
-    kind = first.owner.kind
-    if kind is OwnerKind.INSTANCE:
-        lost = "what is on its instance store is lost" + (", but for its memory" if first.hibernates else "")
-        return f"Its EBS volumes stay, and are billed; {lost}; its capacity is given back, so a start may fail."
-    if unit.name == first.id:
-        return f"The node is terminated with what is on its disks, and {first.owner.words} gets smaller by one."
-    how = "scaled to zero" if kind is OwnerKind.AUTO_SCALING_GROUP else "given the target zero"
-    return (
-        f"{_capital(first.owner.words)} is {how}: its nodes are terminated with what is on their disks; their "
-        "capacity is given back, so a start may have to wait."
-    )
-
-
-def _way_back(settings: Settings, unit: Unit) -> str:
-    if unit.instances[0].owner.kind is OwnerKind.INSTANCE:
-        return f"To start it again: aws ec2 start-instances --instance-ids {' '.join(unit.ids[:_MOST_IDS])}"
-    order = f'{{"action":"start","node_groups":["{unit.instances[0].node_group}"]}}'
-    return (
-        f"To start it again: aws lambda invoke --function-name {settings.power_function} "
-        f"--cli-binary-format raw-in-base64-out --payload '{order}' /dev/stdout"
-    )
+def _of(fate: Fate, unit: Unit) -> str:
+    """Name the nodes of a fate, where the others of the unit have another."""
+    if len(fate.instances) == len(unit.instances):
+        return ""
+    ids = [one.id for one in fate.instances]
+    more = f" and {len(ids) - _MOST_IDS} more" if len(ids) > _MOST_IDS else ""
+    return f"{', '.join(ids[:_MOST_IDS])}{more}: "
 
 
 def _name(unit: Unit, only: frozenset[str] | None = None) -> str:
@@ -152,7 +117,8 @@ def _name(unit: Unit, only: frozenset[str] | None = None) -> str:
     if unit.name == first.id:
         return f"{first.id} ({first.instance_type}{f' of {first.node_group}' if first.node_group else ''})"
     more = f" and {len(ids) - _MOST_IDS} more" if len(ids) > _MOST_IDS else ""
-    return f"{unit.name} ({len(ids)} {first.instance_type}: {', '.join(ids[:_MOST_IDS])}{more})"
+    types = ", ".join(dict.fromkeys(one.instance_type for one in unit.instances))
+    return f"{unit.name} ({len(ids)} {types}: {', '.join(ids[:_MOST_IDS])}{more})"
 
 
 def _count(units: Sequence[Unit], only: frozenset[str] | None = None) -> str:
@@ -176,7 +142,3 @@ def _dry_run_lines(units: Sequence[Unit]) -> list[str]:
 def _text(lines: Sequence[str], count: int) -> str:
     more = f"\n\nAnd {count - _MOST_LINES} more: the log has them all." if count > _MOST_LINES else ""
     return "\n".join(lines).rstrip() + more
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

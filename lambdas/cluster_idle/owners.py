@@ -1,15 +1,18 @@
 """What owns the cluster's nodes, read and written: groups, Spot Fleet requests and instances."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cluster_common.errors import AWS_ERRORS
+from botocore.exceptions import ClientError
+
+from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
 from cluster_common.tags import NODE_GROUP_TAG
 from cluster_idle.instances import PAGE_SIZE, Owner, OwnerKind
 from cluster_idle.marks import NOTICE_TAGS, Marks
 from cluster_idle.settings import Settings
-from cluster_idle.situation import OwnerState
+from cluster_idle.situation import PROTECTED, OwnerState
 from cluster_idle.stopping import concerns_all
 
 if TYPE_CHECKING:
@@ -24,7 +27,8 @@ STOPPED = "stopped"
 
 # Nodes in these states run no more, or never will for the group.
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
-_GONE = ("Terminat", "Detach", "Warmed")
+# One in Standby is what people take out to work on it, or to stop it by hand: it is seen if it runs.
+_GONE = ("Terminat", "Detach", "Warmed", "Standby")
 
 _NOT_WRITTEN = "its tags could not be written"
 _GROUP_RESOURCE = "auto-scaling-group"
@@ -58,18 +62,27 @@ class Owners:
             found |= self._try("the Spot Fleet requests", self._read_fleets)
         return found
 
-    def write(self, tags: Iterable[tuple[Owner, Mapping[str, str]]]) -> None:
-        """Write tags on owners, of instances with equal tags as many at a time as EC2 takes."""
+    def write(self, tags: Iterable[tuple[Owner, Mapping[str, str]]]) -> frozenset[str]:
+        """Write tags on owners, of instances with equal tags as many at a time as EC2 takes.
+
+        Returns:
+            The ids of the owners that could not be written on.
+        """
+        failed: set[str] = set()
         alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
         for owner, own in tags:
             if owner.kind is OwnerKind.AUTO_SCALING_GROUP:
-                self._guard(owner, lambda owner=owner, own=own: self._write_group(owner, own))  # type: ignore[misc]  # bound now
+                failed |= self._guard(owner, lambda owner=owner, own=own: self._write_group(owner, own))  # type: ignore[misc]  # bound now
             else:
                 alike.setdefault(tuple(own.items()), []).append(owner.id)
         for items, ids in alike.items():
             for some in _batches(ids):
                 written = [{"Key": key, "Value": value} for key, value in items]
-                self._tag(some, lambda ids, written=written: self._ec2().create_tags(Resources=ids, Tags=written))  # type: ignore[misc]  # bound now
+                failed |= self._tag(
+                    some,
+                    lambda ids, written=written: self._ec2().create_tags(Resources=ids, Tags=written),  # type: ignore[misc]  # bound now
+                )
+        return frozenset(failed)
 
     def clear(self, owners: Sequence[Owner]) -> None:
         """Take the function's own tags away from owners."""
@@ -88,23 +101,25 @@ class Owners:
             self._failures.add(what, "could not be read", error)
             return {}
 
-    def _guard(self, owner: Owner, write: Callable[[], object]) -> None:
+    def _guard(self, owner: Owner, write: Callable[[], object]) -> set[str]:
         try:
             write()
         except AWS_ERRORS as error:
             self._failures.add(owner.words, _NOT_WRITTEN, error)
+            return {owner.id}
+        return set()
 
-    def _tag(self, ids: list[str], write: Callable[[list[str]], object]) -> None:
+    def _tag(self, ids: list[str], write: Callable[[list[str]], object]) -> set[str]:
         """Write tags of many; if EC2 refuses that of one, which it need not name, find it by halves."""
         try:
             write(ids)
         except AWS_ERRORS as error:
             if len(ids) == 1 or concerns_all(error):
                 self._failures.add(", ".join(ids), _NOT_WRITTEN, error)
-                return
+                return set(ids)
             middle = len(ids) // 2
-            for half in (ids[:middle], ids[middle:]):
-                self._tag(half, write)
+            return {one for half in (ids[:middle], ids[middle:]) for one in self._tag(half, write)}
+        return set()
 
     def _read_groups(self) -> dict[Owner, OwnerState]:
         pages = (
@@ -122,22 +137,40 @@ class Owners:
                 own = self._settings.groups.get(tags.get(NODE_GROUP_TAG, ""))
                 if own is not None and own.fleet is None:
                     owner = Owner(kind=OwnerKind.AUTO_SCALING_GROUP, id=raw["AutoScalingGroupName"])
-                    found[owner] = _state(tags, _members(raw), _protected(raw))
+                    found[owner] = replace(
+                        _state(tags), frozen=_is_frozen(raw), members=_members(raw), held=_held(raw)
+                    )
         return found
 
     def _read_fleets(self) -> dict[Owner, OwnerState]:
-        pages = (
-            self._ec2()
-            .get_paginator("describe_spot_fleet_requests")
-            .paginate(SpotFleetRequestIds=list(self._settings.fleets))
-        )
+        """Read the requests; EC2 refuses all for one that is gone, which has no nodes to look at."""
+        ids = list(self._settings.fleets)
+        while ids:
+            try:
+                return self._read_these_fleets(ids)
+            except ClientError as error:
+                gone = [one for one in ids if one in str(error)]
+                if error_code(error) != "InvalidSpotFleetRequestId.NotFound" or not gone:
+                    raise
+                ids = [one for one in ids if one not in gone]
+        return {}
+
+    def _read_these_fleets(self, ids: Sequence[str]) -> dict[Owner, OwnerState]:
+        paginator = self._ec2().get_paginator("describe_spot_fleet_requests")
+        pages = paginator.paginate(SpotFleetRequestIds=ids)
         return {
-            Owner(kind=OwnerKind.SPOT_FLEET, id=raw["SpotFleetRequestId"]): _state(
-                {tag.get("Key", ""): tag.get("Value", "") for tag in raw.get("Tags", [])}
+            Owner(kind=OwnerKind.SPOT_FLEET, id=raw["SpotFleetRequestId"]): replace(
+                _state({tag.get("Key", ""): tag.get("Value", "") for tag in raw.get("Tags", [])}),
+                members=self._read_fleet_members(raw["SpotFleetRequestId"]),
             )
             for page in pages
             for raw in page["SpotFleetRequestConfigs"]
         }
+
+    def _read_fleet_members(self, fleet: str) -> frozenset[str]:
+        paginator = self._ec2().get_paginator("describe_spot_fleet_instances")
+        pages = paginator.paginate(SpotFleetRequestId=fleet)
+        return frozenset(one.get("InstanceId", "") for page in pages for one in page["ActiveInstances"])
 
     def _write_group(self, owner: Owner, tags: Mapping[str, str]) -> None:
         self._auto_scaling().create_or_update_tags(
@@ -182,15 +215,11 @@ def read_spot_requests(client: "EC2Client", ids: Collection[str]) -> dict[str, s
     return found
 
 
-def _state(
-    tags: Mapping[str, str], members: frozenset[str] | None = None, protected: frozenset[str] = frozenset()
-) -> OwnerState:
+def _state(tags: Mapping[str, str]) -> OwnerState:
     return OwnerState(
         marks=Marks.from_tags(tags),
         node_group=tags.get(NODE_GROUP_TAG, ""),
         stopped=tags.get(POWER_STATE_TAG) == STOPPED,
-        members=members,
-        protected=protected,
     )
 
 
@@ -200,8 +229,20 @@ def _members(raw: "AutoScalingGroupTypeDef") -> frozenset[str]:
     )
 
 
-def _protected(raw: "AutoScalingGroupTypeDef") -> frozenset[str]:
-    return frozenset(one["InstanceId"] for one in raw.get("Instances", []) if one.get("ProtectedFromScaleIn"))
+def _held(raw: "AutoScalingGroupTypeDef") -> dict[str, str]:
+    """Return why it does not terminate some of its nodes."""
+    found: dict[str, str] = {}
+    for one in raw.get("Instances", []):
+        if one.get("ProtectedFromScaleIn"):
+            found[one["InstanceId"]] = PROTECTED
+        elif one["LifecycleState"] != "InService":
+            found[one["InstanceId"]] = f"its state is {one['LifecycleState']}"
+    return found
+
+
+def _is_frozen(raw: "AutoScalingGroupTypeDef") -> bool:
+    # https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html
+    return any(process.get("ProcessName") == "Terminate" for process in raw.get("SuspendedProcesses", []))
 
 
 def _batches(ids: Sequence[str]) -> Iterator[list[str]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
+from cluster_idle.accelerators import has_neuron_cores
 from cluster_idle.evidence import Evidence, NodeReadings, Series, floor, unreadable, weigh
 from cluster_idle.instances import Instance
 from cluster_idle.policy import PERIOD, Policy, Signal, SignalKind
@@ -29,9 +30,6 @@ _EC2 = "AWS/EC2"
 
 _NOTHING = "nothing"
 """The status of what CloudWatch did not answer."""
-
-# Types with Neuron devices; a test compares it with the catalog.
-_NEURON_FAMILIES = ("trn", "inf")
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,9 @@ class MetricReader:
                 signals=signals,
                 has_session=None if sessions is None else instance.id in sessions,
             )
-            found[instance.id] = weigh(readings, self._policy(instance), self._now, self._settings.tick)
+            found[instance.id] = weigh(
+                readings, self._policy(instance), self._now, self._settings.tick, instance.launched
+            )
         return found
 
     def _fetch(self, queries: "list[MetricDataQueryTypeDef]", policy: Policy) -> dict[str, Series]:
@@ -136,7 +136,7 @@ class MetricReader:
     def _metrics(self, instance: Instance) -> Iterator[tuple[Signal | None, _Metric]]:
         """Yield the metrics to read of an instance: of its utilization, and of the signals that have any."""
         namespace = self._settings.namespace
-        name = NEURON_UTILIZATION if instance.instance_type.startswith(_NEURON_FAMILIES) else GPU_UTILIZATION
+        name = NEURON_UTILIZATION if has_neuron_cores(instance.instance_type) else GPU_UTILIZATION
         yield None, _Metric(namespace, name, "Maximum")
         for signal in self._policy(instance).signals:
             if signal.kind is SignalKind.NETWORK:

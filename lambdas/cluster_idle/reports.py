@@ -8,6 +8,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from cluster_common.metrics import CLUSTER_DIMENSION, emit, emit_counts
 from cluster_common.times import time_text
+from cluster_idle.evidence import EvidenceState
 from cluster_idle.hands import Outcome
 from cluster_idle.messages import dollars, savings
 from cluster_idle.settings import Settings
@@ -19,6 +20,7 @@ WARNED_NODES = "IdleWarnedNodes"
 DEFERRED_NODES = "IdleDeferredNodes"
 UNKNOWN_NODES = "IdleUnknownNodes"
 STUCK_NODES = "IdleStuckNodes"
+LINGERING_NODES = "IdleLingeringNodes"
 RESERVED_NODES = "IdleReservedNodes"
 DOLLARS_SAVED = "IdleDollarsSaved"
 DOLLARS_RESERVED = "IdleDollarsReserved"
@@ -48,8 +50,9 @@ def emit_metrics(settings: Settings, decisions: Decisions, outcome: Outcome, *, 
             STOPPED_NODES: len(stopped),
             WARNED_NODES: verdicts[Verdict.WARN],
             DEFERRED_NODES: verdicts[Verdict.DEFERRED],
-            UNKNOWN_NODES: sum(finding.verdict is Verdict.UNKNOWN and not finding.for_others for finding in findings),
+            UNKNOWN_NODES: sum(map(_is_unknown, findings)),
             STUCK_NODES: sum(map(_is_stuck, findings)),
+            LINGERING_NODES: sum(map(_is_lingering, findings)),
             RESERVED_NODES: len(reserved),
             EVALUATIONS: int(evaluated),
             BREAKER: int(decisions.breaker is not None),
@@ -120,6 +123,18 @@ def _summarize_node(finding: Finding, outcome: Outcome) -> dict[str, object]:
         "idle_since": time_text(evidence.idle_since) if evidence and evidence.idle_since else None,
         "stopped": instance.id in outcome.stopped,
     }
+
+
+def _is_unknown(finding: Finding) -> bool:
+    """Whether nobody knows of it: also where it is another service's."""
+    if finding.verdict is Verdict.MANAGED:
+        return finding.evidence is not None and finding.evidence.state is EvidenceState.UNKNOWN
+    return finding.verdict is Verdict.UNKNOWN and not finding.for_others
+
+
+def _is_lingering(finding: Finding) -> bool:
+    """Whether it is idle, and nobody is told of it while it waits: for young or unknown nodes, or for its turn."""
+    return finding.is_idle and finding.verdict in (Verdict.GRACE, Verdict.UNKNOWN, Verdict.DEFERRED)
 
 
 def _is_stuck(finding: Finding) -> bool:

@@ -4,11 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from cluster_idle.accelerators import is_measured
 from cluster_idle.evidence import Evidence
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.marks import NO_MARKS, Marks
 from cluster_idle.policy import Policy, Scope
 from cluster_idle.settings import Settings
+
+PROTECTED = "it is protected from scale-in"
+"""Why a group keeps a node whatever its size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,15 +23,17 @@ class OwnerState:
         marks: What its tags say.
         node_group: The node group whose nodes it owns.
         stopped: Whether the power function has been told to stop it.
-        members: The ids of its instances. None: it does not tell.
-        protected: The ids of those that it does not terminate when it gets smaller.
+        frozen: Whether it terminates nothing, because somebody suspended that.
+        members: The ids of its instances that run for it. None: it does not tell.
+        held: Why it does not terminate some of its instances, or not by order, by their ids.
     """
 
     marks: Marks = NO_MARKS
     node_group: str = ""
     stopped: bool = False
+    frozen: bool = False
     members: frozenset[str] | None = None
-    protected: frozenset[str] = frozenset()
+    held: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +58,10 @@ class Situation:
     def policy(self, instance: Instance) -> Policy:
         """Return the policy for an instance."""
         return self.settings.policy_of(instance.node_group)
+
+    def is_looked_at(self, instance: Instance) -> bool:
+        """Say whether the use of its accelerators can be known; of a node group's nodes somebody says so."""
+        return instance.node_group in self.settings.groups or is_measured(instance.instance_type)
 
     def unit(self, instance: Instance) -> str:
         """Return the name of what an instance is stopped together with: its node group, or itself."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from cluster_idle.instances import Instance, OwnerKind
-from cluster_idle.situation import OwnerState, Situation
+from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.marks import REFUSED_TAG
+from cluster_idle.situation import PROTECTED, OwnerState, Situation
 from cluster_idle.verdicts import Verdict
 
 
@@ -16,7 +17,7 @@ class Obstacles:
     """
 
     def __init__(self, together: Sequence[Instance], situation: Situation) -> None:
-        """Look at the nodes as a whole.
+        """Look at the nodes as a whole: the power function stops all that groups and fleets own of them at once.
 
         Args:
             together: Nodes that are stopped together; at least one.
@@ -24,47 +25,77 @@ class Obstacles:
         """
         self._situation = situation
         self._is_alone = situation.unit(together[0]) == together[0].id
-        self._unreserved = {one.owner for one in together if not one.reserved}
-        self._unseen = None if self._is_alone else _find_unseen(together, situation)
+        # An order to stop what is stopped already changes nothing.
+        owned = [
+            one
+            for one in together
+            if one.owner.kind not in (OwnerKind.INSTANCE, OwnerKind.OTHER) and not self._is_stopped(one)
+        ]
+        found = (self._of_owner(one, situation.owners.get(one.owner)) for one in _one_of_each_owner(owned))
+        self._of_owners = next((one for one in found if one), None) or self._of_all(owned)
 
     def find(self, instance: Instance) -> tuple[Verdict, str] | None:
         """Say why one of the nodes, an idle one, is not stopped. None: it can be, and that saves money."""
         if instance.owner.kind is OwnerKind.INSTANCE:
             return _obstacle_of_instance(instance, self._situation)
-        owner, words = self._situation.owners.get(instance.owner), instance.owner.words
-        if owner is None:
-            return Verdict.UNKNOWN, f"is idle, but {words}, which owns it, could not be read"
-        return self._obstacle_of_owner(instance, owner) or self._obstacle_of_reservation(instance)
+        if self._is_stopped(instance):
+            why = f"{instance.owner.words} is stopped already: the power function says why it still runs"
+            return Verdict.UNSTOPPABLE, f"is idle, and {why}"
+        if self._of_owners and self._of_owners[0] is Verdict.RESERVED:
+            return _saves_nothing(instance)
+        return self._of_owners
 
-    def _obstacle_of_owner(self, instance: Instance, owner: OwnerState) -> tuple[Verdict, str] | None:
-        words = instance.owner.words
-        if self._situation.settings.power_function is None:
-            return Verdict.UNSTOPPABLE, f"is idle, and there is no power function to scale {words}"
-        if owner.stopped:
-            why = "the power function says why it still runs"
-            return Verdict.UNSTOPPABLE, f"is idle, and {words} is stopped already: {why}"
-        protected = sorted(owner.protected & ({instance.id} if self._is_alone else owner.protected))
-        if protected:
-            return Verdict.UNSTOPPABLE, f"is idle, but {words} protects {protected[0]} from scale-in: take that away"
-        return (Verdict.UNKNOWN, f"is idle, but {self._unseen}") if self._unseen else None
+    def _is_stopped(self, instance: Instance) -> bool:
+        owner = self._situation.owners.get(instance.owner)
+        return owner is not None and owner.stopped
 
-    def _obstacle_of_reservation(self, instance: Instance) -> tuple[Verdict, str] | None:
-        own = self._situation.settings.groups.get(instance.node_group)
+    def _of_all(self, owned: Sequence[Instance]) -> tuple[Verdict, str] | None:
+        """Say what keeps all that is owned: nodes that nobody sees, or that nothing would be saved."""
+        if not owned:
+            return None
+        unseen = None if self._is_alone else _find_unseen(owned, self._situation)
+        if unseen:
+            return Verdict.UNKNOWN, f"is idle, but {unseen}"
+        own = self._situation.settings.groups.get(owned[0].node_group)
         # Its reservation is lowered when the whole group is stopped, not when one node of it goes.
         releases = own is not None and own.release and not self._is_alone
-        if instance.reserved and not releases and instance.owner not in self._unreserved:
-            return _saves_nothing(instance)
-        return None
+        return _saves_nothing(owned[0]) if not releases and all(one.reserved for one in owned) else None
+
+    def _of_owner(self, instance: Instance, owner: OwnerState | None) -> tuple[Verdict, str] | None:
+        words = instance.owner.words
+        if owner is None:
+            return Verdict.UNKNOWN, f"is idle, but {words}, which owns it, could not be read"
+        why: str | None = None
+        if self._situation.settings.power_function is None:
+            why = f"there is no power function to scale {words}"
+        elif owner.frozen:
+            why = f"{words} has its process Terminate suspended: resume it"
+        else:
+            held = sorted(self._held(instance, owner))
+            why = f"{words} does not let {held[0]} go: {owner.held[held[0]]}" if held else None
+        return (Verdict.UNSTOPPABLE, f"is idle, but {why}") if why else None
+
+    def _held(self, instance: Instance, owner: OwnerState) -> set[str]:
+        """Return the nodes that would stay, or fail to go: of a whole group those that are protected."""
+        if self._is_alone:
+            return {instance.id} & set(owner.held)
+        return {one for one, why in owner.held.items() if why == PROTECTED}
 
 
-def _find_unseen(together: Sequence[Instance], situation: Situation) -> str | None:
-    """Say what nobody sees of the owners of a node group, of which there are two while a deploy replaces one.
+def _one_of_each_owner(owned: Sequence[Instance]) -> list[Instance]:
+    found: dict[Owner, Instance] = {}
+    for instance in owned:
+        found.setdefault(instance.owner, instance)
+    return [instance for _, instance in sorted(found.items())]
 
-    The power function stops all of them at once.
-    """
-    ids, node_group = {one.id for one in together}, together[0].node_group
-    owners = {one.owner for one in together if one.owner.kind not in (OwnerKind.INSTANCE, OwnerKind.OTHER)}
-    owners |= {owner for owner, state in situation.owners.items() if state.node_group == node_group}
+
+def _find_unseen(owned: Sequence[Instance], situation: Situation) -> str | None:
+    """Say what nobody sees of the owners of a node group, of which there are two while a deploy replaces one."""
+    ids, node_group = {one.id for one in owned}, owned[0].node_group
+    owners = {one.owner for one in owned}
+    owners |= {
+        owner for owner, state in situation.owners.items() if state.node_group == node_group and not state.stopped
+    }
     for owner in sorted(owners):
         state = situation.owners.get(owner)
         if state is None:
@@ -80,6 +111,9 @@ def _obstacle_of_instance(instance: Instance, situation: Situation) -> tuple[Ver
         return _saves_nothing(instance)
     if not instance.ebs_root:
         return Verdict.UNSTOPPABLE, "is idle, and its root volume is instance store: EC2 cannot stop it, terminate it"
+    if instance.marks.is_refused(situation.now):
+        refused = f"EC2 refused to stop it ({instance.marks.refusal})"
+        return Verdict.UNSTOPPABLE, f"is idle, and {refused}: it is tried again after a day, or without {REFUSED_TAG}"
     if instance.spot_request is None:
         return None
     why = situation.spot_requests.get(instance.spot_request)

@@ -47,6 +47,8 @@ class Stopper:
     def __init__(self, client: "EC2Client", failures: Failures) -> None:
         self._client = client
         self._failures = failures
+        self.refused: dict[str, str] = {}
+        """The codes with which EC2 refused to stop instances, by their ids."""
 
     def stop(self, ids: Sequence[str], *, hibernate: bool = False) -> list[str]:
         """Stop instances, and return those that EC2 stops.
@@ -93,4 +95,5 @@ class Stopper:
         if error_code(error) in _GONE:
             return
         for one in ids:
+            self.refused[one] = error_code(error)
             self._failures.add(one, "could not be stopped", error, instance_id=one)

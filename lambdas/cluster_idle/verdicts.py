@@ -75,6 +75,7 @@ class Unit:
     Attributes:
         name: The node group's name, or the instance's id.
         instances: Its nodes, sorted by id.
+        others: The ids of the other nodes of the group, which are idle and not stopped.
         targets: What carries the warning: what owns its nodes, or the one node itself.
         idle_since: Since when all of them are proven idle.
         idle_words: What they did to be called idle: the end of a sentence.
@@ -82,6 +83,8 @@ class Unit:
         dry_run: Whether nothing is stopped.
         told: Whether people know of it already.
         told_of_dry_run: Whether they know that a dry run would have stopped it.
+        renew: Whether the warning has to be renewed, since no metric is read of so long ago.
+        refused: Whether AWS refused to stop it within the last day.
     """
 
     name: str
@@ -90,9 +93,12 @@ class Unit:
     idle_since: datetime
     idle_words: str
     stop_at: datetime
+    others: tuple[str, ...] = ()
     dry_run: bool = False
     told: bool = False
     told_of_dry_run: bool = False
+    renew: bool = False
+    refused: bool = False
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -108,6 +114,7 @@ class Decisions:
         findings: One an instance, in the order of their ids.
         warn: What people are warned of now.
         stop: What is stopped now, the longest idle first.
+        renew: What was warned of long ago and has been idle ever since.
         clear: What carries a warning that is void.
         breaker: Why nothing is done at all. None: nothing keeps it from being done.
     """
@@ -115,5 +122,6 @@ class Decisions:
     findings: tuple[Finding, ...]
     warn: tuple[Unit, ...] = ()
     stop: tuple[Unit, ...] = ()
+    renew: tuple[Unit, ...] = ()
     clear: tuple[Owner, ...] = ()
     breaker: str | None = None

@@ -14,7 +14,14 @@ _VALUES = {"_": 0.0, "a": 4.9, "T": 5.0, "B": 87.0, "n": float("nan"), "m": -1.0
 
 
 def series(drawn: str, *, scale: float = 1, status: str = "Complete") -> Series:
-    """Return a series from text: one letter a period, the current one last, `.` for no point."""
+    """Return a series from text: one character a period, the current one last.
+
+    Args:
+        drawn: `_` is idle, `a` just below the usual threshold, `T` on it, `B` busy, `n` no number, `m` below zero,
+            and `.` no point.
+        scale: What each value is multiplied by.
+        status: What CloudWatch says of the series.
+    """
     first = CURRENT - (len(drawn) - 1) * PERIOD
     return Series(
         points=tuple(

@@ -11,18 +11,29 @@ class FakeIdleGroups(FakeAutoScaling):
 
     Attributes:
         members: The ids of the instances of each group.
+        states: The lifecycle states of those that are not in service.
+        protected: The ids of those that are protected from scale-in.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.members: dict[str, list[str]] = {}
+        self.states: dict[str, str] = {}
+        self.protected: set[str] = set()
 
     def describe_groups(self, **parameters: Any) -> Iterator[dict[str, Any]]:
         """Answer DescribeAutoScalingGroups, page by page."""
         for page in super().describe_groups(**parameters):
             for raw in page["AutoScalingGroups"]:
                 ids = self.members.get(raw["AutoScalingGroupName"], [])
-                raw["Instances"] = [{"InstanceId": one, "LifecycleState": "InService"} for one in ids]
+                raw["Instances"] = [
+                    {
+                        "InstanceId": one,
+                        "LifecycleState": self.states.get(one, "InService"),
+                        "ProtectedFromScaleIn": one in self.protected,
+                    }
+                    for one in ids
+                ]
             yield page
 
     def delete_tags(self, **parameters: Any) -> dict[str, Any]:

@@ -68,9 +68,15 @@ class FakeSpotFleetRequest:
 
 
 class FakeInstances(FakeService):
-    """The client of EC2, as far as instances go."""
+    """The client of EC2, as far as instances go.
+
+    Attributes:
+        page_size: How many instances a page has.
+        fail_page: Which page EC2 does not answer, counted from 1. None: it answers all.
+    """
 
     page_size = 3
+    fail_page: int | None = None
 
     def __init__(self) -> None:
         super().__init__("ec2")
@@ -84,6 +90,8 @@ class FakeInstances(FakeService):
         assert parameters["MaxResults"] <= 200
         found = [node for _, node in sorted(self.nodes.items()) if _matches(node, parameters["Filters"])]
         start = int(parameters.get("NextToken") or 0)
+        if self.fail_page == start // self.page_size + 1:
+            raise refusal("DescribeInstances", "RequestLimitExceeded", "Request limit exceeded.")
         end = start + self.page_size
         return {
             "Reservations": [{"Instances": [node.describe()]} for node in found[start:end]],
@@ -129,6 +137,7 @@ class FakeInstances(FakeService):
         """Return the paginator of a Describe operation."""
         pages = {
             "describe_spot_fleet_requests": self._describe_fleets,
+            "describe_spot_fleet_instances": self._describe_fleet_members,
             "describe_spot_instance_requests": self._describe_spot_requests,
         }
         return FakePaginator(pages[operation])
@@ -136,8 +145,22 @@ class FakeInstances(FakeService):
     def _describe_fleets(self, **parameters: Any) -> Iterator[dict[str, Any]]:
         self.record("DescribeSpotFleetRequests", parameters)
         for one in parameters["SpotFleetRequestIds"]:
+            if one not in self.fleets:
+                code = "InvalidSpotFleetRequestId.NotFound"
+                raise refusal("DescribeSpotFleetRequests", code, f"The spot fleet request ID '{one}' does not exist")
             tags = [{"Key": key, "Value": value} for key, value in self.fleets[one].tags.items()]
             yield {"SpotFleetRequestConfigs": [{"SpotFleetRequestId": one, "Tags": tags}]}
+
+    def _describe_fleet_members(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        self.record("DescribeSpotFleetInstances", parameters)
+        fleet = parameters["SpotFleetRequestId"]
+        yield {
+            "ActiveInstances": [
+                {"InstanceId": node.id}
+                for node in self.nodes.values()
+                if node.tags.get("aws:ec2spot:fleet-request-id") == fleet and node.state == "running"
+            ]
+        }
 
     def _describe_spot_requests(self, **parameters: Any) -> Iterator[dict[str, Any]]:
         self.record("DescribeSpotInstanceRequests", parameters)

@@ -199,6 +199,8 @@ class IdleOnAws:
             self.aws.client("autoscaling").delete_auto_scaling_group(AutoScalingGroupName=group, ForceDelete=True)
             ec2.delete_launch_template(LaunchTemplateName=f"{self.name}-template")
             self.aws.client("lambda").delete_function(FunctionName=self.power)
+            self.aws.client("iam").delete_role(RoleName=self.power)
+        self.aws.client("sns").delete_topic(TopicArn=self.topic)
         if self._launched:
             ec2.terminate_instances(InstanceIds=self._launched)
 

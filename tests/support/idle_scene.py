@@ -31,13 +31,22 @@ NODE_GROUP_TAG = "cdk-training-cluster:node-group"
 
 
 class FakeLambda(FakeService):
-    """The client of Lambda, behind which a power function does as it is told."""
+    """The client of Lambda, behind which a power function does as it is told.
+
+    Attributes:
+        orders: What it was ordered.
+        refusal: With what it fails. None: it does not.
+        blocked: Why it stops nothing, and does not fail. None: it stops what it is told to.
+        keeps: The ids of nodes that it cannot terminate: it fails, and the others go.
+    """
 
     def __init__(self, scene: "IdleScene") -> None:
         super().__init__("lambda")
         self._scene = scene
         self.orders: list[dict[str, Any]] = []
         self.refusal: str | None = None
+        self.blocked: str | None = None
+        self.keeps: set[str] = set()
 
     def invoke(self, **parameters: Any) -> dict[str, Any]:
         """Answer Invoke: take the nodes of what is stopped away."""
@@ -49,11 +58,24 @@ class FakeLambda(FakeService):
         order = json.loads(parameters["Payload"])
         self.orders.append(order)
         if self.refusal is not None:
-            failed = {"errorMessage": self.refusal, "errorType": "PartialFailureError"}
-            return {"StatusCode": 200, "FunctionError": "Unhandled", "Payload": BytesIO(json.dumps(failed).encode())}
+            return _failure(self.refusal)
+        if self.blocked is not None:
+            return _answer({"node_groups": [{"desired": 4, "reason": self.blocked}]})
+        if order["action"] == "terminate":
+            order = {**order, "instance_ids": [one for one in order["instance_ids"] if one not in self.keeps]}
         self._scene.obey(order)
-        told = {"node_groups": [{"terminated": order.get("instance_ids", [])}]}
-        return {"StatusCode": 200, "Payload": BytesIO(json.dumps(told).encode())}
+        if self.keeps:
+            return _failure("a node is left alone, because its state is Standby")
+        return _answer({"node_groups": [{"desired": 0, "terminated": order.get("instance_ids", [])}]})
+
+
+def _answer(told: dict[str, Any]) -> dict[str, Any]:
+    return {"StatusCode": 200, "Payload": BytesIO(json.dumps(told).encode())}
+
+
+def _failure(message: str) -> dict[str, Any]:
+    told = _answer({"errorMessage": message, "errorType": "PartialFailureError"})
+    return {**told, "FunctionError": "Unhandled"}
 
 
 class FakeSessions(FakeService):

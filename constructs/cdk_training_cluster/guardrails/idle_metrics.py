@@ -18,11 +18,12 @@ class IdleMetrics:
         deferred_nodes: How many a later run stops, since one run stops no more than it may.
         unknown_nodes: Of how many too little is known.
         stuck_nodes: How many are idle and cannot be stopped from here.
+        lingering_nodes: How many are idle and wait: for young or unknown nodes of their group, or for their turn.
         reserved_nodes: How many are idle in reservations and Capacity Blocks, where a stop saves nothing.
         dollars_saved: USD an hour that the nodes cost which this run stopped, where the price is known.
         dollars_reserved: USD an hour that nodes cost which are idle in reservations and blocks, likewise.
-        evaluations: 1 for a run that could read everything and in which nothing failed, else 0.
-        breaker: 1 while so many nodes turned unknown at once that nothing is stopped, else 0.
+        evaluations: 1 for a run that could read everything its decisions rest on, else 0.
+        breaker: 1 while so many nodes have just turned unknown that nothing is stopped, else 0.
     """
 
     idle_nodes: str
@@ -31,6 +32,7 @@ class IdleMetrics:
     deferred_nodes: str
     unknown_nodes: str
     stuck_nodes: str
+    lingering_nodes: str
     reserved_nodes: str
     dollars_saved: str
     dollars_reserved: str
@@ -45,6 +47,7 @@ IDLE_METRICS = IdleMetrics(
     deferred_nodes="IdleDeferredNodes",
     unknown_nodes="IdleUnknownNodes",
     stuck_nodes="IdleStuckNodes",
+    lingering_nodes="IdleLingeringNodes",
     reserved_nodes="IdleReservedNodes",
     dollars_saved="IdleDollarsSaved",
     dollars_reserved="IdleDollarsReserved",

@@ -60,7 +60,7 @@ class IdlePermissions:
             yield "autoscaling:DescribeAutoScalingGroups"
         yield from ("cloudwatch:GetMetricData", "ec2:DescribeInstances")
         if self._fleets:
-            yield "ec2:DescribeSpotFleetRequests"
+            yield from ("ec2:DescribeSpotFleetInstances", "ec2:DescribeSpotFleetRequests")
         yield "ec2:DescribeSpotInstanceRequests"
         if self._sessions:
             yield "ssm:DescribeSessions"

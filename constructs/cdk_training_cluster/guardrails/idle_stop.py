@@ -24,6 +24,9 @@ _TICK = Duration.minutes(5)
 _RESERVED_PERIODS = 12
 _CENT = 0.01
 
+# Three hours: longer than any warning and launch takes that goes well.
+_LINGERING_PERIODS = 36
+
 
 class IdleStop(Construct):
     """Make the function that finds idle accelerated instances, warns of them, and stops them.
@@ -42,10 +45,10 @@ class IdleStop(Construct):
     nodes, or met so many unknown ones at once that it stops nothing; and when nodes stay idle that it cannot stop, or
     that are reserved. The one on silence may ring once right after the first deployment.
 
-    It costs, at the prices of us-east-1, about 4 USD a month for its 11 metrics and 6 alarms, less than 1 USD for its
+    It costs, at the prices of us-east-1, about 5 USD a month for its 12 metrics and 7 alarms, less than 1 USD for its
     runs, and about 0.09 USD for each series that it reads of a node: one, and what the policy's signals add.
 
-    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and five more
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and six more
     `AWS::CloudWatch::Alarm`s.
 
     Attributes:
@@ -165,6 +168,13 @@ class IdleStop(Construct):
             f"Nodes of {cluster_name} have been idle for 15 minutes and cannot be stopped from here: stop or "
             "terminate them yourself",
             periods=3,
+        )
+        self.lingering_nodes_alarm = self._watch(
+            "LingeringNodes",
+            self._metric(IDLE_METRICS.lingering_nodes, "Minimum", None),
+            f"Nodes of {cluster_name} have been idle for three hours and wait, for other nodes of their group that "
+            "come anew or are not seen, or for their turn: see what the function says of them",
+            periods=_LINGERING_PERIODS,
         )
         self.reserved_idle_alarm = self._watch_reserved()
 

@@ -166,6 +166,7 @@ def test_fifty_groups_each_with_a_policy_of_its_own_fit() -> None:
         (reports.DEFERRED_NODES, IDLE_METRICS.deferred_nodes),
         (reports.UNKNOWN_NODES, IDLE_METRICS.unknown_nodes),
         (reports.STUCK_NODES, IDLE_METRICS.stuck_nodes),
+        (reports.LINGERING_NODES, IDLE_METRICS.lingering_nodes),
         (reports.RESERVED_NODES, IDLE_METRICS.reserved_nodes),
         (reports.DOLLARS_SAVED, IDLE_METRICS.dollars_saved),
         (reports.DOLLARS_RESERVED, IDLE_METRICS.dollars_reserved),

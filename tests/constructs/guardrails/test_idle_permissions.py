@@ -107,6 +107,7 @@ def test_the_lives_make_every_kind_of_call(everything: tuple[list[dict[str, Any]
         "ec2:CreateTags",
         "ec2:DeleteTags",
         "ec2:DescribeInstances",
+        "ec2:DescribeSpotFleetInstances",
         "ec2:DescribeSpotFleetRequests",
         "ec2:DescribeSpotInstanceRequests",
         "ec2:StopInstances",

@@ -70,7 +70,12 @@ def test_two_looks_do_not_overlap(stack: Stack) -> None:
 
 @pytest.mark.parametrize(
     ("metric", "statistic", "periods"),
-    [("IdleUnknownNodes", "Minimum", 3), ("IdleStuckNodes", "Minimum", 3), ("IdleBreaker", "Maximum", 1)],
+    [
+        ("IdleUnknownNodes", "Minimum", 3),
+        ("IdleStuckNodes", "Minimum", 3),
+        ("IdleLingeringNodes", "Minimum", 36),
+        ("IdleBreaker", "Maximum", 1),
+    ],
 )
 def test_what_lasts_alarms_and_silence_is_no_proof_of_anything(
     stack: Stack, metric: str, statistic: str, periods: int
@@ -138,7 +143,7 @@ def test_every_alarm_tells_people_and_only_silence_of_its_end(stack: Stack) -> N
     topic = next(iter(resources(stack, "AWS::SNS::Topic")))
     alarms = [alarm["Properties"] for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()]
 
-    assert len(alarms) == 6
+    assert len(alarms) == 7
     assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
     assert [alarm["MetricName"] for alarm in alarms if "OKActions" in alarm] == ["IdleEvaluations"]
 
@@ -171,7 +176,7 @@ def test_alone_it_does_what_instances_need_and_no_more(stack: Stack) -> None:
         ),
         (
             IdleGroup(spot_fleet_id="sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE"),
-            {"ec2:DescribeSpotFleetRequests", "lambda:InvokeFunction"},
+            {"ec2:DescribeSpotFleetInstances", "ec2:DescribeSpotFleetRequests", "lambda:InvokeFunction"},
         ),
     ],
     ids=["an Auto Scaling group", "a fleet"],
@@ -257,7 +262,7 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
 def test_no_resource_is_made_silently(stack: Stack) -> None:
     kinds = sorted(each["Type"] for each in Template.from_stack(stack).to_json()["Resources"].values())
     assert kinds == [
-        *["AWS::CloudWatch::Alarm"] * 6,
+        *["AWS::CloudWatch::Alarm"] * 7,
         *["AWS::IAM::Policy"] * 2,
         *["AWS::IAM::Role"] * 2,
         "AWS::Lambda::EventInvokeConfig",

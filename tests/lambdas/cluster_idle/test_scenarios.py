@@ -159,8 +159,9 @@ def test_a_gang_is_stopped_as_one_by_the_power_function() -> None:
         {
             "action": "stop",
             "node_groups": ["workers"],
+            "now_or_never": True,
             "by": "cluster_idle",
-            "reason": "idle since 2026-11-02 07:00 UTC",
+            "reason": "idle since 2026-11-02 06:30 UTC",
         }
     ]
     assert not [call for call in scene.calls if "StopInstances" in call.action]
@@ -241,7 +242,7 @@ def test_a_dry_run_says_everything_and_stops_nothing() -> None:
     assert scene.stopped == set()
     assert scene.lambda_.orders == []
     assert not [call for call in scene.calls if "StopInstances" in call.action]
-    assert len(scene.subjects()) == 3
+    assert len(scene.subjects()) == 2
     assert all(subject.startswith("[dry run] base-pod: ") for subject in scene.subjects())
     assert all("This is a dry run: nothing is stopped." in text for text in scene.texts())
     assert alone.tags["cdk-training-cluster:idle-note"].startswith("dry run - ")
@@ -289,9 +290,10 @@ def test_the_circuit_breaker_holds_everything_back_when_most_of_the_cluster_goes
 
     assert verdicts(found) == ["deferred", "unknown", "unknown", "unknown"]
     assert scene.summary["breaker"] == (
-        "3 of 4 nodes can no longer be seen since the last run, more than 50%: nothing is warned of or stopped"
+        "3 of 4 nodes could be seen 15 minutes ago and cannot be now, more than 50%: nothing is warned of or stopped"
     )
     assert idle.state == "running"
+    assert verdicts(scene.ticks(10)) == ["deferred", "unknown", "unknown", "unknown"]
     assert verdicts(scene.tick()) == ["stop", "unknown", "unknown", "unknown"]
 
 

@@ -156,9 +156,9 @@ def test_stop_protection_keeps_one_node_and_the_run_fails(cluster: IdleOnAws) ->
     with pytest.raises(PartialFailureError, match=f"{idle[1]}: could not be stopped .OperationNotPermitted"):
         cluster.run(after=30)
     assert cluster.states(idle) == ["stopped", "running", "stopped"]
-    with pytest.raises(PartialFailureError):
-        cluster.run(after=35)
-    assert cluster.requests("StopInstances")[-1]["InstanceIds"] == [idle[1]]
+    found = cluster.run(after=35)[idle[1]]
+    assert (found["verdict"], len(cluster.requests("StopInstances"))) == ("unstoppable", 2)
+    assert "EC2 refused to stop it (OperationNotPermitted)" in found["reason"]
 
 
 def test_without_the_permission_to_stop_each_batch_is_asked_for_once_and_the_group_is_stopped(
@@ -239,7 +239,10 @@ def test_a_power_function_that_fails_keeps_no_standalone_node_and_is_asked_again
         cluster.run(after=30)
     assert cluster.states(idle) == ["stopped"]
     assert cluster.running(GROUP) == group
-    cluster.order("tick")  # It has written down that the group is to be stopped: its own next tick does it.
+    for _ in range(3):
+        cluster.order("tick")  # A job may have begun meanwhile: what was refused is not done later.
+    assert cluster.running(GROUP) == group
+    cluster.run(after=35)
     assert cluster.running(GROUP) == []
 
 
@@ -274,8 +277,9 @@ def test_a_warning_that_cannot_be_written_down_is_given_again(cluster: IdleOnAws
 
     with pytest.raises(PartialFailureError, match="its tags could not be written"):
         cluster.run()
+    assert cluster.requests("Publish") == []
     assert cluster.run(after=30)[node]["verdict"] == "warn"
-    assert len(cluster.requests("Publish")) == 2
+    assert len(cluster.requests("Publish")) == 1
     assert cluster.states([node]) == ["running"]
 
 

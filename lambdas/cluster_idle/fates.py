@@ -1,0 +1,97 @@
+"""What becomes of idle nodes that are stopped, in words: by what owns them, since that decides."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from cluster_common.times import time_text
+from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.marks import KEEP_UNTIL_TAG
+from cluster_idle.settings import Settings
+from cluster_idle.verdicts import Unit
+
+_MOST_IDS = 20
+_KEPT_FOR = timedelta(hours=12)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fate:
+    """What becomes of those nodes of a unit that one owner has, or none.
+
+    Attributes:
+        instances: The nodes.
+        verb: What is done with them.
+        meaning: What that means for them and for what is on them, a sentence or more.
+        way_back: The command that brings them back.
+    """
+
+    instances: tuple[Instance, ...]
+    verb: str
+    meaning: str
+    way_back: str
+
+
+def fates(settings: Settings, unit: Unit) -> list[Fate]:
+    """Return what becomes of a unit's nodes, one fate for each owner, and one for those that nothing owns."""
+    parts: dict[Owner | None, list[Instance]] = {}
+    for instance in unit.instances:
+        owner = instance.owner if instance.owner.kind is not OwnerKind.INSTANCE else None
+        parts.setdefault(owner, []).append(instance)
+    return [
+        _of_instances(settings, instances) if owner is None else _of_owner(settings, unit, owner, instances)
+        for owner, instances in parts.items()
+    ]
+
+
+def verbs(settings: Settings, units: Sequence[Unit]) -> str:
+    """Return what is done with nodes: `stopped`, `terminated`, or both."""
+    return " or ".join(sorted({fate.verb for unit in units for fate in fates(settings, unit)}))
+
+
+def keep_command(settings: Settings, unit: Unit) -> str:
+    """Return the command that keeps a unit for half a day longer; one kept node keeps all that go together."""
+    until = time_text(unit.stop_at + _KEPT_FOR)
+    groups = [target for target in unit.targets if target.kind is OwnerKind.AUTO_SCALING_GROUP]
+    if groups:
+        return (
+            f'aws autoscaling create-or-update-tags --region {settings.region} --tags "ResourceId={groups[0].id},'
+            f'ResourceType=auto-scaling-group,Key={KEEP_UNTIL_TAG},Value={until},PropagateAtLaunch=false"'
+        )
+    ids = " ".join(target.id for target in unit.targets[:_MOST_IDS])
+    tags = f"Key={KEEP_UNTIL_TAG},Value={until}"
+    return f"aws ec2 create-tags --region {settings.region} --resources {ids} --tags {tags}"
+
+
+def _of_instances(settings: Settings, instances: Sequence[Instance]) -> Fate:
+    hibernates = all(one.hibernates for one in instances)
+    memory = "The memory is kept on the root volume. " if hibernates else ""
+    ids = " ".join(one.id for one in instances[:_MOST_IDS])
+    return Fate(
+        instances=tuple(instances),
+        verb="hibernated" if hibernates else "stopped",
+        meaning=f"{memory}EBS volumes stay, and are billed; what is on instance store is lost; the capacity is given "
+        "back, so a start may fail.",
+        way_back=f"aws ec2 start-instances --region {settings.region} --instance-ids {ids}",
+    )
+
+
+def _of_owner(settings: Settings, unit: Unit, owner: Owner, instances: Sequence[Instance]) -> Fate:
+    words = owner.words[:1].upper() + owner.words[1:]
+    if unit.name == instances[0].id:
+        meaning = f"{words} gets smaller by one; what is on the node's disks is lost."
+    else:
+        of_group = owner.kind is OwnerKind.AUTO_SCALING_GROUP
+        how = "scaled to zero" if of_group else "given the target zero"
+        but = ", but for those that a warm pool takes back" if of_group else ""
+        meaning = (
+            f"{words} is {how}; what is on the nodes' disks is lost{but}; their capacity is given back, so a start "
+            "may have to wait."
+        )
+    order = f'{{"action":"start","node_groups":["{instances[0].node_group}"]}}'
+    return Fate(
+        instances=tuple(instances),
+        verb="terminated",
+        meaning=meaning,
+        way_back=f"aws lambda invoke --region {settings.region} --function-name {settings.power_function} "
+        f"--cli-binary-format raw-in-base64-out --payload '{order}' /dev/stdout",
+    )

@@ -1,0 +1,358 @@
+"""Lives in which something goes wrong at a bad moment: no work is ended by it, and nothing idle is forgotten."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from cluster_common.errors import PartialFailureError
+from cluster_idle.policy import Policy, Scope
+from cluster_idle.settings import GroupSettings
+from fake_instances import FakeNode
+from fake_service import refusal
+from idle_scene import CLUSTER, NODE_GROUP_TAG, IdleScene, verdicts
+
+STOP_AT = "cdk-training-cluster:idle-stop-at"
+REFUSED = "cdk-training-cluster:idle-refused"
+
+
+def tick(scene: IdleScene, minutes: int = 5) -> dict[str, dict[str, Any]]:
+    """Let time pass and run the function, whether it fails or not."""
+    try:
+        return scene.tick(minutes)
+    except PartialFailureError:
+        return {}
+
+
+def metrics(capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
+    """Return the metrics as they were last written."""
+    found: dict[str, float] = {}
+    for line in capsys.readouterr().out.splitlines():
+        record = json.loads(line)
+        for directive in record.get("_aws", {}).get("CloudWatchMetrics", []):
+            found |= {metric["Name"]: record[metric["Name"]][0] for metric in directive["Metrics"]}
+    return found
+
+
+def two_owners(scene: IdleScene) -> dict[str, list[FakeNode]]:
+    """Deploy a node group of which a deployment replaces the owner, with nodes in both; one is in a reservation."""
+    scene.groups["workers"] = GroupSettings(policy=scene.policy)
+    nodes: dict[str, list[FakeNode]] = {}
+    for group, raw in (("workers-a", {"CapacityReservationId": "cr-1"}), ("workers-b", {})):
+        scene.auto_scaling.add(group, cluster=CLUSTER, node_group="workers", desired=2)
+        tags = {NODE_GROUP_TAG: "workers", "aws:autoscaling:groupName": group}
+        nodes[group] = [scene.add(tags=dict(tags), raw=dict(raw)) for _ in range(2)]
+        scene.auto_scaling.members[group] = [node.id for node in nodes[group]]
+    return nodes
+
+
+@pytest.mark.parametrize("count", [0, 4], ids=["alone", "a gang"])
+def test_work_while_nobody_looked_starts_the_clock_again(count: int) -> None:
+    scene = IdleScene()
+    nodes = scene.add_group(count=count) if count else [scene.add()]
+    scene.tick()
+    for node in nodes:
+        node.load = 95
+    scene.pass_time(timedelta(hours=8))
+    for node in nodes:
+        node.load = 0
+    scene.pass_time(timedelta(minutes=100))
+
+    assert set(verdicts(scene.run())) == {"warn"}
+    assert len(scene.subjects()) == 2
+    assert not scene.stopped
+
+
+def test_work_while_cloudwatch_had_no_answer_starts_the_clock_again() -> None:
+    scene = IdleScene()
+    node = scene.add()
+    for _ in range(3):
+        scene.add(load=80)
+    scene.tick()
+    scene.cloudwatch.statuses[node.id] = "PartialData"
+    node.load = 95
+    scene.ticks(8 * 60)
+    node.load = 0
+    scene.ticks(100)
+    scene.cloudwatch.statuses.clear()
+
+    assert scene.tick()[node.id]["verdict"] == "warn"
+    assert len(scene.subjects()) == 2
+
+
+@pytest.mark.parametrize("hours", [1, 5])
+def test_a_wish_to_keep_that_ended_while_nobody_looked_starts_the_clock_again(hours: int) -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.tick()
+    node.tags["cdk-training-cluster:keep-until"] = "2026-11-02T08:30Z"
+    scene.pass_time(timedelta(hours=hours))
+
+    assert verdicts(scene.run()) == ["warn"]
+    assert len(scene.subjects()) == 2
+
+
+def test_a_warning_that_waits_for_long_is_not_given_again() -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.tick()
+    node.tags[STOP_AT] = "2026-11-02T20:00:00Z"
+    scene.ticks(11 * 60)
+
+    assert (node.tags[STOP_AT], len(scene.subjects())) == ("2026-11-02T20:00:00Z", 1)
+    found = scene.ticks(55)
+    assert (verdicts(found), len(scene.subjects())) == (["stop"], 2)
+    assert "idle since 2026-11-02T06:30:00Z" in scene.texts()[1]
+
+
+def test_what_is_stopped_is_judged_by_what_it_did_since_it_was_started_again() -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.ticks(35)
+    assert node.state == "stopping"
+    scene.tick()
+    node.state, node.launched = "running", scene.now
+
+    assert verdicts(scene.ticks(50)) == ["grace"]
+    assert verdicts(scene.ticks(20)) == ["warn"]
+
+
+def test_a_stop_that_the_power_function_cannot_carry_out_is_told_as_none() -> None:
+    scene = IdleScene()
+    scene.add_group()
+    scene.lambda_.blocked = "its minimum is 4"
+    scene.tick()
+    scene.ticks(25)
+
+    with pytest.raises(PartialFailureError, match="the power function did not stop it: its minimum is 4"):
+        scene.tick()
+    assert scene.lambda_.orders[0]["now_or_never"] is True
+    assert (len(scene.subjects()), scene.stopped) == (1, set())
+
+
+def test_single_nodes_that_go_are_told_of_though_another_stays() -> None:
+    scene = IdleScene(policy=Policy(scope=Scope.NODE))
+    *_, stays = scene.add_group("lab", count=3)
+    scene.lambda_.keeps = {stays.id}
+    scene.tick()
+    for _ in range(6):
+        tick(scene)
+
+    assert len(scene.stopped) == 2
+    assert scene.subjects()[1:] == ["base-pod: 2 nodes terminated: idle"]
+
+
+def test_a_node_in_standby_is_not_ordered_to_go_by_itself() -> None:
+    scene = IdleScene(policy=Policy(scope=Scope.NODE))
+    first, second = scene.add_group("lab", count=2)
+    scene.auto_scaling.states[first.id] = "Standby"
+
+    found = scene.tick()
+    assert verdicts(found) == ["unstoppable", "warn"]
+    assert found[first.id]["reason"] == (
+        f"{first.id} of lab is idle, but the Auto Scaling group lab-asg does not let {first.id} go: its state is "
+        "Standby"
+    )
+    scene.ticks(30)
+    assert [order["instance_ids"] for order in scene.lambda_.orders] == [[second.id]]
+
+
+def test_a_member_in_standby_that_was_stopped_by_hand_keeps_nobody() -> None:
+    scene = IdleScene()
+    first, *_ = scene.add_group()
+    first.state = "stopped"
+    scene.auto_scaling.states[first.id] = "Standby"
+
+    assert verdicts(scene.tick()) == ["warn"] * 3
+
+
+def test_a_group_that_terminates_nothing_is_not_ordered_to_go() -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    scene.auto_scaling.groups["workers-asg"].terminating_suspended = "User suspended at 2026-11-02T08:00:00Z"
+
+    found = scene.ticks(120)
+    assert verdicts(found) == ["unstoppable"] * 2
+    assert scene.lambda_.orders == []
+    assert "has its process Terminate suspended: resume it" in next(iter(found.values()))["reason"]
+
+
+def test_a_group_with_a_protected_node_is_left_alone_and_said() -> None:
+    scene = IdleScene()
+    first, *_ = scene.add_group(count=2)
+    scene.auto_scaling.protected.add(first.id)
+
+    found = scene.ticks(120)
+    assert verdicts(found) == ["unstoppable"] * 2
+    assert f"does not let {first.id} go: it is protected from scale-in" in found[first.id]["reason"]
+
+
+def test_what_ec2_refuses_to_stop_is_told_once_and_keeps_nobody_waiting() -> None:
+    scene = IdleScene(policy=Policy(most_stops=1))
+    node, other = scene.add(stop_refusal=("OperationNotPermitted", "The instance may not be stopped.")), scene.add()
+    failed = 0
+    for _ in range(12 * 20):
+        failed += tick(scene) == {}
+
+    assert other.state == "stopped"
+    assert node.tags[REFUSED] == "2026-11-02T08:37:00Z OperationNotPermitted"
+    assert (failed, len(scene.subjects())) == (1, 2)
+    found = scene.tick()[node.id]
+    assert found["verdict"] == "unstoppable"
+    assert found["reason"] == (
+        f"{node.id} is idle, and EC2 refused to stop it (OperationNotPermitted): it is tried again after a day, or "
+        f"without {REFUSED}"
+    )
+
+
+def test_a_large_gang_that_cannot_be_stopped_keeps_nobody_waiting() -> None:
+    scene = IdleScene(policy=Policy(most_stops=2))
+    scene.add_group(count=3)
+    other = scene.add()
+    scene.lambda_.refusal = "Task timed out after 50.00 seconds"
+    for _ in range(12):
+        tick(scene)
+
+    assert other.state == "stopped"
+
+
+def test_where_one_of_two_owners_is_in_a_reservation_both_are_warned_of_and_go() -> None:
+    scene = IdleScene()
+    two_owners(scene)
+
+    assert verdicts(scene.tick()) == ["warn"] * 4
+    assert all(STOP_AT in group.tags for group in scene.auto_scaling.groups.values())
+    assert scene.subjects() == ["base-pod: 4 nodes idle, terminated in 30 minutes"]
+    assert verdicts(scene.ticks(30)) == ["stop"] * 4
+
+
+def test_what_keeps_one_of_two_owners_keeps_the_other() -> None:
+    scene = IdleScene()
+    nodes = two_owners(scene)
+    scene.auto_scaling.protected.add(nodes["workers-a"][0].id)
+
+    assert verdicts(scene.ticks(60)) == ["unstoppable"] * 4
+    assert scene.lambda_.orders == []
+
+
+def test_a_message_tells_of_each_owner_what_becomes_of_its_nodes() -> None:
+    scene = IdleScene()
+    scene.groups["workers"] = GroupSettings(policy=scene.policy)
+    alone = scene.add(tags={NODE_GROUP_TAG: "workers"})
+    scene.add_group(count=2)
+    scene.tick()
+
+    assert scene.subjects() == ["base-pod: 3 nodes idle, stopped or terminated in 30 minutes"]
+    assert f"{alone.id}: will be stopped at 2026-11-02T08:37:00Z. EBS volumes stay" in scene.texts()[0]
+    assert "will be terminated at 2026-11-02T08:37:00Z. The Auto Scaling group workers-asg is" in scene.texts()[0]
+
+
+def test_a_dry_run_of_many_is_one_message() -> None:
+    scene = IdleScene(policy=Policy(dry_run=True))
+    for _ in range(60):
+        scene.add()
+    scene.ticks(6 * 60)
+
+    assert scene.subjects() == [
+        "[dry run] base-pod: 60 nodes idle, stopped in 30 minutes",
+        "[dry run] base-pod: 60 nodes would be stopped now: idle",
+    ]
+
+
+def test_where_no_tag_can_be_written_people_are_not_told_in_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = IdleScene()
+    scene.add()
+
+    def deny(**_: object) -> None:
+        raise refusal("CreateTags", "TagLimitExceeded", "The maximum number of tags is 50.")
+
+    monkeypatch.setattr(scene.ec2, "create_tags", deny)
+    for _ in range(24):
+        with pytest.raises(PartialFailureError, match="TagLimitExceeded"):
+            scene.tick()
+
+    assert scene.subjects() == []
+
+
+def test_an_idle_gang_to_which_young_nodes_come_again_and_again_is_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scene = IdleScene()
+    scene.add_group(count=8)
+    for _ in range(4):
+        victim = next(node for node in scene.ec2.nodes.values() if node.state == "running")
+        victim.state = "terminated"
+        scene.auto_scaling.members["workers-asg"].remove(victim.id)
+        scene.join("workers", age=timedelta(0))
+        found = scene.ticks(55)
+
+    assert set(verdicts(found)) == {"grace"}
+    assert metrics(capsys)["IdleLingeringNodes"] >= 4
+
+
+def test_a_silent_node_of_another_service_is_counted_as_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = IdleScene()
+    scene.add_group(count=3)
+    scene.add(load=None, tags={NODE_GROUP_TAG: "workers", "aws:ec2:fleet-id": "fleet-1"})
+    found = scene.ticks(120)
+
+    assert verdicts(found) == ["unknown", "unknown", "unknown", "managed"]
+    assert metrics(capsys)["IdleUnknownNodes"] == 1
+
+
+def test_a_machine_without_accelerators_rings_no_alarm(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = IdleScene()
+    node = scene.add(load=None, instance_type="m7i.large")
+    found = scene.ticks(120)
+
+    assert found[node.id]["reason"] == (
+        f"{node.id} is never stopped: it has no GPU or NeuronCore whose use is reported"
+    )
+    assert metrics(capsys)["IdleUnknownNodes"] == 0
+
+
+def test_a_spot_fleet_that_is_gone_keeps_no_other() -> None:
+    scene = IdleScene()
+    scene.add_fleet("extras")
+    scene.groups["old"] = GroupSettings(policy=scene.policy, fleet="sfr-old")
+
+    assert verdicts(scene.tick()) == ["warn", "warn"]
+
+
+def test_a_node_of_a_spot_fleet_that_lost_the_clusters_tag_keeps_the_others() -> None:
+    scene = IdleScene()
+    _, working = scene.add_fleet()
+    del working.tags["cdk-training-cluster:cluster"]
+    working.load = 90
+
+    found = scene.ticks(60)
+    assert verdicts(found) == ["unknown"]
+    assert "has nodes that are not seen" in next(iter(found.values()))["reason"]
+    assert scene.lambda_.orders == []
+
+
+def test_the_breaker_holds_though_a_run_failed_in_between() -> None:
+    scene = IdleScene()
+    idle = scene.add()
+    others = [scene.add(load=80) for _ in range(3)]
+    scene.ticks(30)
+    for node in others:
+        node.load = None
+    scene.pass_time(timedelta(minutes=5))
+
+    assert verdicts(scene.tick(10)) == ["deferred", "unknown", "unknown", "unknown"]
+    assert idle.state == "running"
+
+
+def test_a_second_page_that_cannot_be_read_stops_nothing() -> None:
+    scene = IdleScene()
+    scene.ec2.page_size = 2
+    for _ in range(4):
+        scene.add()
+    scene.ticks(30)
+    scene.ec2.fail_page = 2
+
+    with pytest.raises(PartialFailureError, match="its instances could not be read: nothing is stopped"):
+        scene.tick()
+    assert scene.stopped == set()

@@ -1,0 +1,142 @@
+"""The tags by which people keep nodes, and those by which the function remembers that it warned them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_idle.marks import NO_MARKS, NOTICE_TAGS, Marks, notice_tags, refusal_tags, stop_tags
+
+KEEP, KEEP_UNTIL = "cdk-training-cluster:keep", "cdk-training-cluster:keep-until"
+IDLE = "cdk-training-cluster:idle-"
+NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
+
+moments = st.datetimes(datetime(2020, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)).map(  # noqa: DTZ001 (the zone is added)
+    lambda moment: moment.replace(microsecond=0)
+)
+
+
+def kept(tags: dict[str, str], now: datetime = NOW) -> str | None:
+    return Marks.from_tags(tags).kept(now)
+
+
+@pytest.mark.parametrize("value", ["true", "True", "yes", "1", "2", "job 17", "nope", "none", "-", "until Monday"])
+def test_nearly_any_value_of_keep_keeps(value: str) -> None:
+    assert kept({KEEP: value}) == f"has the tag {KEEP}"
+
+
+@pytest.mark.parametrize("value", ["", "false", "no", "0", " ", "False", "NO", " no "])
+def test_some_values_of_keep_say_no(value: str) -> None:
+    assert kept({KEEP: value}) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "until"),
+    [
+        ("2026-11-30T18:00:00Z", "2026-11-30T18:00:00Z"),
+        ("2026-11-30T18:00Z", "2026-11-30T18:00:00Z"),
+        ("2026-11-30 18:00", "2026-11-30T18:00:00Z"),
+        ("2026-11-30T18:00", "2026-11-30T18:00:00Z"),
+        ("2026-11-30t18", "2026-11-30T18:00:00Z"),
+        (" 2026-11-30T18:00Z ", "2026-11-30T18:00:00Z"),
+        ("2026-11-30T18:00:30.5Z", "2026-11-30T18:00:30Z"),
+        ("20261130T1800Z", "2026-11-30T18:00:00Z"),
+        # Another zone.
+        ("2026-11-30T18:00+02:00", "2026-11-30T16:00:00Z"),
+        ("2026-11-30T18:00-0800", "2026-12-01T02:00:00Z"),
+        # A date is kept to its end; midnight, written out, is midnight.
+        ("2026-11-30", "2026-12-01T00:00:00Z"),
+        ("20261130", "2026-12-01T00:00:00Z"),
+        ("2026-11-30T00:00", "2026-11-30T00:00:00Z"),
+        ("2026-11-30 00:00", "2026-11-30T00:00:00Z"),
+        ("2026-12-31", "2027-01-01T00:00:00Z"),
+        # For ever.
+        ("9999-12-30", "9999-12-31T00:00:00Z"),
+        ("9999-12-31", "9999-12-31T23:59:59Z"),
+        ("9999-12-31T23:59:59-05:00", "9999-12-31T23:59:59Z"),
+    ],
+)
+def test_keep_until_keeps_until_then(value: str, until: str) -> None:
+    assert kept({KEEP_UNTIL: value}) == f"has the tag {KEEP_UNTIL}, which ends at {until}"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["2026-11-01", "2026-11-02T11:59Z", "2026-11-02T12:00Z", "2026-11-02T13:00+01:00", "0001-01-01T00:00+14:00"],
+)
+def test_keep_until_ends_by_itself(value: str) -> None:
+    assert kept({KEEP_UNTIL: value}) is None
+
+
+@pytest.mark.parametrize(
+    ("now", "is_kept"),
+    [
+        (datetime(2026, 11, 2, 23, 59, 59, tzinfo=UTC), True),
+        (datetime(2026, 11, 3, tzinfo=UTC), False),
+    ],
+)
+def test_a_date_ends_with_its_last_second(now: datetime, is_kept: bool) -> None:
+    assert (kept({KEEP_UNTIL: "2026-11-02"}, now) is not None) == is_kept
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["next Monday", "", "30.11.2026", "2026-11-31", "2026-13-01", "18:00", "2026-11-30T25:00Z", "12h", "true"],
+)
+def test_a_keep_until_that_is_no_time_keeps_and_says_so(value: str) -> None:
+    assert kept({KEEP_UNTIL: value}) == (
+        f"has the tag {KEEP_UNTIL} with {value!r}, which is no time such as 2026-11-30T18:00Z: it is kept until that "
+        "is mended"
+    )
+
+
+def test_keep_goes_before_a_keep_until_that_has_ended() -> None:
+    assert kept({KEEP: "true", KEEP_UNTIL: "2026-11-01"}) == f"has the tag {KEEP}"
+    assert kept({KEEP: "false", KEEP_UNTIL: "2026-11-03"}) is not None
+
+
+@given(st.text(max_size=30))
+def test_no_value_of_a_tag_is_too_strange(value: str) -> None:
+    marks = Marks.from_tags({KEEP: "no", KEEP_UNTIL: value, f"{IDLE}warned-at": value, f"{IDLE}stop-at": value})
+
+    marks.kept(NOW)
+    assert marks.warned_at is None or marks.warned_at.tzinfo is not None
+
+
+@given(moments, moments, st.text(max_size=400))
+def test_what_was_written_is_read_back_and_fits_tags(warned_at: datetime, stop_at: datetime, note: str) -> None:
+    before = notice_tags(warned_at, note)
+    tags = before | stop_tags(warned_at, stop_at) | refusal_tags(stop_at, "Unsupported: no")
+    marks = Marks.from_tags(tags)
+
+    assert set(tags) < set(NOTICE_TAGS)
+    assert all(len(key) <= 128 and len(value) <= 256 for key, value in tags.items())
+    assert (marks.warned_at, marks.stop_at, marks.noted, marks.told) == (warned_at, stop_at, True, False)
+    assert Marks.from_tags(tags | before).warned_at is None
+    assert (marks.idle_since, marks.refused_at, marks.refusal) == (warned_at, stop_at, "Unsupported: no")
+
+
+@pytest.mark.parametrize("key", NOTICE_TAGS)
+def test_each_of_the_functions_own_tags_is_a_trace_of_it(key: str) -> None:
+    assert key.startswith(IDLE)
+    assert Marks.from_tags({key: "x"}).noted
+
+
+@pytest.mark.parametrize("tags", [{}, {"Name": "node"}, {"cdk-training-cluster:cluster": "base-pod"}])
+def test_other_tags_say_nothing(tags: dict[str, str]) -> None:
+    assert Marks.from_tags(tags) == NO_MARKS
+
+
+@pytest.mark.parametrize("value", ["", "soon", "2026-11-02", "2026-11-02T20:00Z", "2026-11-02T20:00:00+01:00"])
+def test_a_time_that_the_function_never_writes_is_no_warning(value: str) -> None:
+    marks = Marks.from_tags({f"{IDLE}warned-at": value, f"{IDLE}stop-at": value})
+
+    assert (marks.warned_at, marks.stop_at, marks.noted) == (None, None, True)
+
+
+def test_a_stop_that_is_put_off_for_ever_leaves_room_to_reckon_with() -> None:
+    stop_at = Marks.from_tags({f"{IDLE}stop-at": "9999-12-31T23:59:59Z"}).stop_at
+
+    assert stop_at is not None
+    assert stop_at + timedelta(days=30) > NOW

@@ -1,0 +1,83 @@
+"""Names that the function shares with constructs and with the power function, which it does not import."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from aws_lambda_powertools import Logger
+
+from cdk_training_cluster.instance_types import all_instance_types
+from cdk_training_cluster.metrics import NODE_METRICS
+from cluster_common.failures import Failures
+from cluster_idle import owners, readings
+from cluster_idle.accelerators import is_measured
+from cluster_idle.hands import MOST_TERMINATED
+from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.power_function import FUNCTION
+from cluster_idle.settings import Settings
+from cluster_power import memory
+from cluster_power.orders import OrderAction, parse_order
+from cluster_power.settings import GroupSettings as PowerGroup
+from cluster_power.settings import Settings as PowerSettings
+
+NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
+
+
+def test_the_power_functions_tag_says_that_a_group_is_stopped() -> None:
+    assert owners.POWER_STATE_TAG == memory.STATE_TAG
+    assert memory.State.STOPPED.value == owners.STOPPED
+
+
+def test_the_metrics_are_those_that_nodes_report() -> None:
+    assert NODE_METRICS.gpu_utilization == readings.GPU_UTILIZATION
+    assert NODE_METRICS.gpu_memory_used == readings.GPU_MEMORY_USED
+    assert NODE_METRICS.neuron_core_utilization == readings.NEURON_UTILIZATION
+    assert Settings(cluster="a").namespace == NODE_METRICS.namespace
+
+
+def test_the_power_function_understands_the_orders() -> None:
+    settings = PowerSettings(
+        cluster="base-pod", groups={"workers": PowerGroup(count=200)}, launch_grace=timedelta(minutes=10)
+    )
+    stop = {"action": "stop", "node_groups": ["workers"], "by": FUNCTION, "reason": "idle"}
+    ids = [f"i-{number:017x}" for number in range(MOST_TERMINATED)]
+    terminate = {**stop, "action": "terminate", "instance_ids": ids}
+
+    assert parse_order(stop, settings).action is OrderAction.STOP
+    assert parse_order(terminate, settings).instance_ids == tuple(ids)
+
+
+def test_the_types_that_are_looked_at_are_those_whose_nodes_report() -> None:
+    catalog = all_instance_types()
+
+    assert [info.name for info in catalog if is_measured(info.name)] == [
+        info.name for info in catalog if info.has_nvidia_gpus or info.has_neuron_devices
+    ]
+
+
+def test_every_type_of_the_catalog_is_asked_for_what_its_nodes_report() -> None:
+    asked: list[str] = []
+
+    class CloudWatch:
+        def get_metric_data(self, **parameters: Any) -> dict[str, Any]:
+            asked.extend(query["MetricStat"]["Metric"]["MetricName"] for query in parameters["MetricDataQueries"])
+            return {"MetricDataResults": []}
+
+    catalog = all_instance_types()
+    nodes = [
+        Instance(
+            id=info.name,
+            instance_type=info.name,
+            launched=NOW,
+            owner=Owner(kind=OwnerKind.INSTANCE, id=info.name),
+        )
+        for info in catalog
+    ]
+    failures = Failures(Logger(service="test"))
+    reader = readings.MetricReader(cast("Any", CloudWatch()), Settings(cluster="base-pod"), failures, NOW)
+
+    reader.read(nodes, None)
+
+    assert [name == NODE_METRICS.neuron_core_utilization for name in asked] == [
+        info.has_neuron_devices for info in catalog
+    ]
+    assert set(asked) == {NODE_METRICS.gpu_utilization, NODE_METRICS.neuron_core_utilization}

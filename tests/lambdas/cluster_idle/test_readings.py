@@ -1,0 +1,344 @@
+"""What is asked of CloudWatch, and what becomes of its answers."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+from aws_lambda_powertools import Logger
+
+from cluster_common.failures import Failures
+from cluster_idle.evidence import Evidence
+from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.policy import Policy, Signal, SignalKind
+from cluster_idle.readings import MetricReader
+from cluster_idle.settings import GroupSettings, Settings
+from fake_service import FakeService, refusal
+
+NOW = datetime(2026, 11, 2, 12, 2, tzinfo=UTC)
+CURRENT = datetime(2026, 11, 2, 12, tzinfo=UTC)
+LAUNCHED = datetime(2026, 11, 1, tzinfo=UTC)
+IDLE = [(CURRENT - timedelta(minutes=5 * number), 0.0) for number in range(1, 13)]
+BUSY = [(CURRENT - timedelta(minutes=5), 80.0)]
+
+Result = tuple[list[tuple[datetime, float]], str]
+
+
+class CloudWatch(FakeService):
+    """CloudWatch that answers by the instance and the metric of a query."""
+
+    def __init__(self, answer: Callable[[str, str], Result | None] = lambda *_: (IDLE, "Complete")) -> None:
+        super().__init__("cloudwatch")
+        self._answer = answer
+        self.pages: list[list[dict[str, Any]]] | None = None
+
+    def get_metric_data(self, **parameters: Any) -> dict[str, Any]:
+        """Answer GetMetricData: in one page, or in those that a test gives."""
+        self.record("GetMetricData", dict(parameters))
+        if self.pages is not None:
+            number = int(parameters.get("NextToken", "0"))
+            more = {"NextToken": str(number + 1)} if number + 1 < len(self.pages) else {}
+            return {"MetricDataResults": self.pages[number], **more}
+        found = []
+        for query in parameters["MetricDataQueries"]:
+            metric = query["MetricStat"]["Metric"]
+            answer = self._answer(metric["Dimensions"][0]["Value"], metric["MetricName"])
+            if answer is not None:
+                found.append(result(query["Id"], *answer))
+        return {"MetricDataResults": found}
+
+    @property
+    def queries(self) -> list[list[dict[str, Any]]]:
+        """The queries of each request."""
+        return [request["MetricDataQueries"] for _, request in self.requests]
+
+
+def result(id: str, points: Sequence[tuple[datetime, float]], status: str = "Complete") -> dict[str, Any]:
+    return {
+        "Id": id,
+        "Timestamps": [when for when, _ in points],
+        "Values": [value for _, value in points],
+        "StatusCode": status,
+    }
+
+
+def nodes(count: int, node_group: str = "", instance_type: str = "p5.48xlarge") -> list[Instance]:
+    return [
+        Instance(
+            id=f"i-{node_group}{number}",
+            instance_type=instance_type,
+            launched=LAUNCHED,
+            owner=Owner(kind=OwnerKind.INSTANCE, id=f"i-{node_group}{number}"),
+            node_group=node_group,
+        )
+        for number in range(count)
+    ]
+
+
+def read(
+    client: CloudWatch,
+    instances: Sequence[Instance],
+    settings: Settings | None = None,
+    sessions: set[str] | None = None,
+    failures: Failures | None = None,
+) -> dict[str, Evidence]:
+    failures = Failures(Logger(service="test")) if failures is None else failures
+    reader = MetricReader(cast("Any", client), settings or Settings(cluster="base-pod"), failures, NOW)
+    return reader.read(instances, sessions)
+
+
+def metrics(client: CloudWatch) -> list[tuple[str, str, str]]:
+    """Return what was asked: namespace, metric and statistic."""
+    return [
+        (stat["Metric"]["Namespace"], stat["Metric"]["MetricName"], stat["Stat"])
+        for request in client.queries
+        for stat in (query["MetricStat"] for query in request)
+    ]
+
+
+def test_one_series_a_node_is_asked_for() -> None:
+    client = CloudWatch()
+
+    found = read(client, nodes(1))
+
+    assert found["i-0"].state.value == "idle"
+    assert [request for _, request in client.requests] == [
+        {
+            "MetricDataQueries": [
+                {
+                    "Id": "q0",
+                    "MetricStat": {
+                        "Metric": {
+                            "Namespace": "CdkTrainingCluster",
+                            "MetricName": "nvidia_smi_utilization_gpu",
+                            "Dimensions": [{"Name": "InstanceId", "Value": "i-0"}],
+                        },
+                        "Period": 300,
+                        "Stat": "Maximum",
+                    },
+                }
+            ],
+            # The window, the warning and one more period, from the start of a period on.
+            "StartTime": datetime(2026, 11, 2, 10, 25, tzinfo=UTC),
+            "EndTime": NOW,
+            "ScanBy": "TimestampDescending",
+        }
+    ]
+
+
+def test_nothing_is_asked_of_no_nodes() -> None:
+    client = CloudWatch()
+
+    assert read(client, []) == {}
+    assert client.requests == []
+
+
+@pytest.mark.parametrize(
+    ("count", "sizes"), [(1, [1]), (499, [499]), (500, [500]), (501, [500, 1]), (1500, [500, 500, 500])]
+)
+def test_five_hundred_queries_go_into_a_request(count: int, sizes: list[int]) -> None:
+    client = CloudWatch()
+
+    assert len(read(client, nodes(count))) == count
+    assert [len(queries) for queries in client.queries] == sizes
+    assert all(len({query["Id"] for query in queries}) == len(queries) for queries in client.queries)
+
+
+def test_the_queries_of_one_node_stay_in_one_request() -> None:
+    policy = Policy(signals=(Signal(kind=SignalKind.NETWORK, below=1), Signal(kind=SignalKind.GPU_MEMORY, below=1)))
+    client = CloudWatch()
+
+    read(client, nodes(130), Settings(cluster="base-pod", policy=policy))
+
+    assert [len(queries) for queries in client.queries] == [500, 20]
+    policy = Policy(signals=(Signal(kind=SignalKind.NETWORK, below=1),))
+    client = CloudWatch()
+    read(client, nodes(200), Settings(cluster="base-pod", policy=policy))
+    assert [len(queries) for queries in client.queries] == [498, 102]
+
+
+@pytest.mark.parametrize(
+    ("hours", "most"),
+    [
+        # 12 periods an hour, 7 of the warning and the current one: 500 times 200 is within 100,800.
+        (16, 500),
+        (24, 340),
+    ],
+)
+def test_no_request_has_more_points_than_cloudwatch_gives(hours: int, most: int) -> None:
+    policy = Policy(window=timedelta(hours=hours))
+    points = policy.span // timedelta(minutes=5) + 1
+    client = CloudWatch()
+
+    read(client, nodes(700), Settings(cluster="base-pod", policy=policy))
+
+    sizes = [len(queries) for queries in client.queries]
+    assert sizes[0] == most
+    assert sum(sizes) == 700
+    assert all(size * points <= 100_800 for size in sizes)
+
+
+def test_groups_that_look_back_equally_far_share_requests_and_others_do_not() -> None:
+    settings = Settings(
+        cluster="base-pod",
+        groups={
+            "lab": GroupSettings(policy=Policy(window=timedelta(hours=2))),
+            "same": GroupSettings(policy=Policy(below=20)),
+        },
+    )
+    client = CloudWatch()
+
+    read(client, [*nodes(2, "lab"), *nodes(3, "same"), *nodes(4)], settings)
+
+    assert [(len(request["MetricDataQueries"]), request["StartTime"].hour) for _, request in client.requests] == [
+        (2, 9),
+        (7, 10),
+    ]
+
+
+def test_each_signal_has_its_metrics() -> None:
+    signals = (
+        Signal(kind=SignalKind.NETWORK, below=1),
+        Signal(kind=SignalKind.GPU_MEMORY, below=1),
+        Signal(kind=SignalKind.HEARTBEAT),
+        Signal(kind=SignalKind.SESSION),
+        Signal(kind=SignalKind.METRIC, below=1, namespace="Mine", metric="tokens", statistic="Average"),
+    )
+    client = CloudWatch()
+
+    read(client, nodes(1), Settings(cluster="base-pod", namespace="Llama", policy=Policy(signals=signals)), set())
+
+    assert metrics(client) == [
+        ("Llama", "nvidia_smi_utilization_gpu", "Maximum"),
+        ("AWS/EC2", "NetworkIn", "Sum"),
+        ("AWS/EC2", "NetworkOut", "Sum"),
+        ("Llama", "nvidia_smi_memory_used", "Maximum"),
+        ("Llama", "JobHeartbeat", "SampleCount"),
+        ("Mine", "tokens", "Average"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("busy", "reason"),
+    [
+        ("nvidia_smi_utilization_gpu", "its utilization was 80 % at 11:55 UTC"),
+        ("NetworkIn", "its network traffic was 80 bytes in 5 minutes at 11:55 UTC"),
+        ("NetworkOut", "its network traffic was 80 bytes in 5 minutes at 11:55 UTC"),
+        ("JobHeartbeat", "its job gave a heartbeat at 11:55 UTC"),
+    ],
+)
+def test_each_answer_goes_to_its_node_and_its_signal(busy: str, reason: str) -> None:
+    signals = (Signal(kind=SignalKind.NETWORK, below=0.1), Signal(kind=SignalKind.HEARTBEAT))
+
+    def answer(one: str, metric: str) -> Result:
+        if (one, metric) == ("i-1", busy):
+            return BUSY, "Complete"
+        return ([] if metric == "JobHeartbeat" else IDLE), "Complete"
+
+    found = read(CloudWatch(answer), nodes(3), Settings(cluster="base-pod", policy=Policy(signals=signals)))
+
+    assert [one.state.value for one in found.values()] == ["idle", "busy", "idle"]
+    assert found["i-1"].reason == reason
+
+
+@pytest.mark.parametrize(
+    ("sessions", "states"),
+    [(set(), ["idle", "idle"]), ({"i-1", "i-9"}, ["idle", "busy"]), (None, ["unknown", "unknown"])],
+)
+def test_sessions_count_where_the_policy_asks(sessions: set[str] | None, states: list[str]) -> None:
+    settings = Settings(cluster="base-pod", policy=Policy(signals=(Signal(kind=SignalKind.SESSION),)))
+
+    assert [one.state.value for one in read(CloudWatch(), nodes(2), settings, sessions).values()] == states
+    assert [one.state.value for one in read(CloudWatch(), nodes(2), None, sessions).values()] == ["idle", "idle"]
+
+
+def test_pages_are_put_together() -> None:
+    client = CloudWatch()
+    client.pages = [
+        [result("q0", IDLE[:4], "PartialData"), result("q1", IDLE)],
+        [result("q0", IDLE[4:8], "PartialData")],
+        [result("q0", IDLE[8:], "Complete")],
+    ]
+
+    found = read(client, nodes(2))
+
+    assert [one.state.value for one in found.values()] == ["idle", "idle"]
+    assert [request.get("NextToken") for _, request in client.requests] == [None, "1", "2"]
+    assert len({str({**request, "NextToken": ""}) for _, request in client.requests}) == 1
+
+
+@pytest.mark.parametrize(
+    ("pages", "reason"),
+    [
+        ([[("Complete", 6)], [("PartialData", 6)]], "CloudWatch says PartialData of its utilization"),
+        ([[("PartialData", 12)], []], "CloudWatch says PartialData of its utilization"),
+        ([[("Forbidden", 0)]], "CloudWatch says Forbidden of its utilization"),
+        ([[("InternalError", 12)]], "CloudWatch says InternalError of its utilization"),
+        ([[]], "CloudWatch says nothing of its utilization"),
+    ],
+)
+def test_what_is_not_complete_in_the_end_is_not_evidence(pages: list[list[tuple[str, int]]], reason: str) -> None:
+    client = CloudWatch()
+    client.pages = [[result("q0", IDLE[:count], status) for status, count in page] for page in pages]
+
+    found = read(client, nodes(1))["i-0"]
+
+    assert (found.state.value, found.reason, found.was_known) == ("unknown", reason, True)
+
+
+def test_work_on_any_page_is_work() -> None:
+    client = CloudWatch()
+    client.pages = [[result("q0", IDLE, "PartialData")], [result("q0", [(CURRENT - timedelta(hours=1), 99.0)])]]
+
+    assert read(client, nodes(1))["i-0"].state.value == "busy"
+
+
+def test_a_request_that_fails_leaves_only_its_own_nodes_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    client = CloudWatch()
+    original = client.get_metric_data
+
+    def get_metric_data(**parameters: Any) -> dict[str, Any]:
+        if len(client.requests) == 1:
+            client.requests.append(("GetMetricData", parameters))
+            raise refusal("GetMetricData", "ThrottlingException", "Rate exceeded")
+        return original(**parameters)
+
+    client.get_metric_data = get_metric_data  # type: ignore[method-assign]  # the second request is refused
+    failures = Failures(Logger(service="readings"))
+
+    found = read(client, nodes(1200), failures=failures)
+
+    states = [one.state.value for one in found.values()]
+    assert states == ["idle"] * 500 + ["unknown"] * 500 + ["idle"] * 200
+    assert found["i-500"].reason == "CloudWatch could not be read (ThrottlingException)"
+    assert found["i-500"].was_known
+    assert failures
+    assert (
+        "500 instances: could not read what they do (ThrottlingException: Rate exceeded)" in capsys.readouterr().out
+    )
+
+
+def test_a_page_that_fails_leaves_nobody_idle_on_half_of_the_points() -> None:
+    client = CloudWatch()
+    client.pages = [[result("q0", IDLE), result("q1", IDLE)], []]
+    client.fail_next("GetMetricData", "InternalServiceFault")
+
+    assert [one.state.value for one in read(client, nodes(2)).values()] == ["unknown", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "metric"),
+    [
+        ("p5.48xlarge", "nvidia_smi_utilization_gpu"),
+        ("g6e.xlarge", "nvidia_smi_utilization_gpu"),
+        ("trn1.32xlarge", "neuroncore_utilization"),
+        ("trn2u.48xlarge", "neuroncore_utilization"),
+        ("inf2.48xlarge", "neuroncore_utilization"),
+    ],
+)
+def test_neuron_types_are_asked_for_their_neuron_cores(instance_type: str, metric: str) -> None:
+    client = CloudWatch()
+
+    read(client, nodes(1, instance_type=instance_type))
+
+    assert metrics(client) == [("CdkTrainingCluster", metric, "Maximum")]

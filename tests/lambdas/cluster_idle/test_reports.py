@@ -1,0 +1,302 @@
+"""What a run tells the alarms and the log."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from cluster_common.errors import PartialFailureError
+from cluster_idle.hands import Outcome
+from cluster_idle.idle import Action
+from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.policy import Policy
+from cluster_idle.reports import summarize
+from cluster_idle.settings import Settings
+from cluster_idle.verdicts import Decisions, Finding, Verdict
+from idle_scene import START, IdleScene
+
+COUNTS = {
+    "IdleNodes",
+    "IdleStoppedNodes",
+    "IdleWarnedNodes",
+    "IdleDeferredNodes",
+    "IdleUnknownNodes",
+    "IdleStuckNodes",
+    "IdleLingeringNodes",
+    "IdleReservedNodes",
+    "IdleEvaluations",
+    "IdleBreaker",
+}
+DOLLARS = {"IdleDollarsSaved", "IdleDollarsReserved"}
+
+
+def records(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def metrics(capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
+    """Return the values of the last run that are not zero."""
+    found: dict[str, float] = {}
+    for record in records(capsys):
+        if "_aws" in record:
+            (directive,) = record.pop("_aws")["CloudWatchMetrics"]
+            assert (directive["Namespace"], directive["Dimensions"]) == ("CdkTrainingCluster", [["Cluster"]])
+            assert record.pop("Cluster") == "base-pod"
+            values = {name: value for name, [value] in record.items()}
+            found = found | values if values.keys() == DOLLARS else values
+    return {name: value for name, value in found.items() if value}
+
+
+def test_every_metric_is_measured_in_every_run(capsys: pytest.CaptureFixture[str]) -> None:
+    IdleScene().run()
+
+    found = [record for record in records(capsys) if "_aws" in record]
+    units = {
+        metric["Name"]: metric["Unit"]
+        for record in found
+        for directive in record["_aws"]["CloudWatchMetrics"]
+        for metric in directive["Metrics"]
+    }
+    assert units == dict.fromkeys(COUNTS, "Count") | dict.fromkeys(DOLLARS, "None")
+    assert {name for record in found for name in record} == {*COUNTS, *DOLLARS, "Cluster", "_aws"}
+
+
+def test_nodes_are_counted_by_what_becomes_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = IdleScene(policy=Policy(most_stops=2))
+    for _ in range(3):
+        scene.add()
+    scene.add(load=90)
+    scene.add(load=None)
+    scene.add(raw={"Operator": {"Managed": True, "Principal": "eks.amazonaws.com"}})
+    scene.add(raw={"RootDeviceType": "instance-store"})
+    scene.add(raw={"CapacityReservationId": "cr-1"})
+    scene.add(tags={"cdk-training-cluster:keep": "true"})
+    scene.add(age=timedelta(minutes=10))
+
+    scene.tick()
+    assert metrics(capsys) == {
+        # Also those that are kept, another service's, or reserved.
+        "IdleNodes": 7,
+        "IdleWarnedNodes": 3,
+        "IdleUnknownNodes": 1,
+        "IdleStuckNodes": 2,
+        "IdleReservedNodes": 1,
+        "IdleDollarsReserved": 55.04,
+        "IdleEvaluations": 1,
+    }
+
+    scene.ticks(30)
+    found = metrics(capsys)
+    assert (found["IdleStoppedNodes"], found["IdleDeferredNodes"]) == (2, 1)
+    assert "IdleWarnedNodes" not in found
+
+
+def test_idle_ones_that_wait_for_those_they_work_with_are_not_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = IdleScene()
+    *_, last = scene.add_group(count=4)
+    last.points.clear()
+    last.load = None
+
+    scene.tick()
+
+    counted = {"IdleNodes": 3, "IdleUnknownNodes": 1, "IdleLingeringNodes": 3, "IdleEvaluations": 1}
+    assert metrics(capsys) == counted
+
+
+def test_a_dry_run_saves_and_stops_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = IdleScene(policy=Policy(dry_run=True))
+    scene.add()
+
+    scene.ticks(60)
+
+    assert metrics(capsys) == {"IdleNodes": 1, "IdleEvaluations": 1}
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "prices", "raw", "dollars"),
+    [
+        ("p5.48xlarge", {}, {}, 110.08),
+        ("p5.48xlarge", {"p5.48xlarge": 40}, {}, 80),
+        ("p9.48xlarge", {}, {}, None),
+        ("p9.48xlarge", {"p9.48xlarge": 0.105}, {}, 0.21),
+        ("p5.48xlarge", {}, {"InstanceLifecycle": "spot", "SpotInstanceRequestId": "sir-1"}, None),
+    ],
+)
+def test_what_is_saved_is_what_is_known_to_be(
+    instance_type: str,
+    prices: dict[str, float],
+    raw: dict[str, Any],
+    dollars: float | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scene = IdleScene(prices=prices)
+    scene.ec2.spot_requests["sir-1"] = {"Type": "persistent"}
+    for _ in range(2):
+        scene.add(instance_type=instance_type, raw=raw)
+
+    scene.ticks(35)
+
+    found = metrics(capsys)
+    assert (found["IdleStoppedNodes"], found.get("IdleDollarsSaved")) == (2, dollars)
+    scene.tick()
+    assert metrics(capsys) == {"IdleEvaluations": 1}
+
+
+@pytest.mark.parametrize(("release", "saved", "reserved"), [(False, None, 110.08), (True, 110.08, None)])
+def test_what_is_reserved_saves_nothing_unless_it_is_released(
+    release: bool, saved: float | None, reserved: float | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = IdleScene()
+    scene.add_group("held", count=2, release=release, raw={"CapacityReservationId": "cr-1"})
+
+    scene.ticks(35)
+
+    found = metrics(capsys)
+    assert (found.get("IdleDollarsSaved"), found.get("IdleDollarsReserved")) == (saved, reserved)
+    assert len(scene.lambda_.orders) == (1 if release else 0)
+
+
+def test_the_circuit_breaker_is_measured_and_logged(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = IdleScene()
+    nodes = [scene.add(load=80) for _ in range(2)]
+    scene.tick()
+    for node in nodes:
+        node.load = None
+    scene.tick()
+    capsys.readouterr()
+
+    scene.tick()
+
+    assert metrics(capsys) == {"IdleBreaker": 1, "IdleUnknownNodes": 2, "IdleEvaluations": 1}
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
+        "2 of 2 nodes could be seen 15 minutes ago and cannot be now, more than 50%: nothing is warned of or stopped"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("service", "operation"),
+    [
+        ("cloudwatch", "GetMetricData"),
+        ("auto_scaling", "DescribeAutoScalingGroups"),
+        ("ec2", "DescribeSpotFleetRequests"),
+        ("ec2", "DescribeSpotInstanceRequests"),
+    ],
+)
+def test_a_run_that_could_not_read_everything_is_no_evaluation(
+    service: str, operation: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = IdleScene()
+    scene.add(raw={"InstanceLifecycle": "spot", "SpotInstanceRequestId": "sir-1"})
+    scene.ec2.spot_requests["sir-1"] = {"Type": "persistent"}
+    scene.add_group()
+    scene.add_fleet()
+    getattr(scene, service).fail_next(operation, "AccessDenied")
+
+    with pytest.raises(PartialFailureError):
+        scene.tick()
+
+    found = metrics(capsys)
+    assert "IdleEvaluations" not in found
+    assert found["IdleUnknownNodes"] >= 1
+
+
+def test_of_what_a_run_did_not_see_it_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = IdleScene()
+    scene.add()
+    scene.ec2.fail_next("DescribeInstances", "RequestLimitExceeded")
+
+    with pytest.raises(PartialFailureError, match="its instances could not be read: nothing is stopped"):
+        scene.tick()
+
+    (record,) = [record for record in records(capsys) if "_aws" in record]
+    assert {name for name in record if name.startswith("Idle")} == {"IdleEvaluations"}
+    assert record["IdleEvaluations"] == [0]
+
+
+def test_a_question_measures_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = IdleScene()
+    scene.add()
+
+    scene.run(Action.STATUS)
+
+    assert not [record for record in records(capsys) if "_aws" in record]
+
+
+def test_each_instance_is_one_record_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    scene = IdleScene()
+    idle, busy = scene.add(), scene.add(load=90)
+    scene.add_group(count=2)
+    scene.ticks(30)
+    caplog.clear()
+
+    scene.tick()
+
+    log = [vars(record) for record in caplog.records]
+    assert [(one["instance_id"], one["verdict"], one["stopped"]) for one in log] == [
+        (idle.id, "stop", True),
+        (busy.id, "busy", False),
+        ("i-00000000000000003", "stop", True),
+        ("i-00000000000000004", "stop", True),
+    ]
+    assert log[1]["message"] == f"{busy.id} works: its utilization was 90 % at 08:35 UTC"
+    assert {key: log[2][key] for key in ("instance_type", "node_group", "owner", "idle_since")} == {
+        "instance_type": "p5.48xlarge",
+        "node_group": "workers",
+        "owner": "workers-asg",
+        "idle_since": "2026-11-02T07:00:00Z",
+    }
+    assert log[1]["idle_since"] is None
+
+
+def test_the_record_of_what_changed_meanwhile_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.ticks(30)
+    scene.pass_time(timedelta(minutes=5))
+    caplog.clear()
+    original = scene.cloudwatch.get_metric_data
+
+    def keep_meanwhile(**parameters: Any) -> dict[str, Any]:
+        node.tags["cdk-training-cluster:keep"] = "true"
+        return original(**parameters)
+
+    scene.cloudwatch.get_metric_data = keep_meanwhile  # type: ignore[method-assign]  # somebody keeps it right then
+
+    scene.run()
+
+    (record,) = caplog.records
+    assert record.message.endswith("; it changed while the function looked: the next run decides")
+    assert (vars(record)["stopped"], node.state) == (False, "running")
+
+
+def test_the_summary_has_counts_and_as_many_nodes_as_people_read() -> None:
+    owner = Owner(kind=OwnerKind.INSTANCE, id="i-1")
+    instance = Instance(id="i-1", instance_type="p5.48xlarge", launched=START, owner=owner, node_group="dev")
+    kept = Finding(instance=instance, verdict=Verdict.KEEP, reason="i-1 of dev has the tag", unit="dev")
+    settings = Settings(cluster="base-pod", policy=Policy(dry_run=True))
+
+    summary = summarize(settings, "status", Decisions(findings=(kept,) * 2003, breaker="dark"), Outcome())
+
+    nodes: Any = summary.pop("nodes")
+    assert summary == {
+        "cluster": "base-pod",
+        "action": "status",
+        "dry_run": True,
+        "instances": 2003,
+        "verdicts": {"keep": 2003},
+        "breaker": "dark",
+        "nodes_left_out": 3,
+    }
+    assert len(nodes) == 2000
+    assert nodes[0] == {
+        "instance_id": "i-1",
+        "node_group": "dev",
+        "instance_type": "p5.48xlarge",
+        "verdict": "keep",
+        "reason": "i-1 of dev has the tag",
+        "idle_since": None,
+        "stopped": False,
+    }

@@ -1,0 +1,186 @@
+"""What must agree that a node is idle, beside its utilization; series are drawn as text: see `drawn_series`."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cluster_idle.evidence import Evidence, EvidenceState, NodeReadings, Series, weigh
+from cluster_idle.policy import PERIOD, Policy, Signal, SignalKind
+from drawn_series import CURRENT, NOW, TICK, series
+
+NETWORK = Signal(kind=SignalKind.NETWORK, below=1000)
+MEMORY = Signal(kind=SignalKind.GPU_MEMORY, below=2048)
+HEARTBEAT = Signal(kind=SignalKind.HEARTBEAT)
+SESSION = Signal(kind=SignalKind.SESSION)
+EFA = Signal(kind=SignalKind.METRIC, below=5, namespace="CdkTrainingCluster", metric="efa_rx_bytes", statistic="Sum")
+
+IDLE = series("____________.")
+
+
+def agree(signal: Signal, *every: Series, has_session: bool | None = None) -> Evidence:
+    """Weigh an idle node with one more signal."""
+    readings = NodeReadings(utilization=IDLE, signals={signal: every} if every else {}, has_session=has_session)
+    return weigh(readings, Policy(signals=(signal,)), NOW, TICK)
+
+
+@pytest.mark.parametrize(
+    ("received", "sent", "state", "reason"),
+    [
+        # 1,000 bytes a second are 300,000 in five minutes: 60,000 times 4.9 and 5.
+        ("aaaaaaaaaaaaa", "_____________", "idle", "its utilization has been below 5 % for 60 minutes"),
+        ("aaaaaaaaaaaaa", "___T_________", "busy", "its network traffic was 300,000 bytes in 5 minutes at 11:15 UTC"),
+        (
+            "____________B",
+            "____________.",
+            "busy",
+            "its network traffic was 5,220,000 bytes in 5 minutes at 12:00 UTC",
+        ),
+        ("____________.", "", "unknown", "there is no point of its network traffic"),
+        ("____________.", "_______......", "unknown", "the newest point of its network traffic is 32 minutes old"),
+    ],
+)
+def test_network_traffic_must_agree_both_ways(received: str, sent: str, state: str, reason: str) -> None:
+    found = agree(NETWORK, series(received, scale=60_000), series(sent, scale=60_000))
+
+    assert (found.state.value, found.reason) == (state, reason)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "late", "state"),
+    [
+        # Points of EC2 that come one period late are no gap, however short the window is.
+        (15, "____________..", "idle"),
+        (60, "____________..", "idle"),
+        (60, "____________...", "unknown"),
+        (60, "___._.______..", "unknown"),
+    ],
+)
+def test_ec2s_own_metrics_may_come_a_period_late(minutes: int, late: str, state: str) -> None:
+    policy = Policy(window=timedelta(minutes=minutes), signals=(NETWORK,))
+    readings = NodeReadings(utilization=IDLE, signals={NETWORK: (series(late), series(late))})
+
+    assert weigh(readings, policy, NOW, TICK).state.value == state
+
+
+def test_work_in_the_last_period_is_seen_though_ec2_may_be_late() -> None:
+    readings = NodeReadings(utilization=IDLE, signals={NETWORK: (IDLE, series("___________B", scale=1e6))})
+
+    assert weigh(readings, Policy(signals=(NETWORK,)), NOW, TICK).state is EvidenceState.BUSY
+
+
+@pytest.mark.parametrize(
+    ("age", "state"),
+    [
+        (timedelta(minutes=15), EvidenceState.IDLE),
+        (timedelta(minutes=15, seconds=1), EvidenceState.UNKNOWN),
+    ],
+)
+def test_the_newest_point_of_ec2_is_three_periods_old_at_most(age: timedelta, state: EvidenceState) -> None:
+    now = CURRENT + age
+    readings = NodeReadings(
+        utilization=series("______________"), signals={NETWORK: (series("_____________"), series("_____________"))}
+    )
+    utilization = Series(points=[(when + 2 * PERIOD, value) for when, value in readings.utilization.points])
+
+    assert weigh(replace(readings, utilization=utilization), Policy(signals=(NETWORK,)), now, TICK).state is state
+
+
+@pytest.mark.parametrize(
+    ("drawn", "state", "reason"),
+    [
+        ("aaaaaaaaaaaa.", "idle", "its utilization has been below 5 % for 60 minutes"),
+        ("aaaaaaTaaaaa.", "busy", "its GPU memory in use was 2,048 MiB at 11:30 UTC"),
+        ("", "unknown", "there is no point of its GPU memory in use"),
+    ],
+)
+def test_gpu_memory_must_agree(drawn: str, state: str, reason: str) -> None:
+    found = agree(MEMORY, series(drawn, scale=2048 / 5))
+
+    assert (found.state.value, found.reason) == (state, reason)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "state", "reason"),
+    [
+        ("", "idle", "its utilization has been below 5 % for 60 minutes"),
+        ("B............", "busy", "its job gave a heartbeat at 11:00 UTC"),
+        ("B.............", "idle", "its utilization has been below 5 % for 60 minutes"),
+        ("B...........B", "busy", "its job gave a heartbeat at 12:00 UTC"),
+        # Any beat counts, whatever its value.
+        ("..........._.", "busy", "its job gave a heartbeat at 11:55 UTC"),
+    ],
+)
+def test_a_heartbeat_in_the_window_is_work_and_none_is_not(drawn: str, state: str, reason: str) -> None:
+    found = agree(HEARTBEAT, series(drawn))
+
+    assert (found.state.value, found.reason) == (state, reason)
+
+
+def test_heartbeats_that_were_not_all_read_prove_nothing() -> None:
+    found = agree(HEARTBEAT, series("", status="PartialData"))
+
+    assert (found.state.value, found.reason) == ("unknown", "CloudWatch says PartialData of its heartbeat")
+
+
+def test_an_old_heartbeat_bounds_since_when_a_node_is_idle() -> None:
+    long = NodeReadings(utilization=series("_" * 19), signals={HEARTBEAT: (series("B.............."),)})
+
+    found = weigh(long, Policy(signals=(HEARTBEAT,)), NOW, TICK)
+
+    assert found.idle_since == datetime(2026, 11, 2, 10, 55, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("has_session", "state", "reason"),
+    [
+        (False, "idle", "its utilization has been below 5 % for 60 minutes"),
+        (True, "busy", "somebody has a Session Manager session on it"),
+        (None, "unknown", "its Session Manager sessions could not be read"),
+    ],
+)
+def test_a_session_is_work(has_session: bool | None, state: str, reason: str) -> None:
+    found = agree(SESSION, has_session=has_session)
+
+    assert (found.state.value, found.reason) == (state, reason)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "state", "reason"),
+    [
+        ("aaaaaaaaaaaa.", "idle", "its utilization has been below 5 % for 60 minutes"),
+        ("aaaaaaaaaaaT.", "busy", "its efa_rx_bytes was 5 at 11:55 UTC"),
+        ("_..._________", "unknown", "its efa_rx_bytes has points in 9 of 12 periods only"),
+    ],
+)
+def test_a_metric_of_ones_own_must_agree(drawn: str, state: str, reason: str) -> None:
+    found = agree(EFA, series(drawn))
+
+    assert (found.state.value, found.reason) == (state, reason)
+
+
+@pytest.mark.parametrize("signal", [NETWORK, MEMORY, HEARTBEAT, EFA])
+def test_a_signal_that_was_not_read_is_not_agreement(signal: Signal) -> None:
+    found = agree(signal)
+
+    assert (found.state.value, found.reason) == ("unknown", f"nothing was read of its {signal.kind}")
+
+
+def test_work_is_said_before_what_is_not_known() -> None:
+    readings = NodeReadings(
+        utilization=Series(status="Forbidden"), signals={MEMORY: (series("B___________.", scale=100),)}
+    )
+
+    assert weigh(readings, Policy(signals=(SESSION, MEMORY)), NOW, TICK).state is EvidenceState.BUSY
+
+
+def test_all_signals_together_say_since_when() -> None:
+    readings = NodeReadings(
+        utilization=series("_" * 19),
+        signals={MEMORY: (series("B_______________.", scale=100),), HEARTBEAT: (series(""),)},
+        has_session=False,
+    )
+
+    found = weigh(readings, Policy(signals=(MEMORY, HEARTBEAT, SESSION)), NOW, TICK)
+
+    assert (found.state.value, found.idle_since) == ("idle", datetime(2026, 11, 2, 10, 45, tzinfo=UTC))

@@ -1,0 +1,211 @@
+"""When a warning counts: what was said must be so, and nothing may have happened since."""
+
+from datetime import timedelta
+
+import pytest
+
+from cluster_common.errors import PartialFailureError
+from cluster_idle.policy import Policy
+from idle_scene import IdleScene, verdicts
+
+IDLE = "cdk-training-cluster:idle-"
+STOP_AT, WARNED_AT, TOLD = f"{IDLE}stop-at", f"{IDLE}warned-at", f"{IDLE}told"
+
+
+@pytest.mark.parametrize("minutes", [10, 60])
+def test_whoever_was_told_of_a_dry_run_is_warned_before_it_gets_serious(minutes: int) -> None:
+    scene = IdleScene(policy=Policy(dry_run=True))
+    node = scene.add()
+    scene.ticks(minutes)
+    scene.policy = Policy()
+
+    assert verdicts(scene.tick()) == ["warn"]
+    assert scene.subjects()[-1] == "base-pod: 1 node idle, stopped in 30 minutes"
+    assert verdicts(scene.ticks(25)) == ["warn"]
+    assert node.state == "running"
+    assert verdicts(scene.tick()) == ["stop"]
+
+
+def test_a_warning_holds_when_the_cluster_turns_to_a_dry_run() -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.ticks(10)
+    scene.policy = Policy(dry_run=True)
+
+    assert verdicts(scene.ticks(55)) == ["stop"]
+    assert node.state == "running"
+    assert [subject.startswith("[dry run] ") for subject in scene.subjects()] == [False, True]
+
+
+def test_a_dry_run_repeats_itself_to_nobody() -> None:
+    scene = IdleScene(policy=Policy(dry_run=True))
+    scene.add()
+    scene.add_group(count=2)
+
+    assert verdicts(scene.ticks(720)) == ["stop"] * 3
+    assert len(scene.subjects()) == 2
+
+
+def test_whoever_waits_for_long_is_not_warned_again() -> None:
+    """More than the time that metrics are read for: it was seen to be idle in each run meanwhile."""
+    scene = IdleScene(policy=Policy(most_stops=1))
+    nodes = [scene.add() for _ in range(30)]
+
+    scene.ticks(35)
+    for count in range(1, 30):
+        assert len(scene.stopped) == count
+        scene.tick()
+
+    assert scene.stopped == {node.id for node in nodes}
+    assert len([subject for subject in scene.subjects() if " idle, stopped in " in subject]) == 1
+
+
+def test_a_stop_that_people_put_off_for_hours_is_not_warned_of_again() -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.tick()
+    node.tags[STOP_AT] = "2026-11-02T20:00:00Z"
+
+    assert verdicts(scene.ticks(11 * 60)) == ["warn"]
+    assert len(scene.subjects()) == 1
+    assert verdicts(scene.ticks(55)) == ["stop"]
+
+
+def test_a_stop_that_people_put_off_for_ever_is_put_off() -> None:
+    scene = IdleScene()
+    node = scene.add()
+    node.tags[STOP_AT] = "9999-12-31T23:59:59Z"
+
+    assert verdicts(scene.ticks(180)) == ["warn"]
+    assert node.state == "running"
+
+
+@pytest.mark.parametrize("minutes", [0, 5, 25])
+def test_work_while_it_waits_starts_the_clock_again(minutes: int) -> None:
+    scene = IdleScene(policy=Policy(most_stops=1))
+    node = scene.add()
+    node.tags |= {WARNED_AT: "2026-11-02T08:02:00Z", STOP_AT: "2026-11-02T14:00:00Z", f"{IDLE}note": "idle"}
+    scene.ticks(240)
+    node.load = 90
+    scene.tick()
+    node.load = 0
+
+    assert not any(key.startswith(IDLE) for key in node.tags)
+    assert verdicts(scene.ticks(60 + minutes)) == ["busy" if not minutes else "warn"]
+
+
+def test_a_restart_starts_the_clock_again() -> None:
+    scene = IdleScene(policy=Policy(grace=timedelta(0)))
+    node = scene.add()
+    scene.ticks(25)
+    node.launched = scene.now
+
+    assert verdicts(scene.ticks(50)) == ["grace"]
+    assert WARNED_AT not in node.tags
+    assert verdicts(scene.ticks(20)) == ["warn"]
+    assert node.tags[WARNED_AT] >= "2026-11-02T09:22:00Z"
+
+
+def test_a_warning_from_the_future_does_not_count() -> None:
+    scene = IdleScene()
+    node = scene.add()
+    node.tags |= {WARNED_AT: "2026-11-02T12:00:00Z", STOP_AT: "2026-11-02T08:00:00Z", f"{IDLE}note": "idle"}
+
+    assert verdicts(scene.tick()) == ["warn"]
+    assert node.tags[WARNED_AT] == "2026-11-02T08:07:00Z"
+
+
+def test_a_gang_stays_warned_only_if_all_that_carries_the_warning_says_so() -> None:
+    scene = IdleScene()
+    first, second = (scene.add(tags={"cdk-training-cluster:node-group": "dev"}) for _ in range(2))
+    scene.tick()
+    del second.tags[WARNED_AT]
+
+    scene.ticks(30)
+
+    assert {first.state, second.state} == {"running"}
+    assert first.tags[STOP_AT] == second.tags[STOP_AT] == "2026-11-02T08:42:00Z"
+    assert verdicts(scene.tick()) == ["stop", "stop"]
+
+
+def test_what_a_dry_run_does_not_stop_takes_nobodys_place() -> None:
+    scene = IdleScene(policy=Policy(most_stops=1))
+    scene.add_group("lab", count=3, policy=Policy(dry_run=True))
+    scene.ticks(15)
+    node = scene.add(age=timedelta(hours=2))
+
+    scene.ticks(50)
+
+    assert scene.stopped == {node.id}
+
+
+def test_a_stop_that_fails_is_tried_again_in_the_next_run() -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    scene.ticks(30)
+    scene.lambda_.refusal = "workers: could not be sized"
+    with pytest.raises(PartialFailureError, match=r"workers: the power function could not stop it \(workers: could"):
+        scene.tick()
+    scene.lambda_.refusal = None
+
+    assert verdicts(scene.tick()) == ["stop", "stop"]
+    assert len(scene.lambda_.orders) == 2
+
+
+def test_whoever_was_told_of_a_dry_run_only_is_not_stopped_while_people_cannot_be_told() -> None:
+    scene = IdleScene(policy=Policy(dry_run=True))
+    node = scene.add()
+    scene.ticks(60)
+    scene.policy, scene.sns.fails = Policy(), True
+    for _ in range(12):
+        with pytest.raises(PartialFailureError, match="people could not be told"):
+            scene.tick()
+    scene.sns.fails = False
+
+    assert verdicts(scene.ticks(30)) == ["warn"]
+    assert node.state == "running"
+    assert verdicts(scene.tick()) == ["stop"]
+
+
+def test_whoever_was_warned_before_it_was_dark_is_not_stopped_while_people_cannot_be_told() -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.ticks(20)
+    node.load = None
+    scene.ticks(120)
+    node.load = 0
+    assert verdicts(scene.ticks(55)) == ["unknown"]
+    scene.sns.fails = True
+    for _ in range(12):
+        with pytest.raises(PartialFailureError, match="people could not be told"):
+            scene.tick()
+
+    assert node.state == "running"
+
+
+def test_a_time_that_people_put_off_outlasts_a_message_that_fails() -> None:
+    scene = IdleScene()
+    node = scene.add()
+    node.tags[STOP_AT] = "2026-11-02T20:00:00Z"
+    scene.sns.fails = True
+    with pytest.raises(PartialFailureError, match="people could not be told"):
+        scene.tick()
+    scene.sns.fails = False
+
+    scene.tick()
+
+    assert node.tags[STOP_AT] == "2026-11-02T20:00:00Z"
+
+
+def test_whoever_cannot_be_stopped_is_warned_of_once() -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    scene.ticks(30)
+    scene.lambda_.refusal = "workers: could not be sized"
+    for _ in range(100):
+        with pytest.raises(PartialFailureError, match="the power function could not stop it"):
+            scene.tick()
+    scene.lambda_.refusal = None
+
+    assert len(scene.subjects()) == 1
+    assert verdicts(scene.tick()) == ["stop", "stop"]
