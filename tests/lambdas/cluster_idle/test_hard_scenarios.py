@@ -208,7 +208,7 @@ def test_what_ec2_refuses_to_stop_is_told_once_and_keeps_nobody_waiting() -> Non
 
 def test_a_large_gang_that_cannot_be_stopped_keeps_nobody_waiting() -> None:
     scene = IdleScene(policy=Policy(most_stops=2))
-    scene.add_group(count=3)
+    scene.add_group("a-gang", count=3)
     other = scene.add()
     scene.lambda_.refusal = "Task timed out after 50.00 seconds"
     for _ in range(12):
@@ -356,3 +356,32 @@ def test_a_second_page_that_cannot_be_read_stops_nothing() -> None:
     with pytest.raises(PartialFailureError, match="its instances could not be read: nothing is stopped"):
         scene.tick()
     assert scene.stopped == set()
+
+
+@pytest.mark.parametrize(
+    ("raw", "spot", "verdict", "words"),
+    [
+        ({"RootDeviceType": "instance-store"}, {}, "unstoppable", "its root volume is instance store"),
+        ({"InstanceLifecycle": "spot"}, {"Type": "one-time"}, "unstoppable", "sir-1 is one-time"),
+        (
+            {"InstanceLifecycle": "spot"},
+            {"Type": "persistent", "LaunchGroup": "together"},
+            "unstoppable",
+            "sir-1 has a launch group",
+        ),
+        ({"InstanceLifecycle": "spot"}, {"Type": "persistent"}, "warn", "people are warned"),
+        ({"CapacityReservationId": "cr-1"}, {}, "reserved", "in the capacity reservation cr-1, which is billed"),
+        ({"InstanceLifecycle": "capacity-block"}, {}, "reserved", "in a Capacity Block, which is billed"),
+        ({"Operator": {"Managed": True}}, {}, "managed", "belongs to another service, which alone may stop it"),
+    ],
+)
+def test_what_ec2_cannot_stop_or_what_saves_nothing_is_said(
+    raw: dict[str, Any], spot: dict[str, str], verdict: str, words: str
+) -> None:
+    scene = IdleScene()
+    scene.ec2.spot_requests["sir-1"] = spot
+    node = scene.add(raw={**raw, **({"SpotInstanceRequestId": "sir-1"} if spot else {})})
+
+    found = scene.tick()[node.id]
+    assert found["verdict"] == verdict
+    assert words in found["reason"]
