@@ -1,27 +1,14 @@
-"""Idle stop, rehearsed: nodes report an hour of use, and the deployed function decides what becomes of them."""
+"""Idle stop, rehearsed: what nodes reported, what the deployed function made of it, and what is wrong with that."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from cdk_training_cluster.instance_types import instance_type_info
-from cdk_training_cluster.metrics import NODE_METRICS
-from rehearsal.functions import DeployedFunction
-from rehearsal.local_aws import LocalAws
+from rehearsal.idle_expectation import Fate, IdleExpectation, IdleNode
 
-_PERIOD = timedelta(minutes=5)
-_NOW = timedelta()
-_MOST_TICKS = 20
-_BUSY_PERCENT = 87.0
-
-# PutMetricData takes as many points at a time.
-# https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricData.html
-_MOST_POINTS = 1000
-
-# What becomes of a node that is idle for long enough: stopped, or left for a reason that does not go away.
-_FINAL = frozenset({"keep", "managed", "reserved", "unstoppable"})
+# What a node that runs on is called at the end.
+_CALLED: Mapping[Fate, str] = {Fate.DRY_RUN: "stop", Fate.RESERVED: "reserved", Fate.KEEP: "keep"}
+_FOR_THE_WORK_OF_OTHERS = ("busy", "unknown", "keep")
 
 
 @dataclass
@@ -29,129 +16,140 @@ class IdleStory:
     """What was reported, and what the function made of it.
 
     Attributes:
-        reported: What each node was given to report in the first hour, by its id.
+        expectation: What has to become of the nodes.
+        reported: What each node reported in the time before the first run, by its id: `busy`, `silent` or `idle`;
+            after it all of them are idle.
         ticks: How many minutes after the first each run was, and what it said of each node.
         stopped: The ids of the nodes that it stopped.
     """
 
+    expectation: IdleExpectation
     reported: dict[str, str] = field(default_factory=dict)
     ticks: list[dict[str, Any]] = field(default_factory=list)
     stopped: set[str] = field(default_factory=set)
 
+    def add(self, minutes_later: int, summary: Mapping[str, Any]) -> None:
+        """Take in what a run said.
+
+        Args:
+            minutes_later: How many minutes after the first it was.
+            summary: What the function returned.
+        """
+        nodes = summary["nodes"]
+        self.ticks.append({"minutes_later": minutes_later, "breaker": summary["breaker"], "nodes": nodes})
+        self.stopped |= {node["instance_id"] for node in nodes if node["stopped"]}
+
     @property
     def last(self) -> dict[str, dict[str, Any]]:
-        """The last that was said of each node, by its id."""
-        return {node["instance_id"]: node for tick in self.ticks for node in tick["nodes"]}
+        """The last that was said of each node, and how many minutes after the first run, by its id."""
+        return {
+            node["instance_id"]: {**node, "minutes_later": tick["minutes_later"]}
+            for tick in self.ticks
+            for node in tick["nodes"]
+        }
 
     def results(self) -> dict[str, Any]:
         """Return it as it is written down."""
-        return {"reported": self.reported, "ticks": self.ticks, "stopped": sorted(self.stopped)}
+        return {
+            "reported": self.reported,
+            "wanted": {node.id: self.expectation.fate(node).value for node in self.expectation.nodes},
+            "verdicts": {one: node["verdict"] for one, node in self.last.items()},
+            "stopped": sorted(self.stopped),
+            "ticks": self.ticks,
+        }
 
     def differences(self) -> list[str]:
         """Say what the function should have done otherwise, a sentence each."""
-        first = {node["instance_id"]: node["verdict"] for node in self.ticks[0]["nodes"]}
-        wanted = {"busy": {"busy", "keep"}, "silent": {"unknown", "keep"}}
-        found = [
-            f"idle stop: {one} reported {what} and was called {first.get(one, 'nothing')}"
-            for one, what in self.reported.items()
-            if what in wanted and first.get(one) not in wanted[what]
-        ]
-        found += [
-            f"idle stop: {one} was stopped in the first hour, in which a node of the cluster worked"
-            for one, verdict in first.items()
-            if verdict == "stop"
-        ]
-        return found + [
-            f"idle stop: {one} was idle to the end and was called {node['verdict']}: {node['reason']}"
-            for one, node in self.last.items()
-            if one not in self.stopped and node["verdict"] not in _FINAL
-        ]
+        found = [*self._of_runs()]
+        for node in self.expectation.nodes:
+            found += [*self._at_first(node), *self._too_early(node), *self._unwarned(node), *self._at_last(node)]
+        return [f"idle stop: {one}" for one in found]
+
+    def _of_runs(self) -> Iterator[str]:
+        """Nothing goes dark in this story, and nothing comes back that was stopped."""
+        there = {node.id for node in self.expectation.nodes}
+        for tick in self.ticks:
+            when = _when(tick)
+            if tick["breaker"]:
+                yield f"{when} nothing was done, though no node had gone dark: {tick['breaker']}"
+            for node in tick["nodes"]:
+                if node["instance_id"] not in there:
+                    yield f"{when} there was {node['instance_id']}, which was stopped or is no node of the cluster"
+                if node["stopped"]:
+                    there.discard(node["instance_id"])
+
+    def _at_first(self, node: IdleNode) -> Iterator[str]:
+        said = self._said(node, self.ticks[0])
+        verdict, wanted = said.get("verdict", "nothing"), self._first_verdict(node)
+        if verdict != wanted:
+            what = self.reported[node.id]
+            yield f"{node.id} was {what} and was called {verdict}, not {wanted}{_because(said)}"
+
+    def _first_verdict(self, node: IdleNode) -> str:
+        fate = self.expectation.fate(node)
+        if fate is Fate.KEEP:
+            return "keep"
+        # A peer that works weighs more than one that nobody sees.
+        own = self.reported[node.id]
+        others = {self.reported[one.id] for one in self.expectation.together(node)}
+        for what, verdict in (("busy", "busy"), ("silent", "unknown")):
+            if what == own or (own == "idle" and what in others):
+                return verdict
+        return "reserved" if fate is Fate.RESERVED else "warn"
+
+    def _too_early(self, node: IdleNode) -> Iterator[str]:
+        """Nodes of which one worked are not idle before a whole window has passed."""
+        together, window = self.expectation.together(node), self.expectation.policy(node)["window"]
+        if all(self.reported[one.id] != "busy" for one in together):
+            return
+        for tick in self.ticks[1:]:
+            verdict = self._said(node, tick).get("verdict", "busy")
+            if tick["minutes_later"] * 60 < window and verdict not in _FOR_THE_WORK_OF_OTHERS:
+                yield (
+                    f"{node.id} was called {verdict} {_when(tick)}, but it or a peer had worked, and its window is "
+                    f"{window / 60:g} minutes"
+                )
+
+    def _unwarned(self, node: IdleNode) -> Iterator[str]:
+        """People are warned in time of every stop, and work in between takes the warning back."""
+        warned, last = None, None
+        warning = self.expectation.policy(node)["warning"]
+        for tick in self.ticks:
+            said, minutes = self._said(node, tick), tick["minutes_later"]
+            verdict = said.get("verdict")
+            if verdict == "warn":
+                warned = warned if last == "warn" else minutes
+            elif verdict == "stop" and warned is None:
+                yield f"{node.id} was called stop {_when(tick)}, and nobody had been warned"
+            elif verdict == "stop" and warned is not None and (minutes - warned) * 60 < warning:
+                yield (
+                    f"{node.id} was called stop {minutes - warned} minutes after the warning, which has to come "
+                    f"{warning / 60:g} minutes before"
+                )
+            elif verdict not in ("stop", "deferred"):
+                warned = None
+            if said.get("stopped") and verdict != "stop":
+                yield f"{node.id} was stopped {_when(tick)}, though it was called {verdict}"
+            last = verdict
+
+    def _at_last(self, node: IdleNode) -> Iterator[str]:
+        fate, last = self.expectation.fate(node), self.last.get(node.id, {})
+        verdict = last.get("verdict", "nothing")
+        if fate is Fate.DRY_RUN and any(self._said(node, tick).get("verdict") == "stop" for tick in self.ticks):
+            # The runs are further apart than they really are, so that it may have been warned of again since.
+            verdict = "stop"
+        wanted = "stopped" if fate is Fate.STOPPED else f"called {_CALLED[fate]} and left running"
+        became = "stopped" if node.id in self.stopped else f"called {verdict} and left running"
+        if became != wanted:
+            yield f"{node.id} was idle to the end and was {became}, not {wanted}{_because(last)}"
+
+    def _said(self, node: IdleNode, tick: Mapping[str, Any]) -> Mapping[str, Any]:
+        return next((said for said in tick["nodes"] if said["instance_id"] == node.id), {})
 
 
-def tell_idle_story(
-    aws: LocalAws, function: DeployedFunction, policy: Mapping[str, Any], nodes: Mapping[str, str]
-) -> IdleStory:
-    """Let nodes work, be silent and idle for an hour, and then all be idle until the function is done with them.
-
-    Args:
-        aws: The local AWS.
-        function: The deployed function.
-        policy: The cluster's policy, as the function has it.
-        nodes: The instance types of the nodes, by id.
-    """
-    story, now = IdleStory(), datetime.now(UTC)
-    window, warning = (timedelta(seconds=policy[key]) for key in ("window", "warning"))
-    quiet = window + 2 * _PERIOD
-    aws.set_launch_time(now - timedelta(days=1), *nodes)
-    # One of each, and the others idle; a node that is alone works.
-    parts = ["busy", "silent"][: max(1, len(nodes) - 1)] if len(nodes) > 1 else ["busy"]
-    story.reported = dict(zip(sorted(nodes), [*parts, *["idle"] * len(nodes)], strict=False))
-    values = {"busy": _BUSY_PERCENT, "idle": 0.0}
-    for one, what in story.reported.items():
-        if what in values:
-            _report(aws, one, nodes[one], values[what], (now - timedelta(hours=1) - window, now))
-    _tick(aws, function, _NOW, story)
-    end = quiet + 3 * warning
-    for one in nodes:
-        _report(aws, one, nodes[one], 0.0, (now, now + end))
-    later, step = quiet, max(_PERIOD, warning // 3)
-    while later <= end and len(story.ticks) < _MOST_TICKS:
-        _tick(aws, function, later, story)
-        left = [node for node in story.ticks[-1]["nodes"] if node["instance_id"] not in story.stopped]
-        if all(node["verdict"] in _FINAL for node in left):
-            break
-        later += step
-    aws.set_clock(_NOW)
-    return story
+def _when(tick: Mapping[str, Any]) -> str:
+    return f"{tick['minutes_later']} minutes after the first run" if tick["minutes_later"] else "in the first run"
 
 
-def resume(aws: LocalAws, document: str) -> dict[str, Any]:
-    """Start every stopped node group again as people do, by the runbook; return how that ended."""
-    ssm = aws.client("ssm")
-    execution = ssm.start_automation_execution(DocumentName=document)["AutomationExecutionId"]
-    told: dict[str, Any] = ssm.get_automation_execution(AutomationExecutionId=execution)["AutomationExecution"]
-    return {
-        "document": document,
-        "status": told["AutomationExecutionStatus"],
-        "message": told.get("FailureMessage", ""),
-    }
-
-
-def idle_policy(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cluster's policy, as a deployed function has it in its environment."""
-    settings = json.loads(configuration["Environment"]["Variables"]["CLUSTER_IDLE_SETTINGS"])
-    policy: dict[str, Any] = settings["policy"]
-    return policy
-
-
-def _tick(aws: LocalAws, function: Callable[..., Any], later: timedelta, story: IdleStory) -> None:
-    aws.set_clock(later)
-    summary = function({"action": "tick"}, later=later)
-    minutes = round(later.total_seconds() / 60)
-    story.ticks.append({"minutes_later": minutes, "breaker": summary["breaker"], "nodes": summary["nodes"]})
-    story.stopped |= {node["instance_id"] for node in summary["nodes"] if node["stopped"]}
-
-
-def _report(
-    aws: LocalAws, instance: str, instance_type: str, value: float, between: tuple[datetime, datetime]
-) -> None:
-    neuron = instance_type_info(instance_type).has_neuron_devices
-    start, end = between
-    moment = datetime.fromtimestamp(start.timestamp() // 300 * 300, tz=UTC) + _PERIOD
-    data = []
-    while moment <= end:
-        data.append(
-            {
-                "MetricName": NODE_METRICS.neuron_core_utilization if neuron else NODE_METRICS.gpu_utilization,
-                "Dimensions": [{"Name": NODE_METRICS.instance_id_dimension, "Value": instance}],
-                "Timestamp": moment,
-                "Value": value,
-            }
-        )
-        moment += _PERIOD
-    for some in _batches(data):
-        aws.client("cloudwatch").put_metric_data(Namespace=NODE_METRICS.namespace, MetricData=some)
-
-
-def _batches(data: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    return [list(data[start : start + _MOST_POINTS]) for start in range(0, len(data), _MOST_POINTS)]
+def _because(said: Mapping[str, Any]) -> str:
+    return f": {said['reason']}" if said else ""

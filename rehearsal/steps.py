@@ -15,8 +15,9 @@ from rehearsal import readback, report, verdicts
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
 from rehearsal.expectation import deployed_differences
 from rehearsal.functions import DeployedFunction
+from rehearsal.idle_expectation import IdleExpectation, idle_nodes, is_watched
 from rehearsal.idle_report import show_idle
-from rehearsal.idle_story import idle_policy, resume, tell_idle_story
+from rehearsal.idle_run import resume, tell_idle_story
 from rehearsal.inventory import Inventory, take_inventory
 from rehearsal.local_aws import LocalAws
 from rehearsal.node_groups import node_groups
@@ -141,8 +142,10 @@ class Rehearsal:
 
     def _power(self, at_least: int) -> list[Any]:
         """Run the deployed power function's own code until every group has its size."""
-        power, _ = self._functions()["cluster_power"]
         ticks: list[Any] = []
+        if not at_least and self._is_up():
+            return ticks
+        power, _ = self._functions()["cluster_power"]
         while len(ticks) < _MOST_TICKS:
             with self._step(f"Run the deployed power function: tick {len(ticks) + 1}"):
                 ticks.append({power.name: power({"action": "tick"})})
@@ -157,35 +160,37 @@ class Rehearsal:
 
     def _stop_idle_nodes(self) -> None:
         """Let nodes be idle until they are stopped; deploy, which wakes none of them; and bring them back."""
-        idle, configuration = self._functions().get("cluster_idle", (None, {}))
-        if idle is None:
-            self._console.print("Idle nodes are left alone: the file says so.")
+        functions = self._functions()
+        if "cluster_idle" not in functions:
+            self._console.print("There is no idle stop: the file turns it off, or no node reports its use.")
+            if is_watched(self._cluster):
+                self._differs("idle stop: there is no function for it, though the file asks for one")
             return
+        idle, configuration = functions["cluster_idle"]
         before = node_groups(self._aws.client, self._cluster.name)
-        nodes = {
-            one["InstanceId"]: one["InstanceType"]
-            for one in readback.instances(
-                self._aws.client, [one for group in before for one in group["instance_ids"]]
-            )
-        }
+        ids = [one for group in before for one in group["instance_ids"]]
+        nodes = idle_nodes(before, readback.instances(self._aws.client, ids))
         with self._step("Let nodes work, be silent and idle, and run the deployed idle function until it is done"):
-            story = tell_idle_story(self._aws, idle, idle_policy(configuration), nodes)
+            story = tell_idle_story(self._aws, idle, IdleExpectation.of_function(configuration, nodes))
         show_idle(self._console, story)
         self._differs(*story.differences())
         self._findings.results["idle"] = story.results()
-        if not story.stopped:
-            return
-        stopped = self._sizes()
+        if story.stopped:
+            self._bring_back(before, story.stopped)
+
+    def _bring_back(self, before: list[dict[str, Any]], stopped: set[str]) -> None:
+        """Deploy while nodes are stopped, and let people start them again."""
+        sizes = self._sizes()
         with self._step("Deploy again while nodes are stopped: cdk deploy --all"):
-            self._cdk.deploy()
-        self._functions()["cluster_power"][0]({"action": "tick"})
+            self._cdk.deploy(assembly=True)
+            self._functions()["cluster_power"][0]({"action": "tick"})
         asleep = self._sizes()
         document = readback.physical_id(self._aws.client, self._cluster.cluster_stack_name, "AWS::SSM::Document")
         with self._step("Start them again by the runbook: aws ssm start-automation-execution"):
             resumed = resume(self._aws, document)
-        ticks = self._power(at_least=1)
-        self._findings.results["idle"] |= {"sizes": stopped, "sizes_after_deploy": asleep, "resumed": resumed}
-        self._differs(*verdicts.stopped_and_resumed(before, story.stopped, stopped, asleep, resumed))
+        ticks = self._power(at_least=0)
+        self._findings.results["idle"] |= {"sizes": sizes, "sizes_after_deploy": asleep, "resumed": resumed}
+        self._differs(*verdicts.stopped_and_resumed(before, stopped, sizes, asleep, resumed))
         if not self._is_up():
             self._differs(f"after the resume the node groups have {self._sizes()} nodes; ticks: {len(ticks)}")
 

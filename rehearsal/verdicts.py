@@ -72,11 +72,14 @@ def stopped_and_resumed(
         after_deploy: How many it had after one more deployment.
         resumed: How the runbook ended.
     """
-    differences = [
-        f"node group {group['name']} has {sizes.get(group['name'])} nodes after an idle stop of all of them"
-        for group in before
-        if set(group["instance_ids"]) <= set(stopped) and sizes.get(group["name"]) != 0
-    ]
+    differences = []
+    for group in before:
+        name, nodes = group["name"], set(group["instance_ids"])
+        gone = len(nodes & set(stopped))
+        if sizes.get(name) != len(nodes) - gone:
+            differences.append(
+                f"node group {name} has {sizes.get(name)} nodes after an idle stop of {gone} of its {len(nodes)}"
+            )
     if after_deploy != sizes:
         differences.append(
             f"a deployment changed stopped node groups from {dict(sizes)} to {dict(after_deploy)} nodes"

@@ -99,8 +99,9 @@ class Deployed:
         return any(stack["StackName"] == _STACK for stack in stacks)
 
     def say(self, action: str) -> dict[str, dict[str, Any]]:
-        """Call the deployed function and return what it says of the node groups, by name."""
-        ((configuration, code),) = readback.functions(self.aws.client, _STACK, self.aws.account, self.aws.region)
+        """Call the deployed power function and return what it says of the node groups, by name."""
+        functions = readback.functions(self.aws.client, _STACK, self.aws.account, self.aws.region)
+        ((configuration, code),) = (one for one in functions if one[0]["Handler"].startswith("cluster_power."))
         function = DeployedFunction(configuration, code, self._directory, self.aws.environment())
         said = function({"action": action, "by": "ana", "reason": "the sample"})
         return {group["node_group"]: group for group in said["node_groups"]}

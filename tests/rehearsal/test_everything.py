@@ -30,6 +30,11 @@ node_groups:
     root_volume_gib: 500
     environment: {{NCCL_DEBUG: WARN}}
     warm_pool: {{size: 2}}
+    idle:
+      window_minutes: 120
+      warning_minutes: 15
+      signals:
+        {{network_mib_per_second: 1, efa_mib_per_second: 1, gpu_memory_mib: 2048, heartbeat: true, session: true}}
   - name: helpers
     instance_types: [dl1.24xlarge]
     count: 1
@@ -56,11 +61,13 @@ node_groups:
     count: 2
     image: latest
     capacity: {{spot: {{max_price: 9.5}}}}
+    idle: {{scope: node, window_minutes: 15, warning_minutes: 10}}
   - name: fleet
     instance_types: [g5.xlarge, g5g.xlarge]
     count: 2
     image: latest
     capacity: spot_fleet
+    idle: {{dry_run: true}}
   - name: in-turn
     instance_types: [p4d.24xlarge]
     count: 3
@@ -78,6 +85,7 @@ def test_a_file_with_everything_is_rehearsed(tmp_path: Path) -> None:
     assert "Everything is as the cluster file says." in ended.stdout
     assert "Traceback" not in ended.stdout + ended.stderr
     _says_what_ran(results)
+    _says_what_became_of_idle_nodes(results)
     _says_what_was_kept_and_what_was_not_touched(results)
 
 
@@ -126,6 +134,27 @@ def _says_what_was_bought(groups: dict[str, Any]) -> None:
         "fleet": {"spot": 2},
         "in-turn": {_FIRST: 1, _SECOND: 1, "on-demand": 1},
     }
+
+
+def _says_what_became_of_idle_nodes(results: dict[str, Any]) -> None:
+    idle = results["idle"]
+    fates = {
+        group["name"]: {idle["wanted"][one] for one in group["instance_ids"]} for group in results["node_groups"]
+    }
+    assert fates == {
+        "workers": {"stopped"},
+        "helpers": {"keep"},
+        "reserved": {"stopped"},
+        "given": {"reserved"},
+        "block": {"reserved"},
+        "spot": {"stopped"},
+        "fleet": {"dry run"},
+        "in-turn": {"stopped"},
+    }
+    running = {group["name"]: group["count_running"] for group in results["node_groups"]}
+    left = {name: count for name, count in running.items() if fates[name] != {"stopped"}}
+    assert idle["sizes"] == idle["sizes_after_deploy"] == {**dict.fromkeys(running, 0), **left}
+    assert idle["resumed"]["status"] == "Success"
 
 
 def _says_what_was_kept_and_what_was_not_touched(results: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Every example is rehearsed as its comments tell: by the command, with the real CDK CLI."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,3 +17,24 @@ def test_an_example_is_deployed_and_taken_down(example: str, tmp_path: Path) -> 
     assert ended.returncode == 0
     running = {group["name"]: group["count_running"] for group in results["node_groups"]}
     assert running == {group.name: group.count for group in read_cluster_file(PROJECT / example).node_groups}
+    _says_what_became_of_idle_nodes(results)
+
+
+def _says_what_became_of_idle_nodes(results: dict[str, Any]) -> None:
+    idle, groups = results["idle"], results["node_groups"]
+    nodes = {one for group in groups for one in group["instance_ids"]}
+    assert idle["wanted"].keys() == idle["verdicts"].keys() == idle["reported"].keys() == nodes
+    ends = {"stopped": "stop", "reserved": "reserved"}
+    assert idle["verdicts"] == {one: ends[wanted] for one, wanted in idle["wanted"].items()}
+    assert "busy" in idle["reported"].values()
+    assert idle["stopped"] == sorted(one for one, wanted in idle["wanted"].items() if wanted == "stopped")
+    # The examples buy whole groups in one way: what is in reservations and blocks alone is not stopped.
+    bought = {group["name"]: set(group["bought_from"]) for group in groups}
+    paid = {name for name, sources in bought.items() if all(source.startswith("cr-") for source in sources)}
+    sizes = {group["name"]: group["count_running"] if group["name"] in paid else 0 for group in groups}
+    if not idle["stopped"]:
+        assert paid == bought.keys()
+        assert "resumed" not in idle
+        return
+    assert idle["sizes"] == idle["sizes_after_deploy"] == sizes
+    assert idle["resumed"]["status"] == "Success"

@@ -234,6 +234,51 @@ def test_a_second_deployment_that_updates_a_stack_is_told() -> None:
     assert _again(_read(), _alone(), unchanged=1) == ["a second deployment found 1 stacks unchanged, not 2"]
 
 
+_GROUPS = [
+    {"name": "workers", "instance_ids": ["i-1", "i-2"]},
+    {"name": "lab", "instance_ids": ["i-3", "i-4"]},
+]
+_SIZES = {"workers": 0, "lab": 1}
+_RESUMED = {"document": "pod-resume", "status": "Success", "message": ""}
+
+
+def _stopped(
+    sizes: Mapping[str, int] = _SIZES,
+    after: Mapping[str, int] = _SIZES,
+    resumed: Mapping[str, str] = _RESUMED,
+) -> list[str]:
+    return verdicts.stopped_and_resumed(_GROUPS, {"i-1", "i-2", "i-3"}, sizes, after, resumed)
+
+
+def test_nodes_that_are_stopped_and_come_back_are_nothing_to_say() -> None:
+    assert _stopped() == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "difference"),
+    [
+        ({"workers": 2, "lab": 1}, "node group workers has 2 nodes after an idle stop of 2 of its 2"),
+        ({"workers": 1, "lab": 1}, "node group workers has 1 nodes after an idle stop of 2 of its 2"),
+        ({"workers": 0, "lab": 2}, "node group lab has 2 nodes after an idle stop of 1 of its 2"),
+        ({"workers": 0, "lab": 0}, "node group lab has 0 nodes after an idle stop of 1 of its 2"),
+        ({"lab": 1}, "node group workers has None nodes after an idle stop of 2 of its 2"),
+    ],
+)
+def test_a_stop_that_is_none_is_told(sizes: Mapping[str, int], difference: str) -> None:
+    assert _stopped(sizes, sizes) == [difference]
+
+
+@pytest.mark.parametrize("after", [{"workers": 2, "lab": 1}, {"workers": 0, "lab": 0}, {"workers": 0, "lab": 2}])
+def test_a_deployment_that_wakes_or_shrinks_something_is_told(after: Mapping[str, int]) -> None:
+    assert _stopped(after=after) == [f"a deployment changed stopped node groups from {_SIZES} to {after} nodes"]
+
+
+def test_a_runbook_that_fails_is_told() -> None:
+    assert _stopped(resumed={**_RESUMED, "status": "Failed", "message": "EC2 has no g5.xlarge"}) == [
+        "the runbook pod-resume ended with Failed: EC2 has no g5.xlarge"
+    ]
+
+
 _WANTED = {"pod-cluster": {"AWS::EC2::PlacementGroup": 2, "AWS::SNS::Topic": 1}}
 
 

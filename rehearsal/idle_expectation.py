@@ -1,0 +1,170 @@
+"""What has to become of idle nodes: it follows from what they run in and from what the deployed function is told."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
+from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster_stacks.cluster_file import ClusterFile
+
+# An interruptible reservation is one too, but its lifecycle says so where CapacityReservationId does not.
+_RESERVED_LIFECYCLES = ("capacity-block", "interruptible-capacity-reservation")
+
+
+class Fate(StrEnum):
+    """What has to become of a node that stays idle."""
+
+    STOPPED = "stopped"
+    """It is stopped, together with its node group or by itself."""
+
+    RESERVED = "reserved"
+    """It runs on, since what it runs in is billed all the same."""
+
+    KEEP = "keep"
+    """It runs on, since its policy is off."""
+
+    DRY_RUN = "dry run"
+    """It runs on, and people are told that it would have been stopped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdleNode:
+    """A node, as far as what becomes of it depends on it.
+
+    Attributes:
+        id: The instance's id.
+        instance_type: Its type.
+        node_group: The node group's name.
+        reserved: Whether it runs in a reservation or a Capacity Block.
+    """
+
+    id: str
+    instance_type: str
+    node_group: str
+    reserved: bool = False
+
+    @property
+    def utilization(self) -> str | None:
+        """The metric of its accelerators' use. None: they report none."""
+        info = instance_type_info(self.instance_type)
+        if not _is_measured(info):
+            return None
+        return NODE_METRICS.gpu_utilization if info.has_nvidia_gpus else NODE_METRICS.neuron_core_utilization
+
+
+def idle_nodes(groups: Iterable[Mapping[str, Any]], instances: Iterable[Mapping[str, Any]]) -> list[IdleNode]:
+    """Return the nodes of node groups.
+
+    Args:
+        groups: The node groups, as `node_groups` reads them.
+        instances: Their instances, as DescribeInstances tells of them.
+    """
+    names = {one: str(group["name"]) for group in groups for one in group["instance_ids"]}
+    return [
+        IdleNode(
+            id=one["InstanceId"],
+            instance_type=one["InstanceType"],
+            node_group=names[one["InstanceId"]],
+            reserved=bool(one.get("CapacityReservationId") or one.get("CapacityBlockId"))
+            or one.get("InstanceLifecycle") in _RESERVED_LIFECYCLES,
+        )
+        for one in instances
+    ]
+
+
+def is_watched(cluster: ClusterFile) -> bool:
+    """Say whether a cluster file asks for an idle stop: of any node group whose nodes report their use.
+
+    Args:
+        cluster: The cluster file.
+    """
+    for group in cluster.node_groups:
+        idle = group.idle or cluster.idle
+        if not (idle and idle.off) and all(_is_measured(instance_type_info(name)) for name in group.instance_types):
+            return True
+    return False
+
+
+class IdleExpectation:
+    """What the deployed function is told, and what has to become of each node for that."""
+
+    def __init__(self, settings: Mapping[str, Any], nodes: Sequence[IdleNode]) -> None:
+        """Take in what is known before the function runs.
+
+        Args:
+            settings: What the function's `CLUSTER_IDLE_SETTINGS` says.
+            nodes: The cluster's nodes.
+        """
+        self._settings = settings
+        self.nodes = tuple(sorted(nodes, key=lambda node: (self.policy(node)["off"], node.node_group, node.id)))
+
+    @classmethod
+    def of_function(cls, configuration: Mapping[str, Any], nodes: Sequence[IdleNode]) -> "IdleExpectation":
+        """Read the settings out of what GetFunctionConfiguration says.
+
+        Args:
+            configuration: That of the idle function.
+            nodes: The cluster's nodes.
+        """
+        return cls(json.loads(configuration["Environment"]["Variables"]["CLUSTER_IDLE_SETTINGS"]), nodes)
+
+    @property
+    def most_stops(self) -> int:
+        """How many nodes one run stops at most."""
+        return int(self._settings["policy"]["most_stops"])
+
+    @property
+    def namespace(self) -> str:
+        """Where the nodes' metrics are."""
+        return str(self._settings.get("namespace", NODE_METRICS.namespace))
+
+    def policy(self, node: IdleNode) -> Mapping[str, Any]:
+        """Return the whole policy that holds for a node.
+
+        Args:
+            node: The node.
+        """
+        return {**self._settings["policy"], **self._group(node).get("policy", {})}
+
+    def together(self, node: IdleNode) -> tuple[IdleNode, ...]:
+        """Return the nodes that are stopped together with a node, itself included.
+
+        Args:
+            node: The node.
+        """
+        if self._is_alone(node):
+            return (node,)
+        return tuple(one for one in self.nodes if one.node_group == node.node_group)
+
+    def units(self) -> Iterator[tuple[IdleNode, ...]]:
+        """Yield the nodes that are stopped together."""
+        yield from dict.fromkeys(self.together(node) for node in self.nodes)
+
+    def fate(self, node: IdleNode) -> Fate:
+        """Return what has to become of a node that stays idle with all its peers.
+
+        Args:
+            node: The node.
+        """
+        policy = self.policy(node)
+        if policy["off"]:
+            return Fate.KEEP
+        # What is lowered with the group is so only when the whole group goes.
+        releases = self._group(node).get("release", False) and not self._is_alone(node)
+        if all(one.reserved for one in self.together(node)) and not releases:
+            return Fate.RESERVED
+        return Fate.DRY_RUN if policy["dry_run"] else Fate.STOPPED
+
+    def _is_alone(self, node: IdleNode) -> bool:
+        return bool(self.policy(node)["scope"] == "node")
+
+    def _group(self, node: IdleNode) -> Mapping[str, Any]:
+        group: Mapping[str, Any] = self._settings["groups"].get(node.node_group, {})
+        return group
+
+
+def _is_measured(info: InstanceTypeInfo) -> bool:
+    return info.has_nvidia_gpus or info.has_neuron_devices
