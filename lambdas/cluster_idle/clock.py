@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from cluster_idle.instances import Instance, Owner
-from cluster_idle.marks import Marks
+from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.marks import TERMINATED, Marks
 from cluster_idle.policy import PERIOD
 from cluster_idle.situation import Situation
 
@@ -33,11 +33,12 @@ class Clock:
     refused: bool
 
 
-def read_clock(idle: Sequence[Instance], situation: Situation) -> Clock:
+def read_clock(idle: Sequence[Instance], together: Sequence[Instance], situation: Situation) -> Clock:
     """Read from the tags when idle nodes are stopped, or set the time anew.
 
     Args:
         idle: Nodes that are stopped together, all of them idle; at least one.
+        together: These, and those of their group that are not stopped.
         situation: What the decision rests on.
     """
     now, policy = situation.now, situation.policy(idle[0])
@@ -52,8 +53,8 @@ def read_clock(idle: Sequence[Instance], situation: Situation) -> Clock:
         len(warned) == len(stops) == len(marks)
         and since <= min(warned)
         and max(warned) <= now
-        and (policy.dry_run or not any(one.of_dry_run for one in marks))
-        and not _was_kept([*marks, *(instance.marks for instance in idle)], min(warned))
+        and all(_says_so(one, instance, situation) for one, instance in zip(marks, carriers.values(), strict=True))
+        and not any(_was_kept(instance, min(warned), situation) for instance in together)
     )
     told = [one.idle_since for one in marks if one.idle_since is not None] if is_warned else []
     return Clock(
@@ -68,8 +69,17 @@ def read_clock(idle: Sequence[Instance], situation: Situation) -> Clock:
     )
 
 
-def _was_kept(marks: Sequence[Marks], since: datetime) -> bool:
-    """Say whether somebody wanted it to go on for a while after a time, and no longer does."""
+def _says_so(marks: Marks, instance: Instance, situation: Situation) -> bool:
+    """Say whether a warning said what is so now: that of a dry run did not, nor that of another fate."""
+    if not marks.note or (marks.of_dry_run and not situation.policy(instance).dry_run):
+        return False
+    is_owned = instance.owner.kind is not OwnerKind.INSTANCE
+    return situation.unit(instance) != instance.id or (TERMINATED in marks.note) == is_owned
+
+
+def _was_kept(instance: Instance, since: datetime, situation: Situation) -> bool:
+    """Say whether somebody wanted a node, or what owns it, to go on for a while after a time, and no longer does."""
+    marks = (instance.marks, situation.marks(instance.owner, instance))
     return any(one.kept_until is not None and one.kept_until > since for one in marks)
 
 

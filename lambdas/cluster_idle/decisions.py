@@ -22,6 +22,8 @@ _BLOCKING_WORDS: Mapping[Verdict, str] = {
     Verdict.KEEP: "are to go on running",
 }
 
+_VOIDING = frozenset(_BLOCKING) - {Verdict.UNKNOWN}
+
 # Verdicts with which a warning stays as it is.
 _WARNED = frozenset({Verdict.WARN, Verdict.STOP, Verdict.DEFERRED, Verdict.UNKNOWN, Verdict.UNSTOPPABLE})
 
@@ -75,7 +77,7 @@ def _decide_unit(name: str, together: Sequence[Instance], situation: Situation) 
         findings.append(replace(found, for_others=alone[instance.id] is None and block is not None))
     if not idle:
         return findings, None
-    clock = read_clock(idle, situation)
+    clock = read_clock(idle, together, situation)
     unit = Unit(
         name=name,
         instances=tuple(idle),
@@ -147,7 +149,7 @@ def _block(
     for instance in together:
         own = alone[instance.id]
         if own is not None and not _is_bystander(instance, situation):
-            verdict = _of_evidence(instance, situation) if own[0] is Verdict.MANAGED else own[0]
+            verdict = _of_others(instance, situation) if own[0] is Verdict.MANAGED else own[0]
             keeping.setdefault(verdict, []).append(instance.id)
     for verdict in _BLOCKING:
         ids = keeping.get(verdict)
@@ -162,8 +164,10 @@ def _is_bystander(instance: Instance, situation: Situation) -> bool:
     return not situation.is_looked_at(instance) and not instance.marks.kept(situation.now)
 
 
-def _of_evidence(instance: Instance, situation: Situation) -> Verdict:
+def _of_others(instance: Instance, situation: Situation) -> Verdict:
     """Return what another service's node means for those that it works with."""
+    if instance.marks.kept(situation.now):
+        return Verdict.KEEP
     evidence = situation.evidence.get(instance.id)
     if evidence is None:
         return Verdict.UNKNOWN
@@ -230,7 +234,15 @@ def _void(instances: Sequence[Instance], findings: Sequence[Finding], situation:
     """Return what carries a warning that is void: of nodes that work again, are kept, or are gone."""
     noted = {Owner(kind=OwnerKind.INSTANCE, id=one.id) for one in instances if one.marks.noted}
     noted |= {owner for owner, state in situation.owners.items() if state.marks.noted}
-    standing = {situation.target(one.instance) for one in findings if one.verdict in _WARNED}
+    # What cannot be seen lets a warning stand, but not beside a node that works, is young, or is kept.
+    voided = {
+        one.unit
+        for one in findings
+        if one.verdict in _VOIDING and not one.for_others and not _is_bystander(one.instance, situation)
+    }
+    standing = {
+        situation.target(one.instance) for one in findings if one.verdict in _WARNED and one.unit not in voided
+    }
     return tuple(sorted(noted - standing))
 
 

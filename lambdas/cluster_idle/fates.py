@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from cluster_common.times import time_text
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.marks import KEEP_UNTIL_TAG
+from cluster_idle.marks import KEEP_UNTIL_TAG, TERMINATED
 from cluster_idle.settings import Settings
 from cluster_idle.verdicts import Unit
 
@@ -31,10 +31,16 @@ class Fate:
     way_back: str
 
 
-def fates(settings: Settings, unit: Unit) -> list[Fate]:
-    """Return what becomes of a unit's nodes, one fate for each owner, and one for those that nothing owns."""
+def fates(settings: Settings, unit: Unit, only: frozenset[str] | None = None) -> list[Fate]:
+    """Return what becomes of a unit's nodes, one fate for each owner, and one for those that nothing owns.
+
+    Args:
+        settings: The function's settings.
+        unit: The unit.
+        only: The ids of those that something becomes of. Default: - all.
+    """
     parts: dict[Owner | None, list[Instance]] = {}
-    for instance in unit.instances:
+    for instance in (one for one in unit.instances if only is None or one.id in only):
         owner = instance.owner if instance.owner.kind is not OwnerKind.INSTANCE else None
         parts.setdefault(owner, []).append(instance)
     return [
@@ -43,9 +49,9 @@ def fates(settings: Settings, unit: Unit) -> list[Fate]:
     ]
 
 
-def verbs(settings: Settings, units: Sequence[Unit]) -> str:
+def verbs(settings: Settings, units: Sequence[Unit], only: frozenset[str] | None = None) -> str:
     """Return what is done with nodes: `stopped`, `terminated`, or both."""
-    return " or ".join(sorted({fate.verb for unit in units for fate in fates(settings, unit)}))
+    return " or ".join(sorted({fate.verb for unit in units for fate in fates(settings, unit, only)}))
 
 
 def keep_command(settings: Settings, unit: Unit) -> str:
@@ -90,7 +96,7 @@ def _of_owner(settings: Settings, unit: Unit, owner: Owner, instances: Sequence[
     order = f'{{"action":"start","node_groups":["{instances[0].node_group}"]}}'
     return Fate(
         instances=tuple(instances),
-        verb="terminated",
+        verb=TERMINATED,
         meaning=meaning,
         way_back=f"aws lambda invoke --region {settings.region} --function-name {settings.power_function} "
         f"--cli-binary-format raw-in-base64-out --payload '{order}' /dev/stdout",

@@ -8,7 +8,7 @@ from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_idle.decisions import decide
 from cluster_idle.instances import Instance, OwnerKind, read_again
-from cluster_idle.marks import TOLD_TAG, notice_tags, refusal_tags, renewal_tags, stop_tags
+from cluster_idle.marks import dry_run_tags, notice_tags, refusal_tags, warned_tags
 from cluster_idle.messages import note, stopped_message, warning_message
 from cluster_idle.owners import Owners
 from cluster_idle.power_function import PowerFunction
@@ -74,7 +74,7 @@ class Hands:
         self._tell_dry_runs([unit for unit in still if unit.dry_run and not unit.told_of_dry_run])
         late = sum(finding.verdict is Verdict.DEFERRED for finding in decisions.findings)
         stopped = self._stop([unit for unit in still if not unit.dry_run], late)
-        seen_at, other = renewal_tags(self._situation.now), {*stopped, *changed}
+        seen_at, other = warned_tags(self._situation.now), {*stopped, *changed}
         renew = (unit for unit in decisions.renew if not other.intersection(unit.ids))
         self._owners.write((target, seen_at) for unit in renew for target in unit.targets)
         self._owners.clear(decisions.clear)
@@ -91,8 +91,10 @@ class Hands:
         except AWS_ERRORS as error:
             self._failures.add(", ".join(unit.name for unit in units), "could not be read again", error)
             return [], dict.fromkeys(ids, "it could not be read again before the stop")
-        owners = self._owners.read() if any(_is_owned(unit) for unit in units) else {}
-        again = decide(list(found.values()), replace(self._situation, owners=owners))
+        of_groups = any(unit.instances[0].node_group in self._settings.groups for unit in units)
+        owners = self._owners.read() if of_groups else {}
+        situation = replace(self._situation, owners=owners, unread=self._owners.unread if of_groups else frozenset())
+        again = decide(list(found.values()), situation)
         due = {(unit.name, unit.ids) for unit in again.stop}
         still = [unit for unit in units if (unit.name, unit.ids) in due]
         names = {unit.name for unit in still}
@@ -104,10 +106,16 @@ class Hands:
         }
 
     def _stop(self, units: Sequence[Unit], late: int) -> list[str]:
-        stopped = self._stop_instances(units)
+        stopped: list[str] = []
+        whole: list[Unit] = []  # Of these nothing is refused: what nothing owns of them goes with the others.
         for unit in units:
-            if _is_owned(unit) and not _is_alone(unit):
-                stopped += self._stop_group(unit)
+            if not _is_owned(unit):
+                whole.append(unit)
+            elif not _is_alone(unit):
+                gone = self._stop_group(unit)
+                stopped += gone
+                whole += [unit] if gone else []
+        stopped += self._stop_instances(whole)
         alone = [unit for unit in units if _is_owned(unit) and _is_alone(unit)]
         for node_group in sorted({_first(unit).node_group for unit in alone}):
             of_group = [unit for unit in alone if _first(unit).node_group == node_group]
@@ -142,9 +150,9 @@ class Hands:
             if not answer.failed:
                 why = "; ".join(str(group.get("reason", "")) for group in left) or "it knows no such group"
                 self._failures.add_sentence(unit.name, f"the power function did not stop it: {why}")
-            refused = refusal_tags(self._situation.now, "the power function")
-            self._owners.write((target, refused) for target in unit.targets)
-            return []
+            gone = self._gone(unit.name, ids) if answer.failed else []
+            self._refuse([] if len(gone) == len(ids) else [unit])
+            return gone
         return ids
 
     def _terminate(self, node_group: str, units: Sequence[Unit]) -> list[str]:
@@ -152,14 +160,23 @@ class Hands:
         ids = [one for unit in units for one in unit.ids]
         order = {"action": "terminate", "node_groups": [node_group], "instance_ids": ids}
         answer = self._power.order(order, node_group, _reason(units))
-        if not answer.failed:
-            return [one for one in ids if one in answer.terminated]
+        gone = self._gone(node_group, ids) if answer.failed else [one for one in ids if one in answer.terminated]
+        self._refuse([unit for unit in units if not set(unit.ids) & set(gone)])
+        return gone
+
+    def _gone(self, node_group: str, ids: Sequence[str]) -> list[str]:
+        """Return which nodes run no longer, though the power function failed or did not answer."""
         try:
             left = read_again(self._ec2(), self._settings, ids)
         except AWS_ERRORS as error:
             self._failures.add(node_group, "it could not be read which nodes went", error)
             return []
         return [one for one in ids if one not in left]
+
+    def _refuse(self, units: Sequence[Unit]) -> None:
+        """Remember that the power function did not stop nodes, so that they keep no others waiting."""
+        refused = refusal_tags(self._situation.now, "the power function")
+        self._owners.write((target, refused) for unit in units for target in unit.targets)
 
     def _warn(self, units: Sequence[Unit]) -> list[str]:
         """Write a note, tell people, and only then let the clock run.
@@ -168,19 +185,24 @@ class Hands:
         """
         now = self._situation.now
         failed = self._owners.write(
-            (target, notice_tags(unit.idle_since, note(self._settings, unit)))
+            (target, notice_tags(unit.idle_since, unit.stop_at, note(self._settings, unit)))
             for unit in units
             for target in unit.targets
         )
         noted = [unit for unit in units if not failed & {target.id for target in unit.targets}]
         if not noted or not self._publish(warning_message(self._settings, noted, now)):
             return []
-        self._owners.write((target, stop_tags(now, unit.stop_at)) for unit in noted for target in unit.targets)
+        self._owners.write((target, warned_tags(now)) for unit in noted for target in unit.targets)
         return [one for unit in noted for one in unit.ids]
 
     def _tell_dry_runs(self, units: Sequence[Unit]) -> None:
-        if units and self._publish(stopped_message(self._settings, units, frozenset())):
-            self._owners.write((target, {TOLD_TAG: "true"}) for unit in units for target in unit.targets)
+        """Say once what would be stopped; where that cannot be remembered, nobody is told in each run."""
+        failed = self._owners.write(
+            (target, dry_run_tags(note(self._settings, unit))) for unit in units for target in unit.targets
+        )
+        noted = [unit for unit in units if not failed & {target.id for target in unit.targets}]
+        if noted:
+            self._publish(stopped_message(self._settings, noted, frozenset()))
 
     def _publish(self, message: tuple[str, str]) -> bool:
         """Tell people; without a topic there is nobody to tell but who reads the tags."""

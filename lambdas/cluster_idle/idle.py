@@ -132,10 +132,12 @@ class Idle:
         if looked_at:
             reader = MetricReader(self._clients.cloudwatch(), self._settings, self._failures, self._now)
             evidence = reader.read(looked_at, self._read_sessions(looked_at))
+        owners = self._owners.read()
         return replace(
             situation,
             evidence=evidence,
-            owners=self._owners.read(),
+            owners=owners,
+            unread=self._owners.unread,
             spot_requests=self._read_spot_requests(looked_at),
         )
 
@@ -155,7 +157,7 @@ class Idle:
             return None
         try:
             pages = self._clients.ssm().get_paginator("describe_sessions").paginate(State="Active")
-            return {session.get("Target", "") for page in pages for session in page["Sessions"]}
+            return {session.get("Target", "") for page in pages for session in page.get("Sessions", [])}
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, "its Session Manager sessions could not be read", error)
             return None

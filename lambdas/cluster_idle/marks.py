@@ -21,6 +21,9 @@ REFUSED_TAG = f"{_PREFIX}refused"
 DRY_RUN_NOTE = "dry run - "
 """How a note begins that was written in a dry run."""
 
+TERMINATED = "terminated"
+"""What a note says of nodes that do not come back."""
+
 NOTICE_TAGS = (WARNED_AT_TAG, STOP_AT_TAG, NOTE_TAG, TOLD_TAG, SINCE_TAG, REFUSED_TAG)
 """The tags that the function writes, and takes away when the clock starts again."""
 
@@ -43,7 +46,7 @@ class Marks:
         idle_since: Since when it was idle when people were warned. None: they were not, or it cannot be read.
         warned_at: When people were warned that it is stopped, or when it was last seen idle since. None: likewise.
         stop_at: When they were told that it is.
-        of_dry_run: Whether they were told that nothing is stopped then, because it was a dry run.
+        note: What they were told, in short.
         told: Whether they were told that a dry run would have stopped it.
         refused_at: When AWS last refused to stop it. None: it did not.
         refusal: With which code.
@@ -55,7 +58,7 @@ class Marks:
     idle_since: datetime | None = None
     warned_at: datetime | None = None
     stop_at: datetime | None = None
-    of_dry_run: bool = False
+    note: str = ""
     told: bool = False
     refused_at: datetime | None = None
     refusal: str = ""
@@ -73,12 +76,17 @@ class Marks:
             idle_since=_time(tags.get(SINCE_TAG)),
             warned_at=_time(tags.get(WARNED_AT_TAG)),
             stop_at=_time(tags.get(STOP_AT_TAG)),
-            of_dry_run=tags.get(NOTE_TAG, "").startswith(DRY_RUN_NOTE),
+            note=tags.get(NOTE_TAG, ""),
             told=TOLD_TAG in tags,
             refused_at=_time(refused_at),
             refusal=refusal,
             noted=any(key in tags for key in NOTICE_TAGS),
         )
+
+    @property
+    def of_dry_run(self) -> bool:
+        """Whether they were told that nothing is stopped then, because it was a dry run."""
+        return self.note.startswith(DRY_RUN_NOTE)
 
     def is_refused(self, now: datetime) -> bool:
         """Say whether AWS refused to stop it within the last day: then it would refuse again."""
@@ -111,22 +119,28 @@ NO_MARKS = Marks()
 """What the tags say of what has none."""
 
 
-def notice_tags(idle_since: datetime, note: str) -> dict[str, str]:
-    """Return the tags that are written before people are warned; the clock runs with `stop_tags`.
+def notice_tags(idle_since: datetime, stop_at: datetime, note: str) -> dict[str, str]:
+    """Return the tags that are written before people are warned; the clock runs with `warned_tags`.
 
-    An older warning, whose time to stop may be over, no longer counts.
+    An older warning, whose time to stop may be over, no longer counts. No tag comes after the message that was not
+    there before: what can take no more tags is not told of again and again.
     """
-    return {SINCE_TAG: time_text(idle_since), WARNED_AT_TAG: _NOT_YET, NOTE_TAG: tag_value(note)}
+    return {
+        SINCE_TAG: time_text(idle_since),
+        WARNED_AT_TAG: _NOT_YET,
+        STOP_AT_TAG: time_text(stop_at),
+        NOTE_TAG: tag_value(note),
+    }
 
 
-def stop_tags(warned_at: datetime, stop_at: datetime) -> dict[str, str]:
-    """Return the tags that say that people were warned, and when it is stopped."""
-    return {WARNED_AT_TAG: time_text(warned_at), STOP_AT_TAG: time_text(stop_at)}
-
-
-def renewal_tags(seen_at: datetime) -> dict[str, str]:
-    """Return the tag that says that it was idle from the warning until now."""
+def warned_tags(seen_at: datetime) -> dict[str, str]:
+    """Return the tag that says that people were warned, or that it has been idle from the warning until now."""
     return {WARNED_AT_TAG: time_text(seen_at)}
+
+
+def dry_run_tags(note: str) -> dict[str, str]:
+    """Return the tags that say that people were told that a dry run would have stopped it."""
+    return {TOLD_TAG: "true", NOTE_TAG: tag_value(note)}
 
 
 def refusal_tags(refused_at: datetime, code: str) -> dict[str, str]:

@@ -23,8 +23,9 @@ _DRY_RUN = "[dry run] "
 
 def warning_message(settings: Settings, units: Sequence[Unit], now: datetime) -> tuple[str, str]:
     """Return the subject and the text of the message that idle nodes are going to be stopped."""
-    left = min(unit.stop_at for unit in units) - now
-    told = _head(settings, units, f"{_count(units)} idle, {verbs(settings, units)} in {minutes(left)}")
+    real = [unit for unit in units if not unit.dry_run] or units
+    left = min(unit.stop_at for unit in real) - now
+    told = _head(settings, real, f"{_count(real)} idle, {verbs(settings, real)} in {minutes(left)}")
     lines = [f"Cluster {settings.cluster}", *_dry_run_lines(units), ""]
     for unit in units[:_MOST_LINES]:
         lines += [*_warning_lines(settings, unit), ""]
@@ -42,7 +43,7 @@ def stopped_message(
         stopped: The ids of the instances that were stopped; none in a dry run.
         deferred: How many nodes are due as well, and wait for a later run.
     """
-    verb = verbs(settings, units)
+    verb = verbs(settings, units, stopped or None)
     done = f"would be {verb} now" if units[0].dry_run else verb
     saved = savings(settings, [one for unit in units for one in unit.instances if one.id in stopped])
     told = _head(settings, units, f"{_count(units, stopped or None)} {done}: idle")
@@ -52,7 +53,7 @@ def stopped_message(
             f"{_name(unit, stopped or None)}: utilization {unit.idle_words}, idle since {time_text(unit.idle_since)}."
         )
         if not unit.dry_run:
-            for fate in fates(settings, unit):
+            for fate in fates(settings, unit, stopped or None):
                 lines += [f"  {_of(fate, unit)}{fate.meaning}", f"  To start it again: {fate.way_back}"]
     if saved:
         lines += ["", f"That saves ${saved:,.2f} an hour, at the On-Demand price."]

@@ -51,15 +51,17 @@ class Owners:
         self._auto_scaling = auto_scaling
         self._ec2 = ec2
         self._failures = failures
+        self.unread: frozenset[OwnerKind] = frozenset()
+        """What kinds of owners could not be read the last time."""
 
     def read(self) -> dict[Owner, OwnerState]:
         """Read the groups and Spot Fleet requests of the cluster; those that cannot be read are left out."""
         found: dict[Owner, OwnerState] = {}
-        settings = self._settings
+        settings, self.unread = self._settings, frozenset()
         if settings.has_auto_scaling_groups:
-            found |= self._try("the Auto Scaling groups", self._read_groups)
+            found |= self._try("the Auto Scaling groups", OwnerKind.AUTO_SCALING_GROUP, self._read_groups)
         if settings.fleets:
-            found |= self._try("the Spot Fleet requests", self._read_fleets)
+            found |= self._try("the Spot Fleet requests", OwnerKind.SPOT_FLEET, self._read_fleets)
         return found
 
     def write(self, tags: Iterable[tuple[Owner, Mapping[str, str]]]) -> frozenset[str]:
@@ -94,11 +96,14 @@ class Owners:
         for some in _batches(others):
             self._tag(some, lambda ids: self._ec2().delete_tags(Resources=ids, Tags=keys))
 
-    def _try(self, what: str, read: Callable[[], dict[Owner, OwnerState]]) -> dict[Owner, OwnerState]:
+    def _try(
+        self, what: str, kind: OwnerKind, read: Callable[[], dict[Owner, OwnerState]]
+    ) -> dict[Owner, OwnerState]:
         try:
             return read()
         except AWS_ERRORS as error:
             self._failures.add(what, "could not be read", error)
+            self.unread |= {kind}
             return {}
 
     def _guard(self, owner: Owner, write: Callable[[], object]) -> set[str]:
@@ -170,7 +175,7 @@ class Owners:
     def _read_fleet_members(self, fleet: str) -> frozenset[str]:
         paginator = self._ec2().get_paginator("describe_spot_fleet_instances")
         pages = paginator.paginate(SpotFleetRequestId=fleet)
-        return frozenset(one.get("InstanceId", "") for page in pages for one in page["ActiveInstances"])
+        return frozenset(one.get("InstanceId", "") for page in pages for one in page.get("ActiveInstances", []))
 
     def _write_group(self, owner: Owner, tags: Mapping[str, str]) -> None:
         self._auto_scaling().create_or_update_tags(

@@ -30,7 +30,7 @@ class Answer:
     @property
     def terminated(self) -> frozenset[str]:
         """The ids of the nodes that go."""
-        return frozenset(one for group in self.groups for one in group.get("terminated", ()))
+        return frozenset(one for group in self.groups for one in group.get("terminated") or ())
 
 
 class PowerFunction:
@@ -63,7 +63,11 @@ class PowerFunction:
             why = str((content or {}).get("errorMessage", told))
             self._failures.add_sentence(node_group, f"the power function could not stop it ({why})")
             return Answer(failed=True)
-        return Answer(groups=content.get("node_groups", ()))
+        groups = content.get("node_groups")
+        if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+            self._failures.add_sentence(node_group, f"the power function answered {told[:200]}")
+            return Answer(failed=True)
+        return Answer(groups=groups)
 
 
 def _content(payload: str) -> Mapping[str, Any] | None:

@@ -51,7 +51,7 @@ def emit_metrics(settings: Settings, decisions: Decisions, outcome: Outcome, *, 
             WARNED_NODES: verdicts[Verdict.WARN],
             DEFERRED_NODES: verdicts[Verdict.DEFERRED],
             UNKNOWN_NODES: sum(map(_is_unknown, findings)),
-            STUCK_NODES: sum(map(_is_stuck, findings)),
+            STUCK_NODES: sum(_is_stuck(finding, outcome, settings) for finding in findings),
             LINGERING_NODES: sum(map(_is_lingering, findings)),
             RESERVED_NODES: len(reserved),
             EVALUATIONS: int(evaluated),
@@ -137,6 +137,8 @@ def _is_lingering(finding: Finding) -> bool:
     return finding.is_idle and finding.verdict in (Verdict.GRACE, Verdict.UNKNOWN, Verdict.DEFERRED)
 
 
-def _is_stuck(finding: Finding) -> bool:
-    """Whether it is idle and nobody is going to stop it."""
+def _is_stuck(finding: Finding, outcome: Outcome, settings: Settings) -> bool:
+    """Whether it is idle and nobody stops it, though it is due: it cannot be, or whoever was asked did not."""
+    if finding.verdict is Verdict.STOP and not settings.policy_of(finding.instance.node_group).dry_run:
+        return finding.instance.id not in outcome.stopped
     return finding.is_idle and finding.verdict in (Verdict.UNSTOPPABLE, Verdict.MANAGED)

@@ -45,6 +45,7 @@ class Situation:
         now: The time.
         evidence: What is known of each instance that was looked at, by its id.
         owners: The groups and Spot Fleet requests that could be read.
+        unread: What kinds of owners could not be read.
         spot_requests: Why an instance of a Spot Instance request cannot be stopped, by the request's id; empty where
             it can. A request that is not there could not be read.
     """
@@ -53,6 +54,7 @@ class Situation:
     now: datetime
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     owners: Mapping[Owner, OwnerState] = field(default_factory=dict)
+    unread: frozenset[OwnerKind] = frozenset()
     spot_requests: Mapping[str, str] = field(default_factory=dict)
 
     def policy(self, instance: Instance) -> Policy:

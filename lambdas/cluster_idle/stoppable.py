@@ -32,30 +32,29 @@ class Obstacles:
             if one.owner.kind not in (OwnerKind.INSTANCE, OwnerKind.OTHER) and not self._is_stopped(one)
         ]
         found = (self._of_owner(one, situation.owners.get(one.owner)) for one in _one_of_each_owner(owned))
+        unseen = None if self._is_alone else _find_unseen(owned, together[0].node_group, situation)
+        self._unseen = (Verdict.UNKNOWN, f"is idle, but {unseen}") if unseen else None
         self._of_owners = next((one for one in found if one), None) or self._of_all(owned)
 
     def find(self, instance: Instance) -> tuple[Verdict, str] | None:
         """Say why one of the nodes, an idle one, is not stopped. None: it can be, and that saves money."""
         if instance.owner.kind is OwnerKind.INSTANCE:
-            return _obstacle_of_instance(instance, self._situation)
+            return self._unseen or _obstacle_of_instance(instance, self._situation)
         if self._is_stopped(instance):
             why = f"{instance.owner.words} is stopped already: the power function says why it still runs"
             return Verdict.UNSTOPPABLE, f"is idle, and {why}"
         if self._of_owners and self._of_owners[0] is Verdict.RESERVED:
             return _saves_nothing(instance)
-        return self._of_owners
+        return self._of_owners or self._unseen
 
     def _is_stopped(self, instance: Instance) -> bool:
         owner = self._situation.owners.get(instance.owner)
         return owner is not None and owner.stopped
 
     def _of_all(self, owned: Sequence[Instance]) -> tuple[Verdict, str] | None:
-        """Say what keeps all that is owned: nodes that nobody sees, or that nothing would be saved."""
-        if not owned:
-            return None
-        unseen = None if self._is_alone else _find_unseen(owned, self._situation)
-        if unseen:
-            return Verdict.UNKNOWN, f"is idle, but {unseen}"
+        """Say what keeps all that is owned: that nothing would be saved."""
+        if not owned or self._unseen:
+            return self._unseen
         own = self._situation.settings.groups.get(owned[0].node_group)
         # Its reservation is lowered when the whole group is stopped, not when one node of it goes.
         releases = own is not None and own.release and not self._is_alone
@@ -89,9 +88,12 @@ def _one_of_each_owner(owned: Sequence[Instance]) -> list[Instance]:
     return [instance for _, instance in sorted(found.items())]
 
 
-def _find_unseen(owned: Sequence[Instance], situation: Situation) -> str | None:
+def _find_unseen(owned: Sequence[Instance], node_group: str, situation: Situation) -> str | None:
     """Say what nobody sees of the owners of a node group, of which there are two while a deploy replaces one."""
-    ids, node_group = {one.id for one in owned}, owned[0].node_group
+    ids, own = {one.id for one in owned}, situation.settings.groups.get(node_group)
+    kind = OwnerKind.SPOT_FLEET if own and own.fleet else OwnerKind.AUTO_SCALING_GROUP
+    if own and kind in situation.unread:
+        return f"what owns nodes of {node_group} could not be read"
     owners = {one.owner for one in owned}
     owners |= {
         owner for owner, state in situation.owners.items() if state.node_group == node_group and not state.stopped

@@ -15,6 +15,7 @@ from cdk_training_cluster.guardrails.idle_metrics import IDLE_METRICS
 from cdk_training_cluster.guardrails.idle_permissions import IdlePermissions
 from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY, IdlePolicy, node_metric
+from cdk_training_cluster.nodes.rules import TOO_LONG_A_WARNING
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.tags import CLUSTER_TAG
 
@@ -105,6 +106,8 @@ class IdleStop(Construct):
         if problems:
             raise ValueError("\n".join(problems))
         self.policy = (policy or IdlePolicy()).over(DEFAULT_IDLE_POLICY)
+        if self.policy.is_too_long_a_warning:
+            raise ValueError(f"warning of policy {TOO_LONG_A_WARNING}")
         self.policies: Mapping[str, IdlePolicy] = {
             name: self.policy if group.policy is None else group.policy.over(self.policy)
             for name, group in groups.items()

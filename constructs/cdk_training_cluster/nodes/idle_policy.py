@@ -39,7 +39,8 @@ class IdlePolicy:
         window: How long it must have been so: 15 minutes to 12 hours, in steps of 5 minutes. Default: - 60 minutes.
         coverage: The share of the window of which there must be data: 0.5 to 1. Default: - 0.9.
         grace: How long after its launch a node is left alone: at most 24 hours. Default: - 30 minutes.
-        warning: How long before the stop people are warned: 10 minutes to 11 hours. Default: - 30 minutes.
+        warning: How long before the stop people are warned: 10 minutes to 11 hours, and at most the window.
+            Default: - 30 minutes.
         scope: What is stopped together. Default: - `IdleScope.GANG`.
         signals: What else must say that a node is idle. Default: - nothing.
         dry_run: Whether everything is done but the stop: evaluate, warn and report. Default: - no: nodes are stopped.
@@ -116,6 +117,15 @@ class IdlePolicy:
         return {
             key: value for key, value in self.over(base).settings.items() if key not in told or told[key] != value
         }
+
+    @property
+    def is_too_long_a_warning(self) -> bool:
+        """Whether people are warned for longer than idleness has been proven when they are."""
+        times = (self.window, self.warning)
+        if self.is_off or any(one is None or one.is_unresolved() for one in times):
+            return False
+        window, warning = (0 if one is None else one.to_seconds() for one in times)
+        return warning > window
 
     @property
     def takes_single_nodes(self) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_idle.marks import NO_MARKS, NOTICE_TAGS, Marks, notice_tags, refusal_tags, stop_tags
+from cluster_idle.marks import NO_MARKS, NOTICE_TAGS, Marks, notice_tags, refusal_tags, warned_tags
 
 KEEP, KEEP_UNTIL = "cdk-training-cluster:keep", "cdk-training-cluster:keep-until"
 IDLE = "cdk-training-cluster:idle-"
@@ -106,8 +106,8 @@ def test_no_value_of_a_tag_is_too_strange(value: str) -> None:
 
 @given(moments, moments, st.text(max_size=400))
 def test_what_was_written_is_read_back_and_fits_tags(warned_at: datetime, stop_at: datetime, note: str) -> None:
-    before = notice_tags(warned_at, note)
-    tags = before | stop_tags(warned_at, stop_at) | refusal_tags(stop_at, "Unsupported: no")
+    before = notice_tags(warned_at, stop_at, note)
+    tags = before | warned_tags(warned_at) | refusal_tags(stop_at, "Unsupported: no")
     marks = Marks.from_tags(tags)
 
     assert set(tags) < set(NOTICE_TAGS)

@@ -171,7 +171,7 @@ def test_a_dry_run_is_seen_in_every_message(of: Unit, would: str) -> None:
 def test_where_only_some_of_it_is_a_dry_run_it_says_which() -> None:
     subject, text = warning_message(SETTINGS, [ALONE, replace(gang(), dry_run=True)], NOW)
 
-    assert subject == "base-pod: 3 nodes idle, stopped or terminated in 30 minutes"
+    assert subject == "base-pod: 1 node idle, stopped in 30 minutes"
     assert text.startswith("Cluster base-pod\n\nThis is a dry run of workers: nothing is stopped.\n\n")
     assert "  Will be stopped at " in text
     assert "  Would be terminated at " in text
@@ -316,6 +316,6 @@ def test_a_subject_is_what_sns_takes(cluster: str) -> None:
 )
 def test_the_note_on_an_owner_fits_a_tag_as_it_is(of: Unit, text: str) -> None:
     assert note(SETTINGS, of) == text
-    tags = notice_tags(of.idle_since, note(SETTINGS, of))
+    tags = notice_tags(of.idle_since, of.stop_at, note(SETTINGS, of))
     assert text in tags.values()
     assert Marks.from_tags(tags).of_dry_run is of.dry_run

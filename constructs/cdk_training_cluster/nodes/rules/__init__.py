@@ -8,6 +8,7 @@ from cdk_training_cluster.nodes.rules.cluster_rules import (
 )
 from cdk_training_cluster.nodes.rules.idle_rules import (
     IDLE_RULES,
+    TOO_LONG_A_WARNING,
     idle_policies,
     idle_problems,
     idle_warnings,
@@ -23,6 +24,7 @@ __all__ = [
     "CLUSTER_RULES",
     "IDLE_RULES",
     "NODE_GROUP_RULES",
+    "TOO_LONG_A_WARNING",
     "ClusterRule",
     "Level",
     "Rule",

@@ -102,6 +102,12 @@ def idle_warnings(
             )
 
 
+TOO_LONG_A_WARNING = (
+    "must be at most its window: a node that now and then misses a report would be warned of again and again; give a "
+    "shorter warning or a longer window"
+)
+"""What is wrong with a warning that is longer than the window before it."""
+
 _UNKNOWN = (
     "its nodes report no such metric and would never be known to be idle; give the group an idle_policy with other "
     "signals"
@@ -115,6 +121,11 @@ def _something_to_go_by(situation: IdleSituation) -> Iterator[str]:
             f"idle_policy must be IdlePolicy.off() or left out for {_names(situation.infos)}, which reports no "
             "utilization of accelerators: nobody could say when it is idle"
         )
+
+
+def _a_warning_fits_the_window(situation: IdleSituation) -> Iterator[str]:
+    if situation.policy.is_too_long_a_warning:
+        yield f"warning of idle_policy {TOO_LONG_A_WARNING}"
 
 
 def _a_fleet_is_one(situation: IdleSituation) -> Iterator[str]:
@@ -157,6 +168,7 @@ def _names(infos: Sequence[InstanceTypeInfo]) -> str:
 
 IDLE_RULES: tuple[Callable[[IdleSituation], Iterator[str]], ...] = (
     _something_to_go_by,
+    _a_warning_fits_the_window,
     _a_fleet_is_one,
     _neuron_reports_no_gpu_memory,
     _efa_needs_adapters,

@@ -34,6 +34,12 @@ CASES = {
         "node group 'lab': idle_policy must be IdlePolicy.off() or left out for hpc7a.96xlarge, which reports no "
         "utilization of accelerators: nobody could say when it is idle",
     ),
+    "a warning that is longer than the window": (
+        group("g5.xlarge", idle_policy=IdlePolicy(window=Duration.minutes(25))),
+        None,
+        "node group 'lab': warning of idle_policy must be at most its window: a node that now and then misses a "
+        "report would be warned of again and again; give a shorter warning or a longer window",
+    ),
     "single nodes of a fleet": (
         group("g5.xlarge", capacity=Capacity.spot_fleet(), idle_policy=IdlePolicy(scope=IdleScope.NODE)),
         None,
