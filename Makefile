@@ -19,12 +19,13 @@ help: ## Show what can be made
 
 setup: $(VENV)/.installed node_modules/.installed ## Install everything into .venv and node_modules
 
+# Nothing is compiled beforehand: that would take longer than all the rest, and most of it is never imported.
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "cdk-training-cluster needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Run: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "Setting up $(VENV) (once, about a minute)"
 	@[[ -x $(BIN)/python ]] || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling 2>&1 | { grep -v '^WARNING: Location' || true; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]' 2>&1 | { grep -v '^WARNING: Location' || true; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt hatchling 2>&1 | { grep -v '^WARNING: Location' || true; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --no-build-isolation -e '.[dev]' 2>&1 | { grep -v '^WARNING: Location' || true; }
 	@touch $@
 
 node_modules/.installed: package.json package-lock.json $(VENV)/.installed
