@@ -22,6 +22,7 @@ _BLOCKING_WORDS: Mapping[Verdict, str] = {
     Verdict.KEEP: "are to go on running",
 }
 
+# What makes the warning of a whole group void: what cannot be seen may come back as idle as it was.
 _VOIDING = frozenset(_BLOCKING) - {Verdict.UNKNOWN}
 
 # Verdicts with which a warning stays as it is.
@@ -48,7 +49,7 @@ def decide(instances: Sequence[Instance], situation: Situation) -> Decisions:
     why = breaker or (
         f"a run stops {situation.settings.policy.most_stops} at most, the longest idle first: a later run stops it"
     )
-    findings = [_defer(finding, why) if finding.unit in held else finding for finding in findings]
+    findings = [_defer(finding, why, situation) if finding.unit in held else finding for finding in findings]
     return Decisions(
         findings=tuple(sorted(findings, key=lambda finding: finding.instance.id)),
         warn=() if breaker else tuple(unit for unit in units if not unit.told),
@@ -223,11 +224,11 @@ def _breaker(findings: Sequence[Finding], situation: Situation) -> str | None:
     )
 
 
-def _defer(finding: Finding, why: str) -> Finding:
-    if finding.verdict not in (Verdict.STOP, Verdict.WARN):
+def _defer(finding: Finding, why: str, situation: Situation) -> Finding:
+    if finding.verdict not in (Verdict.STOP, Verdict.WARN) or finding.evidence is None:
         return finding
-    reason = finding.reason.partition(";")[0].partition(", and nobody")[0]
-    return replace(finding, verdict=Verdict.DEFERRED, reason=f"{reason}; it has to wait: {why}")
+    reason = f"is idle: {finding.evidence.reason}; it has to wait: {why}"
+    return _finding(finding.instance, Verdict.DEFERRED, reason, finding.unit, situation)
 
 
 def _void(instances: Sequence[Instance], findings: Sequence[Finding], situation: Situation) -> tuple[Owner, ...]:

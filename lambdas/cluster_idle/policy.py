@@ -66,7 +66,7 @@ class Policy:
         dry_run: Whether everything is said and nothing is stopped.
         off: Whether it is never stopped, nor looked at.
         most_stops: How many nodes one run stops at most; of the cluster's policy only.
-        blind_share: If more than this share of the cluster turns unknown between two ticks, nothing is done; of the
+        blind_share: If more than this share of the cluster turns unknown within three ticks, nothing is done; of the
             cluster's policy only.
     """
 

@@ -1,6 +1,6 @@
 """Fleets, series, owners and policies as they may be, for properties of the idle function."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
@@ -25,7 +25,7 @@ class Drawn:
 
     Attributes:
         instances: Its instances.
-        series: What each has reported of its utilization.
+        series: What each has reported of its utilization since it was last started.
         situation: What is decided from.
     """
 
@@ -109,7 +109,9 @@ def clusters(draw: st.DrawFn) -> Drawn:
     settings = Settings(cluster="base-pod", policy=policy, groups=groups, power_function="power")
     reported = {one.id: draw(series()) for one in instances}
     evidence = {
-        one.id: weigh(NodeReadings(utilization=reported[one.id]), settings.policy_of(one.node_group), NOW, TICK)
+        one.id: weigh(
+            NodeReadings(utilization=reported[one.id]), settings.policy_of(one.node_group), NOW, TICK, one.launched
+        )
         for one in instances
         if one.running and not settings.policy_of(one.node_group).off
     }
@@ -120,7 +122,14 @@ def clusters(draw: st.DrawFn) -> Drawn:
         owners=owners,
         spot_requests=draw(st.sampled_from([{}, {"sir-1": ""}, {"sir-1": "it is one-time"}])),
     )
-    return Drawn(instances=instances, series=reported, situation=situation)
+    # What a node did before it was started again says nothing of what it does now.
+    since = {
+        one.id: replace(
+            reported[one.id], points=[point for point in reported[one.id].points if point[0] >= one.launched]
+        )
+        for one in instances
+    }
+    return Drawn(instances=instances, series=since, situation=situation)
 
 
 _GROUPS = (OwnerKind.AUTO_SCALING_GROUP, OwnerKind.SPOT_FLEET)

@@ -47,7 +47,7 @@ class IdlePolicy:
         most_stops: The most nodes that one run stops; those idle for longest go first. The cluster's only.
             Default: - 100.
         blind_share: The share of the cluster's nodes above which nothing is stopped if so many become unknown
-            between two runs: above 0 and at most 1. The cluster's only. Default: - 0.5.
+            within three runs: above 0 and at most 1. The cluster's only. Default: - 0.5.
         is_off: Whether these nodes are neither measured nor stopped; `IdlePolicy.off()` says it in short. A node
             group's policy that does not say it stops nodes though the cluster's is off. Default: - no.
 
