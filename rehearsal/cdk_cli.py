@@ -30,7 +30,7 @@ class CdkCli:
         log: Where all that it says is written to.
         account: The account of the local AWS.
         region: The region of the cluster file.
-        seconds: How long one command may take. Default: 240
+        seconds: How long one command may take. Default: 1800
     """
 
     environment: Mapping[str, str]
@@ -39,7 +39,7 @@ class CdkCli:
     log: Path
     account: str
     region: str
-    seconds: float = 240
+    seconds: float = 1800
 
     def bootstrap(self) -> None:
         """Make CDK's own resources in the account and region: `cdk bootstrap`."""

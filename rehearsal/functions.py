@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-_SECONDS = 60
+_SECONDS = 900
 _NOW = timedelta()
 
 # The interpreter starts with neither the project nor the site's .pth files on its path: only the function's zip

@@ -17,8 +17,8 @@ from typing import IO, Any, Self
 from rehearsal.local_aws import sessions, settings
 from rehearsal.local_aws.steering import Steering
 
-_START_SECONDS = 60.0
-_STOP_SECONDS = 10.0
+_START_SECONDS = 600.0
+_STOP_SECONDS = 60.0
 _ROOT = Path(__file__).resolve().parents[2]
 
 

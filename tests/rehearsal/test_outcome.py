@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 
 from cdk_training_cluster_stacks.problems import ClusterFileError, Problem
 from examples import PROJECT
+from max_seconds import MAX_SECONDS
 from rehearsal import report
 from rehearsal.cdk_cli import CdkFailedError
 from rehearsal.functions import FunctionFailedError
@@ -98,7 +99,7 @@ def test_a_defect_keeps_its_traceback_and_is_in_the_file(tmp_path: Path) -> None
 def _run(file: Path, build: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rehearsal", "--cluster", str(file), "--build", str(build)]
     return subprocess.run(
-        command, cwd=PROJECT, env={**os.environ}, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=PROJECT, env={**os.environ}, capture_output=True, text=True, timeout=MAX_SECONDS, check=False
     )
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from max_seconds import MAX_SECONDS
+
 PROJECT = Path(__file__).parents[2]
 EXAMPLES = sorted(path.relative_to(PROJECT).as_posix() for path in PROJECT.glob("clusters/*.yaml"))
 
@@ -46,7 +48,7 @@ def run_app(
         cwd=app.parent,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=MAX_SECONDS,
         check=False,
     )
 

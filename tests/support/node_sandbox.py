@@ -13,6 +13,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+from max_seconds import MAX_SECONDS
 
 AMAZON_LINUX = 'ID="amzn"\nID_LIKE="fedora"\nVERSION_ID="2023"\n'
 UBUNTU = "ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n"
@@ -199,7 +200,7 @@ class NodeSandbox:
             cwd="/",
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=MAX_SECONDS,
             check=False,
         )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from examples import PROJECT
+from max_seconds import MAX_SECONDS
 
 
 def rehearse(cluster: str | Path, build: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
@@ -23,7 +24,7 @@ def rehearse(cluster: str | Path, build: Path) -> tuple[subprocess.CompletedProc
         env={**os.environ, "COLUMNS": "80"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=MAX_SECONDS,
         check=False,
     )
     return ended, json.loads((build / "rehearsal.json").read_text())

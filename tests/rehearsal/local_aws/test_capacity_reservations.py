@@ -12,7 +12,6 @@ from rehearsal.local_aws import LocalAws, LocalAwsError
 
 TYPE, ZONE = "p5.48xlarge", "us-east-1b"
 BLOCK = "cr-0123456789abcdef0"
-NOW = datetime.now(UTC).replace(microsecond=0)
 HOUR = timedelta(hours=1)
 
 
@@ -21,6 +20,7 @@ class Scene:
 
     def __init__(self, aws: LocalAws) -> None:
         self.aws, self.ec2 = aws, aws.client("ec2")
+        self.now = datetime.now(UTC).replace(microsecond=0)
         self.image = aws.client("ssm").get_parameter(Name=X86_IMAGE)["Parameter"]["Value"]
         subnets = self.ec2.describe_subnets(Filters=[{"Name": "availability-zone", "Values": [ZONE]}])["Subnets"]
         self.subnet = next(subnet["SubnetId"] for subnet in subnets if subnet["DefaultForAz"])
@@ -36,9 +36,10 @@ class Scene:
         self._reserved.append(reservation_id)
         return reservation_id
 
-    def block(self, start: datetime = NOW - HOUR, end: datetime = NOW + HOUR, instance_type: str = TYPE) -> None:
+    def block(self, start: timedelta = -HOUR, end: timedelta = HOUR, instance_type: str = TYPE) -> None:
+        start_at, end_at = self.now + start, self.now + end
         self.aws.put_capacity_block(
-            BLOCK, start=start, end=end, instance_type=instance_type, instance_count=2, availability_zone=ZONE
+            BLOCK, start=start_at, end=end_at, instance_type=instance_type, instance_count=2, availability_zone=ZONE
         )
 
     def launch(
@@ -104,12 +105,12 @@ def test_a_reservation_is_described_with_all_that_it_was_made_with(scene: Scene)
         3,
         PlacementGroupArn=group["GroupArn"],
         EndDateType="limited",
-        EndDate=NOW + HOUR,
+        EndDate=scene.now + HOUR,
         TagSpecifications=[{"ResourceType": "capacity-reservation", "Tags": tags}],
     )
     described = scene.described(named)
     assert described["CapacityReservationArn"] == f"arn:aws:ec2:us-east-1:123456789012:capacity-reservation/{named}"
-    assert described["EndDate"] == NOW + HOUR
+    assert described["EndDate"] == scene.now + HOUR
     assert described["Tags"] == tags
     assert {
         name: described.get(name)
@@ -218,10 +219,10 @@ def test_a_launch_that_asks_for_too_many_launches_none(scene: Scene) -> None:
 def test_a_reservation_changes_its_size_and_end_but_not_below_what_runs_in_it(scene: Scene) -> None:
     named, modify = scene.reserve(2), scene.ec2.modify_capacity_reservation
     scene.launch(named, 2)
-    modify(CapacityReservationId=named, InstanceCount=4, EndDateType="limited", EndDate=NOW + HOUR)
-    assert (scene.counts(named), scene.described(named)["EndDate"]) == ((4, 2), NOW + HOUR)
+    modify(CapacityReservationId=named, InstanceCount=4, EndDateType="limited", EndDate=scene.now + HOUR)
+    assert (scene.counts(named), scene.described(named)["EndDate"]) == ((4, 2), scene.now + HOUR)
     modify(CapacityReservationId=named, InstanceCount=2)
-    assert (scene.counts(named), scene.described(named)["EndDate"]) == ((2, 0), NOW + HOUR)
+    assert (scene.counts(named), scene.described(named)["EndDate"]) == ((2, 0), scene.now + HOUR)
     with pytest.raises(ClientError, match=f"1 is an invalid value for InstanceCount. 2 instances .* in {named}"):
         modify(CapacityReservationId=named, InstanceCount=1)
     with pytest.raises(ClientError, match="cannot be changed while instances are running in it"):
@@ -280,10 +281,10 @@ def test_a_group_of_reservations_is_filled_before_on_demand_capacity_is_used(sce
 def test_a_block_is_in_the_state_that_its_times_say(
     scene: Scene, start: timedelta, end: timedelta, state: str
 ) -> None:
-    scene.block(NOW + start, NOW + end)
+    scene.block(start, end)
     described = scene.described(BLOCK)
     assert (described["State"], described["ReservationType"]) == (state, "capacity-block")
-    assert (described["StartDate"], described["EndDate"]) == (NOW + start, NOW + end)
+    assert (described["StartDate"], described["EndDate"]) == (scene.now + start, scene.now + end)
 
 
 def test_an_instance_in_a_block_says_so(scene: Scene) -> None:
@@ -297,21 +298,21 @@ def test_an_instance_in_a_block_says_so(scene: Scene) -> None:
 
 
 def test_a_block_is_extended_and_ends_for_its_instances_half_an_hour_early(scene: Scene) -> None:
-    scene.block(end=NOW + HOUR)
+    scene.block(end=HOUR)
     (launched,) = scene.launch_into_block()
-    scene.aws.put_capacity_block(BLOCK, start=NOW - HOUR, end=NOW + 9 * HOUR)
-    assert scene.described(BLOCK)["EndDate"] == NOW + 9 * HOUR
+    scene.aws.put_capacity_block(BLOCK, start=scene.now - HOUR, end=scene.now + 9 * HOUR)
+    assert scene.described(BLOCK)["EndDate"] == scene.now + 9 * HOUR
     assert scene.instance(launched["InstanceId"])["State"]["Name"] == "running"
-    scene.aws.put_capacity_block(BLOCK, start=NOW - HOUR, end=NOW + timedelta(minutes=29))
+    scene.aws.put_capacity_block(BLOCK, start=scene.now - HOUR, end=scene.now + timedelta(minutes=29))
     assert scene.instance(launched["InstanceId"])["State"]["Name"] == "terminated"
     with pytest.raises(ClientError, match=f"ReservationCapacityExceeded.*{BLOCK} is about to end"):
         scene.launch_into_block()
 
 
-@pytest.mark.parametrize(("minutes", "launches"), [(61, True), (59, False)])
+@pytest.mark.parametrize(("minutes", "launches"), [(90, True), (59, False)])
 def test_an_ultraserver_is_cleared_an_hour_early(scene: Scene, minutes: int, launches: bool) -> None:
     ultra = "trn2u.48xlarge"
-    scene.block(end=datetime.now(UTC) + timedelta(minutes=minutes), instance_type=ultra)
+    scene.block(end=timedelta(minutes=minutes), instance_type=ultra)
     if launches:
         assert len(scene.launch_into_block(instance_type=ultra)) == 1
     else:
@@ -329,7 +330,7 @@ def test_a_block_is_neither_modified_nor_cancelled(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"start": NOW + HOUR, "end": NOW}, "start before end"),
+        ({"start": HOUR, "end": timedelta()}, "start before end"),
         ({"instance_type": "p9.48xlarge"}, "there is no instance type p9.48xlarge"),
         ({"availability_zone": "us-east-1z"}, "there is no zone us-east-1z in us-east-1"),
         ({"instance_count": 0}, "instance_count must be 1 or more, got 0"),
@@ -337,11 +338,13 @@ def test_a_block_is_neither_modified_nor_cancelled(scene: Scene) -> None:
 )
 def test_a_block_that_cannot_be_is_refused(scene: Scene, wrong: dict[str, Any], words: str) -> None:
     settings: dict[str, Any] = {
-        "start": NOW,
-        "end": NOW + HOUR,
+        "start": timedelta(),
+        "end": HOUR,
         "instance_type": TYPE,
         "instance_count": 2,
         "availability_zone": ZONE,
+        **wrong,
     }
+    times = {name: scene.now + settings.pop(name) for name in ("start", "end")}
     with pytest.raises(LocalAwsError, match=words):
-        scene.aws.put_capacity_block(BLOCK, **(settings | wrong))
+        scene.aws.put_capacity_block(BLOCK, **times, **settings)

@@ -7,6 +7,7 @@ from aws_cdk import App, CfnOutput, Environment, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_lambda as lambda_
 
+from max_seconds import MAX_SECONDS
 from rehearsal.local_aws import LocalAws
 
 CDK = Path(__file__).parents[3] / "node_modules" / ".bin" / "cdk"
@@ -39,7 +40,7 @@ def test_the_cdk_cli_bootstraps_deploys_and_prints_why_a_deploy_fails(tmp_path: 
             env=aws.environment(),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=MAX_SECONDS,
             check=False,
         )
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from botocore.exceptions import ClientError
 
+from max_seconds import MAX_SECONDS
 from rehearsal.local_aws import LocalAws, LocalAwsError
 
 USERS_OWN = {
@@ -85,7 +86,9 @@ def test_the_server_ends_with_whoever_started_it(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", script, str(tmp_path / "log.txt")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    answer = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=MAX_SECONDS, check=False
+    )
     process_id = int(answer.stdout.split()[0])
     for _ in range(200):
         if not Path(f"/proc/{process_id}").exists() or "Z" in Path(f"/proc/{process_id}/stat").read_text().split()[2]:
