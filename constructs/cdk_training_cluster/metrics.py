@@ -1,4 +1,4 @@
-"""The names under which nodes report: the one place that the agent, `metric_*` methods and functions read.
+"""The names under which nodes and functions report: one place for the agent, `metric_*` methods and functions.
 
 Plain data, so that anything may import it. A test compares what nodes are told with what is written here.
 """
@@ -71,3 +71,8 @@ NODE_METRICS = NodeMetrics(
     bootstrap_failed="BootstrapFailed",
 )
 """What the nodes of this library report."""
+
+# A role may be allowed to put metric data into named namespaces only, and a condition compares the whole name.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
+FUNCTION_NAMESPACE = "CdkTrainingCluster/Functions"
+"""The CloudWatch namespace of what the functions report, which the nodes' role may not write."""

@@ -18,11 +18,14 @@ from cdk_training_cluster import (
     Capacity,
     ClusterNetwork,
     Dataset,
+    IdlePolicy,
+    IdleSignal,
     NodeGroup,
     OnIdle,
     TrainingCluster,
     TrainingFileSystem,
 )
+from cdk_training_cluster.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 from synthesis import ZONE, new_stack, only, resources
 
 _WORKERS = NodeGroup(name="workers", instance_types=["p4de.24xlarge"], count=8)
@@ -169,7 +172,7 @@ def test_fifty_groups_of_p5_stay_within_what_cloudformation_takes(buy: Callable[
 def test_more_groups_than_the_power_function_can_be_told_of_are_refused() -> None:
     groups = _fifty_of_p5(lambda _: Capacity.spot_fleet())
     assert _refusal(node_groups=groups) == [
-        "settings of cluster_power must fit into 4096 bytes of environment, got 4777: use fewer node groups or "
+        "settings of cluster_power must fit into 4096 bytes of environment, got 4787: use fewer node groups or "
         "shorter names"
     ]
 
@@ -374,6 +377,30 @@ def test_a_node_that_could_not_be_set_up_rings_an_alarm() -> None:
             "TreatMissingData": "notBreaching",
         },
     )
+
+
+def test_no_node_can_write_what_the_functions_report_or_silence_their_alarms() -> None:
+    stack = new_stack()
+    _cluster(stack, idle_policy=IdlePolicy(signals=[IdleSignal.heartbeat(), IdleSignal.efa()]))
+    writable = {
+        statement["Condition"]["StringEquals"]["cloudwatch:namespace"]
+        for policy in resources(stack, "AWS::IAM::Policy").values()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if "cloudwatch:PutMetricData" in statement["Action"]
+    }
+    watched = {
+        metric["MetricName"]
+        for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()
+        for metric in [
+            alarm["Properties"],
+            *(each.get("MetricStat", {}).get("Metric", {}) for each in alarm["Properties"].get("Metrics", ())),
+        ]
+        if metric.get("Namespace") in writable
+    }
+    functions = resources(stack, "AWS::Lambda::Function").values()
+    reported = {each["Properties"]["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"] for each in functions}
+    assert (writable, watched) == ({NODE_METRICS.namespace}, {NODE_METRICS.bootstrap_failed})
+    assert reported == {FUNCTION_NAMESPACE}
 
 
 def test_the_name_is_made_of_the_path_unless_it_is_given() -> None:

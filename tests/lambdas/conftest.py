@@ -3,7 +3,7 @@
 import os
 
 os.environ.update(
-    POWERTOOLS_METRICS_NAMESPACE="CdkTrainingCluster",
+    POWERTOOLS_METRICS_NAMESPACE="CdkTrainingCluster/Functions",
     POWERTOOLS_SERVICE_NAME="cluster_power",
     AWS_DEFAULT_REGION="us-east-1",
     AWS_EC2_METADATA_DISABLED="true",

@@ -19,7 +19,7 @@ from policy_evaluator import Call
 from rehearsal.local_aws import LocalAws, sessions
 
 # The construct sets it; the function's metrics are nowhere without it.
-os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster")
+os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster/Functions")
 
 CLUSTER_TAG, NODE_GROUP_TAG = "cdk-training-cluster:cluster", "cdk-training-cluster:node-group"
 GROUP = "workers"
@@ -241,7 +241,7 @@ class IdleOnAws:
                 "Variables": {
                     "CLUSTER_POWER_SETTINGS": json.dumps(settings),
                     "ALERT_TOPIC_ARN": self.topic,
-                    "POWERTOOLS_METRICS_NAMESPACE": "CdkTrainingCluster",
+                    "POWERTOOLS_METRICS_NAMESPACE": "CdkTrainingCluster/Functions",
                     "POWERTOOLS_SERVICE_NAME": "cluster_power",
                 }
             },

@@ -19,7 +19,7 @@ from fake_service import ACCOUNT, REGION, FakePaginator, FakeService
 from policy_evaluator import Call
 from power_scene import FakeSns
 
-os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster")
+os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster/Functions")
 
 CLUSTER = "base-pod"
 TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:alerts"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mypy_boto3_ssm.client import SSMClient
 
 # The construct sets it; the function's metrics are nowhere without it.
-os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster")
+os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster/Functions")
 
 CLUSTER = "base-pod"
 TOPIC = "arn:aws:sns:us-east-1:111122223333:alerts"

@@ -17,7 +17,7 @@ from constructs import Construct
 from cdk_training_cluster.acknowledgements import default_child, ignore_lint
 from cdk_training_cluster.functions.assets import function_source
 from cdk_training_cluster.functions.powertools import powertools_layer
-from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 
 # All of a function's environment, names and values together.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
@@ -85,6 +85,7 @@ class ClusterFunction(Construct):
         """
         super().__init__(scope, id)
         self.package = package
+        self._cluster_name = cluster_name
         source = function_source(package)
         variables = _environment(package, settings, environment or {}, longest_id_bytes)
         self.log_group = logs.LogGroup(
@@ -139,6 +140,28 @@ class ClusterFunction(Construct):
             resource_arns=[self.function.function_arn],
         )
 
+    def metric(
+        self, name: str, *, statistic: str, period: Duration | None = None, node_group: str | None = None
+    ) -> cloudwatch.Metric:
+        """Return something that the function reports of its cluster, in a namespace that nodes cannot write.
+
+        Args:
+            name: The metric's name.
+            statistic: Over what the function reports.
+            period: How much time a point covers. Default: - 5 minutes.
+            node_group: The node group's name. Default: - the whole cluster.
+        """
+        dimensions = {NODE_METRICS.cluster_dimension: self._cluster_name}
+        if node_group is not None:
+            dimensions[NODE_METRICS.node_group_dimension] = node_group
+        return cloudwatch.Metric(
+            namespace=FUNCTION_NAMESPACE,
+            metric_name=name,
+            dimensions_map=dimensions,
+            statistic=statistic,
+            period=period or Duration.minutes(5),
+        )
+
     def _watch_errors(self, package: str, cluster_name: str, alert_topic: sns.ITopic) -> cloudwatch.Alarm:
         alarm = self.function.metric_errors(period=Duration.minutes(5)).create_alarm(
             self,
@@ -164,7 +187,7 @@ def _environment(
     variables = {
         f"{package.upper()}_SETTINGS": json.dumps(settings, separators=(",", ":"), sort_keys=True),
         "POWERTOOLS_SERVICE_NAME": package,
-        "POWERTOOLS_METRICS_NAMESPACE": NODE_METRICS.namespace,
+        "POWERTOOLS_METRICS_NAMESPACE": FUNCTION_NAMESPACE,
         "POWERTOOLS_LOG_LEVEL": "INFO",
         **more,
     }

@@ -14,7 +14,7 @@ from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_metrics import IDLE_METRICS
 from cdk_training_cluster.guardrails.idle_permissions import IdlePermissions
 from cdk_training_cluster.metrics import NODE_METRICS
-from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY, IdlePolicy, node_metric
+from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY, IdlePolicy
 from cdk_training_cluster.nodes.rules import TOO_LONG_A_WARNING
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.tags import CLUSTER_TAG
@@ -242,7 +242,7 @@ class IdleStop(Construct):
         return self._metric(IDLE_METRICS.dollars_reserved, statistic, period)
 
     def _metric(self, name: str, statistic: str, period: Duration | None) -> cloudwatch.Metric:
-        return node_metric(name, self._cluster_name, statistic=statistic, period=period)
+        return self._cluster_function.metric(name, statistic=statistic, period=period)
 
     def _watch(
         self, id: str, metric: cloudwatch.IMetric, trouble: str, *, periods: int, threshold: float = 1

@@ -13,7 +13,6 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk_training_cluster.functions import TICK, ClusterFunction, lasting_alarm, make_tick, silence_alarm
-from cdk_training_cluster.nodes import node_metric
 from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.power.power_metrics import POWER_METRICS
 from cdk_training_cluster.power.power_permissions import PowerPermissions
@@ -199,7 +198,7 @@ class ClusterPower(Construct):
     def _metric(
         self, name: str, statistic: str, period: Duration | None, node_group: str | None = None
     ) -> cloudwatch.Metric:
-        return node_metric(name, self._cluster_name, node_group, statistic=statistic, period=period)
+        return self._cluster_function.metric(name, statistic=statistic, period=period, node_group=node_group)
 
     def _make_stopped_parameter(self) -> ssm.CfnParameter:
         # The function writes it. CloudFormation puts this value in its place with any change of the tags, and the

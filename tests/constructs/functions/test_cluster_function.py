@@ -51,7 +51,7 @@ def test_settings_reach_the_function_as_compact_json_with_what_powertools_reads(
         "Variables": {
             "CLUSTER_POWER_SETTINGS": '{"cluster":"base-pod"}',
             "POWERTOOLS_SERVICE_NAME": "cluster_power",
-            "POWERTOOLS_METRICS_NAMESPACE": "CdkTrainingCluster",
+            "POWERTOOLS_METRICS_NAMESPACE": "CdkTrainingCluster/Functions",
             "POWERTOOLS_LOG_LEVEL": "INFO",
         }
     }
@@ -108,7 +108,7 @@ def test_the_largest_settings_that_lambda_takes() -> None:
     fixed = (
         len("CLUSTER_POWER_SETTINGS" + '{"x":""}')
         + len("POWERTOOLS_SERVICE_NAME" + "cluster_power")
-        + len("POWERTOOLS_METRICS_NAMESPACE" + "CdkTrainingCluster")
+        + len("POWERTOOLS_METRICS_NAMESPACE" + "CdkTrainingCluster/Functions")
         + len("POWERTOOLS_LOG_LEVEL" + "INFO")
         + len("TOPIC")
         + 256

@@ -8,7 +8,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match, Template
 
 from cdk_training_cluster import ClusterPower, IdleGroup, IdlePolicy, IdleSignal, IdleStop
-from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.metrics import FUNCTION_NAMESPACE
 from cdk_training_cluster.power import PowerGroup
 from synthesis import new_stack, only, resources
 
@@ -84,7 +84,7 @@ def test_what_lasts_alarms_and_silence_is_no_proof_of_anything(
         stack,
         "AWS::CloudWatch::Alarm",
         {
-            "Namespace": "CdkTrainingCluster",
+            "Namespace": "CdkTrainingCluster/Functions",
             "MetricName": metric,
             "Dimensions": [{"Name": "Cluster", "Value": "pod"}],
             "Statistic": statistic,
@@ -247,7 +247,7 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
         idle_stop.metric_dollars_reserved(statistic="Average"),
     ]
     assert {(metric.namespace, str(metric.dimensions)) for metric in metrics} == {
-        (NODE_METRICS.namespace, "{'Cluster': 'pod'}")
+        (FUNCTION_NAMESPACE, "{'Cluster': 'pod'}")
     }
     assert [(metric.metric_name, metric.statistic, metric.period.to_minutes()) for metric in metrics] == [
         ("IdleNodes", "Maximum", 5),

@@ -163,10 +163,6 @@ def test_both_sides_use_the_same_names(function_says: str, construct_says: str) 
     assert function_says == construct_says
 
 
-def test_metrics_go_to_the_namespace_of_the_nodes() -> None:
-    assert environment({"workers": PowerGroup(count=8)})["POWERTOOLS_METRICS_NAMESPACE"] == NODE_METRICS.namespace
-
-
 def test_every_tag_that_the_function_writes_is_one_it_may_write() -> None:
     keys = [
         *memory.Memory().to_tags(),

@@ -4,7 +4,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match, Template
 
-from cdk_training_cluster.metrics import NODE_METRICS
+from cdk_training_cluster.metrics import FUNCTION_NAMESPACE
 from cdk_training_cluster.power import POWER_METRICS, ClusterPower, PowerGroup
 from synthesis import new_stack, only, resources
 
@@ -84,7 +84,7 @@ def test_nodes_missing_or_too_many_alarm_after_a_quarter_of_an_hour_and_silence_
         stack,
         "AWS::CloudWatch::Alarm",
         {
-            "Namespace": "CdkTrainingCluster",
+            "Namespace": "CdkTrainingCluster/Functions",
             "MetricName": metric,
             "Dimensions": [{"Name": "Cluster", "Value": "base-pod"}],
             "Statistic": "Minimum",
@@ -188,7 +188,7 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
     surplus = power.metric_surplus_nodes(node_group="workers")
 
     assert (missing.namespace, missing.metric_name, missing.dimensions) == (
-        NODE_METRICS.namespace,
+        FUNCTION_NAMESPACE,
         POWER_METRICS.missing_nodes,
         {"Cluster": "base-pod", "NodeGroup": "workers"},
     )

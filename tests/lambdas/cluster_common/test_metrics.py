@@ -14,7 +14,7 @@ def test_counts_are_written_with_exactly_the_dimensions_that_alarms_read(
     written = json.loads(capsys.readouterr().out)
     assert written["_aws"]["CloudWatchMetrics"] == [
         {
-            "Namespace": "CdkTrainingCluster",
+            "Namespace": "CdkTrainingCluster/Functions",
             "Dimensions": [["Cluster", "NodeGroup"]],
             "Metrics": [
                 {"Name": "MissingNodes", "Unit": "Count"},

@@ -41,7 +41,10 @@ def metrics(capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
     for record in records(capsys):
         if "_aws" in record:
             (directive,) = record.pop("_aws")["CloudWatchMetrics"]
-            assert (directive["Namespace"], directive["Dimensions"]) == ("CdkTrainingCluster", [["Cluster"]])
+            assert (directive["Namespace"], directive["Dimensions"]) == (
+                "CdkTrainingCluster/Functions",
+                [["Cluster"]],
+            )
             assert record.pop("Cluster") == "base-pod"
             values = {name: value for name, [value] in record.items()}
             found = found | values if values.keys() == DOLLARS else values

@@ -61,7 +61,7 @@ def _nodes(aws: LocalAws, group: str) -> list[str]:
 def test_named_nodes_go_and_come_back_with_a_start(
     aws: LocalAws, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster")
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster/Functions")
     _order(aws)
     first, second, third = _nodes(aws, group)
 
