@@ -81,9 +81,12 @@ def is_watched(cluster: ClusterFile) -> bool:
     Args:
         cluster: The cluster file.
     """
+    whole = cluster.idle.off if cluster.idle else None
     for group in cluster.node_groups:
-        idle = group.idle or cluster.idle
-        if not (idle and idle.off) and all(_is_measured(instance_type_info(name)) for name in group.instance_types):
+        own = group.idle.off if group.idle else None
+        if not (whole if own is None else own) and all(
+            _is_measured(instance_type_info(name)) for name in group.instance_types
+        ):
             return True
     return False
 

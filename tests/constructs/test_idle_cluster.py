@@ -45,7 +45,7 @@ def test_where_every_policy_is_off_nobody_watches(own: IdlePolicy | None, policy
 
 
 def test_a_group_of_its_own_mind_brings_the_function_back() -> None:
-    lab = NodeGroup("lab", instance_types=["g5.xlarge"], count=1, idle_policy=IdlePolicy())
+    lab = NodeGroup("lab", instance_types=["g5.xlarge"], count=1, idle_policy=IdlePolicy(is_off=False))
     cluster = _cluster(new_stack(), node_groups=[_WORKERS, lab], idle_policy=IdlePolicy.off())
     assert cluster.idle_stop is not None
     assert {name: policy.is_off for name, policy in cluster.idle_stop.policies.items()} == {

@@ -36,6 +36,7 @@ idle:
   dry_run: true
   most_stops: 7
   blind_share: 0.2
+  off: false
 """
 
 
@@ -81,7 +82,7 @@ def test_what_is_left_out_is_nobody_s_choice(tmp_path: Path) -> None:
     group = parsed(tmp_path, RIGHT.replace(COUNT, f"{COUNT}    idle: {{signals: {{}}}}\n")).node_groups[0]
     policy = group.to_node_group("us-east-1").idle_policy
     assert policy is not None
-    assert policy.settings == {"signals": [], "off": False}
+    assert policy.settings == {"signals": []}
 
 
 CHANGES: dict[str, tuple[str, str, list[str]]] = {
@@ -198,8 +199,9 @@ def test_one_mistake_hides_no_other(tmp_path: Path) -> None:
             ["Idle nodes: warned after 60 minutes, not stopped (dry run); network and session must agree"],
         ),
         ("", "idle: {off: true}", ["Idle nodes: never stopped"]),
+        ("idle: {window_minutes: 120}", "idle: {off: true}", ["Idle nodes: never stopped"]),
         (
-            "idle: {window_minutes: 120}",
+            "idle: {window_minutes: 120, off: false}",
             "idle: {off: true}",
             ["Idle nodes: never stopped", "  workers: warned after 120 minutes, stopped 30 minutes later"],
         ),

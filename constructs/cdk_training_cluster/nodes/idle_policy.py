@@ -48,8 +48,8 @@ class IdlePolicy:
             Default: - 100.
         blind_share: The share of the cluster's nodes above which nothing is stopped if so many become unknown
             within three runs: above 0 and at most 1. The cluster's only. Default: - 0.5.
-        is_off: Whether these nodes are neither measured nor stopped; `IdlePolicy.off()` says it in short. A node
-            group's policy that does not say it stops nodes though the cluster's is off. Default: - no.
+        is_off: Whether these nodes are neither measured nor stopped; `IdlePolicy.off()` says it in short. `False`
+            measures a node group though the cluster's policy is off. Default: - no.
 
     Raises:
         ValueError: A setting is wrong; every reason, a line each.
@@ -65,7 +65,7 @@ class IdlePolicy:
     dry_run: bool | None = None
     most_stops: int | None = None
     blind_share: float | None = None
-    is_off: bool = False
+    is_off: bool | None = None
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -181,6 +181,7 @@ DEFAULT_IDLE_POLICY = IdlePolicy(
     dry_run=False,
     most_stops=100,
     blind_share=0.5,
+    is_off=False,
 )
 """What holds for a cluster that says nothing else."""
 

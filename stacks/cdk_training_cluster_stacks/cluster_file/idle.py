@@ -99,8 +99,8 @@ class NodeGroupIdleSettings(Settings):
     dry_run: Flag | None = None
     """Whether everything is done but the stop. Left out for the cluster: nodes are stopped."""
 
-    off: Flag = False
-    """Whether these nodes are neither measured nor stopped."""
+    off: Flag | None = None
+    """Whether these nodes are neither measured nor stopped. Left out for the cluster: they are."""
 
     def to_policy(self) -> IdlePolicy:
         """Return the policy as the constructs take it."""

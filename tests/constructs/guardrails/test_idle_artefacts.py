@@ -107,7 +107,9 @@ def test_the_function_reads_what_was_said_of_the_cluster_and_of_each_group() -> 
 
 
 def test_a_group_that_is_on_in_a_cluster_that_is_off_reaches_the_function() -> None:
-    settings = read(cluster(group("workers"), group("lab", idle_policy=IdlePolicy()), idle_policy=IdlePolicy.off()))
+    settings = read(
+        cluster(group("workers"), group("lab", idle_policy=IdlePolicy(is_off=False)), idle_policy=IdlePolicy.off())
+    )
     assert (settings.policy.off, settings.policy_of("workers").off, settings.policy_of("lab").off) == (
         True,
         True,

@@ -181,11 +181,20 @@ def test_only_what_differs_is_written_for_a_part(own: IdlePolicy, beside: dict[s
     assert own.settings_beside(DEFAULT_IDLE_POLICY) == beside
 
 
-def test_a_part_with_a_policy_is_on_though_the_whole_is_off() -> None:
+@pytest.mark.parametrize(
+    ("own", "is_off", "beside"),
+    [
+        (IdlePolicy(window=Duration.hours(2)), True, {"window": 7200}),
+        (IdlePolicy(is_off=False), False, {"off": False}),
+        (IdlePolicy.off(), True, {}),
+    ],
+)
+def test_only_a_part_that_says_so_is_on_though_the_whole_is_off(
+    own: IdlePolicy, is_off: bool, beside: dict[str, object]
+) -> None:
     whole = IdlePolicy.off().over(DEFAULT_IDLE_POLICY)
-    assert whole.is_off
-    assert not IdlePolicy().over(whole).is_off
-    assert IdlePolicy().settings_beside(whole) == {"off": False}
+    assert own.over(whole).is_off is is_off
+    assert own.settings_beside(whole) == beside
 
 
 @pytest.mark.parametrize(("setting", "value"), [("most_stops", 5), ("blind_share", 0.2)])
