@@ -1,11 +1,14 @@
 """What a cluster's settings demand of each other, before anything is made."""
 
 from collections.abc import Iterator, Sequence
+from weakref import WeakKeyDictionary
 
+from aws_cdk import Stack, Stage
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
+from constructs import Construct, IConstruct
 
-from cdk_training_cluster.checks import interface_problems, kind_problems, kinds_problems
+from cdk_training_cluster.checks import interface_problems, is_unknown, kind_problems, kinds_problems
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, NodeGroup
@@ -15,6 +18,37 @@ from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 # It is within descriptions, of which a function's is the shortest: 256 characters.
 # https://docs.aws.amazon.com/lambda/latest/api/API_CreateFunction.html
 _LONGEST_CLUSTER_NAME = 128
+
+
+_CLUSTERS: WeakKeyDictionary[IConstruct, dict[tuple[str, ...], str]] = WeakKeyDictionary()
+"""The paths of each app's clusters, by where they are deployed and their names."""
+
+
+def check_name(cluster: Construct, cluster_name: str) -> None:
+    """Refuse a second cluster of one name in one place: each would find, size and stop the other's nodes by its tag.
+
+    Stacks that leave account or region to the credentials are in one place if they are in one stage: one command
+    deploys them.
+
+    Args:
+        cluster: The cluster.
+        cluster_name: Its name.
+
+    Raises:
+        ValueError: Another cluster of the app, for the same account and region, has the name.
+    """
+    if is_unknown(cluster_name):
+        return
+    place = Stack.of(cluster).environment
+    stage = Stage.of(cluster) if "unknown-" in place else None
+    others = _CLUSTERS.setdefault(cluster.node.root, {})
+    key = (place, "" if stage is None else stage.node.path, cluster_name)
+    if key in others:
+        raise ValueError(
+            f"cluster_name must be unique in an account and region, got {cluster_name!r} for {others[key]} and "
+            f"{cluster.node.path}: rename one"
+        )
+    others[key] = cluster.node.path
 
 
 def check_cluster(

@@ -13,7 +13,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.cluster_checks import check_cluster
+from cdk_training_cluster.cluster_checks import check_cluster, check_name
 from cdk_training_cluster.fleet_facts import idle_group, power_group
 from cdk_training_cluster.guardrails import IdleStop, ResumeDocument
 from cdk_training_cluster.instance_types import InstanceTypeInfo
@@ -89,8 +89,8 @@ class TrainingCluster(Construct):
                 none. Default: - AWS's public layer.
 
         Raises:
-            ValueError: There is no network or there are two, no node group or two of one name, or a part refuses
-                its settings; every reason, a line each.
+            ValueError: There is no network or there are two, no node group or two of one name, another cluster of the
+                name, or a part refuses its settings; every reason, a line each.
         """
         super().__init__(scope, id)
         check_cluster(
@@ -113,6 +113,7 @@ class TrainingCluster(Construct):
             Annotations.of(self).add_warning_v2("cdk-training-cluster:idleUnmeasured", sentence)
         self._idle_policies = idle_policies(node_groups, idle_policy, instance_type_facts)
         self.cluster_name = cluster_name or Names.unique_resource_name(self, max_length=64, separator="-")
+        check_name(self, self.cluster_name)
         self.network = network or ClusterNetwork(self, "Network", availability_zone=availability_zone)
         if file_system is None and datasets:
             file_system = TrainingFileSystem(self, "FileSystem", network=self.network, datasets=datasets)

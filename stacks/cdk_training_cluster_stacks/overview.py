@@ -16,6 +16,7 @@ from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from cdk_training_cluster_stacks.idle_words import idle_lines
+from cdk_training_cluster_stacks.price_words import price_lines
 from cdk_training_cluster_stacks.purchase_words import bought, in_utc
 
 _WARNING = "aws:cdk:warning"
@@ -39,6 +40,8 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
         fleets = stack.training_cluster.node_groups
     console = Console(highlight=False)
     console.print(f"[bold]{cluster.name}[/bold] in {cluster.availability_zone}")
+    for line in price_lines(cluster.region, fleets):
+        console.print(escape(line), soft_wrap=True)
     console.print(_node_groups(cluster, fleets))
     for line in idle_lines(stack.training_cluster):
         console.print(escape(line))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aws_cdk import App, Environment, Stack
+from aws_cdk import App, CfnParameter, Environment, Stack, Stage
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -58,6 +58,48 @@ def test_both_are_too_many() -> None:
     stack = new_stack()
     with pytest.raises(ValueError, match=r"^availability_zone and network exclude each other"):
         _cluster(stack, network=ClusterNetwork(stack, "Network", availability_zone=ZONE))
+
+
+def _stack(
+    app: App, id: str, *, region: str | None = None, account: str = "111111111111", stage: str | None = None
+) -> Stack:
+    scope = app if stage is None else Stage(app, stage)
+    return Stack(scope, id, env=None if region is None else Environment(account=account, region=region))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "refused"),
+    [
+        ({}, {}, True),
+        ({"region": "us-east-1"}, {"region": "us-east-1"}, True),
+        ({"region": "us-east-1", "stage": "One"}, {"region": "us-east-1", "stage": "Two"}, True),
+        ({"region": "us-east-1"}, {"region": "us-east-1", "account": "222222222222"}, False),
+        ({"stage": "One"}, {"stage": "Two"}, False),
+        ({"region": "us-east-1"}, {}, False),
+    ],
+)
+def test_two_clusters_of_one_name_in_one_place_are_refused(
+    first: dict[str, str], second: dict[str, str], refused: bool
+) -> None:
+    app = App()
+    one = _cluster(_stack(app, "One", **first))
+    other = _stack(app, "Two", **second)
+    if not refused:
+        _cluster(other)
+        return
+    with pytest.raises(ValueError, match="cluster_name must be unique") as error:
+        _cluster(other)
+    assert str(error.value) == (
+        "cluster_name must be unique in an account and region, got 'pod' for "
+        f"{one.node.path} and {other.node.path}/Cluster: rename one"
+    )
+
+
+def test_names_that_are_not_known_yet_are_not_compared() -> None:
+    stack = new_stack()
+    name = CfnParameter(stack, "Name").value_as_string
+    for each in ("One", "Two"):
+        TrainingCluster(stack, each, availability_zone=ZONE, node_groups=[_WORKERS], cluster_name=name)
 
 
 def test_two_groups_with_one_name_are_refused() -> None:

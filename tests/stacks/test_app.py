@@ -11,14 +11,30 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def test_without_a_context_it_is_the_base_pod(tmp_path: Path) -> None:
-    result = synth(tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert stacks(tmp_path) == ["base-pod-cluster", "base-pod-foundation"]
+_ADVICE = ": name the cluster file in every cdk command, such as cdk synth -c cluster=clusters/base-pod.yaml"
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [
+        ({}, "there is no context 'cluster'"),
+        ({"clusters": "x.yaml"}, "there is no context 'cluster' (you gave 'clusters')"),
+        ({"cluster": ""}, "the context 'cluster' is ''"),
+        ({"cluster": ["clusters/dev-box.yaml"]}, "the context 'cluster' is ['clusters/dev-box.yaml']"),
+    ],
+)
+def test_without_a_cluster_nothing_is_made(tmp_path: Path, context: dict[str, object], said: str) -> None:
+    result = synth(tmp_path, context)
+    assert (result.returncode, result.stderr) == (1, f"error: {said}{_ADVICE}\n")
+    assert stacks(tmp_path) == []
+
+
+def test_cdk_json_names_no_cluster() -> None:
+    assert "cluster" not in json.loads((ROOT / "cdk.json").read_text())["context"]
 
 
 def test_a_relative_file_is_beside_the_app_wherever_it_runs(tmp_path: Path) -> None:
-    result = synth(tmp_path, "clusters/dev-box.yaml")
+    result = synth(tmp_path, {"cluster": "clusters/dev-box.yaml"})
     assert result.returncode == 0, result.stderr
     assert stacks(tmp_path) == ["dev-box-cluster", "dev-box-foundation"]
 
@@ -26,22 +42,21 @@ def test_a_relative_file_is_beside_the_app_wherever_it_runs(tmp_path: Path) -> N
 def test_a_wrong_file_is_sentences_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text("name: pod\navailability_zone: us-east-1b\nnode_group: []\n")
-    result = synth(tmp_path, str(file))
+    result = synth(tmp_path, {"cluster": str(file)})
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == f"error: {file}:3: node_group: unknown key; did you mean node_groups?\n"
 
 
 @pytest.mark.parametrize("named", ["clusters", "clusters/dev-bx.yaml"])
 def test_what_is_no_file_is_named_as_it_was_given(tmp_path: Path, named: str) -> None:
-    result = synth(tmp_path, named)
+    result = synth(tmp_path, {"cluster": named})
     assert result.returncode == 1
     assert result.stderr.startswith(f"error: {named}: ")
     assert "clusters/dev-box.yaml" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
-def synth(directory: Path, cluster: str | None = None) -> subprocess.CompletedProcess[str]:
-    context = {} if cluster is None else {"cluster": cluster}
+def synth(directory: Path, context: dict[str, object]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, ROOT / "app.py"],
         cwd=directory,

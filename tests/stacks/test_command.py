@@ -17,6 +17,12 @@ CLUSTERS = Path(__file__).parents[2] / "clusters"
 RUN = CliRunner(env={"COLUMNS": "120"})
 
 
+def _table(shown: str) -> list[str]:
+    """Return the lines from the table on: the price is above it."""
+    lines = shown.splitlines()
+    return lines[next(at for at, line in enumerate(lines) if line.strip().startswith("Node group")) :]
+
+
 def test_the_schema_is_printed_as_it_is_kept() -> None:
     result = RUN.invoke(training_cluster, ["schema"])
     assert (result.exit_code, result.stdout, result.stderr) == (0, schema_text(), "")
@@ -25,14 +31,57 @@ def test_the_schema_is_printed_as_it_is_kept() -> None:
 def test_a_right_file_is_shown() -> None:
     result = RUN.invoke(training_cluster, ["check", str(CLUSTERS / "base-pod.yaml")])
     assert result.exit_code == 0
-    (row,) = (line.split() for line in result.stdout.splitlines() if "p4de" in line)
+    (row,) = (line.split() for line in _table(result.stdout) if "p4de" in line)
     assert " ".join(row) == "workers 8 p4de.24xlarge 8 x A100, 80 GiB 4, 400 Gbps on demand cluster"
+    assert result.stdout.splitlines()[1:3] == [
+        "Price at On-Demand list prices while all nodes run: $219.58 an hour",
+        "  workers: 8 x p4de.24xlarge at $27.45",
+    ]
     assert "FSx for Lustre of 4,800 GiB at 250 MB/s/TiB, mounted at /fsx\n" in result.stdout
     assert "  s3://(made by the foundation)/tokens/ appears at /fsx/data\n" in result.stdout
     warnings = [line for line in result.stdout.splitlines() if line.startswith("warning: ")]
     assert len(warnings) == 2
     assert "cdk-training-cluster:noAlerts" in warnings[0]
     assert "cdk-training-cluster:latestImage" in warnings[1]
+
+
+_PRICES = {
+    "another region's": (
+        "eu-west-1b",
+        "p5.48xlarge",
+        "p5.48xlarge at $55.04 (in us-east-1; that in eu-west-1 is not known)",
+        "$111.20 an hour",
+    ),
+    "the dearest of several types": (
+        "us-west-2b",
+        "g6e.12xlarge, p5.48xlarge",
+        "g6e.12xlarge at $10.49; p5.48xlarge at $55.04",
+        "$111.09 an hour",
+    ),
+    "unknown": (
+        "us-east-1b",
+        "p5e.48xlarge",
+        "p5e.48xlarge, whose price is not known",
+        "$1.01 an hour and the nodes of here, whose price is not known",
+    ),
+}
+
+
+@pytest.mark.parametrize(("zone", "types", "each", "total"), _PRICES.values(), ids=_PRICES)
+def test_the_price_comes_first_and_is_never_zero_where_it_is_unknown(
+    tmp_path: Path, zone: str, types: str, each: str, total: str
+) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(
+        f"name: pod\navailability_zone: {zone}\nnode_groups:\n"
+        f"  - {{name: here, instance_types: [{types}], count: 2, image: latest, capacity: spot}}\n"
+        "  - {name: dev, instance_types: [g5.xlarge], count: 1, image: latest}\n"
+    )
+    result = RUN.invoke(training_cluster, ["check", str(file)])
+    assert result.stdout.splitlines()[1:3] == [
+        f"Price at On-Demand list prices while all nodes run: {total}",
+        f"  here: 2 x {each}",
+    ]
 
 
 def test_a_node_without_accelerators_and_a_named_bucket_are_shown(tmp_path: Path) -> None:
@@ -45,7 +94,7 @@ def test_a_node_without_accelerators_and_a_named_bucket_are_shown(tmp_path: Path
     )
     result = RUN.invoke(training_cluster, ["check", str(file)])
     assert result.exit_code == 0
-    (row,) = (line.split() for line in result.stdout.splitlines() if "hpc7a" in line)
+    (row,) = (line.split() for line in _table(result.stdout) if "hpc7a" in line)
     assert " ".join(row) == "prep 1 hpc7a.96xlarge none none on demand cluster"
     assert "  s3://corpus/ appears at /fsx\n" in result.stdout
     assert "warning" not in result.stdout
@@ -137,14 +186,14 @@ def test_how_a_group_is_bought_is_shown_in_plain_words(tmp_path: Path, settings:
     file.write_text(_GROUPS.format(settings=settings))
     result = CliRunner(env={"COLUMNS": "200"}).invoke(training_cluster, ["check", str(file)])
     assert result.exit_code == 0
-    (row,) = (" ".join(line.split()) for line in result.stdout.splitlines() if line.strip().startswith("workers"))
+    (row,) = (" ".join(line.split()) for line in _table(result.stdout) if line.strip().startswith("workers"))
     assert row == f"workers 4 p5.48xlarge 8 x H100, 80 GiB 32, 3,200 Gbps {shown}"
 
 
 def test_each_type_of_a_group_has_a_line() -> None:
     result = RUN.invoke(training_cluster, ["check", str(CLUSTERS / "spot.yaml")])
     assert result.exit_code == 0
-    lines = [" ".join(line.split()) for line in result.stdout.splitlines() if " x " in line]
+    lines = [" ".join(line.split()) for line in _table(result.stdout) if " x " in line]
     assert lines == [
         "workers 4 g6e.48xlarge 8 x L40S, 45 GiB 4, 400 Gbps Spot none",
         "g6e.24xlarge 4 x L40S, 45 GiB 2, 200 Gbps",

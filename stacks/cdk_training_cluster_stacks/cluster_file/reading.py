@@ -14,6 +14,31 @@ from cdk_training_cluster_stacks.cluster_file.rules import complaints
 from cdk_training_cluster_stacks.cluster_file.source import Source, parse
 from cdk_training_cluster_stacks.problems import ClusterFileError, Location, Problem
 
+_CONTEXT = "cluster"
+
+
+def cluster_file_in(context: Mapping[str, object]) -> str:
+    """Return the path of the cluster file that the app's context names.
+
+    Nothing is taken for granted: a context that is forgotten or misspelt must not deploy somebody else's nodes.
+
+    Args:
+        context: All of the app's context.
+
+    Raises:
+        ValueError: It names none.
+    """
+    file = context.get(_CONTEXT)
+    if isinstance(file, str) and file.strip():
+        return file
+    near = "".join(f" (you gave {key!r})" for key in get_close_matches(_CONTEXT, context.keys() - {_CONTEXT}, n=1))
+    given = (
+        f"the context {_CONTEXT!r} is {file!r}" if _CONTEXT in context else f"there is no context {_CONTEXT!r}{near}"
+    )
+    raise ValueError(
+        f"{given}: name the cluster file in every cdk command, such as cdk synth -c cluster=clusters/base-pod.yaml"
+    )
+
 
 def read_cluster_file(path: str | Path, *, relative_to: Path | None = None) -> ClusterFile:
     """Read a cluster file.
