@@ -18,6 +18,7 @@ from rehearsal.local_aws.services import (
     session_manager,
     spot_fleets,
     stops,
+    suspensions,
 )
 
 
@@ -80,6 +81,7 @@ CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "layer": _layer,
     "events": events.deliver,
     "lifecycle-hooks": lifecycle_hooks.set_nodes,
+    "suspend-launching": suspensions.suspend_launching,
     "spot-fleet-modifications": spot_fleets.set_modifications,
     "fault": _fault,
     "clear-faults": _clear_faults,

@@ -56,6 +56,7 @@ from rehearsal.local_aws.services import (
     spot_fleets,
     spot_instances,
     stops,
+    suspensions,
     warm_pools,
 )
 
@@ -138,6 +139,14 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
         "describe_scaling_activities",
         scaling_activities.describe_scaling_activities,
         "always empty",
+    ),
+    (AutoScalingResponse, "suspend_processes", suspensions.suspend_processes, "fails on strangers"),
+    (AutoScalingResponse, "resume_processes", suspensions.resume_processes, "launches nothing then"),
+    (
+        FakeAutoScalingGroup,
+        "suspended_processes",
+        property(suspensions.described, suspensions.clear),
+        "does not say who suspended them, nor when",
     ),
     (AutoScalingResponse, "put_lifecycle_hook", lifecycle_hooks.put_lifecycle_hook, "holds nothing back"),
     (AutoScalingResponse, "describe_lifecycle_hooks", lifecycle_hooks.describe_lifecycle_hooks, "invents targets"),

@@ -183,6 +183,14 @@ class Steering(ABC):
         """
         self._control("clock", {"seconds": later.total_seconds()})
 
+    def suspend_launching(self, auto_scaling_group: str) -> None:
+        """Let Auto Scaling suspend the process Launch of a group, as after a day of failed launches.
+
+        Args:
+            auto_scaling_group: The group's name.
+        """
+        self._control("suspend-launching", {**self._place, "group": auto_scaling_group})
+
     def _fault(
         self,
         operation: str,

@@ -196,7 +196,7 @@ def launch_more(
         count: How many.
         join: Takes each in. Default: - it joins the group.
     """
-    if any(process["ProcessName"] == "Launch" for process in group.suspended_processes):
+    if _is_suspended(group, "Launch"):
         return
     propagated = {tag["Key"]: tag["Value"] for tag in group.tags if tag.get("PropagateAtLaunch")}
     cause = (
@@ -246,10 +246,10 @@ def reconcile(group: Any) -> None:
     """Launch or terminate until the group has its desired capacity, or EC2 has no more to give."""
     members = [state for state in group.instance_states if _counts(state)]
     missing = (group.desired_capacity or 0) - len(members)
-    if missing > 0:
+    if missing > 0 and not _is_suspended(group, "Launch"):
         missing -= warm_pools.enter(group, missing)
         launch_more(group, missing)
-    elif missing < 0:
+    elif missing < 0 and not _is_suspended(group, "Terminate"):
         spare = dispensable_first(group, members)
         spare = [state for state in spare if not state.protected_from_scale_in][:-missing]
         spare = warm_pools.take_back(group, spare)
@@ -266,6 +266,11 @@ def reconcile(group: Any) -> None:
     if group.name in group.autoscaling_backend.autoscaling_groups:
         group.autoscaling_backend.update_attached_elbs(group.name)
         group.autoscaling_backend.update_attached_target_groups(group.name)
+
+
+def _is_suspended(group: Any, process: str) -> bool:
+    """Tell whether a process of a group does not run: nodes come, from its warm pool too, by Launch alone."""
+    return any(one["ProcessName"] == process for one in group.suspended_processes)
 
 
 def _counts(state: Any) -> bool:

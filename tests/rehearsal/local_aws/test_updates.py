@@ -268,3 +268,20 @@ def test_a_change_set_shows_what_it_will_do_and_then_does_it(stacks: Stacks, nod
     stacks.api.execute_change_set(**arguments)
     assert stacks.status(name) == "UPDATE_COMPLETE"
     assert "Topic" in stacks.physical_ids(name)
+
+
+@pytest.mark.parametrize(
+    ("desired", "ends"), [(2, "UPDATE_ROLLBACK_FAILED"), (1, "UPDATE_COMPLETE")], ids=["short", "lowered"]
+)
+def test_an_update_that_touches_a_group_waits_for_its_nodes_and_so_does_the_rollback(
+    aws: LocalAws, stacks: Stacks, nodes: Template, desired: int, ends: str
+) -> None:
+    name = stacks.create(_bare(nodes))
+    group = stacks.physical_ids(name)["Nodes"]
+    aws.set_capacity("p4de.24xlarge", "us-east-1b", available=1)
+    aws.client("autoscaling").set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=desired)
+    nodes["Resources"]["Nodes"]["Properties"]["Tags"][0]["Value"] = "changed"
+    stacks.update(name, nodes)
+    aws.set_capacity("p4de.24xlarge", "us-east-1b", available=None)
+    assert stacks.status(name) == ends
+    assert ("Group did not stabilize." in stacks.reasons(name).get("Nodes", "")) is (desired == 2)

@@ -75,8 +75,12 @@ class PlacementGroup(Handler):
 class AutoScalingGroup(Handler):
     """A group that updates change in place, as CloudFormation does, sizes by its UpdatePolicy.
 
+    An update that changes anything of a group waits for its nodes, for up to an hour; here it fails at once where
+    they are not there, and so does the rollback, which is such an update.
+
     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-autoscaling-autoscalinggroup.html
     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
+    https://repost.aws/knowledge-center/auto-scaling-group-not-stabilize-error
     """
 
     type = "AWS::AutoScaling::AutoScalingGroup"
@@ -136,8 +140,7 @@ class AutoScalingGroup(Handler):
         )
         self._retag(call, properties, before)
         self._collect_metrics(call, properties)
-        if sizes:
-            self._wait(call)
+        self._wait(call)
         return {}
 
     def delete(self, call: Call) -> None:
@@ -182,13 +185,13 @@ class AutoScalingGroup(Handler):
         running = sum(instance["LifecycleState"] == "InService" for instance in group["Instances"])
         if running >= group["DesiredCapacity"]:
             return
-        activity = call.client("autoscaling").describe_scaling_activities(
+        activities = call.client("autoscaling").describe_scaling_activities(
             AutoScalingGroupName=call.physical_id, MaxRecords=1
-        )["Activities"][0]
+        )["Activities"]
+        last = activities[0].get("StatusMessage", activities[0]["Description"]) if activities else "none"
         raise HandlerError(
             f"Group did not stabilize. {{current/minSize/maxSize/desired: {running}/{group['MinSize']}/"
-            f"{group['MaxSize']}/{group['DesiredCapacity']}}}. Last scaling activity: "
-            f"{activity.get('StatusMessage', activity['Description'])}",
+            f"{group['MaxSize']}/{group['DesiredCapacity']}}}. Last scaling activity: {last}",
             "NotStabilized",
         )
 
