@@ -31,7 +31,7 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import make_server
 
-from rehearsal.local_aws import calls, control, errors, faults, install
+from rehearsal.local_aws import calls, control, errors, faults, install, texts
 from rehearsal.local_aws.loopback import only_loopback
 
 logger = logging.getLogger("local_aws")
@@ -77,6 +77,9 @@ class LocalAwsApplication:
             return "unknown"
 
     def _carry_out(self, environ: WSGIEnvironment, call: calls.Call, answer: "_Answer") -> list[bytes]:
+        refused = texts.refusal(call)
+        if refused is not None:
+            return _refuse(answer, call, *refused, None)
         try:
             body = list(self._moto(environ, answer))
             if answer.is_unknown_path():

@@ -205,7 +205,7 @@ class TrainingFileSystem(Construct):
                     ip_protocol="tcp",
                     from_port=first,
                     to_port=last,
-                    description="Lustre between the file system's servers",
+                    description="Lustre between the servers of the file system",
                 ),
                 ec2.CfnSecurityGroupEgress(
                     self,
@@ -215,7 +215,7 @@ class TrainingFileSystem(Construct):
                     ip_protocol="tcp",
                     from_port=first,
                     to_port=last,
-                    description="Lustre between the file system's servers",
+                    description="Lustre between the servers of the file system",
                 ),
                 ec2.CfnSecurityGroupIngress(
                     self,
