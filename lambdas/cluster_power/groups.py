@@ -46,6 +46,10 @@ class OwnerWords:
         return self.service[0].upper() + self.service[1:]
 
 
+# A node in these lifecycle states ends without a smaller size, or lives on whatever the size is.
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
+_NOT_LIVE = ("Terminat", "Detach", "Warmed", "Standby")
+
 _WORDS: Mapping[OwnerKind, OwnerWords] = {
     OwnerKind.AUTO_SCALING_GROUP: OwnerWords(
         service="Auto Scaling",
@@ -122,7 +126,7 @@ class Group:
         keeps_excess: Whether nodes stay when it is given a smaller size. None: its owner does not say.
         busy: Whether it takes no new size at the moment, and may not show the one it was given last.
         deleting: Whether it is going away.
-        nodes: Its nodes by their ids, where its owner lets single ones be terminated.
+        nodes: Its nodes by their ids.
         memory: What the function wrote on it.
         activities: What its owner did with it, newest first. None: that could not be read.
     """
@@ -156,6 +160,11 @@ class Group:
     def alive(self) -> int:
         """How many of its nodes live and are billed, in service or not."""
         return self.in_service + len(self.out_of_service)
+
+    @property
+    def live_ids(self) -> frozenset[str]:
+        """The ids of the nodes that end when its size becomes zero."""
+        return frozenset(one for one, node in self.nodes.items() if not node.state.startswith(_NOT_LIVE))
 
     def should_keep_excess(self, size: int) -> bool | None:
         """Say whether nodes are to stay when somebody lowers the size, once the group has a size.

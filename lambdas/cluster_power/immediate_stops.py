@@ -1,6 +1,6 @@
 """Stops that are carried out at once or not at all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -8,8 +8,12 @@ from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.memory import Memory
-from cluster_power.owners import Glance, Owner, OwnerBusyError
+from cluster_power.orders import Expected
+from cluster_power.owners import Owner, OwnerBusyError
 from cluster_power.verdicts import Decision, Verdict
+
+# A sentence that people read names no more nodes.
+_MOST_NAMED = 3
 
 
 class ImmediateStops:
@@ -20,6 +24,9 @@ class ImmediateStops:
     tick finds what was never stopped, or a group at zero as an operator leaves one: it holds that, and gives a Spot
     Fleet its nodes again, as it does when a deploy takes them. Only where somebody sets another size at the same
     moment, what was remembered before is written back.
+
+    An order may say what its node group was when somebody judged that it may stop. It is taken back where the size
+    is another by now, or a node lives that was not judged.
 
     While a deploy replaces what owns a node group's nodes, neither owner is touched if one is seen to take no stop.
     The one with more nodes goes first, and the other follows only if that worked: an empty successor that was
@@ -39,6 +46,7 @@ class ImmediateStops:
         *,
         before: Mapping[str, Group],
         unordered: Sequence[Decision],
+        expected: Expected | None = None,
     ) -> list[Decision]:
         """Carry out what follows from an order, and return it with what came of it.
 
@@ -47,12 +55,15 @@ class ImmediateStops:
             memories: What is to be remembered of those that it changes, by the owner's name.
             before: The groups as they were read, by the owner's name.
             unordered: What would be decided without the order: that holds where it is taken back.
+            expected: What the one node group that was ordered has to be still. Default: - whatever it is.
         """
         without = {one.group.name: one for one in unordered if one.group is not None}
         outcomes: list[Decision] = []
-        for _, every in groupby(decisions, key=lambda decision: decision.node_group):
+        for name, every in groupby(decisions, key=lambda decision: decision.node_group):
             owners = sorted(every, key=lambda decision: decision.group.desired if decision.group else 0, reverse=True)
             why = next((why for decision in owners if (why := _obstacle(decision, memories))), "")
+            known = [one.group for one in owners if one.group and one.verdict is not Verdict.UNCONFIGURED]
+            why = why or _why_unexpected(name, known, expected)
             for decision in owners:
                 group = decision.group
                 if group is None or group.name not in memories:
@@ -60,7 +71,7 @@ class ImmediateStops:
                     continue
                 size = group.desired
                 if not why:
-                    size, why = self._stop(before[group.name], decision.wanted, memories[group.name])
+                    size, why = self._stop(before[group.name], decision.wanted, memories[group.name], expected)
                 memory = self.remembered.get(group.name, before[group.name].memory)
                 group = replace(group, desired=size, memory=memory)
                 if why:
@@ -70,7 +81,7 @@ class ImmediateStops:
                     outcomes.append(replace(decision, group=group, taken_back=False))
         return outcomes
 
-    def _stop(self, group: Group, size: int, memory: Memory) -> tuple[int, str]:
+    def _stop(self, group: Group, size: int, memory: Memory, expected: Expected | None) -> tuple[int, str]:
         """Bring a group to a size, and remember that.
 
         Returns:
@@ -78,8 +89,12 @@ class ImmediateStops:
         """
         name, owner = group.node_group, self._owners[group.owner]
         try:
-            if not _is_still(group, owner.glance(group)):
+            fresh = owner.look(group)
+            if fresh is None or not _is_still(group, fresh):
                 return group.desired, f"{name} changed while the function looked"
+            why = _why_unjudged(name, fresh.live_ids, expected)
+            if why:
+                return group.desired, why
             owner.set_size(group, size)
         except OwnerBusyError:
             return group.desired, f"{name} is busy with another scaling activity"
@@ -151,12 +166,29 @@ def _taken_back(decision: Decision, why: str) -> Decision:
     return replace(decision, reason=f"{why.removesuffix('.')}. The stop was taken back", taken_back=True)
 
 
-def _is_still(group: Group, glance: Glance | None) -> bool:
+def _is_still(group: Group, fresh: Group) -> bool:
     """Say whether a group is as it was read; what ticks note and tell may have changed."""
-    if glance is None:
-        return False
-    now, before = glance.memory.ordered, group.memory.ordered
-    return (now, glance.size, glance.busy) == (before, group.desired, group.busy)
+    now, before = fresh.memory.ordered, group.memory.ordered
+    return (now, fresh.desired, fresh.busy) == (before, group.desired, group.busy)
+
+
+def _why_unexpected(name: str, owners: Collection[Group], expected: Expected | None) -> str:
+    """Say why a node group is not what was judged. Empty: it is, or nothing is expected of it."""
+    size = sum(group.desired for group in owners)
+    if expected is not None and size != expected.size:
+        return f"{name} has the desired size {size}, and the stop was ordered for {expected.size}"
+    return _why_unjudged(name, frozenset[str]().union(*(group.live_ids for group in owners)), expected)
+
+
+def _why_unjudged(name: str, live_ids: Collection[str], expected: Expected | None) -> str:
+    """Say which nodes nobody judged. Empty: none."""
+    unjudged = sorted(set(live_ids) - expected.instance_ids) if expected is not None else []
+    more = f" and {len(unjudged) - _MOST_NAMED} more" if len(unjudged) > _MOST_NAMED else ""
+    return (
+        f"{name} has {', '.join(unjudged[:_MOST_NAMED])}{more}, for which the stop was not ordered"
+        if unjudged
+        else ""
+    )
 
 
 def _is_of_order(found: Memory, written: Memory) -> bool:

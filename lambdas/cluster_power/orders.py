@@ -4,12 +4,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeGuard
 
 from cluster_common.errors import InvalidEventError
 from cluster_common.tags import tag_value
 from cluster_power.settings import Settings
 
-_KEYS = ("action", "by", "instance_ids", "node_groups", "now_or_never", "reason")
+_EXPECTED = ("expected_size", "expected_instance_ids")
+_KEYS = ("action", "by", *sorted(_EXPECTED), "instance_ids", "node_groups", "now_or_never", "reason")
 
 # Each is a call of its own, and all of them have to fit into the time that the function has.
 _MOST_INSTANCES = 100
@@ -36,6 +38,19 @@ class OrderAction(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What a node group was when somebody judged that it may stop.
+
+    Attributes:
+        size: Its desired size; that of all its owners together while a deploy replaces one.
+        instance_ids: Its live nodes, at least.
+    """
+
+    size: int
+    instance_ids: frozenset[str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Order:
     """What was asked, of which node groups, by whom and why.
 
@@ -46,6 +61,7 @@ class Order:
         reason: Why, as a tag can hold it.
         instance_ids: The nodes to terminate, in the order they are named in.
         now_or_never: Whether a stop is carried out at once or not at all; if not, ticks finish what fails now.
+        expected: What the node group has to be still. Default: - whatever it is.
     """
 
     action: OrderAction
@@ -54,6 +70,7 @@ class Order:
     reason: str
     instance_ids: Sequence[str] = ()
     now_or_never: bool = False
+    expected: Expected | None = None
 
 
 def parse_order(event: object, settings: Settings) -> Order:
@@ -81,6 +98,7 @@ def parse_order(event: object, settings: Settings) -> Order:
         reason=_text(event, "reason", default="no reason given"),
         instance_ids=_instance_ids(event, action, node_groups, settings),
         now_or_never=_now_or_never(event, action),
+        expected=_expected(event, node_groups),
     )
 
 
@@ -113,8 +131,7 @@ def _instance_ids(
             f"terminate takes a node group that an Auto Scaling group owns: a Spot Fleet owns {node_groups[0]}, and "
             "chooses itself which of its nodes go"
         )
-    known = isinstance(ids, list) and all(isinstance(one, str) and _INSTANCE_ID.fullmatch(one) for one in ids)
-    if not isinstance(ids, list) or not known or not 1 <= len(ids) <= _MOST_INSTANCES:
+    if not _are_ids(ids) or not 1 <= len(ids) <= _MOST_INSTANCES:
         raise InvalidEventError(
             f"terminate takes 1 to {_MOST_INSTANCES} ids such as i-0123456789abcdef0 in instance_ids, got {ids!r}"
         )
@@ -128,6 +145,24 @@ def _now_or_never(event: dict[str, object], action: OrderAction) -> bool:
     if not isinstance(value, bool):
         raise InvalidEventError(f"now_or_never must be true or false, got {value!r}")
     return value
+
+
+def _expected(event: dict[str, object], node_groups: Sequence[str]) -> Expected | None:
+    if not any(key in event for key in _EXPECTED):
+        return None
+    size, ids = (event.get(key) for key in _EXPECTED)
+    one = event.get("node_groups") is not None and len(node_groups) == 1
+    is_size = isinstance(size, int) and not isinstance(size, bool) and size >= 0
+    if one and event.get("now_or_never") is True and isinstance(size, int) and is_size and _are_ids(ids):
+        return Expected(size=size, instance_ids=frozenset(ids))
+    raise InvalidEventError(
+        "expected_size (0 or more) and expected_instance_ids (a list of ids such as i-0123456789abcdef0) go "
+        f"together, with now_or_never and exactly one name in node_groups, got {event!r}"
+    )
+
+
+def _are_ids(ids: object) -> TypeGuard[list[str]]:
+    return isinstance(ids, list) and all(isinstance(one, str) and _INSTANCE_ID.fullmatch(one) for one in ids)
 
 
 def _text(event: dict[str, object], key: str, *, default: str) -> str:

@@ -53,6 +53,9 @@ class Owner(Protocol):
     def glance(self, group: Group) -> Glance | None:
         """Read again what decides about one group. None: it is gone, or another cluster's."""
 
+    def look(self, group: Group) -> Group | None:
+        """Read one group again, with its nodes. None: it is gone, or another cluster's."""
+
     def read_activities(self, group: Group) -> tuple[Activity, ...]:
         """Read what it last did with a group, newest first."""
 

@@ -104,7 +104,9 @@ class Power:
             decisions = self._terminations.carry_out(order, decisions)
         elif order.now_or_never:
             unordered = _decide(groups, situation)
-            decisions = self._immediate_stops.carry_out(decisions, memories, before=before, unordered=unordered)
+            decisions = self._immediate_stops.carry_out(
+                decisions, memories, before=before, unordered=unordered, expected=order.expected
+            )
         elif order.action is not OrderAction.STATUS:
             decisions = self._hands.obey(decisions, memories)
         for decision in decisions:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.tags import CLUSTER_TAG
-from cluster_power.groups import Activity, Group, OwnerKind
+from cluster_power.groups import Activity, Group, Node, OwnerKind
 from cluster_power.memory import Memory
 from cluster_power.owners import Glance, OwnerBusyError, Reading
 
@@ -65,11 +65,12 @@ class SpotFleets:
 
     def glance(self, group: Group) -> Glance | None:
         """Read a request's tags and target."""
-        raw = self._describe([group.name]).get(group.name)
-        if raw is None:
-            return None
-        fresh = self._group(group.node_group, raw, [])
-        return Glance(memory=fresh.memory, size=fresh.desired, busy=fresh.busy)
+        fresh = self._read_again(group, [])
+        return Glance(memory=fresh.memory, size=fresh.desired, busy=fresh.busy) if fresh else None
+
+    def look(self, group: Group) -> Group | None:
+        """Read a request again, and the nodes that EC2 calls active."""
+        return self._read_again(group, self._read_nodes(group.name))
 
     def read_activities(self, group: Group) -> tuple[Activity, ...]:
         """Read why nodes were not launched, and which were, since the group was sized."""
@@ -120,6 +121,10 @@ class SpotFleets:
             if _tags(raw).get(CLUSTER_TAG) == self._cluster and raw["SpotFleetRequestState"] not in _GONE
         }
 
+    def _read_again(self, group: Group, nodes: Collection["ActiveInstanceTypeDef"]) -> Group | None:
+        raw = self._describe([group.name]).get(group.name)
+        return self._group(group.node_group, raw, nodes) if raw else None
+
     def _read_nodes(self, fleet: str) -> list["ActiveInstanceTypeDef"]:
         pages = self._client.get_paginator("describe_spot_fleet_instances").paginate(SpotFleetRequestId=fleet)
         return [node for page in pages for node in page["ActiveInstances"]]
@@ -155,6 +160,7 @@ class SpotFleets:
             keeps_excess=None if policy is None else policy == "noTermination",
             busy=state in _BUSY,
             deleting=state in _GOING,
+            nodes={node.get("InstanceId", ""): Node(state=node.get("InstanceHealth", "")) for node in nodes},
             memory=Memory.from_tags(_tags(raw)),
         )
 

@@ -12,9 +12,9 @@ IDLE = {"by": "cluster_idle", "reason": "idle for an hour"}
 STOP_NOW = {"now_or_never": True} | IDLE
 
 
-def stop_now(scene: Scene, node_group: str = "workers") -> dict[str, Any]:
+def stop_now(scene: Scene, node_group: str = "workers", **expected: object) -> dict[str, Any]:
     """Order a node group to stop now or never, as the function does that finds idle nodes; return what it is told."""
-    told: dict[str, Any] = scene.order("stop", node_groups=[node_group], **STOP_NOW)[node_group]
+    told: dict[str, Any] = scene.order("stop", node_groups=[node_group], **STOP_NOW, **expected)[node_group]
     return told
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cluster_common.errors import InvalidEventError
-from cluster_power.orders import OrderAction, parse_order
+from cluster_power.orders import Expected, OrderAction, parse_order
 from cluster_power.settings import GroupSettings, Settings
 from power_scene import plain
 
@@ -14,6 +14,8 @@ WITH_A_FLEET = replace(
     SETTINGS, groups=dict(SETTINGS.groups) | {"extras": GroupSettings(count=4, spot_fleet="sfr-1")}
 )
 IDS = ["i-0123456789abcdef0", "i-0123456789abcdef1"]
+STOP = {"action": "stop", "node_groups": ["eval"], "now_or_never": True}
+WITH_EXPECTED = {"expected_size": 2, "expected_instance_ids": IDS}
 
 
 @pytest.mark.parametrize("event", [{}, {"action": "tick"}])
@@ -47,6 +49,39 @@ def test_only_a_stop_that_says_so_is_carried_out_at_once_or_not_at_all(
     assert parse_order({"action": "stop"} | event, SETTINGS).now_or_never is now_or_never
 
 
+def test_a_stop_may_say_what_was_judged() -> None:
+    order = parse_order(STOP | WITH_EXPECTED, SETTINGS)
+
+    assert order.expected == Expected(size=2, instance_ids=frozenset(IDS))
+    assert parse_order(STOP, SETTINGS).expected is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"expected_size": None},
+        {"expected_size": -1},
+        {"expected_size": True},
+        {"expected_instance_ids": None},
+        {"expected_instance_ids": "i-1"},
+        {"expected_instance_ids": ["workers"]},
+        {"now_or_never": False},
+        {"node_groups": None},
+        {"node_groups": ["eval", "workers"]},
+    ],
+)
+def test_half_of_what_was_judged_is_refused_in_one_sentence(changes: dict[str, Any]) -> None:
+    event = {key: value for key, value in (STOP | WITH_EXPECTED | changes).items() if value is not None}
+
+    with pytest.raises(InvalidEventError) as caught:
+        parse_order(event, SETTINGS)
+
+    assert str(caught.value) == (
+        "expected_size (0 or more) and expected_instance_ids (a list of ids such as i-0123456789abcdef0) go "
+        f"together, with now_or_never and exactly one name in node_groups, got {event!r}"
+    )
+
+
 def test_an_order_of_nobody_for_no_reason_says_so() -> None:
     order = parse_order({"action": "start", "by": "", "reason": "$$$"}, SETTINGS)
 
@@ -61,7 +96,8 @@ def test_an_order_of_nobody_for_no_reason_says_so() -> None:
         ({"action": ["stop"]}, "action must be one of tick, start, stop, terminate, status, got ['stop']"),
         (
             {"action": "stop", "node_group": ["workers"]},
-            "the event takes action, by, instance_ids, node_groups, now_or_never, reason, got node_group",
+            "the event takes action, by, expected_instance_ids, expected_size, instance_ids, node_groups, "
+            "now_or_never, reason, got node_group",
         ),
         (
             {"action": "stop", "node_groups": ["worker"]},
