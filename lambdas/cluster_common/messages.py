@@ -1,10 +1,27 @@
-"""What SNS takes as a message's subject."""
+"""What SNS takes as a message's subject, and what people can read of texts that anybody wrote."""
 
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html: ASCII, no line breaks, less than 100
 # characters.
 _SUBJECT_LENGTH = 99
 
+_ELLIPSIS = "..."
+
 
 def subject(text: str) -> str:
     """Turn text into a line that SNS takes as a subject: other characters become `?`, too much is cut."""
-    return " ".join(text.split()).encode("ascii", "replace").decode("ascii")[:_SUBJECT_LENGTH]
+    line = printable(" ".join(text.split()), len(text) * 10)
+    return line.encode("ascii", "replace").decode("ascii")[:_SUBJECT_LENGTH]
+
+
+def printable(text: str, most: int = 100) -> str:
+    """Turn text that anybody may have written, such as a tag's, into a line that hides nothing.
+
+    Args:
+        text: The text.
+        most: How many characters are kept; what is cut is shown by `...`.
+
+    Returns:
+        The text, with line breaks and control characters escaped.
+    """
+    line = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    return line if len(line) <= most else line[: most - len(_ELLIPSIS)] + _ELLIPSIS

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from cluster_common.messages import printable
 from cluster_common.times import time_text
 from cluster_idle.clock import Clock, read_clock
 from cluster_idle.evidence import EvidenceState
@@ -11,6 +12,9 @@ from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.situation import Situation
 from cluster_idle.stoppable import Obstacles
 from cluster_idle.verdicts import Decisions, Finding, Unit, Verdict
+
+# Some of its words are those of tags, which have 256 characters each.
+_LONGEST_REASON = 1000
 
 # What keeps the nodes of a group running when one of them is so, the strongest first.
 _BLOCKING = (Verdict.BUSY, Verdict.UNKNOWN, Verdict.GRACE, Verdict.KEEP)
@@ -252,7 +256,7 @@ def _finding(instance: Instance, verdict: Verdict, reason: str, unit: str, situa
     return Finding(
         instance=instance,
         verdict=verdict,
-        reason=f"{instance.id}{of_group} {reason}",
+        reason=printable(f"{instance.id}{of_group} {reason}", _LONGEST_REASON),
         evidence=situation.evidence.get(instance.id),
         unit=unit,
     )

@@ -1,5 +1,7 @@
 """What becomes of idle nodes that are stopped, in words: by what owns them, since that decides."""
 
+import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -59,10 +61,14 @@ def keep_command(settings: Settings, unit: Unit) -> str:
     until = time_text(unit.stop_at + _KEPT_FOR)
     groups = [target for target in unit.targets if target.kind is OwnerKind.AUTO_SCALING_GROUP]
     if groups:
-        return (
-            f'aws autoscaling create-or-update-tags --region {settings.region} --tags "ResourceId={groups[0].id},'
-            f'ResourceType=auto-scaling-group,Key={KEEP_UNTIL_TAG},Value={until},PropagateAtLaunch=false"'
-        )
+        tag = {
+            "ResourceId": groups[0].id,
+            "ResourceType": "auto-scaling-group",
+            "Key": KEEP_UNTIL_TAG,
+            "Value": until,
+            "PropagateAtLaunch": False,
+        }
+        return f"aws autoscaling create-or-update-tags --region {settings.region} --tags {_argument([tag])}"
     ids = " ".join(target.id for target in unit.targets[:_MOST_IDS])
     tags = f"Key={KEEP_UNTIL_TAG},Value={until}"
     return f"aws ec2 create-tags --region {settings.region} --resources {ids} --tags {tags}"
@@ -93,11 +99,16 @@ def _of_owner(settings: Settings, unit: Unit, owner: Owner, instances: Sequence[
             f"{words} is {how}; what is on the nodes' disks is lost{but}; their capacity is given back, so a start "
             "may have to wait."
         )
-    order = f'{{"action":"start","node_groups":["{instances[0].node_group}"]}}'
+    order = {"action": "start", "node_groups": [instances[0].node_group]}
     return Fate(
         instances=tuple(instances),
         verb=TERMINATED,
         meaning=meaning,
         way_back=f"aws lambda invoke --region {settings.region} --function-name {settings.power_function} "
-        f"--cli-binary-format raw-in-base64-out --payload '{order}' /dev/stdout",
+        f"--cli-binary-format raw-in-base64-out --payload {_argument(order)} /dev/stdout",
     )
+
+
+def _argument(value: object) -> str:
+    """Write a value as one argument of a command that people paste into a shell: a name may hold any character."""
+    return shlex.quote(json.dumps(value, separators=(",", ":")))

@@ -34,11 +34,13 @@ class Outcome:
         stopped: The ids of the instances that are stopped.
         warned: The ids of those that people were warned of.
         changed: Why what was due was not stopped after all, by the id of the instance.
+        failed_notifications: How many messages the topic did not take.
     """
 
     stopped: frozenset[str] = frozenset()
     warned: frozenset[str] = frozenset()
     changed: Mapping[str, str] = field(default_factory=dict)
+    failed_notifications: int = 0
 
 
 class Hands:
@@ -66,6 +68,7 @@ class Hands:
         self._sns = sns
         self._failures = failures
         self._situation = situation
+        self._failed_notifications = 0
 
     def carry_out(self, decisions: Decisions) -> Outcome:
         """Warn of what is idle, stop what is due, and write down or clear what follows; return what was done."""
@@ -78,7 +81,12 @@ class Hands:
         renew = (unit for unit in decisions.renew if not other.intersection(unit.ids))
         self._owners.write((target, seen_at) for unit in renew for target in unit.targets)
         self._owners.clear(decisions.clear)
-        return Outcome(stopped=frozenset(stopped), warned=frozenset(warned), changed=changed)
+        return Outcome(
+            stopped=frozenset(stopped),
+            warned=frozenset(warned),
+            changed=changed,
+            failed_notifications=self._failed_notifications,
+        )
 
     def _look_again(self, units: Sequence[Unit]) -> tuple[list[Unit], dict[str, str]]:
         """Return the units that are due still, and why the others are not."""
@@ -213,6 +221,7 @@ class Hands:
             self._sns().publish(TopicArn=self._settings.topic_arn, Subject=subject, Message=text)
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, "people could not be told", error)
+            self._failed_notifications += 1
             return False
         return True
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from cluster_common.messages import printable
 from cluster_common.tags import NODE_GROUP_TAG
 from cluster_idle.marks import NO_MARKS, Marks
 from cluster_idle.settings import Settings
@@ -62,7 +63,8 @@ class Owner:
     @property
     def words(self) -> str:
         """How people are told of it."""
-        return self.id if self.kind in (OwnerKind.INSTANCE, OwnerKind.OTHER) else f"the {self.kind.words} {self.id}"
+        name = printable(self.id)
+        return name if self.kind in (OwnerKind.INSTANCE, OwnerKind.OTHER) else f"the {self.kind.words} {name}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from cluster_common.messages import subject
+from cluster_common.messages import printable, subject
 from cluster_common.times import time_text
 from cluster_idle.fates import Fate, fates, keep_command, verbs
 from cluster_idle.instances import Instance
@@ -116,10 +116,10 @@ def _name(unit: Unit, only: frozenset[str] | None = None) -> str:
     first = unit.instances[0]
     ids = [one for one in unit.ids if only is None or one in only]
     if unit.name == first.id:
-        return f"{first.id} ({first.instance_type}{f' of {first.node_group}' if first.node_group else ''})"
+        return f"{first.id} ({first.instance_type}{f' of {printable(first.node_group)}' if first.node_group else ''})"
     more = f" and {len(ids) - _MOST_IDS} more" if len(ids) > _MOST_IDS else ""
     types = ", ".join(dict.fromkeys(one.instance_type for one in unit.instances))
-    return f"{unit.name} ({len(ids)} {types}: {', '.join(ids[:_MOST_IDS])}{more})"
+    return f"{printable(unit.name)} ({len(ids)} {types}: {', '.join(ids[:_MOST_IDS])}{more})"
 
 
 def _count(units: Sequence[Unit], only: frozenset[str] | None = None) -> str:
@@ -133,7 +133,7 @@ def _head(settings: Settings, units: Sequence[Unit], text: str) -> str:
 
 
 def _dry_run_lines(units: Sequence[Unit]) -> list[str]:
-    dry = [unit.name for unit in units if unit.dry_run]
+    dry = [printable(unit.name) for unit in units if unit.dry_run]
     if not dry:
         return []
     who = "" if len(dry) == len(units) else f" of {', '.join(dry[:_MOST_IDS])}"

@@ -26,6 +26,7 @@ DOLLARS_SAVED = "IdleDollarsSaved"
 DOLLARS_RESERVED = "IdleDollarsReserved"
 EVALUATIONS = "IdleEvaluations"
 BREAKER = "IdleBreaker"
+FAILED_NOTIFICATIONS = "IdleFailedNotifications"
 
 # A summary is for people; Lambda takes 6 MB of it. The log has every node.
 _MOST_NODES = 2000
@@ -42,7 +43,7 @@ def emit_metrics(settings: Settings, decisions: Decisions, outcome: Outcome, *, 
     """
     findings = decisions.findings
     verdicts = Counter(finding.verdict for finding in findings)
-    reserved = [finding.instance for finding in findings if finding.verdict is Verdict.RESERVED]
+    reserved = [finding.instance for finding in findings if _is_reserved(finding, settings)]
     stopped = [finding.instance for finding in findings if finding.instance.id in outcome.stopped]
     emit_counts(
         {
@@ -56,6 +57,7 @@ def emit_metrics(settings: Settings, decisions: Decisions, outcome: Outcome, *, 
             RESERVED_NODES: len(reserved),
             EVALUATIONS: int(evaluated),
             BREAKER: int(decisions.breaker is not None),
+            FAILED_NOTIFICATIONS: outcome.failed_notifications,
         },
         **{CLUSTER_DIMENSION: settings.cluster},
     )
@@ -130,6 +132,13 @@ def _is_unknown(finding: Finding) -> bool:
     if finding.verdict is Verdict.MANAGED:
         return finding.evidence is not None and finding.evidence.state is EvidenceState.UNKNOWN
     return finding.verdict is Verdict.UNKNOWN and not finding.for_others
+
+
+def _is_reserved(finding: Finding, settings: Settings) -> bool:
+    """Whether it is idle where a stop saves nothing: also while others of its group work, since it costs the same."""
+    group = settings.groups.get(finding.instance.node_group)
+    saves = finding.instance.reserved is None or (group is not None and group.release)
+    return finding.verdict is Verdict.RESERVED or (finding.is_idle and finding.for_others and not saves)
 
 
 def _is_lingering(finding: Finding) -> bool:

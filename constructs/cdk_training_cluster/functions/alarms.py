@@ -15,6 +15,7 @@ def lasting_alarm(
     periods: int,
     alert_topic: sns.ITopic,
     threshold: float = 1,
+    datapoints: int | None = None,
 ) -> cloudwatch.Alarm:
     """Make an alarm on what a function counts, which goes off where there is any of it for some periods on end.
 
@@ -30,6 +31,9 @@ def lasting_alarm(
         periods: How many periods on end.
         alert_topic: What it notifies.
         threshold: The least of it that counts.
+        datapoints: In how many of these periods. Default: - in all of them.
+
+    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
     """
     alarm = cloudwatch.Alarm(
         scope,
@@ -39,7 +43,7 @@ def lasting_alarm(
         threshold=threshold,
         comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
         evaluation_periods=periods,
-        datapoints_to_alarm=periods,
+        datapoints_to_alarm=datapoints or periods,
         treat_missing_data=cloudwatch.TreatMissingData.MISSING,
     )
     alarm.add_alarm_action(actions.SnsAction(alert_topic))

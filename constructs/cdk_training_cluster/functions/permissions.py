@@ -41,13 +41,16 @@ class ClusterPermissions:
         reason = "Reading actions, which take no resource and change nothing."
         acknowledge(self._role, "AwsSolutions-IAM5[Resource::*]", reason)
 
-    def write(self, actions: Sequence[str], resources: str, *, own_tags_only: bool = False) -> None:
+    def write(
+        self, actions: Sequence[str], resources: str, *, own_tags_only: bool = False, without_tags: Sequence[str] = ()
+    ) -> None:
         """Allow actions on resources that carry the cluster's tag.
 
         Args:
             actions: The actions.
             resources: What is written on: one of this module's constants.
             own_tags_only: Whether the actions write tags, of which only the function's own may be written.
+            without_tags: The keys of tags that no resource has which is written on.
         """
         conditions: dict[str, dict[str, object]] = {"StringEquals": dict(self._of_this_cluster)}
         if own_tags_only:
@@ -55,6 +58,9 @@ class ClusterPermissions:
             # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
             conditions["ForAllValues:StringLike"] = {"aws:TagKeys": [self._own_tags]}
             conditions["Null"] = {"aws:TagKeys": "false"}
+        if without_tags:
+            absent = {f"aws:ResourceTag/{key}": "true" for key in without_tags}
+            conditions["Null"] = {**conditions.get("Null", {}), **absent}
         arn = f"arn:{Aws.PARTITION}:{resources.format(account=_ACCOUNT)}"
         self._role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=[arn], conditions=conditions))
         nag_says = f"arn:<AWS::Partition>:{resources.format(account=_ACCOUNT_AS_NAG_SAYS)}"

@@ -19,11 +19,13 @@ class IdleMetrics:
         unknown_nodes: Of how many too little is known.
         stuck_nodes: How many are idle and cannot be stopped from here.
         lingering_nodes: How many are idle and wait: for young or unknown nodes of their group, or for their turn.
-        reserved_nodes: How many are idle in reservations and Capacity Blocks, where a stop saves nothing.
+        reserved_nodes: How many are idle in reservations and Capacity Blocks, where a stop saves nothing; also
+            those whose group works.
         dollars_saved: USD an hour that the nodes cost which this run stopped, where the price is known.
         dollars_reserved: USD an hour that nodes cost which are idle in reservations and blocks, likewise.
         evaluations: 1 for a run that could read everything its decisions rest on, else 0.
         breaker: 1 while so many nodes have just turned unknown that nothing is stopped, else 0.
+        failed_notifications: How many messages the alert topic did not take.
     """
 
     idle_nodes: str
@@ -38,6 +40,7 @@ class IdleMetrics:
     dollars_reserved: str
     evaluations: str
     breaker: str
+    failed_notifications: str
 
 
 IDLE_METRICS = IdleMetrics(
@@ -53,5 +56,6 @@ IDLE_METRICS = IdleMetrics(
     dollars_reserved="IdleDollarsReserved",
     evaluations="IdleEvaluations",
     breaker="IdleBreaker",
+    failed_notifications="IdleFailedNotifications",
 )
 """What the idle stop of this library reports."""

@@ -15,6 +15,11 @@ from cdk_training_cluster.nodes import IdlePolicy
 
 _IDLE_TAGS = "cdk-training-cluster:idle-*"
 
+# Only services can set these tags, on what they own; they replace a member that is stopped.
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html,
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/manage-spot-fleet.html
+_OWNER_TAGS = ("aws:autoscaling:groupName", "aws:ec2spot:fleet-request-id", "aws:ec2:fleet-id")
+
 
 class IdlePermissions:
     """The permissions that some node groups and their policies need, and no more.
@@ -46,7 +51,7 @@ class IdlePermissions:
         """
         permissions = ClusterPermissions(role, cluster_name=cluster_name, tag_key=tag_key, own_tags=_IDLE_TAGS)
         permissions.read(list(self._reads()))
-        permissions.write(["ec2:StopInstances"], INSTANCES)
+        permissions.write(["ec2:StopInstances"], INSTANCES, without_tags=_OWNER_TAGS)
         permissions.write(["ec2:CreateTags", "ec2:DeleteTags"], INSTANCES, own_tags_only=True)
         if self._fleets:
             permissions.write(["ec2:CreateTags", "ec2:DeleteTags"], SPOT_FLEETS, own_tags_only=True)

@@ -21,8 +21,9 @@ from cdk_training_cluster.tags import CLUSTER_TAG
 
 _TICK = Duration.minutes(5)
 
-# An hour: what is reserved for the next job may wait a while.
+# An hour, with gaps: what is reserved for the next job may wait a while, and a run may fail now and then.
 _RESERVED_PERIODS = 12
+_RESERVED_DATAPOINTS = 9
 _CENT = 0.01
 
 # Three hours: longer than any warning and launch takes that goes well.
@@ -46,10 +47,14 @@ class IdleStop(Construct):
     nodes, or met so many unknown ones at once that it stops nothing; and when nodes stay idle that it cannot stop, or
     that are reserved. The one on silence may ring once right after the first deployment.
 
-    It costs, at the prices of us-east-1, about 5 USD a month for its 12 metrics and 7 alarms, less than 1 USD for its
+    All alarms notify `alert_topic`. If that topic takes no messages, or nobody reads them, no alarm reaches anybody:
+    the alarm `failed_notifications_alarm` then shows it in CloudWatch's console, and as an event "CloudWatch Alarm
+    State Change" on the default event bus, which a rule of yours can send another way.
+
+    It costs, at the prices of us-east-1, about 5 USD a month for its 13 metrics and 8 alarms, less than 1 USD for its
     runs, and about 0.09 USD for each series that it reads of a node: one, and what the policy's signals add.
 
-    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and six more
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and seven more
     `AWS::CloudWatch::Alarm`s.
 
     Attributes:
@@ -154,30 +159,37 @@ class IdleStop(Construct):
         self.unknown_nodes_alarm = self._watch(
             "UnknownNodes",
             self.metric_unknown_nodes(),
-            f"Of nodes of {cluster_name} it has not been known for 15 minutes whether they are idle, so that they "
-            "are not stopped: see that the CloudWatch agent runs on them",
+            "for 15 minutes the idle function could not tell whether some nodes work, so it does not stop them",
+            "Check that the CloudWatch agent runs on them",
             periods=3,
         )
         self.breaker_alarm = self._watch(
             "Breaker",
             self._metric(IDLE_METRICS.breaker, "Maximum", None),
-            f"So many nodes of {cluster_name} became unknown at once that nothing is stopped: see whether their "
-            "metrics, or CloudWatch, are at fault",
+            "so many nodes lost their metrics at once that the idle function stops nothing",
+            "Check the nodes' metrics, and AWS Health for CloudWatch",
             periods=1,
         )
         self.stuck_nodes_alarm = self._watch(
             "StuckNodes",
             self.metric_stuck_nodes(),
-            f"Nodes of {cluster_name} have been idle for 15 minutes and cannot be stopped from here: stop or "
-            "terminate them yourself",
+            "some nodes have been idle for 15 minutes, and the idle function cannot stop them",
+            "Stop or terminate them yourself",
             periods=3,
         )
         self.lingering_nodes_alarm = self._watch(
             "LingeringNodes",
             self._metric(IDLE_METRICS.lingering_nodes, "Minimum", None),
-            f"Nodes of {cluster_name} have been idle for three hours and wait, for other nodes of their group that "
-            "come anew or are not seen, or for their turn: see what the function says of them",
+            "some nodes have been idle for three hours and wait for other nodes of their group, or for their turn",
+            "Find out why the group's nodes are replaced or not seen, or stop the group",
             periods=_LINGERING_PERIODS,
+        )
+        self.failed_notifications_alarm = self._watch(
+            "FailedNotifications",
+            self._metric(IDLE_METRICS.failed_notifications, "Maximum", None),
+            "the alert topic does not take the idle function's messages, so it stops no more nodes",
+            "Check the topic, its policy and its key",
+            periods=1,
         )
         self.reserved_idle_alarm = self._watch_reserved()
 
@@ -245,17 +257,31 @@ class IdleStop(Construct):
         return self._cluster_function.metric(name, statistic=statistic, period=period)
 
     def _watch(
-        self, id: str, metric: cloudwatch.IMetric, trouble: str, *, periods: int, threshold: float = 1
+        self,
+        id: str,
+        metric: cloudwatch.IMetric,
+        trouble: str,
+        remedy: str,
+        *,
+        periods: int,
+        datapoints: int | None = None,
+        threshold: float = 1,
     ) -> cloudwatch.Alarm:
         return lasting_alarm(
             self,
             id,
             metric,
-            description=f"{trouble}; the log group {self._cluster_function.log_group.log_group_name} names them.",
+            description=self._describe(trouble, remedy),
             periods=periods,
+            datapoints=datapoints,
             threshold=threshold,
             alert_topic=self._alert_topic,
         )
+
+    def _describe(self, trouble: str, remedy: str) -> str:
+        """Say what is wrong, where to look and what to do."""
+        log_group = self._cluster_function.log_group.log_group_name
+        return f"{self._cluster_name}: {trouble}. Look in the log group {log_group}. {remedy}."
 
     def _watch_reserved(self) -> cloudwatch.Alarm:
         idle = cloudwatch.MathExpression(
@@ -271,9 +297,11 @@ class IdleStop(Construct):
         return self._watch(
             "ReservedIdle",
             idle,
-            f"Nodes of {self._cluster_name} have been idle for an hour in reservations or Capacity Blocks, which "
-            "cost the same when they are stopped: give them work, or give up what is reserved",
+            "some nodes in capacity reservations or Capacity Blocks have been idle for most of an hour, and cost "
+            "the same if they were stopped",
+            "Give them work, or cancel the reservation",
             periods=_RESERVED_PERIODS,
+            datapoints=_RESERVED_DATAPOINTS,
             threshold=_CENT,
         )
 
@@ -281,8 +309,10 @@ class IdleStop(Construct):
         return silence_alarm(
             self,
             self._metric(IDLE_METRICS.evaluations, "Sum", None),
-            description=f"cluster_idle of {self._cluster_name} has not once succeeded in 10 minutes: idle nodes may "
-            f"run on, and cost; the log group {self._cluster_function.log_group.log_group_name} says why.",
+            description=self._describe(
+                "the idle function has not succeeded for 10 minutes, so idle nodes may go on costing money",
+                "Mend what its last error says",
+            ),
             periods=2,
             alert_topic=self._alert_topic,
         )

@@ -184,6 +184,17 @@ def test_nothing_else_can_be_written(
     assert not is_allowed(everything[0], Call(action=action, resource=resource, context=context))
 
 
+@pytest.mark.parametrize("tag", ["aws:autoscaling:groupName", "aws:ec2spot:fleet-request-id", "aws:ec2:fleet-id"])
+def test_no_member_of_a_group_or_fleet_can_be_stopped(
+    everything: tuple[list[dict[str, Any]], list[Call]], tag: str
+) -> None:
+    alone = Call(action="ec2:StopInstances", resource=INSTANCE, context={TAG: CLUSTER})
+    member = replace(alone, context={TAG: CLUSTER, f"aws:ResourceTag/{tag}": "workers-asg"})
+
+    assert is_allowed(everything[0], alone)
+    assert not is_allowed(everything[0], member)
+
+
 @pytest.mark.parametrize(
     ("action", "resource"),
     [

@@ -1,5 +1,6 @@
 """The idle stop: its tick, its alarms, what it is told, and what it may do."""
 
+import re
 from typing import Any
 
 import pytest
@@ -75,6 +76,7 @@ def test_two_looks_do_not_overlap(stack: Stack) -> None:
         ("IdleStuckNodes", "Minimum", 3),
         ("IdleLingeringNodes", "Minimum", 36),
         ("IdleBreaker", "Maximum", 1),
+        ("IdleFailedNotifications", "Maximum", 1),
     ],
 )
 def test_what_lasts_alarms_and_silence_is_no_proof_of_anything(
@@ -126,8 +128,9 @@ def test_an_hour_of_idle_dollars_alarms_and_of_nodes_where_nobody_knows_the_pric
             ),
             "Threshold": 0.01,
             "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+            # One gap an hour does not defeat it.
             "EvaluationPeriods": 12,
-            "DatapointsToAlarm": 12,
+            "DatapointsToAlarm": 9,
             "TreatMissingData": "missing",
         },
     )
@@ -143,9 +146,21 @@ def test_every_alarm_tells_people_and_only_silence_of_its_end(stack: Stack) -> N
     topic = next(iter(resources(stack, "AWS::SNS::Topic")))
     alarms = [alarm["Properties"] for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()]
 
-    assert len(alarms) == 7
+    assert len(alarms) == 8
     assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
     assert [alarm["MetricName"] for alarm in alarms if "OKActions" in alarm] == ["IdleEvaluations"]
+
+
+def test_every_alarm_says_what_is_wrong_where_to_look_and_what_to_do(stack: Stack) -> None:
+    alarms = [alarm["Properties"] for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()]
+    said = [alarm["AlarmDescription"] for alarm in alarms if alarm.get("Namespace") != "AWS/Lambda"]
+
+    assert len(said) == 7
+    for text in said:
+        wrong, log_group, remedy = text["Fn::Join"][1]
+        assert re.fullmatch(r"pod: [^.;]+\. Look in the log group ", wrong)
+        assert "Logs" in log_group["Ref"]
+        assert re.fullmatch(r"\. [A-Z][^.;]+\.", remedy)
 
 
 def test_alone_it_does_what_instances_need_and_no_more(stack: Stack) -> None:
@@ -216,7 +231,17 @@ def test_only_what_carries_the_tag_is_written_on() -> None:
         if str(statement["Action"]).count("ec2:") and statement["Resource"] != "*"
     ]
     assert [(statement["Action"], statement["Condition"]) for statement in statements] == [
-        ("ec2:StopInstances", {"StringEquals": {"aws:ResourceTag/Team": "research"}}),
+        (
+            "ec2:StopInstances",
+            {
+                "StringEquals": {"aws:ResourceTag/Team": "research"},
+                "Null": {
+                    "aws:ResourceTag/aws:autoscaling:groupName": "true",
+                    "aws:ResourceTag/aws:ec2spot:fleet-request-id": "true",
+                    "aws:ResourceTag/aws:ec2:fleet-id": "true",
+                },
+            },
+        ),
         (
             ["ec2:CreateTags", "ec2:DeleteTags"],
             {
@@ -262,7 +287,7 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
 def test_no_resource_is_made_silently(stack: Stack) -> None:
     kinds = sorted(each["Type"] for each in Template.from_stack(stack).to_json()["Resources"].values())
     assert kinds == [
-        *["AWS::CloudWatch::Alarm"] * 7,
+        *["AWS::CloudWatch::Alarm"] * 8,
         *["AWS::IAM::Policy"] * 2,
         *["AWS::IAM::Role"] * 2,
         "AWS::Lambda::EventInvokeConfig",

@@ -9,6 +9,7 @@ from cluster_common.messages import subject
         ("base-pod: nodes of workers are missing", "base-pod: nodes of workers are missing"),
         ("a cluster in Köln", "a cluster in K?ln"),
         ("two\nlines", "two lines"),
+        ("an\x1bescape", "an\\x1bescape"),
         ("x" * 99, "x" * 99),
         ("x" * 100, "x" * 99),
     ],

@@ -1,5 +1,8 @@
 """What people are told, word for word."""
 
+import json
+import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -72,9 +75,9 @@ BY_TAG = (
     "Key=cdk-training-cluster:keep-until,Value=2026-11-02T20:37:00Z" + KEEP
 )
 BY_GROUP = (
-    '  To keep it: let it work, or aws autoscaling create-or-update-tags --region us-east-1 --tags "ResourceId='
-    "workers-asg,ResourceType=auto-scaling-group,Key=cdk-training-cluster:keep-until,Value=2026-11-02T20:37:00Z,"
-    'PropagateAtLaunch=false"' + KEEP
+    "  To keep it: let it work, or aws autoscaling create-or-update-tags --region us-east-1 --tags "
+    '\'[{"ResourceId":"workers-asg","ResourceType":"auto-scaling-group","Key":"cdk-training-cluster:keep-until",'
+    '"Value":"2026-11-02T20:37:00Z","PropagateAtLaunch":false}]\'' + KEEP
 )
 
 OF_INSTANCE_MEANS = (
@@ -140,6 +143,33 @@ START = (
 )
 def test_a_warning_says_what_when_why_what_it_means_and_how_to_keep_it(of: Unit, subject: str, text: str) -> None:
     assert warning_message(SETTINGS, [of], NOW) == (subject, f"Cluster base-pod\n\n{text}")
+
+
+@pytest.mark.parametrize("name", ["a'; curl x | sh; '", 'a" $(reboot) "', "a,Key=b\\", "a\nb"])
+def test_what_people_paste_holds_a_name_as_one_argument_whatever_it_is(name: str) -> None:
+    named = gang(owner=replace(GROUP, id=name))
+    _, text = warning_message(SETTINGS, [named], NOW)
+    (command,) = re.findall(r"or (aws .*)", text)
+    words = shlex.split(command)
+
+    assert words[:5] == ["aws", "autoscaling", "create-or-update-tags", "--region", "us-east-1"]
+    assert [one["ResourceId"] for one in json.loads(words[6])] == [name]
+    assert len(words) == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("dev\n\nPay 5 BTC", "dev\\n\\nPay 5 BTC"),
+        ("\x1b[2Jdev\u202e", "\\x1b[2Jdev\\u202e"),
+        ("x" * 200, "x" * 97 + "..."),
+    ],
+)
+def test_a_name_that_is_a_tag_cannot_forge_a_message(name: str, told: str) -> None:
+    named = unit(node("i-1", node_group=name), node("i-2", node_group=name), name=name)
+    _, text = warning_message(SETTINGS, [named], NOW)
+
+    assert text.splitlines()[2].startswith(f"{told} (2 p5.48xlarge: i-1, i-2): ")
 
 
 def test_one_warning_tells_of_all() -> None:

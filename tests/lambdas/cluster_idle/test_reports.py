@@ -27,6 +27,7 @@ COUNTS = {
     "IdleReservedNodes",
     "IdleEvaluations",
     "IdleBreaker",
+    "IdleFailedNotifications",
 }
 DOLLARS = {"IdleDollarsSaved", "IdleDollarsReserved"}
 
@@ -144,6 +145,30 @@ def test_what_is_saved_is_what_is_known_to_be(
     assert (found["IdleStoppedNodes"], found.get("IdleDollarsSaved")) == (2, dollars)
     scene.tick()
     assert metrics(capsys) == {"IdleEvaluations": 1}
+
+
+@pytest.mark.parametrize(("release", "dollars"), [(False, 165.12), (True, None)])
+def test_idle_reserved_nodes_of_a_group_that_works_are_counted(
+    release: bool, dollars: float | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = IdleScene()
+    *_, working = scene.add_group("held", release=release, raw={"CapacityReservationId": "cr-1"})
+    working.load, working.points = 90, dict.fromkeys(working.points, 90.0)
+
+    scene.ticks(35)
+
+    assert metrics(capsys).get("IdleDollarsReserved") == dollars
+
+
+def test_a_topic_that_takes_no_message_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = IdleScene()
+    scene.add()
+    scene.sns.fails = True
+
+    with pytest.raises(PartialFailureError, match="people could not be told"):
+        scene.tick()
+
+    assert metrics(capsys)["IdleFailedNotifications"] == 1
 
 
 @pytest.mark.parametrize(("release", "saved", "reserved"), [(False, None, 110.08), (True, 110.08, None)])
