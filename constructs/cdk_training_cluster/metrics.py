@@ -11,8 +11,9 @@ class NodeMetrics:
     """The namespace, dimensions and metrics of training nodes.
 
     Every metric of an accelerator exists in three series: one an instance, one a node group, one a cluster.
-    A sample is one device in one interval, so that `Average` is over devices and time and `Maximum` is the
-    busiest device. CloudWatch bills each series; those of single devices are not published.
+    A sample is one device at one look: a GPU once an interval, a NeuronCore twice. So `Average` is over devices
+    and looks, `Maximum` is the busiest device and `SampleCount` shows a device that reports nothing. CloudWatch
+    bills each series; those of single devices are not published.
 
     Attributes:
         namespace: The CloudWatch namespace.
@@ -20,11 +21,13 @@ class NodeMetrics:
         node_group_dimension: The dimension that holds the node group's name.
         instance_id_dimension: The dimension that holds the instance's id.
         interval_seconds: How often a node reports.
-        gpu_utilization: Percent (0 to 100) of the interval in which a kernel ran on an NVIDIA GPU.
+        gpu_utilization: Percent (0 to 100) of NVML's last sample period, between a sixth of a second and a second
+            long, in which at least one kernel ran on an NVIDIA GPU. The agent looks once an interval, so that
+            nothing is known of the rest of it. A GPU in MIG mode has none.
         gpu_memory_used: MiB in use on an NVIDIA GPU.
-        neuron_core_utilization: Percent (0 to 100) of the interval in which a NeuronCore computed; 0 for a
-            core that no process holds. Neuron's own Prometheus exporter gives a ratio of 0 to 1 under a
-            similar name, and nothing at all on an idle node.
+        neuron_core_utilization: Percent (0 to 100) of half an interval in which a NeuronCore computed; 0 for a
+            core that no process holds, nothing where any device is not seen. Neuron's own Prometheus
+            exporter gives a ratio of 0 to 1 under a similar name, and nothing at all on an idle node.
         efa_traffic: Bytes that a node's Elastic Fabric Adapters received, and sent, since the last report; by
             instance only, and only where an `IdlePolicy` looks at them.
         bootstrap_failed: 1 when a node could not be set up, by cluster and node group and by cluster alone;
@@ -56,6 +59,7 @@ class NodeMetrics:
 # The GPU and EFA names are the agent's own: AWS's documents and other people's dashboards speak of the same thing.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-EFA.html
+# What NVML calls utilization: https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html
 # The Neuron name is that of the field in neuron-monitor's report.
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/neuron-monitor-user-guide.html
 NODE_METRICS = NodeMetrics(

@@ -203,17 +203,28 @@ class InstanceTypeInfo:
             )
 
     @property
+    def nvidia_gpu_count(self) -> int:
+        """How many NVIDIA GPUs the operating system sees, whole ones or parts."""
+        return sum(
+            accelerator.count
+            for accelerator in self.accelerators
+            if accelerator.kind is AcceleratorKind.GPU and accelerator.manufacturer == "NVIDIA"
+        )
+
+    @property
     def has_nvidia_gpus(self) -> bool:
         """Whether it has NVIDIA GPUs, whole or in part."""
-        return any(
-            accelerator.kind is AcceleratorKind.GPU and accelerator.manufacturer == "NVIDIA"
-            for accelerator in self.accelerators
-        )
+        return self.nvidia_gpu_count > 0
+
+    @property
+    def neuron_device_count(self) -> int:
+        """How many Trainium or Inferentia chips the operating system sees."""
+        return sum(each.count for each in self.accelerators if each.kind is AcceleratorKind.NEURON)
 
     @property
     def has_neuron_devices(self) -> bool:
         """Whether it has Trainium or Inferentia chips."""
-        return any(accelerator.kind is AcceleratorKind.NEURON for accelerator in self.accelerators)
+        return self.neuron_device_count > 0
 
     @property
     def is_accelerated(self) -> bool:

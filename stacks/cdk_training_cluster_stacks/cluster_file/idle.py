@@ -100,7 +100,7 @@ class NodeGroupIdleSettings(Settings):
     """Whether everything is done but the stop. Left out for the cluster: nodes are stopped."""
 
     off: Flag | None = None
-    """Whether these nodes are neither measured nor stopped. Left out for the cluster: they are."""
+    """Whether these nodes are neither measured nor stopped. Left out for the cluster: false."""
 
     def to_policy(self) -> IdlePolicy:
         """Return the policy as the constructs take it."""

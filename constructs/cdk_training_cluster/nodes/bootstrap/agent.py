@@ -56,9 +56,9 @@ def agent_configuration(
 def neuron_monitor_configuration() -> dict[str, Any]:
     """Return neuron-monitor's configuration: reports that come whether or not a process uses the NeuronCores.
 
-    Two reports an interval, because a value that comes just after the agent has looked counts for the next
-    interval. `memory_info` is asked for since neuron-monitor reports when a metric is due, and a node on
-    which nothing runs has no other.
+    Each report is the average since the last one. Two reports an interval, because one that comes just after the
+    agent has looked counts for the next interval. `memory_info` is asked for since neuron-monitor reports when a
+    metric is due, and a node on which nothing runs has no other.
     """
     return {
         "period": f"{NODE_METRICS.interval_seconds // 2}s",
@@ -82,8 +82,9 @@ def _collected(vendor: AcceleratorVendor, cluster: str, node_group: str) -> dict
             }
         }
     if vendor is AcceleratorVendor.NEURON:
-        # The agent has no plug-in for Neuron: neuron_statsd.py sends it what neuron-monitor reports. A gauge
-        # that is not sent again is forgotten, so that a reader that dies shows as missing data.
+        # The agent has no plug-in for Neuron: neuron_statsd.py sends it what neuron-monitor reports, as
+        # histograms, of which it publishes maximum, sum and count of all values of an interval. What is not sent
+        # again is forgotten, so that a reader that dies shows as missing data.
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-custom-metrics-statsd.html
         return {
             "statsd": {

@@ -27,7 +27,9 @@ NODE_GROUP_PLACEHOLDER = "@NODE_GROUP@"
 _SUFFIXES = {".sh", ".py"}
 
 
-def write_scripts(directory: Path, vendor: AcceleratorVendor, *, efa_traffic: bool = False) -> None:
+def write_scripts(
+    directory: Path, vendor: AcceleratorVendor, *, efa_traffic: bool = False, neuron_devices: int = 0
+) -> None:
     """Write what a node's asset holds into a directory.
 
     Nothing in it depends on the cluster, so that clusters and node groups share it. The scripts put the names
@@ -37,6 +39,7 @@ def write_scripts(directory: Path, vendor: AcceleratorVendor, *, efa_traffic: bo
         directory: An empty directory.
         vendor: Whose accelerators the node has.
         efa_traffic: Whether it reports what goes over Elastic Fabric Adapters. Default: - no.
+        neuron_devices: How many Neuron devices it has. Default: - none.
     """
     for source in sorted(SCRIPTS.iterdir()):
         if source.suffix in _SUFFIXES:
@@ -53,12 +56,13 @@ def write_scripts(directory: Path, vendor: AcceleratorVendor, *, efa_traffic: bo
             "NEURON_STATSD_PORT": str(STATSD_PORT),
             "CLUSTER_DIMENSION": NODE_METRICS.cluster_dimension,
             "NODE_GROUP_DIMENSION": NODE_METRICS.node_group_dimension,
+            "NEURON_DEVICES": str(neuron_devices),
         }
         (directory / "neuron.settings").write_text(shell_assignments(names), encoding="utf-8")
 
 
 def scripts_asset(
-    scope: Construct, id: str, vendor: AcceleratorVendor, *, efa_traffic: bool = False
+    scope: Construct, id: str, vendor: AcceleratorVendor, *, efa_traffic: bool = False, neuron_devices: int = 0
 ) -> s3_assets.Asset:
     """Make the asset of a node's scripts.
 
@@ -67,10 +71,11 @@ def scripts_asset(
         id: The construct's id.
         vendor: Whose accelerators the node has.
         efa_traffic: Whether it reports what goes over Elastic Fabric Adapters. Default: - no.
+        neuron_devices: How many Neuron devices it has. Default: - none.
     """
     # CDK copies the directory into the cloud assembly at once, so that nothing of it is needed afterwards.
     with tempfile.TemporaryDirectory() as name:
-        write_scripts(Path(name), vendor, efa_traffic=efa_traffic)
+        write_scripts(Path(name), vendor, efa_traffic=efa_traffic, neuron_devices=neuron_devices)
         return s3_assets.Asset(scope, id, path=name)
 
 

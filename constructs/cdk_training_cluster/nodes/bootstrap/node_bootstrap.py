@@ -133,7 +133,13 @@ class NodeBootstrap(Construct):
         given = dict(environment or {})
         variables = node_environment(given)
         warn_about_environment(self, given)
-        scripts = scripts_asset(self, "Scripts", _vendor(instance_type), efa_traffic=efa_traffic)
+        scripts = scripts_asset(
+            self,
+            "Scripts",
+            _vendor(instance_type),
+            efa_traffic=efa_traffic,
+            neuron_devices=instance_type.neuron_device_count,
+        )
         before = self._script_assets("ScriptBefore", scripts_before)
         after = self._script_assets("ScriptAfter", scripts_after)
         self._assets = [scripts, *before, *after]

@@ -151,13 +151,14 @@ def test_neuron_metrics_arrive_at_the_address_and_under_the_name_that_are_read(t
     statsd = _configuration(AcceleratorVendor.NEURON)["metrics"]["metrics_collected"]["statsd"]
     assert statsd["service_address"] == f"127.0.0.1:{STATSD_PORT}"
     assert statsd["drop_original_metrics"] == [NODE_METRICS.neuron_core_utilization]
-    write_scripts(tmp_path, AcceleratorVendor.NEURON)
+    write_scripts(tmp_path, AcceleratorVendor.NEURON, neuron_devices=16)
     settings = dict(re.findall(r"^(\w+)='(.*)'$", (tmp_path / "neuron.settings").read_text(), re.MULTILINE))
     assert settings == {
         "NEURON_METRIC": NODE_METRICS.neuron_core_utilization,
         "NEURON_STATSD_PORT": str(STATSD_PORT),
         "CLUSTER_DIMENSION": NODE_METRICS.cluster_dimension,
         "NODE_GROUP_DIMENSION": NODE_METRICS.node_group_dimension,
+        "NEURON_DEVICES": "16",
     }
 
 

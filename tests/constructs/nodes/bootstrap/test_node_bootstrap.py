@@ -232,6 +232,8 @@ def test_clusters_and_groups_with_the_same_accelerator_share_one_asset(tmp_path:
     assert len(first) == 1
     assert _asset_keys(tmp_path / "second", "p4d.24xlarge", cluster_name="other") == first
     assert _asset_keys(tmp_path / "third", "trn1.32xlarge") != first
+    # Every chip of a Neuron node has to be seen.
+    assert len({*_asset_keys(tmp_path / "fourth", "trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge")}) == 2
 
 
 @pytest.mark.parametrize(

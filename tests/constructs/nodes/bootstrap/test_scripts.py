@@ -294,7 +294,7 @@ def test_neuron_nodes_run_the_reader_as_a_service(make_node: MakeNode) -> None:
     assert (
         "ExecStart=/bin/bash -c '/opt/aws/neuron/bin/neuron-monitor "
         f"-c {scripts}/neuron-monitor.json | exec python3 -IS {scripts}/neuron_statsd.py "
-        f"8125 {NODE_METRICS.neuron_core_utilization} Cluster:llama,NodeGroup:workers'\n"
+        f"8125 {NODE_METRICS.neuron_core_utilization} Cluster:llama,NodeGroup:workers 0'\n"
     ) in unit
     assert "Restart=always\n" in unit
     assert "systemctl enable cdk-training-cluster-neuron.service" in node.calls

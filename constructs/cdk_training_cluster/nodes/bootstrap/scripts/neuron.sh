@@ -16,7 +16,7 @@ Description=NeuronCore utilization for the CloudWatch agent
 After=amazon-cloudwatch-agent.service
 
 [Service]
-ExecStart=/bin/bash -c '$MONITOR -c $home/neuron-monitor.json | exec python3 -IS $home/neuron_statsd.py $NEURON_STATSD_PORT $NEURON_METRIC $CLUSTER_DIMENSION:$CLUSTER,$NODE_GROUP_DIMENSION:$NODE_GROUP'
+ExecStart=/bin/bash -c '$MONITOR -c $home/neuron-monitor.json | exec python3 -IS $home/neuron_statsd.py $NEURON_STATSD_PORT $NEURON_METRIC $CLUSTER_DIMENSION:$CLUSTER,$NODE_GROUP_DIMENSION:$NODE_GROUP $NEURON_DEVICES'
 Restart=always
 RestartSec=10
 

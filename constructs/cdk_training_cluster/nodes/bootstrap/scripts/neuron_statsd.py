@@ -2,6 +2,9 @@
 
 Runs on the node with the system's Python (3.9 or newer) and its standard library. AWS's Prometheus exporter
 is not used because it says nothing about a node on which nothing runs: idle and unknown would look the same.
+An idle node's report has an empty list of runtimes; one without the list, or with an error, proves nothing.
+
+Values are sent as histograms, of which the agent keeps every one: of a gauge it would keep a minute's last.
 
 The report: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/neuron-monitor-user-guide.html
 """
@@ -14,43 +17,48 @@ import sys
 from typing import Any
 
 
-def utilization(report: dict[str, Any]) -> dict[int, float] | None:
+def utilization(report: dict[str, Any], devices: int) -> dict[int, float] | None:
     """Return the percentage of each NeuronCore, 0 where no process holds it, or None if the report has a gap.
 
     Args:
         report: One report of neuron-monitor.
+        devices: How many Neuron devices the node's type has.
     """
     hardware = report.get("neuron_hardware_info") or {}
-    count = int(hardware.get("neuron_device_count") or 0) * int(hardware.get("neuroncore_per_device_count") or 0)
-    if hardware.get("error") or count == 0:
+    seen, cores_each = (int(hardware.get(f"neuron{of}_count") or 0) for of in ("_device", "core_per_device"))
+    runtimes = report.get("neuron_runtime_data")
+    if hardware.get("error") or seen < devices or cores_each == 0 or not isinstance(runtimes, list):
         return None
-    cores = dict.fromkeys(range(count), 0.0)
-    for runtime in report.get("neuron_runtime_data") or []:
-        counters = (runtime.get("report") or {}).get("neuroncore_counters") or {"error": "missing"}
-        if runtime.get("error") or counters.get("error"):
+    cores = dict.fromkeys(range(seen * cores_each), 0.0)
+    for runtime in runtimes:
+        counters = (runtime.get("report") or {}).get("neuroncore_counters") or {}
+        in_use = counters.get("neuroncores_in_use")
+        if runtime.get("error") or counters.get("error") or not isinstance(in_use, dict):
             return None
-        for core, values in (counters.get("neuroncores_in_use") or {}).items():
-            index = int(core)
-            cores[index] = max(cores.get(index, 0.0), float(values["neuroncore_utilization"]))
+        for core, values in in_use.items():
+            percent = values.get("neuroncore_utilization")
+            if percent is None:
+                return None
+            cores[int(core)] = max(cores.get(int(core), 0.0), float(percent))
     return cores
 
 
 def datagrams(metric: str, tags: str, cores: dict[int, float]) -> list[bytes]:
-    """Return a StatsD gauge for each core, in a datagram of its own.
+    """Return a StatsD histogram's value for each core, in a datagram of its own.
 
     Args:
         metric: The metric's name.
         tags: The tags that all of them carry, as `name:value,…`.
         cores: The percentages by core.
     """
-    return [f"{metric}:{percent}|g|#{tags},core:{core}".encode() for core, percent in sorted(cores.items())]
+    return [f"{metric}:{percent}|h|#{tags},core:{core}".encode() for core, percent in sorted(cores.items())]
 
 
-def main(port: str, metric: str, tags: str) -> None:
+def main(port: str, metric: str, tags: str, devices: str) -> None:
     """Forward reports until there are no more."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as agent:
         for line in sys.stdin:
-            cores = utilization(json.loads(line)) if line.strip() else None
+            cores = utilization(json.loads(line), int(devices)) if line.strip() else None
             for datagram in datagrams(metric, tags, cores or {}):
                 agent.sendto(datagram, ("127.0.0.1", int(port)))
 
