@@ -30,9 +30,9 @@ _BRIEF = Config(retries={"mode": "standard", "total_max_attempts": 2}, connect_t
 # For what must not be done twice: where no answer came, nobody knows whether it was done.
 _ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_timeout=3, read_timeout=10)
 
-# For another function's answer, which may take as long as that function may run. An answer that did not come is
-# asked for once more: what is invoked here does nothing twice.
-_PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 2}, connect_timeout=3, read_timeout=60)
+# For another function's answer, which may take as long as that function may run. While it runs for somebody else,
+# Lambda refuses the request without running it, so that more attempts only wait for their turn: up to 15 s in all.
+_PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=3, read_timeout=60)
 
 
 @cache

@@ -93,4 +93,5 @@ CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "end-sessions": session_manager.end_all,
     "launch-time": stops.set_launch_time,
     "clock": invocations.set_clock,
+    "concurrency-quota": invocations.set_concurrency_quota,
 }

@@ -36,6 +36,7 @@ from rehearsal.local_aws.services import (
     automations,
     buckets,
     capacity_reservations,
+    event_invocations,
     events,
     group_members,
     images,
@@ -196,6 +197,12 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
     (IAMBackend, "create_role", roles.checked(IAMBackend.create_role), "takes any trust policy"),
     (FakeBucket, "get_permission", buckets.permission_by_policy, "denies where a condition does not hold"),
     (LambdaResponse, "invoke", invocations.invoke, "needs Docker"),
+    (
+        LambdaBackend,
+        "put_function_event_invoke_config",
+        event_invocations.checked(LambdaBackend.put_function_event_invoke_config),
+        "asks for no permission, and keeps what was set first",
+    ),
     (LambdaBackend, "layers_versions_by_arn", layers.layer_version_by_arn, "sees no other account's layers"),
     (
         SimpleSystemManagerResponse,
@@ -319,4 +326,5 @@ def install(*, endpoint_url: str, account: str, region: str, workspace: Path) ->
     cloudformation_urls.url_paths = {"{0}/$": CloudFormationApi.dispatch}
     invocations.INVOCATIONS.environment = settings.for_clients(endpoint_url, region)
     invocations.INVOCATIONS.workspace = workspace
+    invocations.set_concurrency_quota({"quota": settings.CONCURRENT_EXECUTIONS})
     images.prepare(account, region)

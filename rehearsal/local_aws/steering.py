@@ -191,6 +191,14 @@ class Steering(ABC):
         """
         self._control("suspend-launching", {**self._place, "group": auto_scaling_group})
 
+    def set_concurrency_quota(self, quota: int) -> None:
+        """Set the account's quota of concurrent executions of functions; a new account may have 10.
+
+        Args:
+            quota: How many.
+        """
+        self._control("concurrency-quota", {"quota": quota})
+
     def _fault(
         self,
         operation: str,

@@ -12,6 +12,9 @@ from cdk_training_cluster.power import PowerGroup
 from policy_evaluator import role_statements
 from synthesis import new_stack
 
+FAILED_EVENTS = "arn:aws:sqs:us-east-1:111122223333:failed-events"
+"""The ARN of the functions' queues."""
+
 
 def idle_statements(
     cluster: str,
@@ -71,6 +74,11 @@ def idle_statements(
             f"{name}.Arn": f"{logs}:*"
             for name, resource in template["Resources"].items()
             if resource["Type"] == "AWS::Logs::LogGroup"
+        },
+        **{
+            f"{name}.Arn": FAILED_EVENTS
+            for name, resource in template["Resources"].items()
+            if resource["Type"] == "AWS::SQS::Queue"
         },
     }
     role = template["Resources"][idle]["Properties"]["Role"]["Fn::GetAtt"][0]

@@ -9,12 +9,15 @@ from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import default_child, ignore_lint
+from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
+from cdk_training_cluster.checks import whole_number_problems
 from cdk_training_cluster.functions.assets import function_source
 from cdk_training_cluster.functions.powertools import powertools_layer
 from cdk_training_cluster.metrics import FUNCTION_NAMESPACE, NODE_METRICS
@@ -26,21 +29,29 @@ _MAXIMUM_ENVIRONMENT_BYTES = 4096
 # What is known at deployment only is an ARN or a name here, and none of these is longer; within the settings it is
 # an id.
 _UNRESOLVED_BYTES = 256
+_FAILED_EVENTS_KEPT = Duration.days(14)
+_FAILED_EVENTS_PERIOD = Duration.minutes(15)
 _TOKEN = re.compile(r"\$\{Token\[[^\]]*\]\}")
 
 
 @jsii.implements(iam.IGrantable)
 class ClusterFunction(Construct):
-    """Make a Lambda function from the library's sources, with its own log group, role and error alarm.
+    """Make a Lambda function from the library's sources, with its own log group, role, queue and alarms.
 
     The function runs on Python 3.14 on arm64 with Powertools from AWS's layer. Its role may write to its own
-    log group and nothing else; whoever makes the function adds what its code calls. An invocation by event is
-    not repeated and not kept for later: the next tick does the work again.
+    log group and send to its own queue; whoever makes the function adds what its code calls. An invocation by event
+    that fails is not repeated: the next tick does the work again. One that finds the function busy is tried for a
+    minute. What fails or waits longer goes to the queue, with the event and the error.
 
     Resources: `AWS::Lambda::Function`, `AWS::Lambda::EventInvokeConfig`, `AWS::Logs::LogGroup`,
-    `AWS::IAM::Role` with one policy, and one `AWS::CloudWatch::Alarm`.
+    `AWS::IAM::Role` with one policy, `AWS::SQS::Queue` with one policy, and two `AWS::CloudWatch::Alarm`s.
 
-    Source: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-configuring.html
+    Attributes:
+        failed_events: The queue of events that the function could not handle; a message is kept for 14 days.
+
+    Sources: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-configuring.html,
+    https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html and
+    https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
     """
 
     def __init__(
@@ -59,6 +70,9 @@ class ClusterFunction(Construct):
         memory_size_mib: int = 256,
         log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
         powertools_layer: lambda_.ILayerVersion | None = None,
+        reserved_concurrency: int | None = None,
+        max_failed_events: int = 0,
+        encryption_key: kms.IKey | None = None,
     ) -> None:
         """Make the function.
 
@@ -78,12 +92,22 @@ class ClusterFunction(Construct):
             memory_size_mib: Its memory, in MiB. Default: - 256.
             log_retention: How long its log is kept. Default: - three months.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
+            reserved_concurrency: How many invocations may run at once. Lambda refuses the deployment where the
+                account would have fewer than 100 left for its other functions. Default: - any number.
+            max_failed_events: How many events may fail within 15 minutes before an alarm rings; more than 0 where
+                the next tick does the work again. Default: - 0.
+            encryption_key: The KMS key that encrypts log, environment and queue. Default: - keys that AWS owns.
 
         Raises:
-            ValueError: There is no such package, the settings are too large, or AWS publishes no layer in the
-                stack's region.
+            ValueError: There is no such package, the settings are too large, AWS publishes no layer in the stack's
+                region, or a number is not a whole one.
         """
         super().__init__(scope, id)
+        problems = whole_number_problems("max_failed_events", max_failed_events, minimum=0)
+        if reserved_concurrency is not None:
+            problems += whole_number_problems("reserved_concurrency", reserved_concurrency, minimum=1)
+        if problems:
+            raise ValueError("\n".join(problems))
         self.package = package
         self._cluster_name = cluster_name
         source = function_source(package)
@@ -92,6 +116,7 @@ class ClusterFunction(Construct):
             self,
             "Logs",
             retention=log_retention,
+            encryption_key=encryption_key,
             # The log of a cluster that is gone would stay behind once for each cluster that comes and goes.
             removal_policy=RemovalPolicy.DESTROY,
         )
@@ -102,6 +127,9 @@ class ClusterFunction(Construct):
             description=f"{package} of the training cluster {cluster_name}",
         )
         self.log_group.grant_write(self.role)
+        self._encryption_key = encryption_key
+        self.failed_events = self._make_queue(encryption_key)
+        self.grant_send_failed_events(self.role)
         self.function = lambda_.Function(
             self,
             "Resource",
@@ -116,12 +144,19 @@ class ClusterFunction(Construct):
             log_group=self.log_group,
             layers=[powertools_layer or _public_layer(self)],
             environment=variables,
+            environment_encryption=encryption_key,
+            reserved_concurrent_executions=reserved_concurrency,
             retry_attempts=0,
             max_event_age=Duration.minutes(1),
         )
+        # CDK's own destination may read the queue's attributes, too.
+        for config in self.function.node.find_all():
+            if isinstance(config, lambda_.CfnEventInvokeConfig):
+                config.add_property_override("DestinationConfig.OnFailure.Destination", self.failed_events.queue_arn)
         # CDK names the role in DependsOn, though the reference to it says as much: cfn-lint W3005.
         ignore_lint(default_child(self.function), "W3005")
         self.error_alarm = self._watch_errors(package, cluster_name, alert_topic)
+        self.failed_events_alarm = self._watch_failed_events(package, cluster_name, alert_topic, max_failed_events)
 
     @property
     def grant_principal(self) -> iam.IPrincipal:
@@ -161,6 +196,52 @@ class ClusterFunction(Construct):
             statistic=statistic,
             period=period or Duration.minutes(5),
         )
+
+    def grant_send_failed_events(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Let somebody put events that did not reach the function into its queue.
+
+        Args:
+            grantee: What delivers the events, such as the role of a schedule.
+        """
+        grant = iam.Grant.add_to_principal(
+            grantee=grantee, actions=["sqs:SendMessage"], resource_arns=[self.failed_events.queue_arn]
+        )
+        if self._encryption_key is None:
+            return grant
+        # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
+        return grant.combine(self._encryption_key.grant(grantee, "kms:Decrypt", "kms:GenerateDataKey"))
+
+    def _make_queue(self, encryption_key: kms.IKey | None) -> sqs.Queue:
+        queue = sqs.Queue(
+            self,
+            "FailedEvents",
+            encryption=sqs.QueueEncryption.SQS_MANAGED if encryption_key is None else sqs.QueueEncryption.KMS,
+            encryption_master_key=encryption_key,
+            enforce_ssl=True,
+            retention_period=_FAILED_EVENTS_KEPT,
+        )
+        acknowledge(queue, "AwsSolutions-SQS3", "It is itself where events end that could not be handled.")
+        return queue
+
+    def _watch_failed_events(
+        self, package: str, cluster_name: str, alert_topic: sns.ITopic, allowed: int
+    ) -> cloudwatch.Alarm:
+        sent = self.failed_events.metric_number_of_messages_sent(period=_FAILED_EVENTS_PERIOD, statistic="Sum")
+        alarm = sent.create_alarm(
+            self,
+            "FailedEventsAlarm",
+            alarm_description=f"More than {allowed} events did not reach {package} of {cluster_name}, or failed in "
+            f"it, within {_FAILED_EVENTS_PERIOD.to_minutes():g} minutes; the queue "
+            f"{self.failed_events.queue_name} keeps each one with its error for {_FAILED_EVENTS_KEPT.to_days():g} "
+            "days, for aws sqs receive-message.",
+            threshold=allowed,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            evaluation_periods=1,
+            # A queue that nothing is sent to reports nothing.
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
+        alarm.add_alarm_action(actions.SnsAction(alert_topic))
+        return alarm
 
     def _watch_errors(self, package: str, cluster_name: str, alert_topic: sns.ITopic) -> cloudwatch.Alarm:
         alarm = self.function.metric_errors(period=Duration.minutes(5)).create_alarm(

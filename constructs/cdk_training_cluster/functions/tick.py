@@ -18,6 +18,8 @@ def make_tick(
 ) -> scheduler.CfnSchedule:
     """Make the schedule that calls a function; a tick that is missed or fails is not repeated: the next one comes.
 
+    What EventBridge Scheduler cannot deliver goes to the function's queue of failed events.
+
     Resources: `AWS::Scheduler::Schedule`, and the `AWS::IAM::Role` that it takes, with one policy.
 
     Args:
@@ -26,7 +28,8 @@ def make_tick(
         cluster_name: The cluster it works for.
         every: The time between two ticks, in whole minutes.
 
-    Source: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html#rate-based
+    Sources: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html#rate-based and
+    https://docs.aws.amazon.com/scheduler/latest/UserGuide/configuring-schedule-dlq.html
     """
     # L1, because the L2 target grants every version and alias of the function too, and by default
     # retries a tick for a day.
@@ -47,7 +50,7 @@ def make_tick(
             },
         ),
     )
-    grant = function.grant_invoke(role)
+    grant = function.grant_invoke(role).combine(function.grant_send_failed_events(role))
     minutes = every.to_minutes()
     schedule = scheduler.CfnSchedule(
         scope,
@@ -62,6 +65,7 @@ def make_tick(
             retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                 maximum_retry_attempts=0, maximum_event_age_in_seconds=60
             ),
+            dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=function.failed_events.queue_arn),
         ),
     )
     # Scheduler checks at once that it may assume the role and call the function.

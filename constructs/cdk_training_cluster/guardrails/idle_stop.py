@@ -142,6 +142,8 @@ class IdleStop(Construct):
             timeout=Duration.minutes(4),
             # Ten thousand instances with 33 interfaces each, page by page.
             memory_size_mib=512,
+            reserved_concurrency=1,
+            max_failed_events=2,
             powertools_layer=powertools_layer,
         )
         self.function: lambda_.IFunction = self._cluster_function.function

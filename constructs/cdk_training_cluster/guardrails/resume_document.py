@@ -71,8 +71,9 @@ class ResumeDocument(Construct):
                     {
                         "name": "Start",
                         "action": "aws:invokeLambdaFunction",
-                        # A second try would come while the first still works; the next tick goes on by itself.
-                        "maxAttempts": 1,
+                        # Lambda refuses an invocation while a tick runs, since the function never runs twice at
+                        # once; for the same reason no try runs beside an earlier one.
+                        "maxAttempts": 5,
                         "timeoutSeconds": 120,
                         "isEnd": True,
                         "inputs": {

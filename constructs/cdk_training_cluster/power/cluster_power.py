@@ -119,6 +119,9 @@ class ClusterPower(Construct):
             alert_topic=alert_topic,
             # Shorter than the time between two scheduled ticks, so that they do not overlap.
             timeout=Duration.seconds(50),
+            # Two runs beside each other could both act on what only one of them changed.
+            reserved_concurrency=1,
+            max_failed_events=2,
             powertools_layer=powertools_layer,
         )
         self.function: lambda_.IFunction = self._cluster_function.function
@@ -231,6 +234,7 @@ class ClusterPower(Construct):
                     event=events.RuleTargetInput.from_object(TICK),
                     retry_attempts=0,
                     max_event_age=Duration.minutes(1),
+                    dead_letter_queue=self._cluster_function.failed_events,
                 )
             ],
         )

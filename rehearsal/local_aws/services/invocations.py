@@ -7,20 +7,25 @@ import base64
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from threading import Lock
+from threading import Condition, Lock
 from typing import Any
 from urllib.parse import unquote
 
-from rehearsal.functions import DeployedFunction
+from rehearsal.functions import DeployedFunction, Outcome
 from rehearsal.local_aws.refusal import Refusal
+from rehearsal.local_aws.services import event_invocations
 
 logger = logging.getLogger("local_aws")
 
 _TAIL = 4096
+# Longer than any function here may run.
+_LONGEST_WAIT_SECONDS = 120
 _Answer = tuple[int, dict[str, str], bytes]
 
 
@@ -33,6 +38,8 @@ class Invocations:
     later: timedelta = timedelta()
     _unpacked: dict[str, DeployedFunction] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
+    _running: dict[str, int] = field(default_factory=dict)
+    _ended: Condition = field(default_factory=Condition)
 
     def function(self, made: Any, region: str) -> DeployedFunction:
         """Return a function, ready to be called; it is unpacked again only when something of it changed."""
@@ -47,6 +54,40 @@ class Invocations:
                 )
             return self._unpacked[key]
 
+    def run(self, made: Any, region: str, event: Any, *, waits: bool) -> Outcome:
+        """Call a function once, within its reserved concurrency.
+
+        Args:
+            made: The function.
+            region: The region it is in.
+            event: The event.
+            waits: Whether the event waits until the function is free; else it is refused.
+        """
+        with self._place(made, waits=waits):
+            outcome = self.function(made, region).run(event, later=self.later)
+        for line in outcome.output.splitlines():
+            logger.info("%s: %s", made.function_name, line)
+        return outcome
+
+    @contextmanager
+    def _place(self, made: Any, *, waits: bool) -> Iterator[None]:
+        arn, reserved = made.function_arn, made.reserved_concurrency
+
+        def free() -> bool:
+            return reserved is None or self._running.get(arn, 0) < int(reserved)
+
+        with self._ended:
+            # https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html#API_Invoke_Errors
+            if not (self._ended.wait_for(free, _LONGEST_WAIT_SECONDS) if waits else free()):
+                raise Refusal("TooManyRequestsException", "Rate Exceeded.")
+            self._running[arn] = self._running.get(arn, 0) + 1
+        try:
+            yield
+        finally:
+            with self._ended:
+                self._running[arn] -= 1
+                self._ended.notify_all()
+
 
 INVOCATIONS = Invocations()
 
@@ -58,11 +99,10 @@ def invoke(response: Any) -> _Answer:
     event = _event(response.body)
     if kind == "DryRun":
         return 204, {"status": "204"}, b""
-    outcome = INVOCATIONS.function(function, response.region).run(event, later=INVOCATIONS.later)
-    for line in outcome.output.splitlines():
-        logger.info("%s: %s", function.function_name, line)
     if kind == "Event":
+        _handle(function, response.region, event)
         return 202, {"status": "202"}, b""
+    outcome = INVOCATIONS.run(function, response.region, event, waits=False)
     headers = {"Content-Type": "application/json", "X-Amz-Executed-Version": "$LATEST"}
     if response.headers.get("X-Amz-Log-Type") == "Tail":
         headers["X-Amz-Log-Result"] = base64.b64encode(outcome.output.encode()[-_TAIL:]).decode()
@@ -70,6 +110,17 @@ def invoke(response: Any) -> _Answer:
         headers["X-Amz-Function-Error"] = "Unhandled"
         return 200, headers, json.dumps(outcome.error).encode()
     return 200, headers, json.dumps(outcome.result).encode()
+
+
+def _handle(function: Any, region: str, event: Any) -> None:
+    tries = 1 + event_invocations.retries(function)
+    for done in range(1, tries + 1):
+        outcome = INVOCATIONS.run(function, region, event, waits=True)
+        if outcome.error is None:
+            return
+        if done == tries:
+            endpoint_url = INVOCATIONS.environment["AWS_ENDPOINT_URL"]
+            event_invocations.keep_failed(function, region, event, outcome, endpoint_url)
 
 
 def _event(body: str | bytes | None) -> Any:
@@ -82,4 +133,10 @@ def _event(body: str | bytes | None) -> Any:
 def set_clock(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Let functions that are invoked believe that it is so many seconds later."""
     INVOCATIONS.later = timedelta(seconds=float(request["seconds"]))
+    return {}
+
+
+def set_concurrency_quota(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Set how many functions of the account may run at once."""
+    os.environ["MOTO_LAMBDA_CONCURRENCY_QUOTA"] = str(int(request["quota"]))
     return {}

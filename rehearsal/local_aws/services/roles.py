@@ -1,13 +1,16 @@
-"""What IAM refuses of a role's trust policy; moto stores whatever it is given.
+"""What a role may do, and what IAM refuses of its trust policy; moto stores whatever it is given.
 
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements.html
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
+from moto.iam.models import iam_backends
+
+from rehearsal.local_aws.policies import as_list
 from rehearsal.local_aws.refusal import Refusal
 
 _EFFECTS = ("Allow", "Deny")
@@ -29,3 +32,15 @@ def checked(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(backend, role_name, assume_role_policy_document, *more, **named)
 
     return create_role
+
+
+def statements_of(role_arn: str) -> list[Mapping[str, Any]]:
+    """Return the statements of all policies of a role.
+
+    Args:
+        role_arn: The role's ARN.
+    """
+    _, partition, _, _, account, name = role_arn.split(":")
+    role = iam_backends[account][partition].get_role(name.rpartition("/")[2])
+    documents = [*role.policies.values(), *(policy.document for policy in role.managed_policies.values())]
+    return [statement for document in documents for statement in as_list(json.loads(document)["Statement"])]

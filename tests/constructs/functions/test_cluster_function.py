@@ -2,12 +2,13 @@ from typing import Any
 
 import pytest
 from aws_cdk import Duration, Stack
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match, Template
 
-from cdk_training_cluster.functions import ClusterFunction
+from cdk_training_cluster.functions import ClusterFunction, make_tick
 from synthesis import new_stack, only, resources
 
 
@@ -65,7 +66,7 @@ def test_it_writes_to_a_log_group_of_its_own_that_forgets_and_goes_with_it(stack
     only(stack, "AWS::Lambda::Function", {"LoggingConfig": {"LogGroup": {"Ref": name}}})
 
 
-def test_its_role_may_write_to_its_log_and_nothing_else(stack: Stack) -> None:
+def test_its_role_may_write_to_its_log_and_its_queue_and_nothing_else(stack: Stack) -> None:
     log = next(iter(resources(stack, "AWS::Logs::LogGroup")))
 
     only(stack, "AWS::IAM::Role", {"ManagedPolicyArns": Match.absent(), "Policies": Match.absent()})
@@ -74,8 +75,70 @@ def test_its_role_may_write_to_its_log_and_nothing_else(stack: Stack) -> None:
             "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
             "Effect": "Allow",
             "Resource": {"Fn::GetAtt": [log, "Arn"]},
-        }
+        },
+        {"Action": "sqs:SendMessage", "Effect": "Allow", "Resource": _queue_arn(stack)},
     ]
+
+
+def _queue_arn(stack: Stack) -> dict[str, Any]:
+    return {"Fn::GetAtt": [next(iter(resources(stack, "AWS::SQS::Queue"))), "Arn"]}
+
+
+def test_an_event_that_it_cannot_handle_goes_to_a_queue_with_an_alarm(stack: Stack) -> None:
+    queue = _queue_arn(stack)
+    only(
+        stack,
+        "AWS::Lambda::EventInvokeConfig",
+        {
+            "DestinationConfig": {"OnFailure": {"Destination": queue}},
+            "MaximumEventAgeInSeconds": 60,
+            "MaximumRetryAttempts": 0,
+        },
+    )
+    only(stack, "AWS::SQS::Queue", {"SqsManagedSseEnabled": True, "MessageRetentionPeriod": 14 * 24 * 3600})
+    only(
+        stack,
+        "AWS::CloudWatch::Alarm",
+        {"MetricName": "NumberOfMessagesSent", "Threshold": 0, "Period": 900, "TreatMissingData": "notBreaching"},
+    )
+
+
+def test_what_the_scheduler_cannot_deliver_goes_to_the_same_queue() -> None:
+    stack = new_stack()
+
+    make_tick(stack, make_function(stack), cluster_name="base-pod", every=Duration.minutes(1))
+
+    queue = _queue_arn(stack)
+    only(stack, "AWS::Scheduler::Schedule", {"Target": {"DeadLetterConfig": {"Arn": queue}}})
+    sending = {"Action": "sqs:SendMessage", "Resource": queue}
+    with_it = resources(
+        stack, "AWS::IAM::Policy", {"PolicyDocument": {"Statement": Match.array_with([Match.object_like(sending)])}}
+    )
+    assert len(with_it) == 2  # the function's and the schedule's
+
+
+def test_a_function_that_must_not_overlap_reserves_its_concurrency() -> None:
+    stack = new_stack()
+
+    make_function(stack, reserved_concurrency=1, max_failed_events=2)
+
+    only(stack, "AWS::Lambda::Function", {"ReservedConcurrentExecutions": 1})
+    only(stack, "AWS::CloudWatch::Alarm", {"MetricName": "NumberOfMessagesSent", "Threshold": 2})
+
+
+def test_a_key_encrypts_its_log_environment_and_queue() -> None:
+    stack = new_stack()
+    arn = "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-4e5f-6789-abcd-ef0123456789"
+
+    function = make_function(stack, encryption_key=kms.Key.from_key_arn(stack, "Key", arn))
+    make_tick(stack, function, cluster_name="base-pod", every=Duration.minutes(1))
+
+    only(stack, "AWS::Logs::LogGroup", {"KmsKeyId": arn})
+    only(stack, "AWS::Lambda::Function", {"KmsKeyArn": arn})
+    only(stack, "AWS::SQS::Queue", {"KmsMasterKeyId": arn})
+    using = {"Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Effect": "Allow", "Resource": arn}
+    statements = Match.object_like({"PolicyDocument": {"Statement": Match.array_with([using])}})
+    assert resources(stack, "AWS::IAM::Policy", statements)
 
 
 def test_no_custom_resource_is_made(stack: Stack) -> None:

@@ -10,13 +10,15 @@ from cdk_training_cluster import IdlePolicy, IdleSignal
 from cdk_training_cluster.guardrails import IdleGroup
 from cluster_idle.policy import Policy, Signal, SignalKind
 from fake_service import ACCOUNT, REGION
-from idle_policies import idle_statements
+from idle_policies import FAILED_EVENTS, idle_statements
 from idle_scene import CLUSTER, POWER, TOPIC, IdleScene
 from policy_evaluator import Call, is_allowed, unused
 
 LOGS = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:idle"
-LOG_CALLS = [
-    Call(action=action, resource=f"{LOGS}:log-stream:1") for action in ("logs:CreateLogStream", "logs:PutLogEvents")
+# What Lambda does in the function's name.
+LAMBDA_CALLS = [
+    *(Call(action=f"logs:{verb}", resource=f"{LOGS}:log-stream:1") for verb in ("CreateLogStream", "PutLogEvents")),
+    Call(action="sqs:SendMessage", resource=FAILED_EVENTS),
 ]
 TAG = "aws:ResourceTag/cdk-training-cluster:cluster"
 IDLE_KEYS = ["cdk-training-cluster:idle-stop-at"]
@@ -79,7 +81,7 @@ def statements_of(name: str) -> list[dict[str, Any]]:
 
 def calls_of(name: str) -> list[Call]:
     _, policy, parts = LIVES[name]
-    calls = list(LOG_CALLS)
+    calls = list(LAMBDA_CALLS)
     for part in parts:
         scene = IdleScene(policy=_SESSION if policy else Policy())
         part(scene)
@@ -115,6 +117,7 @@ def test_the_lives_make_every_kind_of_call(everything: tuple[list[dict[str, Any]
         "logs:CreateLogStream",
         "logs:PutLogEvents",
         "sns:Publish",
+        "sqs:SendMessage",
         "ssm:DescribeSessions",
     }
 

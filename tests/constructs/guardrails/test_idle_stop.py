@@ -174,6 +174,7 @@ def test_alone_it_does_what_instances_need_and_no_more(stack: Stack) -> None:
         "logs:CreateLogStream",
         "logs:PutLogEvents",
         "sns:Publish",
+        "sqs:SendMessage",
     }
 
 
@@ -294,6 +295,8 @@ def test_no_resource_is_made_silently(stack: Stack) -> None:
         "AWS::Lambda::Function",
         "AWS::Logs::LogGroup",
         "AWS::SNS::Topic",
+        "AWS::SQS::Queue",
+        "AWS::SQS::QueuePolicy",
         "AWS::Scheduler::Schedule",
     ]
 

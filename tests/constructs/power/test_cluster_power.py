@@ -48,7 +48,7 @@ def test_the_schedule_comes_after_its_permission(stack: Stack) -> None:
     [policy] = resources(
         stack,
         "AWS::IAM::Policy",
-        {"PolicyDocument": {"Statement": [Match.object_like({"Action": "lambda:InvokeFunction"})]}},
+        {"PolicyDocument": {"Statement": Match.array_with([Match.object_like({"Action": "lambda:InvokeFunction"})])}},
     )
 
     assert policy in only(stack, "AWS::Scheduler::Schedule")["DependsOn"]
@@ -133,7 +133,7 @@ def test_every_alarm_tells_people_when_it_begins(stack: Stack) -> None:
     topic = next(iter(resources(stack, "AWS::SNS::Topic")))
     alarms = resources(stack, "AWS::CloudWatch::Alarm")
 
-    assert len(alarms) == 4
+    assert len(alarms) == 5
     for alarm in alarms.values():
         assert alarm["Properties"]["AlarmActions"] == [{"Ref": topic}]
 
@@ -148,6 +148,7 @@ def test_no_new_stack_tells_of_the_end_of_a_problem_that_never_was(stack: Stack)
 
     assert ok_actions == {
         "Errors": None,
+        "NumberOfMessagesSent": None,
         "MissingNodes": None,
         "SurplusNodes": None,
         "SuccessfulTicks": [{"Ref": topic}],
@@ -158,10 +159,7 @@ def test_no_resource_is_made_silently(stack: Stack) -> None:
     kinds = sorted(resource["Type"] for resource in resources_of(stack).values())
 
     assert kinds == [
-        "AWS::CloudWatch::Alarm",
-        "AWS::CloudWatch::Alarm",
-        "AWS::CloudWatch::Alarm",
-        "AWS::CloudWatch::Alarm",
+        *["AWS::CloudWatch::Alarm"] * 5,
         "AWS::IAM::Policy",
         "AWS::IAM::Policy",
         "AWS::IAM::Role",
@@ -170,6 +168,8 @@ def test_no_resource_is_made_silently(stack: Stack) -> None:
         "AWS::Lambda::Function",
         "AWS::Logs::LogGroup",
         "AWS::SNS::Topic",
+        "AWS::SQS::Queue",
+        "AWS::SQS::QueuePolicy",
         "AWS::SSM::Parameter",
         "AWS::Scheduler::Schedule",
     ]

@@ -14,8 +14,11 @@ from power_scene import CLUSTER, STOPPED, TOPIC, Scene
 from synthesis import new_stack
 
 LOGS = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:power"
-LOG_CALLS = [
-    Call(action=action, resource=f"{LOGS}:log-stream:1") for action in ("logs:CreateLogStream", "logs:PutLogEvents")
+QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:failed-events"
+# What Lambda does in the function's name.
+LAMBDA_CALLS = [
+    *(Call(action=f"logs:{verb}", resource=f"{LOGS}:log-stream:1") for verb in ("CreateLogStream", "PutLogEvents")),
+    Call(action="sqs:SendMessage", resource=QUEUE),
 ]
 
 
@@ -36,6 +39,7 @@ def synthesize(groups: dict[str, PowerGroup]) -> list[dict[str, Any]]:
             ids["AWS::SNS::Topic"]: TOPIC,
             ids["AWS::SSM::Parameter"]: STOPPED,
             f"{ids['AWS::Logs::LogGroup']}.Arn": f"{LOGS}:*",
+            f"{ids['AWS::SQS::Queue']}.Arn": QUEUE,
         },
     )
 
@@ -170,7 +174,7 @@ LIVES = {
 def life(request: pytest.FixtureRequest) -> tuple[list[dict[str, Any]], list[Call]]:
     """The statements for some node groups, and everything the function does in its life with them."""
     groups, parts = LIVES[request.param]
-    calls = list(LOG_CALLS)
+    calls = list(LAMBDA_CALLS)
     for part in parts:
         scene = Scene(counts={"workers": 8} if part in (live_with_groups, live_with_terminations) else {})
         part(scene)
@@ -231,14 +235,14 @@ def test_only_what_the_node_groups_need_is_allowed() -> None:
         for name, (groups, _) in LIVES.items()
         if any("autoscaling:TerminateInstanceInAutoScalingGroup" in _actions(one) for one in synthesize(groups))
     ] == ["terminations", "everything"]
-    assert services["groups"] == {"autoscaling", "logs", "sns", "ssm"}
-    assert services["a fleet"] == {"autoscaling", "ec2", "logs", "sns", "ssm"}
+    assert services["groups"] == {"autoscaling", "logs", "sns", "sqs", "ssm"}
+    assert services["a fleet"] == {"autoscaling", "ec2", "logs", "sns", "sqs", "ssm"}
     fleet = {action for one in synthesize(LIVES["a fleet"][0]) for action in _actions(one)}
     assert {action for action in fleet if action.startswith("autoscaling:")} == {
         "autoscaling:CreateOrUpdateTags",
         "autoscaling:DescribeAutoScalingGroups",
     }
-    assert services["everything"] == {"autoscaling", "ec2", "logs", "sns", "ssm"}
+    assert services["everything"] == {"autoscaling", "ec2", "logs", "sns", "sqs", "ssm"}
 
 
 FLEET = f"arn:aws:ec2:{REGION}:{ACCOUNT}:spot-fleet-request/sfr-1"

@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,6 +27,12 @@ def handler(event, context):
         boto3.client("ssm").put_parameter(
             Name=event["remember"], Value=context.function_name, Type="String", Overwrite=True
         )
+    if event.get("wait_for"):
+        import boto3
+        ssm = boto3.client("ssm")
+        ssm.put_parameter(Name=event["wait_for"], Value="runs", Type="String", Overwrite=True)
+        while ssm.get_parameter(Name=event["wait_for"])["Parameter"]["Value"] == "runs":
+            pass
     print("a line of the log")
     now = datetime.now(timezone.utc).isoformat()
     return {"event": event, "says": os.environ["SAYS"], "now": now, "time": time.time()}
@@ -82,6 +89,65 @@ def test_a_failure_is_the_payload(aws: LocalAws, event: object, kind: str, messa
     answer = _invoke(aws, event)
     assert (answer["StatusCode"], answer["FunctionError"]) == (200, "Unhandled")
     assert _said(answer) == {"errorMessage": message, "errorType": kind}
+
+
+def test_a_failed_event_is_tried_again_and_then_kept_with_its_error(aws: LocalAws, function: str) -> None:
+    sqs, lambda_ = aws.client("sqs"), aws.client("lambda")
+    queue = sqs.create_queue(QueueName="failed-events")["QueueUrl"]
+    arn = "arn:aws:sqs:us-east-1:123456789012:failed-events"
+    config = {"MaximumRetryAttempts": 1, "DestinationConfig": {"OnFailure": {"Destination": arn}}}
+    with pytest.raises(ClientError, match=f"does not have permissions to call SendMessage on {arn}"):
+        lambda_.put_function_event_invoke_config(FunctionName=function, **config)
+    statement = {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": arn}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    aws.client("iam").put_role_policy(RoleName=function, PolicyName="send", PolicyDocument=document)
+    lambda_.put_function_event_invoke_config(FunctionName=function, **config)
+
+    _invoke(aws, {"fail": True}, InvocationType="Event")
+
+    [message] = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
+    record = json.loads(message["Body"])
+    assert (
+        record["requestContext"] | {"condition": "RetriesExhausted", "approximateInvokeCount": 2}
+        == (record["requestContext"])
+    )
+    assert (record["requestPayload"], record["responsePayload"]["errorType"]) == ({"fail": True}, "RuntimeError")
+    aws.client("iam").delete_role_policy(RoleName=function, PolicyName="send")
+
+
+def test_beyond_its_reserved_concurrency_a_request_is_refused_and_an_event_waits(
+    aws: LocalAws, function: str
+) -> None:
+    lambda_, ssm = aws.client("lambda"), aws.client("ssm")
+    lambda_.put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=1)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(_invoke, aws, {"wait_for": "/invoked/running"})
+        while not ssm.get_parameters(Names=["/invoked/running"])["Parameters"]:
+            assert not first.done(), first.result()
+        with pytest.raises(ClientError) as error:
+            _invoke(aws, {})
+        event = pool.submit(_invoke, aws, {"remember": "/invoked/late"}, InvocationType="Event")
+        assert not ssm.get_parameters(Names=["/invoked/late"])["Parameters"]
+        ssm.put_parameter(Name="/invoked/running", Value="ends", Type="String", Overwrite=True)
+        assert (first.result()["StatusCode"], event.result()["StatusCode"]) == (200, 202)
+    assert error.value.response["Error"]["Code"] == "TooManyRequestsException"
+    assert error.value.response["ResponseMetadata"]["HTTPStatusCode"] == 429
+    assert ssm.get_parameter(Name="/invoked/late")["Parameter"]["Value"] == function
+    lambda_.delete_function_concurrency(FunctionName=function)
+
+
+@pytest.mark.parametrize(("quota", "reserved"), [(10, 1), (1000, 901)], ids=["new account", "too many"])
+def test_no_account_is_left_with_fewer_than_100_unreserved_executions(
+    aws: LocalAws, function: str, quota: int, reserved: int
+) -> None:
+    aws.set_concurrency_quota(quota)
+    try:
+        with pytest.raises(ClientError, match=r"below its minimum value of \[100\]"):
+            aws.client("lambda").put_function_concurrency(
+                FunctionName=function, ReservedConcurrentExecutions=reserved
+            )
+    finally:
+        aws.set_concurrency_quota(1000)
 
 
 def test_an_unknown_function_is_not_found(aws: LocalAws) -> None:
