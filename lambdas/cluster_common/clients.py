@@ -30,9 +30,9 @@ _BRIEF = Config(retries={"mode": "standard", "total_max_attempts": 2}, connect_t
 # For what must not be done twice: where no answer came, nobody knows whether it was done.
 _ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_timeout=3, read_timeout=10)
 
-# For another function's answer, which may take as long as that function may run. While it runs for somebody else,
-# Lambda refuses the request without running it, so that more attempts only wait for their turn: up to 15 s in all.
-_PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=3, read_timeout=60)
+# For another function's answer, which may take as long as that function may run. Where none came, it may have run
+# all the same; whoever asks waits himself for a function that runs for somebody else.
+_PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_timeout=3, read_timeout=60)
 
 
 @cache
@@ -61,7 +61,7 @@ def ec2() -> "EC2Client":
 
 @cache
 def lambda_() -> "LambdaClient":
-    """Return the client of Lambda, which waits for what it invokes."""
+    """Return the client of Lambda, which invokes a function once and waits for it."""
     return boto3.client("lambda", config=_PATIENT)
 
 

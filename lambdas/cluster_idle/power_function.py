@@ -1,15 +1,23 @@
 """The power function, which owns the sizes of node groups: it is asked, and what it answers is believed."""
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cluster_common.errors import AWS_ERRORS
+from botocore.exceptions import ClientError
+
+from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.client import LambdaClient
+    from mypy_boto3_lambda.type_defs import InvocationResponseTypeDef
+
+# How many seconds to wait for the power function, which runs once at a time and looks at all groups each minute.
+# https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
+_PAUSES = (2, 4, 8, 16)
 
 FUNCTION = "cluster_idle"
 """Who orders a stop, as the power function writes it down."""
@@ -36,10 +44,17 @@ class Answer:
 class PowerFunction:
     """Give orders to the power function."""
 
-    def __init__(self, client: "Callable[[], LambdaClient]", name: str | None, failures: Failures) -> None:
+    def __init__(
+        self,
+        client: "Callable[[], LambdaClient]",
+        name: str | None,
+        failures: Failures,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._client = client
         self._name = name or ""
         self._failures = failures
+        self._pause = pause
 
     def order(self, order: Mapping[str, object], node_group: str, reason: str) -> Answer:
         """Order something for a node group, and return what came of it.
@@ -51,9 +66,7 @@ class PowerFunction:
         """
         payload = json.dumps({**order, "by": FUNCTION, "reason": reason})
         try:
-            answer = self._client().invoke(
-                FunctionName=self._name, InvocationType="RequestResponse", Payload=payload.encode()
-            )
+            answer = self._invoke(payload)
             told = answer["Payload"].read().decode(errors="replace")
         except AWS_ERRORS as error:
             self._failures.add(node_group, "the power function could not be asked to stop it", error)
@@ -68,6 +81,22 @@ class PowerFunction:
             self._failures.add_sentence(node_group, f"the power function answered {told[:200]}")
             return Answer(failed=True)
         return Answer(groups=groups)
+
+    def _invoke(self, payload: str) -> "InvocationResponseTypeDef":
+        """Invoke the function once, and again only where it was not: one that runs already takes no other call."""
+        for seconds in _PAUSES:
+            try:
+                return self._invoke_once(payload)
+            except ClientError as error:
+                if error_code(error) != "TooManyRequestsException":
+                    raise
+                self._pause(seconds)
+        return self._invoke_once(payload)
+
+    def _invoke_once(self, payload: str) -> "InvocationResponseTypeDef":
+        return self._client().invoke(
+            FunctionName=self._name, InvocationType="RequestResponse", Payload=payload.encode()
+        )
 
 
 def _content(payload: str) -> Mapping[str, Any] | None:

@@ -131,7 +131,9 @@ class Hands:
         tags = {SIZE_TAG: str(decision.wanted), SINCE_TAG: time_text(self._now)}
         owner.write_tags(group, tags | ({BLOCK_TAG: block} if block else {}))
         glance = owner.glance(group)
-        if glance is not None and not glance.busy and glance.size != decision.wanted:
+        shows_it = glance is not None and (glance.memory.size, glance.memory.since) == (memory.size, memory.since)
+        # A description that does not show yet what was just written is old, and says nothing of the size either.
+        if glance is not None and shows_it and not glance.busy and glance.size != decision.wanted:
             # Then what is remembered and what is there must not stay apart: it would look like an operator's size.
             owner.write_tags(group, {SIZE_TAG: NONE})
             return _wait(decision, "was given another size at the same moment: the next tick decides")

@@ -1,6 +1,6 @@
 """Stops that are carried out at once or not at all."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -11,6 +11,9 @@ from cluster_power.memory import Memory
 from cluster_power.orders import Expected
 from cluster_power.owners import Owner, OwnerBusyError
 from cluster_power.verdicts import Decision, Verdict
+
+# How many seconds a new size may take to show.
+_PAUSES = (1, 2)
 
 # A sentence that people read names no more nodes.
 _MOST_NAMED = 3
@@ -33,9 +36,10 @@ class ImmediateStops:
     stopped would stay so for good, beside nodes that run.
     """
 
-    def __init__(self, owners: Mapping[OwnerKind, Owner], failures: Failures) -> None:
+    def __init__(self, owners: Mapping[OwnerKind, Owner], failures: Failures, pause: Callable[[float], None]) -> None:
         self._owners = owners
         self._failures = failures
+        self._pause = pause
         self.remembered: dict[str, Memory] = {}
         """What was written on groups to be remembered, by the owner's name."""
 
@@ -112,12 +116,16 @@ class ImmediateStops:
         return self._look_again(group, size, memory)
 
     def _has(self, group: Group, size: int) -> bool:
-        """Say whether a group has a size although AWS did not say so: its answer may be lost."""
-        try:
-            glance = self._owners[group.owner].glance(group)
-        except AWS_ERRORS:
-            return False  # It is told in any case that the size could not be set.
-        return glance is not None and glance.size == size
+        """Say whether a group has a size although AWS did not say so: its answer may be lost, or show late."""
+        for seconds in (*_PAUSES, 0):
+            try:
+                glance = self._owners[group.owner].glance(group)
+            except AWS_ERRORS:
+                return False  # It is told in any case that the size could not be set.
+            if glance is None or glance.size == size:
+                return glance is not None
+            self._pause(seconds)
+        return False
 
     def _look_again(self, group: Group, size: int, memory: Memory) -> tuple[int, str]:
         """Return the size that a group has, and why the order is to be taken back, if it is not the one ordered."""
@@ -129,6 +137,8 @@ class ImmediateStops:
             return size, ""
         if glance is None or glance.busy or glance.size == size:
             return size, ""
+        if (glance.memory.ordered, glance.size) == (group.memory.ordered, group.desired):
+            return size, ""  # It does not show yet what was written: what was read before says nothing.
         del self.remembered[group.name]
         # A tick may have written a size of its own on it by now; what another order wrote is not undone.
         if _is_of_order(glance.memory, memory):

@@ -1,5 +1,6 @@
 """One order, carried out on a cluster: look, decide, act, tell."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -49,6 +50,7 @@ class Clients:
         ec2: Makes the client of EC2.
         sns: Makes the client of SNS.
         ssm: Makes the client of Systems Manager.
+        pause: Waits for some seconds.
     """
 
     auto_scaling: "Callable[[], AutoScalingClient]"
@@ -56,6 +58,7 @@ class Clients:
     ec2: "Callable[[], EC2Client]"
     sns: "Callable[[], SNSClient]"
     ssm: "Callable[[], SSMClient]"
+    pause: Callable[[float], None] = time.sleep
 
 
 class Power:
@@ -76,8 +79,8 @@ class Power:
         self._owners = _owners(auto_scaling_groups, settings, clients, self._now)
         self._stops = Stops(clients.ssm, settings.stopped_parameter, self._failures)
         self._hands = Hands(settings, self._owners, clients.ec2, self._failures, self._now)
-        self._immediate_stops = ImmediateStops(self._owners, self._failures)
-        self._terminations = Terminations(auto_scaling_groups, self._failures, logger, self._now)
+        self._immediate_stops = ImmediateStops(self._owners, self._failures, clients.pause)
+        self._terminations = Terminations(auto_scaling_groups, self._failures, logger, self._now, clients.pause)
         self._announcements = Announcements(settings, self._owners, clients.sns, self._failures, self._now)
 
     def carry_out(self, order: Order) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Single nodes that go by order, and take their places in the group with them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -20,6 +20,9 @@ from cluster_power.verdicts import Decision, Verdict
 _GOING = ("Terminating", "Terminated")
 _COUNTED = ("InService", "Pending")
 
+# How many seconds what was written may take to show.
+_PAUSES = (1, 2)
+
 
 class Terminations:
     """Terminate the nodes that an order names, and give their group a size that is smaller by as many.
@@ -29,14 +32,23 @@ class Terminations:
 
     No working node must go in an idle one's place. Auto Scaling takes nodes of its own choice where a group has
     more than its size, so the group is read again before each node: none goes while there are too many, or once
-    somebody has ordered something else, and one that goes already is not asked to go twice.
+    somebody has ordered something else, and one that goes already is not asked to go twice. An old description may
+    hide that: none goes before the group shows what this run wrote on it, and so all that was done before.
     """
 
-    def __init__(self, owner: AutoScalingGroups, failures: Failures, logger: Logger, now: datetime) -> None:
+    def __init__(
+        self,
+        owner: AutoScalingGroups,
+        failures: Failures,
+        logger: Logger,
+        now: datetime,
+        pause: Callable[[float], None],
+    ) -> None:
         self._owner = owner
         self._failures = failures
         self._logger = logger
         self._now = now
+        self._pause = pause
 
     def carry_out(self, order: Order, decisions: Sequence[Decision]) -> list[Decision]:
         """Carry out an order, and return what was decided about its node group with what came of it.
@@ -76,7 +88,7 @@ class Terminations:
         """Ask one node after the other to go, and return those that were asked."""
         asked = set[str]()
         for position, one in enumerate(ids):
-            fresh = self._look(group)
+            fresh = self._look_until_it_shows(mark, group)
             why = _why_stop(group, fresh, mark, asked)
             if fresh is None or why:
                 what = f"{', '.join(ids[position:])} not terminated: {why}"
@@ -114,6 +126,14 @@ class Terminations:
             self._failures.add(group.node_group, "could not be read again", error)
             return None
 
+    def _look_until_it_shows(self, mark: Termination, group: Group) -> Group | None:
+        for seconds in _PAUSES:
+            fresh = self._look(group)
+            if fresh is None or mark == fresh.memory.terminated or fresh.memory.terminated != group.memory.terminated:
+                return fresh
+            self._pause(seconds)
+        return self._look(group)
+
     def _write(self, group: Group, mark: Termination | None) -> bool:
         try:
             self._owner.write_tags(group, {TERMINATED_TAG: mark.text if mark else NONE})
@@ -150,8 +170,11 @@ def _why_stop(group: Group, fresh: Group | None, mark: Termination, asked: Colle
     if fresh is None:
         return "it is gone, or could not be read"
     terminated = fresh.memory.terminated
-    if fresh.memory.ordered != group.memory.ordered or terminated not in (group.memory.terminated, mark):
-        return "it was given another order meanwhile"
+    is_ordered_still = fresh.memory.ordered == group.memory.ordered
+    if terminated != mark or not is_ordered_still:
+        is_old = is_ordered_still and terminated == group.memory.terminated
+        old = "its description is old, and does not show this order yet"
+        return old if is_old else "it was given another order meanwhile"
     if fresh.terminating_suspended is not None:
         return f"the process Terminate of the Auto Scaling group {group.name} is suspended"
     if len(fresh.zones) > 1:

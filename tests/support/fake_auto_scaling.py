@@ -171,6 +171,12 @@ class FakeAutoScaling(FakeService):
     def __init__(self) -> None:
         super().__init__("autoscaling")
         self.groups: dict[str, FakeGroup] = {}
+        self.old: list[dict[str, dict[str, Any]]] = []
+        """What the next descriptions show, whatever was written since: each is what `describe_all` returned."""
+
+    def describe_all(self) -> dict[str, dict[str, Any]]:
+        """Return what descriptions show now, by the group's name."""
+        return {name: group.describe() for name, group in self.groups.items()}
 
     def add(self, name: str, *, cluster: str, node_group: str, **settings: Any) -> FakeGroup:
         """Make a group that carries a cluster's tags."""
@@ -193,8 +199,9 @@ class FakeAutoScaling(FakeService):
             raise _validation(
                 "AutoScalingGroupNames and Filters cannot be used together", "DescribeAutoScalingGroups"
             )
+        old = self.old.pop() if self.old else {}
         found = [
-            self.groups[name].describe()
+            old.get(name) or self.groups[name].describe()
             for name in names or list(self.groups)
             if name in self.groups and _matches(self.groups[name], parameters.get("Filters", []))
         ]

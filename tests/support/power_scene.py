@@ -75,6 +75,7 @@ class Scene:
     ssm: FakeSsm = field(default_factory=FakeSsm)
     now: datetime = START
     topic: str | None = TOPIC
+    pauses: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Deploy the parameter that says which node groups are stopped."""
@@ -165,6 +166,7 @@ class Scene:
             ec2=lambda: cast("EC2Client", self.ec2),
             sns=lambda: cast("SNSClient", self.sns),
             ssm=lambda: cast("SSMClient", self.ssm),
+            pause=self.pauses.append,
         )
         power = Power(settings, clients, Logger(service="test"), self.now)
         summary: Any = power.carry_out(parse_order({"action": action, **event}, settings))

@@ -36,7 +36,7 @@ def test_another_function_is_waited_for_as_long_as_it_may_run() -> None:
     client: Any = clients.lambda_()
     config = client.meta.config
 
-    assert config.retries == {"mode": "standard", "total_max_attempts": 5}
+    assert config.retries == {"mode": "standard", "total_max_attempts": 1}
     assert (config.connect_timeout, config.read_timeout) == (3, 60)
 
 

@@ -205,6 +205,22 @@ def test_what_a_tick_notes_meanwhile_does_not_take_it_back(scene: Scene, group: 
     assert (stop_now(scene)["taken_back"], group.desired) == (False, 0)
 
 
+@pytest.mark.parametrize("reads", [1, 2])
+def test_a_description_that_is_old_takes_no_stop_back(scene: Scene, group: FakeGroup, reads: int) -> None:
+    before = scene.auto_scaling.describe_all()
+
+    def lose_the_answer() -> None:
+        scene.auto_scaling.old = [before] * reads
+        if reads == 2:
+            group.desired = 0
+            scene.auto_scaling.fail_next("SetDesiredCapacity", "InternalFailure")
+
+    scene.auto_scaling.before_next("SetDesiredCapacity", "workers-asg", lose_the_answer)
+
+    assert (stop_now(scene)["taken_back"], group.desired, stopped(scene)) == (False, 0, ["workers"])
+    assert scene.minute(3)["workers"]["decision"] == "keep"
+
+
 def test_a_group_that_vanishes_meanwhile_is_not_sized(scene: Scene) -> None:
     run_group(scene)
     scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", scene.auto_scaling.groups.clear)

@@ -115,6 +115,16 @@ def test_a_size_that_another_run_set_meanwhile_is_not_taken_for_an_operators(sce
     assert scene.minute(2)["workers"]["desired"] == 6
 
 
+def test_a_description_that_is_old_is_not_taken_for_another_size(scene: Scene) -> None:
+    group = scene.add()
+    scene.minute(2)
+    scene.counts["workers"], before = 6, scene.auto_scaling.describe_all()
+    scene.auto_scaling.before_next("CreateOrUpdateTags", group.name, lambda: scene.auto_scaling.old.append(before))
+
+    assert scene.order()["workers"]["decision"] == "size"
+    assert (group.desired, group.tags[SIZE]) == (6, "6")
+
+
 def test_the_end_of_a_block_that_comes_while_a_tick_starts_nodes_wins() -> None:
     scene = Scene(counts={"pod": 8})
     group = scene.add("pod")

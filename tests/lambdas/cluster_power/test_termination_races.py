@@ -180,6 +180,28 @@ def test_a_run_that_cannot_see_yet_what_another_asked_for_asks_for_nothing(scene
     assert (asked(scene), group.desired) == (idle, 5)
 
 
+def test_an_order_that_is_repeated_while_descriptions_are_old_lets_no_node_go_twice(
+    scene: Scene, group: FakeGroup
+) -> None:
+    idle, before = middle(group), scene.auto_scaling.describe_all()
+    terminate(scene, idle)
+    scene.now += timedelta(seconds=30)
+    scene.auto_scaling.old = [before] * 5
+
+    message = refused(scene, idle)
+
+    assert "not terminated: its description is old, and does not show this order yet" in message
+    assert (asked(scene), group.desired, scene.pauses) == (idle, 5, [1, 2])
+
+
+def test_an_order_that_shows_late_is_carried_out(scene: Scene, group: FakeGroup) -> None:
+    idle = middle(group)
+    scene.auto_scaling.old = [scene.auto_scaling.describe_all()] * 3
+
+    assert terminate(scene, idle)["terminated"] == idle
+    assert (asked(scene), group.desired, scene.pauses) == (idle, 5, [1, 2])
+
+
 def test_a_node_that_is_protected_meanwhile_stays(scene: Scene, group: FakeGroup) -> None:
     idle = [name for name, _ in group.nodes][:2]
 
