@@ -230,10 +230,10 @@ class ClusterFunction(Construct):
         alarm = sent.create_alarm(
             self,
             "FailedEventsAlarm",
-            alarm_description=f"More than {allowed} events did not reach {package} of {cluster_name}, or failed in "
-            f"it, within {_FAILED_EVENTS_PERIOD.to_minutes():g} minutes; the queue "
-            f"{self.failed_events.queue_name} keeps each one with its error for {_FAILED_EVENTS_KEPT.to_days():g} "
-            "days, for aws sqs receive-message.",
+            alarm_description=f"{cluster_name}: more than {allowed} events failed in {package} or did not reach it "
+            f"within {_FAILED_EVENTS_PERIOD.to_minutes():g} minutes. Look in the queue "
+            f"{self.failed_events.queue_name}. Receive its messages, which hold each event with its error, and mend "
+            "the cause.",
             threshold=allowed,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
             evaluation_periods=1,

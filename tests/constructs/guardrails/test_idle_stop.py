@@ -146,7 +146,7 @@ def test_every_alarm_tells_people_and_only_silence_of_its_end(stack: Stack) -> N
     topic = next(iter(resources(stack, "AWS::SNS::Topic")))
     alarms = [alarm["Properties"] for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()]
 
-    assert len(alarms) == 8
+    assert len(alarms) == 9
     assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
     assert [alarm["MetricName"] for alarm in alarms if "OKActions" in alarm] == ["IdleEvaluations"]
 
@@ -155,11 +155,11 @@ def test_every_alarm_says_what_is_wrong_where_to_look_and_what_to_do(stack: Stac
     alarms = [alarm["Properties"] for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()]
     said = [alarm["AlarmDescription"] for alarm in alarms if alarm.get("Namespace") != "AWS/Lambda"]
 
-    assert len(said) == 7
+    assert len(said) == 8
     for text in said:
-        wrong, log_group, remedy = text["Fn::Join"][1]
-        assert re.fullmatch(r"pod: [^.;]+\. Look in the log group ", wrong)
-        assert "Logs" in log_group["Ref"]
+        wrong, place, remedy = text["Fn::Join"][1]
+        assert re.fullmatch(r"pod: [^.;]+\. Look in the (log group|queue) ", wrong)
+        assert ("Logs" if "log group" in wrong else "FailedEvents") in str(place)
         assert re.fullmatch(r"\. [A-Z][^.;]+\.", remedy)
 
 
@@ -288,7 +288,7 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
 def test_no_resource_is_made_silently(stack: Stack) -> None:
     kinds = sorted(each["Type"] for each in Template.from_stack(stack).to_json()["Resources"].values())
     assert kinds == [
-        *["AWS::CloudWatch::Alarm"] * 8,
+        *["AWS::CloudWatch::Alarm"] * 9,
         *["AWS::IAM::Policy"] * 2,
         *["AWS::IAM::Role"] * 2,
         "AWS::Lambda::EventInvokeConfig",
