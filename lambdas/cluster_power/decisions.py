@@ -10,7 +10,15 @@ from cluster_power.intentions import is_stopped
 from cluster_power.memory import Memory, State
 from cluster_power.notices import find_blocks_end
 from cluster_power.outside import Outside, find_outside
-from cluster_power.problems import Finding, Outlook, find_left_behind, find_problem, find_surplus, surplus_words
+from cluster_power.problems import (
+    Finding,
+    Outlook,
+    emptied,
+    find_left_behind,
+    find_problem,
+    find_surplus,
+    surplus_words,
+)
 from cluster_power.reserved import decide_reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.situation import Situation
@@ -150,8 +158,8 @@ def held_until(window: Window | None) -> str:
 
 
 def _resized(group: Group, wanted: int) -> str:
-    terminated, since = group.memory.terminated, group.memory.since
-    if terminated is None or group.desired > wanted or (since is not None and terminated.at < since):
+    terminated = group.memory.terminated
+    if terminated is None or not group.was_made_smaller_than(wanted):
         return f"somebody made it {group.desired}"
     return f"its size is {group.desired} since nodes were terminated (at {terminated.text})"
 
@@ -175,6 +183,8 @@ def _explain(decision: Decision, situation: Situation) -> Decision:
     )
     if window is not None:
         decision = _explain_window(decision, window, situation)
+    if decision.is_held and not group.desired:
+        decision = replace(decision, problem=emptied(decision.reason), problem_known=True)
     if ours:
         kept = (decision.verdict, decision.reason)
         verdict, reason = next(_judge(group, decision, missing, surplus), kept)

@@ -166,6 +166,11 @@ class Group:
         """The ids of the nodes that end when its size becomes zero."""
         return frozenset(one for one, node in self.nodes.items() if not node.state.startswith(_NOT_LIVE))
 
+    def was_made_smaller_than(self, size: int) -> bool:
+        """Whether an order to terminate single nodes, since the function gave it a size, explains a smaller one."""
+        terminated, since = self.memory.terminated, self.memory.since
+        return terminated is not None and self.desired <= size and (since is None or terminated.at >= since)
+
     def should_keep_excess(self, size: int) -> bool | None:
         """Say whether nodes are to stay when somebody lowers the size, once the group has a size.
 

@@ -33,6 +33,7 @@ class ProblemKind(StrEnum):
     SLOW = "slow"
     SURPLUS = "surplus"
     LEFT_BEHIND = "left-behind"
+    EMPTIED = "emptied"
     OTHER = "other"
 
 

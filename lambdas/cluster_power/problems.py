@@ -168,6 +168,15 @@ def find_left_behind(group: Group, *, why: str, grace: timedelta, now: datetime)
     )
 
 
+def emptied(reason: str) -> Problem:
+    """Say that a group that nobody has stopped has the size 0: by hand, or by a stop that did not end."""
+    return Problem(
+        kind=ProblemKind.EMPTIED,
+        sentence=f"{reason}. If a stop was under way, it did not end. Order a start to bring its nodes back, or a "
+        "stop to keep it at 0.",
+    )
+
+
 def surplus_words(group: Group, goal: int) -> str:
     """Say that more nodes live than should and that there is still time for them to go."""
     run, going = _still(group)

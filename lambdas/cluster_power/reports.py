@@ -13,7 +13,7 @@ from cluster_power.orders import Order
 from cluster_power.problems import Problem
 from cluster_power.settings import Settings
 from cluster_power.situation import Situation
-from cluster_power.verdicts import HELD_VERDICTS, Decision, Verdict
+from cluster_power.verdicts import Decision, Verdict
 from cluster_power.windows import Window
 
 MISSING_NODES = "MissingNodes"
@@ -53,7 +53,7 @@ def emit_metrics(situation: Situation, decisions: Sequence[Decision], *, complet
         counts = _counts(configured)
         counts |= {
             SURPLUS_NODES: counts[SURPLUS_NODES] + left_behind,
-            HELD_GROUPS: sum(decision.verdict in HELD_VERDICTS for decision in configured),
+            HELD_GROUPS: sum(decision.is_held for decision in configured),
             SUCCESSFUL_TICKS: int(complete),
         }
         emit_counts(counts, **{CLUSTER_DIMENSION: settings.cluster})
@@ -157,6 +157,11 @@ _SUBJECTS: dict[str, tuple[str, str, str]] = {
         "nodes of {} run that the cluster has no more",
         "no nodes of {} are left behind any more",
         "No nodes are left behind any more",
+    ),
+    ProblemKind.EMPTIED: (
+        "{} has no nodes and is not stopped",
+        "{} is no longer empty without being stopped",
+        "The node group is no longer empty without being stopped",
     ),
     ProblemKind.BLOCK: (
         "the Capacity Block of {} cannot be used",

@@ -110,3 +110,10 @@ class Decision:
     terminated: tuple[str, ...] | None = None
     taken_back: bool | None = None
     reserve: int | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether somebody or something other than the function gave the group its size, or spoiled its tags."""
+        if self.verdict is Verdict.HELD and self.group is not None:
+            return not self.group.was_made_smaller_than(self.wanted)
+        return self.verdict in HELD_VERDICTS

@@ -26,6 +26,10 @@ _BLOCK_EVENTS = (
     "Capacity Block Reservation Expiration Warning",
 )
 
+# An hour of points of 5 minutes, of which some may be missing.
+_HELD_PERIODS = 12
+_HELD_DATAPOINTS = 9
+
 
 class ClusterPower(Construct):
     """Make the function that owns the sizes of a cluster's node groups, and all that watches it.
@@ -55,7 +59,7 @@ class ClusterPower(Construct):
     first deployment, until the first tick has reported: a function that has never reported is silent too.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, one `AWS::SSM::Parameter`,
-    three more alarms; for Capacity Blocks one `AWS::Events::Rule` with an `AWS::Lambda::Permission`.
+    four more alarms; for Capacity Blocks one `AWS::Events::Rule` with an `AWS::Lambda::Permission`.
 
     Sources: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html,
     https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html,
@@ -141,6 +145,17 @@ class ClusterPower(Construct):
             self.metric_surplus_nodes(),
             f"More nodes of {cluster_name} than should have been running, and costing, for 15 minutes",
         )
+        self.held_groups_alarm = lasting_alarm(
+            self,
+            "HeldGroups",
+            self.metric_held_groups(statistic="Minimum"),
+            description=f"Node groups of {cluster_name} have had another size than the power function gave them for "
+            f"an hour, or tags that it does not write: it leaves them alone. Invoke {self.function.function_name} "
+            'with {"action": "status"} to see which; order a start or a stop.',
+            periods=_HELD_PERIODS,
+            datapoints=_HELD_DATAPOINTS,
+            alert_topic=alert_topic,
+        )
         self.silence_alarm = self._watch_silence()
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
@@ -190,7 +205,9 @@ class ClusterPower(Construct):
         return self._metric(POWER_METRICS.running_nodes, statistic, period, node_group)
 
     def metric_held_groups(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
-        """Return how many node groups have a size that somebody else gave them.
+        """Return how many node groups have a size that somebody or something else gave them, or spoiled tags.
+
+        Nodes that were terminated by order do not count.
 
         Args:
             statistic: Over what the function reports each minute. Default: - `Maximum`.

@@ -98,6 +98,12 @@ def test_nodes_missing_or_too_many_alarm_after_a_quarter_of_an_hour_and_silence_
     )
 
 
+def test_a_group_that_is_held_for_an_hour_alarms_though_a_point_is_missing_now_and_then(stack: Stack) -> None:
+    alarm = {"MetricName": "HeldGroups", "Statistic": "Minimum", "EvaluationPeriods": 12, "DatapointsToAlarm": 9}
+    description = only(stack, "AWS::CloudWatch::Alarm", alarm)["Properties"]["AlarmDescription"]
+    assert "order a start or a stop" in str(description)
+
+
 def test_silence_alarms(stack: Stack) -> None:
     only(
         stack,
@@ -133,7 +139,7 @@ def test_every_alarm_tells_people_when_it_begins(stack: Stack) -> None:
     topic = next(iter(resources(stack, "AWS::SNS::Topic")))
     alarms = resources(stack, "AWS::CloudWatch::Alarm")
 
-    assert len(alarms) == 5
+    assert len(alarms) == 6
     for alarm in alarms.values():
         assert alarm["Properties"]["AlarmActions"] == [{"Ref": topic}]
 
@@ -149,6 +155,7 @@ def test_no_new_stack_tells_of_the_end_of_a_problem_that_never_was(stack: Stack)
     assert ok_actions == {
         "Errors": None,
         "NumberOfMessagesSent": None,
+        "HeldGroups": None,
         "MissingNodes": None,
         "SurplusNodes": None,
         "SuccessfulTicks": [{"Ref": topic}],
@@ -159,7 +166,7 @@ def test_no_resource_is_made_silently(stack: Stack) -> None:
     kinds = sorted(resource["Type"] for resource in resources_of(stack).values())
 
     assert kinds == [
-        *["AWS::CloudWatch::Alarm"] * 5,
+        *["AWS::CloudWatch::Alarm"] * 6,
         "AWS::IAM::Policy",
         "AWS::IAM::Policy",
         "AWS::IAM::Role",

@@ -146,8 +146,11 @@ def test_a_run_that_ends_once_the_size_is_set_leaves_what_an_operator_leaves(sce
     with pytest.raises(LambdaEndedError):
         stop_now(scene)
 
-    assert scene.minute(10)["workers"]["decision"] == "held"
-    assert (group.desired, stopped(scene)) == (0, [])
+    held = scene.minute(10)["workers"]
+    assert (held["decision"], held["problem"], group.desired, stopped(scene)) == ("held", "emptied", 0, [])
+    [told] = scene.sns.messages
+    assert told["Subject"] == "base-pod: workers has no nodes and is not stopped"
+    assert "Order a start to bring its nodes back, or a stop to keep it at 0." in told["Message"]
     group.desired = 8
     assert scene.minute(10)["workers"]["in_service"] == 8
 

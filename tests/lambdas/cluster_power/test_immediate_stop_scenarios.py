@@ -138,7 +138,8 @@ def test_a_stop_that_cannot_be_remembered_is_one_all_the_same(scene: Scene, grou
         "workers: was brought to 0, and that could not be remembered (AccessDenied: no). Everything else was done."
     )
     held = scene.minute(10)["workers"]
-    assert (held["decision"], held["desired"], group.tags, stopped(scene)) == ("held", 0, before, [])
+    assert (held["decision"], held["desired"], held["problem"], stopped(scene)) == ("held", 0, "emptied", [])
+    assert group.tags == before | {f"{PREFIX}problem": "emptied"}
     assert scene.order("start")["workers"]["desired"] == 8
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from cluster_common.errors import PartialFailureError
 from power_scene import Scene
+from termination_scene import middle, run_group, terminate
 
 
 def metrics(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
@@ -52,6 +53,15 @@ def test_a_held_group_is_counted_and_misses_what_the_operator_asked_for(capsys: 
         "HeldGroups": 1,
         "SuccessfulTicks": 1,
     }
+
+
+def test_nodes_that_were_terminated_by_order_hold_no_group(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = Scene()
+    terminate(scene, middle(run_group(scene)))
+
+    assert scene.minute()["workers"]["decision"] == "held"
+
+    assert metrics(capsys)[""]["HeldGroups"] == 0
 
 
 def test_a_group_with_spoiled_tags_is_counted_as_held(capsys: pytest.CaptureFixture[str]) -> None:
