@@ -72,7 +72,8 @@ def _decide_group(
         reason = f"{name} is new, and not all of the cluster's node groups could be read: the next tick decides"
         return _decision(group, Verdict.BLOCKED, reason, wanted=wanted)
     elif window is not None and size is None:
-        decision = _decision(group, Verdict.UNSEEN, window.sentence, wanted=wanted, window=window)
+        verdict = Verdict.UNUSABLE if window.is_elsewhere else Verdict.UNSEEN
+        decision = _decision(group, verdict, window.sentence, wanted=wanted, window=window)
     elif memory.size != wanted:
         decision = _decide_unsized(group, wanted, twins, window)
     else:

@@ -74,14 +74,15 @@ class Situation:
         """Return the size that a node group should have. None: nobody knows.
 
         That is zero while it is stopped and while its Capacity Block is not open, and else the file's count. A
-        block that has fewer instances gets what it has; but none of the nodes that run go, whatever it says.
+        block that has fewer instances gets what it has, and one in another zone leaves the size alone; but none of
+        the nodes that run go, whatever it says.
         """
         count = self.settings.groups[node_group].count
         if memory.state is State.STOPPED:
             return 0
         if window is None:
             return count
-        if window.phase is Phase.UNSEEN:
+        if window.phase is Phase.UNSEEN or window.is_elsewhere:
             return None
         if window.phase in (Phase.OPEN, Phase.CLOSING):
             return min(count, max(window.instances, memory.size or 0))

@@ -7,7 +7,7 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-moni
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
@@ -70,6 +70,7 @@ class Window:
         successor: What follows it, where the cluster's file names another block. Empty: it names this one.
         problem: What is wrong with it, or with the one that follows. None: nothing.
         problem_known: Whether `problem` is a finding.
+        is_elsewhere: Whether the group launches in other Availability Zones: nothing starts, and what runs stays.
     """
 
     block: str
@@ -82,6 +83,7 @@ class Window:
     successor: str = ""
     problem: Problem | None = None
     problem_known: bool = True
+    is_elsewhere: bool = False
 
 
 def find_phase(
@@ -146,9 +148,10 @@ def find_window(
     if phase is not Phase.OVER and zones and block.zone and block.zone not in zones:
         there = ", ".join(sorted(zones))
         wrong = (
-            f"is in {block.zone} and the nodes would launch in {there}: use a network in {block.zone}, or {_REPLACE}"
+            f"is in {block.zone} and its nodes launch in {there}: none is started or ended; use a network in "
+            f"{block.zone}, or {_REPLACE}"
         )
-        return _unusable(name, block, wrong)
+        return replace(_unusable(name, block, wrong), is_elsewhere=True)
     whose = f"its Capacity Block {block_id}"
     if phase is Phase.BEFORE:
         return _before(name, block, block.starts, settings, now)

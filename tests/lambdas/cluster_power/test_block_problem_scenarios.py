@@ -114,10 +114,26 @@ def test_a_block_in_another_zone_is_told_before_it_starts_and_nothing_launches(s
     scene.minute(2)
 
     assert wrong["reason"].startswith(
-        "pod: its Capacity Block cr-pod is in us-east-1d and the nodes would launch in us-east-1b: use a network in"
+        "pod: its Capacity Block cr-pod is in us-east-1d and its nodes launch in us-east-1b: none is started or "
     )
     assert scene.subjects() == ["base-pod: the Capacity Block of pod cannot be used"]
     assert (group.desired, group.activities) == (0, [])
+
+
+@pytest.mark.parametrize("action", ["status", "start"])
+def test_nodes_that_run_stay_when_a_deploy_moves_their_group_to_another_zone(scene: Scene, action: str) -> None:
+    group, _ = scene.deploy_pod(starts=-HOUR)
+    scene.minute(2)
+    group.zones = ["us-east-1d"]
+
+    told = scene.minute(3)["pod"]
+    scene.order(action)
+
+    assert (told["decision"], told["problem"]) == ("unusable", "capacity-block")
+    assert "is in us-east-1b and its nodes launch in us-east-1d: none is started or ended" in told["reason"]
+    assert scene.subjects() == ["base-pod: the Capacity Block of pod cannot be used"]
+    assert scene.minute(3)["pod"]["in_service"] == 8
+    assert scene.order("stop")["pod"]["desired"] == 0
 
 
 def test_a_block_that_is_late_is_waited_for_and_told_after_the_grace(scene: Scene) -> None:

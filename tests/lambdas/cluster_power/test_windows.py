@@ -187,7 +187,8 @@ REPLACE = "put the id of another one into the cluster's file (capacity_block) an
         ),
         (
             replace(BLOCK, zone="us-east-1d"),
-            f"is in us-east-1d and the nodes would launch in us-east-1b: use a network in us-east-1d, or {REPLACE}.",
+            "is in us-east-1d and its nodes launch in us-east-1b: none is started or ended; use a network in "
+            f"us-east-1d, or {REPLACE}.",
         ),
         (
             Absence.NOT_FOUND,
