@@ -4,7 +4,7 @@
 """
 
 from cdk_training_cluster.capacity import UNTIL_CANCELLED, Capacity, OnIdle, UntilCancelled
-from cdk_training_cluster.guardrails import IdleGroup, IdleStop, ResumeDocument
+from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleGroup, IdleStop, ResumeDocument
 from cdk_training_cluster.instance_types import (
     Accelerator,
     AcceleratorKind,
@@ -30,6 +30,8 @@ __all__ = [
     "UNTIL_CANCELLED",
     "Accelerator",
     "AcceleratorKind",
+    "BillingAlarms",
+    "Budget",
     "Capacity",
     "ClusterNetwork",
     "ClusterPower",

@@ -9,6 +9,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct, IConstruct
 
 from cdk_training_cluster.checks import interface_problems, is_unknown, kind_problems, kinds_problems
+from cdk_training_cluster.guardrails import Budget
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, NodeGroup
@@ -61,6 +62,7 @@ def check_cluster(
     cluster_name: str | None,
     alert_topic: sns.ITopic | None,
     idle_policy: IdlePolicy | None,
+    budget: Budget | None,
     instance_type_facts: Sequence[InstanceTypeInfo],
     powertools_layer: lambda_.ILayerVersion | None,
 ) -> None:
@@ -75,6 +77,7 @@ def check_cluster(
         *_text_problems(availability_zone, cluster_name),
         *_construct_problems(network, file_system, alert_topic, powertools_layer),
         *_policy_problems(idle_policy),
+        *([] if budget is None else kind_problems("budget", budget, Budget, "Budget(monthly_usd=20_000)")),
     ]
     if not problems:
         zone = availability_zone if network is None else network.availability_zone

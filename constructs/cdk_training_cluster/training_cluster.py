@@ -15,7 +15,7 @@ from constructs import Construct
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.cluster_checks import check_cluster, check_name
 from cdk_training_cluster.fleet_facts import idle_group, power_group
-from cdk_training_cluster.guardrails import IdleStop, ResumeDocument
+from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleStop, ResumeDocument
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.network import ClusterNetwork
@@ -42,11 +42,12 @@ class TrainingCluster(Construct):
     plain words what EC2 cannot give, and leaves alone what an operator has changed. A node group that is idle is
     stopped half an hour after a warning, which comes after an hour; `idle_policy` says otherwise.
 
-    Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterPower`, `IdleStop` and
-    `ResumeDocument` make, one instance role and profile, and an SNS topic for alerts.
+    Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterPower`, `IdleStop`,
+    `BillingAlarms` and `ResumeDocument` make, one instance role and profile, and an SNS topic for alerts.
 
     Attributes:
         idle_stop: What stops idle nodes. None: every node group's policy is off.
+        billing_alarms: What keeps the billing alarms. None: there is no budget.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
     """
@@ -64,6 +65,7 @@ class TrainingCluster(Construct):
         cluster_name: str | None = None,
         alert_topic: sns.ITopic | None = None,
         idle_policy: IdlePolicy | None = None,
+        budget: Budget | None = None,
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
         powertools_layer: lambda_.ILayerVersion | None = None,
     ) -> None:
@@ -84,6 +86,7 @@ class TrainingCluster(Construct):
                 Default: - a topic is made; subscribe to `alert_topic`.
             idle_policy: When nodes are idle and what becomes of them then; a node group's own policy says what
                 differs. Default: - see `IdlePolicy`; `IdlePolicy.off()` stops none.
+            budget: What the account may cost in a month; billing alarms in us-east-1 watch it. Default: - none.
             instance_type_facts: Facts about instance types that the catalog does not have. Default: - none.
             powertools_layer: A layer with Powertools for the functions' runtime, for regions where AWS publishes
                 none. Default: - AWS's public layer.
@@ -102,6 +105,7 @@ class TrainingCluster(Construct):
             cluster_name=cluster_name,
             alert_topic=alert_topic,
             idle_policy=idle_policy,
+            budget=budget,
             instance_type_facts=instance_type_facts,
             powertools_layer=powertools_layer,
         )
@@ -156,6 +160,7 @@ class TrainingCluster(Construct):
             self.power.function.node.add_dependency(fleet.owner)
         self.bootstrap_alarm = self._watch_bootstrap()
         self.idle_stop = self._make_idle_stop(idle_policy, powertools_layer)
+        self.billing_alarms = self._make_billing_alarms(budget, powertools_layer)
         self.resume_document = ResumeDocument(
             self,
             "Resume",
@@ -289,6 +294,20 @@ class TrainingCluster(Construct):
                 name: idle_group(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()
             },
             power=self.power,
+            powertools_layer=powertools_layer,
+        )
+
+    def _make_billing_alarms(
+        self, budget: Budget | None, powertools_layer: lambda_.ILayerVersion | None
+    ) -> BillingAlarms | None:
+        if budget is None:
+            return None
+        return BillingAlarms(
+            self,
+            "BillingAlarms",
+            budget=budget,
+            name=self.cluster_name,
+            alert_topic=self.alert_topic,
             powertools_layer=powertools_layer,
         )
 

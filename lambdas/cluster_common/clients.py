@@ -48,9 +48,9 @@ def auto_scaling_once() -> "AutoScalingClient":
 
 
 @cache
-def cloudwatch() -> "CloudWatchClient":
-    """Return the client of CloudWatch."""
-    return boto3.client("cloudwatch", config=_CONFIG)
+def cloudwatch(region: str | None = None) -> "CloudWatchClient":
+    """Return the client of CloudWatch in a region. Default: - the function's own."""
+    return boto3.client("cloudwatch", region_name=region, config=_CONFIG)
 
 
 @cache
@@ -66,9 +66,9 @@ def lambda_() -> "LambdaClient":
 
 
 @cache
-def sns() -> "SNSClient":
-    """Return the client of SNS."""
-    return boto3.client("sns", config=_CONFIG)
+def sns(region: str | None = None) -> "SNSClient":
+    """Return the client of SNS in a region. Default: - the function's own."""
+    return boto3.client("sns", region_name=region, config=_CONFIG)
 
 
 @cache

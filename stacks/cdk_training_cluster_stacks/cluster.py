@@ -49,6 +49,7 @@ class ClusterStack(Stack):
             file_system=foundation.file_system,
             node_groups=[settings.to_node_group(cluster.region) for settings in cluster.node_groups],
             idle_policy=None if cluster.idle is None else cluster.idle.to_policy(),
+            budget=cluster.to_budget(),
             powertools_layer=self._powertools_layer(cluster.powertools_layer_arn),
             instance_type_facts=[facts.to_info() for facts in cluster.instance_type_facts],
         )
@@ -66,6 +67,9 @@ class ClusterStack(Stack):
         CfnOutput(self, "PowerFunctionName", value=self.training_cluster.power.function.function_name)
         if self.training_cluster.idle_stop is not None:
             CfnOutput(self, "IdleFunctionName", value=self.training_cluster.idle_stop.function.function_name)
+        if self.training_cluster.billing_alarms is not None:
+            function = self.training_cluster.billing_alarms.function
+            CfnOutput(self, "BillingFunctionName", value=function.function_name)
         CfnOutput(
             self,
             "ResumeCommand",

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from cdk_training_cluster import InstanceTypeInfo, NodeFleet
 from cdk_training_cluster.capacity.kinds import Reservation
+from cdk_training_cluster_stacks.budget_words import budget_lines
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack
@@ -44,6 +45,8 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
         console.print(escape(line), soft_wrap=True)
     console.print(_node_groups(cluster, fleets))
     for line in idle_lines(stack.training_cluster):
+        console.print(escape(line))
+    for line in budget_lines(cluster.to_budget()):
         console.print(escape(line))
     for line in _storage(cluster):
         console.print(escape(line))

@@ -48,6 +48,7 @@ class FakeService:
         arn: str = "*",
         tags: dict[str, str] | None = None,
         tag_keys: list[str] | None = None,
+        context: dict[str, str | list[str]] | None = None,
     ) -> None:
         """Check and record a call, and refuse it where that was asked for.
 
@@ -58,6 +59,7 @@ class FakeService:
             arn: The ARN that IAM sees.
             tags: The tags on what it acts on.
             tag_keys: The keys of the tags that it writes.
+            context: More condition keys of the request.
         """
         # What happens may call the same operation, and have the next interruption happen there.
         while waiting := [one for one in self._interruptions if one[0] == operation and one[1] in names]:
@@ -68,10 +70,11 @@ class FakeService:
         assert shape is not None
         report = ParamValidator().validate(parameters, shape)
         assert not report.has_errors(), report.generate_report()
-        context: dict[str, str | list[str]] = {f"aws:ResourceTag/{key}": value for key, value in (tags or {}).items()}
+        keys: dict[str, str | list[str]] = {f"aws:ResourceTag/{key}": value for key, value in (tags or {}).items()}
         if tag_keys is not None:
-            context["aws:TagKeys"] = tag_keys
-        self.calls.append(Call(action=f"{self._service}:{operation}", resource=arn, context=context))
+            keys["aws:TagKeys"] = tag_keys
+        call = Call(action=f"{self._service}:{operation}", resource=arn, context=keys | (context or {}))
+        self.calls.append(call)
         for fault in self._faults:
             if fault[0] == operation and (fault[1] is None or fault[1] in names):
                 self._faults.remove(fault)

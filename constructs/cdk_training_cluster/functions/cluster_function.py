@@ -68,6 +68,7 @@ class ClusterFunction(Construct):
         environment: Mapping[str, str] | None = None,
         longest_id_bytes: int = 40,
         memory_size_mib: int = 256,
+        max_event_age: Duration | None = None,
         log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
         powertools_layer: lambda_.ILayerVersion | None = None,
         reserved_concurrency: int | None = None,
@@ -90,6 +91,7 @@ class ClusterFunction(Construct):
             longest_id_bytes: The most bytes that an id within the settings has that is known at deployment only.
                 Default: - 40, a Spot Fleet request's.
             memory_size_mib: Its memory, in MiB. Default: - 256.
+            max_event_age: How long an event that cannot run yet is kept. Default: - a minute.
             log_retention: How long its log is kept. Default: - three months.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
             reserved_concurrency: How many invocations may run at once. Lambda refuses the deployment where the
@@ -147,7 +149,7 @@ class ClusterFunction(Construct):
             environment_encryption=encryption_key,
             reserved_concurrent_executions=reserved_concurrency,
             retry_attempts=0,
-            max_event_age=Duration.minutes(1),
+            max_event_age=max_event_age or Duration.minutes(1),
         )
         # CDK's own destination may read the queue's attributes, too.
         for config in self.function.node.find_all():

@@ -1,8 +1,19 @@
 """What watches a cluster so that nothing of it costs money unnoticed."""
 
+from cdk_training_cluster.guardrails.billing_alarms import BillingAlarms, place_problems
+from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_metrics import IDLE_METRICS, IdleMetrics
 from cdk_training_cluster.guardrails.idle_stop import IdleStop
 from cdk_training_cluster.guardrails.resume_document import ResumeDocument
 
-__all__ = ["IDLE_METRICS", "IdleGroup", "IdleMetrics", "IdleStop", "ResumeDocument"]
+__all__ = [
+    "IDLE_METRICS",
+    "BillingAlarms",
+    "Budget",
+    "IdleGroup",
+    "IdleMetrics",
+    "IdleStop",
+    "ResumeDocument",
+    "place_problems",
+]

@@ -122,6 +122,15 @@ AvailabilityZone = Annotated[
 AccountId = Annotated[
     str, Text(pattern=r"[0-9]{12}", must='be the 12 digits of an AWS account, in quotes: "111122223333"')
 ]
+# What AWS reports a service's charges under is an open set; see Budget.
+BilledService = Annotated[
+    str,
+    Text(
+        pattern=r"[A-Za-z0-9][A-Za-z0-9_.-]*",
+        must="be the name of a service in the billing metrics, such as AmazonEC2",
+        longest=64,
+    ),
+]
 # The sizes that a VPC made for a cluster can have; see ClusterNetwork.
 VpcCidr = Annotated[
     str,

@@ -9,7 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from cdk_training_cluster import Budget
 from cdk_training_cluster_stacks.cluster_file import fields
+from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
 from cdk_training_cluster_stacks.cluster_file.fields import Flag
 from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
@@ -107,6 +109,9 @@ class ClusterFile(Settings):
     alerts: AlertSettings = AlertSettings()
     """Who hears of trouble."""
 
+    budget: BudgetSettings | None = Field(default=None, examples=[{"monthly_usd": 20000}])
+    """What the account may cost in a month. Left out: no billing alarms are made."""
+
     tags: dict[fields.TagKey, fields.TagValue] = Field(default={}, examples=[{"team": "ml-platform"}])
     """Tags for all that the stacks make, where a change of tags replaces nothing."""
 
@@ -125,6 +130,10 @@ class ClusterFile(Settings):
         if found is None:  # the pattern of the zone starts with the region's
             raise AssertionError(self.availability_zone)
         return found[0]
+
+    def to_budget(self) -> Budget | None:
+        """Return the budget as the constructs take it; None: there is none."""
+        return None if self.budget is None else self.budget.to_budget(self.alerts.emails)
 
     @property
     def foundation_stack_name(self) -> str:

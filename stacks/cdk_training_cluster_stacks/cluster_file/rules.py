@@ -5,6 +5,7 @@ silent about the rest, whose form is complained about elsewhere: so one mistake 
 refuses is asked of the constructs' own tables; here it is said with its place in the file.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,8 +13,10 @@ from typing import TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
+from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_names
 from cdk_training_cluster_stacks.cluster_file import fields
+from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.node_group_rules import library_complaints
 from cdk_training_cluster_stacks.cluster_file.source import Value
@@ -136,6 +139,23 @@ def the_library_refuses_nothing(file: Part) -> Iterator[Complaint]:
     )
 
 
+def the_budget_can_be_watched(file: Part) -> Iterator[Complaint]:
+    """What the library says of a budget whose single settings are right, and of where the cluster is."""
+    budget, zone = file.get("budget"), _formed(file, "availability_zone", _ZONE)
+    if not isinstance(budget, Mapping):
+        return
+    region = re.match(fields.REGION, zone) if zone else None
+    for problem in place_problems(region[0]) if region else []:
+        yield ("budget",), problem.removeprefix("budget ")
+    try:
+        BudgetSettings.model_validate(budget).to_budget()
+    except ValidationError:  # reading the whole file says so
+        return
+    except ValueError as error:
+        for line in str(error).splitlines():
+            yield ("budget", line.partition(" ")[0].rstrip(",")), line.partition(" ")[2]
+
+
 def a_root_device_needs_an_image(file: Part) -> Iterator[Complaint]:
     """The root device of AWS's images is known; another name would add a volume."""
     for at, group in _parts(file, "node_groups"):
@@ -164,6 +184,7 @@ RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     names_are_unique,
     types_are_known,
     the_library_refuses_nothing,
+    the_budget_can_be_watched,
     a_root_device_needs_an_image,
 )
 """All that needs nothing but the file's own text."""

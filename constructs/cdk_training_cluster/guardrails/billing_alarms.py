@@ -1,0 +1,242 @@
+"""The construct that keeps billing alarms: its function, its tick, its alarms and its permissions."""
+
+from aws_cdk import Annotations, Aws, CfnCustomResource, Duration, Stack, Token, region_info
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.checks import kind_problems
+from cdk_training_cluster.functions import ClusterFunction, lasting_alarm, make_tick, silence_alarm
+from cdk_training_cluster.guardrails.billing_metrics import BILLING_METRICS
+from cdk_training_cluster.guardrails.budget import Budget
+
+BILLING_REGION = "us-east-1"
+"""The only region with billing metrics.
+
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html
+"""
+
+_TICK = Duration.minutes(5)
+_TIMEOUT = Duration.minutes(4)
+# A removal waits that long for a tick that still runs; by default an event that cannot run is lost after a minute.
+_MAX_EVENT_AGE = Duration.minutes(9)
+_ANSWER_SECONDS = 900
+_MAX_NAME_LENGTH = 128
+
+_TOPIC_ACTIONS = (
+    "sns:CreateTopic",
+    "sns:DeleteTopic",
+    "sns:GetTopicAttributes",
+    "sns:ListSubscriptionsByTopic",
+    "sns:ListTagsForResource",
+    "sns:SetTopicAttributes",
+    "sns:TagResource",
+)
+
+
+class BillingAlarms(Construct):
+    """Make the function that keeps the billing alarms of a budget, in us-east-1 from whatever region it is in.
+
+    Within five minutes of a deployment, and every five minutes after, it compares the alarms and their topic with
+    the budget and creates, updates and deletes what differs, whoever changed it. Alarms are found by the prefix of
+    their names, the topic by a tag; nobody else's are touched.
+
+    AWS reports estimated charges by account. Every `BillingAlarms` has its own alarms, so that two clusters in one
+    account watch the same bill, each against its own budget: give one of them the budget, or make `BillingAlarms` in
+    a stack of its own for the account. The figures are several hours old: alarms tell of a wrong bill, and stop
+    nothing.
+
+    Where the account has no billing metrics such alarms are silent for ever. A day after the first run the function
+    then sets off `silent_alarm`, and tells `alert_topic` every day. Addresses that nobody has confirmed are told of
+    once a week.
+
+    CloudFormation cannot make resources in another region, and deletes nothing that a function made. So the stack has
+    one custom resource, which does nothing but ask for the removal: it answers to Create and Update at once, and to
+    Delete always with success. What could not be removed is told to `alert_topic`. The function's role, its log
+    group and the subscriptions of `alert_topic` are deleted after it, the schedule before it. Only when the function
+    itself was deleted, or cannot be invoked, does the deletion fail, after 15 minutes at most: then delete the stack
+    with `--retain-resources`, or with `--deletion-mode FORCE_DELETE_STACK`.
+
+    The topic in us-east-1 is not encrypted with a customer's key: a key lives in the stack's region, and CloudWatch
+    cannot publish to topics under SNS's AWS managed key. A message holds an alarm's name and amounts.
+
+    It costs 0.10 USD a month for each alarm, of which an account has ten free, and at the prices of us-east-1 about
+    1.20 USD for its own three metrics and three alarms.
+
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, one
+    `AWS::CloudFormation::CustomResource`, two more `AWS::CloudWatch::Alarm`s. By the function, in us-east-1: the
+    budget's alarms, and one SNS topic with a subscription for each address.
+
+    Sources: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html,
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html
+    and https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        budget: Budget,
+        name: str,
+        alert_topic: sns.ITopic,
+        powertools_layer: lambda_.ILayerVersion | None = None,
+    ) -> None:
+        """Make the function, its tick and its alarms.
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            budget: What the account may cost, and who hears of it.
+            name: What the budget is for, such as the cluster's name: in descriptions, and in the dimension
+                `Cluster` of the function's metrics.
+            alert_topic: What hears of problems with the alarms, in the stack's region. It must let CloudWatch
+                publish; if it is encrypted, so must its key.
+            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
+
+        Raises:
+            ValueError: The stack is in a partition without billing metrics, a setting is of the wrong kind, or
+                `ClusterFunction` refuses its settings.
+        """
+        super().__init__(scope, id)
+        problems = [
+            *place_problems(Stack.of(self).region),
+            *kind_problems("budget", budget, Budget, "Budget(monthly_usd=20_000)"),
+        ]
+        if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME_LENGTH:
+            problems.append(f"name must be text of 1 to {_MAX_NAME_LENGTH} characters, got {name!r}")
+        if problems:
+            raise ValueError("\n".join(problems))
+        if not budget.emails:
+            Annotations.of(self).add_warning_v2(
+                "cdk-training-cluster:noBudgetEmails",
+                f"nobody hears of the billing alarms of {name}: name somebody in the budget's emails, or subscribe "
+                f"to the topic that the function makes in {BILLING_REGION}.",
+            )
+        self.budget, self._name, self._alert_topic = budget, name, alert_topic
+        stack = Stack.of(self)
+        # Of one stack, region and construct; it stays when the cluster gets another name.
+        owner = f"{stack.stack_name}/{stack.region}/billing-{self.node.addr[-8:]}"
+        self._cluster_function = ClusterFunction(
+            self,
+            "Function",
+            package="billing_alarms",
+            description=f"Keeps the billing alarms of {name} in {BILLING_REGION}",
+            cluster_name=name,
+            settings={
+                "cluster": name,
+                "prefix": f"{owner}/",
+                "monthly_usd": budget.monthly_usd,
+                "thresholds": list(budget.thresholds),
+                "services": list(budget.services),
+                "accounts": list(budget.linked_accounts),
+                "emails": list(budget.emails),
+            },
+            environment={"ALERT_TOPIC_ARN": alert_topic.topic_arn},
+            alert_topic=alert_topic,
+            timeout=_TIMEOUT,
+            max_event_age=_MAX_EVENT_AGE,
+            # A tick that runs beside a removal would make the alarms anew.
+            reserved_concurrency=1,
+            # The next tick does the work again.
+            max_failed_events=2,
+            powertools_layer=powertools_layer,
+        )
+        self.function: lambda_.IFunction = self._cluster_function.function
+        self.error_alarm = self._cluster_function.error_alarm
+        self._grant(self._cluster_function.role, owner)
+        alert_topic.grant_publish(self._cluster_function.role)
+        self.removal = self._make_removal()
+        self.schedule = make_tick(self, self._cluster_function, cluster_name=name, every=_TICK)
+        # A tick after the removal would make the alarms anew.
+        self.schedule.node.add_dependency(self.removal)
+        self.silent_alarm = self._watch_silent_accounts()
+        self.silence_alarm = self._watch_silence()
+
+    def _make_removal(self) -> CfnCustomResource:
+        removal = CfnCustomResource(
+            self, "Removal", service_token=self.function.function_arn, service_timeout=_ANSWER_SECONDS
+        )
+        # What a removal needs is made before it, and so deleted after it: the role with its policy, the log group,
+        # and who is told of what was left.
+        removal.node.add_dependency(self._cluster_function, self._alert_topic)
+        return removal
+
+    def _grant(self, role: iam.Role, owner: str) -> None:
+        """Give the permissions that end at this budget's alarms and topic in the billing region.
+
+        Sources: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatch.html and
+        https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsns.html
+        """
+        account = f"{BILLING_REGION}:{Aws.ACCOUNT_ID}"
+        alarms = f"arn:{Aws.PARTITION}:cloudwatch:{account}:alarm:{owner}/*"
+        topic = f"arn:{Aws.PARTITION}:sns:{account}:{owner.replace('/', '-')}"
+        for actions, resource, conditions in (
+            (
+                ["cloudwatch:DescribeAlarms", "cloudwatch:ListMetrics"],
+                "*",
+                {"StringEquals": {"aws:RequestedRegion": BILLING_REGION}},
+            ),
+            (["cloudwatch:DeleteAlarms", "cloudwatch:PutMetricAlarm"], alarms, {}),
+            (list(_TOPIC_ACTIONS), topic, {}),
+            (["sns:Subscribe"], topic, {"StringEquals": {"sns:Protocol": "email"}}),
+            # A subscription's ARN is that of its topic and an id.
+            (["sns:Unsubscribe"], f"{topic}:*", {}),
+        ):
+            role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[resource], conditions=conditions))
+            if resource.endswith("*"):
+                acknowledge(
+                    role,
+                    f"AwsSolutions-IAM5[Resource::{_as_nag_says(resource)}]",
+                    "Reading actions, which take no resource, in one region; or the names of this budget's own "
+                    "alarms and subscriptions, whose ends are made at run time.",
+                )
+
+    def _metric(self, name: str, statistic: str) -> cloudwatch.Metric:
+        return self._cluster_function.metric(name, statistic=statistic)
+
+    def _watch_silent_accounts(self) -> cloudwatch.Alarm:
+        return lasting_alarm(
+            self,
+            "SilentAccounts",
+            self._metric(BILLING_METRICS.silent_accounts, "Minimum"),
+            description=f"CloudWatch has no billing metrics for the budget of {self._name}, so its alarms are silent "
+            "whatever is spent. Switch on Receive CloudWatch billing alerts in the billing preferences; the log "
+            f"group {self._cluster_function.log_group.log_group_name} names the accounts.",
+            periods=3,
+            alert_topic=self._alert_topic,
+        )
+
+    def _watch_silence(self) -> cloudwatch.Alarm:
+        return silence_alarm(
+            self,
+            self._metric(BILLING_METRICS.evaluations, "Sum"),
+            description=f"billing_alarms of {self._name} has not succeeded in 15 minutes: billing alarms may be "
+            f"missing or wrong. The log group {self._cluster_function.log_group.log_group_name} says why.",
+            periods=3,
+            alert_topic=self._alert_topic,
+        )
+
+
+def place_problems(region: str) -> list[str]:
+    """Say why a region can have no budget; nothing if it can, or is not known yet.
+
+    Args:
+        region: The stack's region.
+    """
+    if Token.is_unresolved(region):
+        return []
+    partition = region_info.RegionInfo.get(region).partition or "aws"
+    if partition == "aws":
+        return []
+    return [
+        f"budget must be left out in {region}: billing metrics exist in {BILLING_REGION} only, which the partition "
+        f"{partition} does not have"
+    ]
+
+
+def _as_nag_says(resource: str) -> str:
+    return resource.replace(Aws.PARTITION, "<AWS::Partition>").replace(Aws.ACCOUNT_ID, "<AWS::AccountId>")

@@ -1,0 +1,120 @@
+"""What an account may cost in a month, and who hears of it."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cdk_training_cluster.checks import is_unknown, number_problems
+
+# A service's name is whatever AWS reports it under, such as AmazonEC2 or awskms: an open set.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/billing-metricscollected.html
+_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_ACCOUNT = re.compile(r"[0-9]{12}")
+_EMAIL = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+\.[A-Za-z]{2,}")
+
+MAX_ALARMS = 100
+"""The most alarms of one budget: CloudWatch takes three PutMetricAlarm a second, and a first run makes all of them.
+
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html
+"""
+
+# A topic has at most 50 tags, and the function keeps one an address.
+# https://docs.aws.amazon.com/sns/latest/dg/sns-tags.html
+_MAX_EMAILS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What an AWS account may cost in a month, and the shares of it at which alarms go off.
+
+    AWS reports estimated charges by account, not by cluster: the alarms count everything in the account. For each
+    threshold there is one alarm on the total, and one for each service, each linked account, and each service of
+    each linked account, all on shares of the same budget.
+
+    Attributes:
+        monthly_usd: The budget, in USD a month.
+        thresholds: The shares of the budget at which alarms go off, in percent: above 0, at most 1000.
+            Default: - 50, 80 and 100.
+        services: The services with alarms of their own, under the names that the billing metrics have, such as
+            `AmazonEC2`, `AmazonFSx`, `AmazonSageMaker` or `AmazonS3`. Default: - none.
+        linked_accounts: The accounts of the organization with alarms of their own; only the management account has
+            their metrics. Default: - none.
+        emails: Addresses that the alarms notify; SNS asks each one to confirm. Default: - nobody; subscribe to the
+            topic that the function makes.
+
+    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html
+    """
+
+    monthly_usd: float
+    thresholds: Sequence[float] = (50, 80, 100)
+    services: Sequence[str] = ()
+    linked_accounts: Sequence[str] = ()
+    emails: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Check the settings.
+
+        Raises:
+            ValueError: A setting is wrong; every reason, a line each.
+        """
+        problems = list(self._problems())
+        if problems:
+            raise ValueError("\n".join(problems))
+
+    @property
+    def alarm_count(self) -> int:
+        """How many alarms there will be."""
+        return len(self.thresholds) * (1 + len(self.services)) * (1 + len(self.linked_accounts))
+
+    def _problems(self) -> Iterator[str]:
+        lists = (
+            ("thresholds", self.thresholds, "percentages, such as [50, 80, 100]"),
+            ("services", self.services, "names of services, such as ['AmazonEC2']"),
+            ("linked_accounts", self.linked_accounts, "account ids, such as ['111122223333']"),
+            ("emails", self.emails, "addresses, such as ['ml-platform@example.com']"),
+        )
+        wrong = [
+            f"{name} must be a list of {example}, got {value!r}"
+            for name, value, example in lists
+            if isinstance(value, str) or not isinstance(value, Sequence)
+        ]
+        yield from _amount_problems("monthly_usd", self.monthly_usd, None)
+        yield from wrong
+        if wrong:
+            return
+        if not self.thresholds:
+            yield "thresholds must hold at least one percentage, such as 100, got none"
+        for each in self.thresholds:
+            yield from _amount_problems("thresholds", each, 1000)
+        yield from _text_problems("services", self.services, _SERVICE, "names of billing metrics, such as AmazonEC2")
+        yield from _text_problems("linked_accounts", self.linked_accounts, _ACCOUNT, "12 digits, as text")
+        yield from _text_problems("emails", self.emails, _EMAIL, "e-mail addresses")
+        yield from _twice("thresholds", [f"{each:g}" for each in self.thresholds if isinstance(each, int | float)])
+        for name, values, _ in lists[1:]:
+            yield from _twice(name, [str(each) for each in values])
+        if len(self.emails) > _MAX_EMAILS:
+            yield f"emails must be at most {_MAX_EMAILS}, got {len(self.emails)}: use a mailing list"
+        if self.alarm_count > MAX_ALARMS:
+            yield (
+                f"thresholds, services and linked_accounts must make at most {MAX_ALARMS} alarms, got "
+                f"{self.alarm_count}: leave some out"
+            )
+
+
+def _amount_problems(setting: str, value: object, maximum: float | None) -> list[str]:
+    # The function computes with it.
+    if not isinstance(value, bool) and is_unknown(value):
+        return [f"{setting} must be known when the app runs, got a token: write the number"]
+    return number_problems(setting, value, above=0, maximum=maximum)
+
+
+def _text_problems(setting: str, values: Sequence[object], form: re.Pattern[str], wanted: str) -> Iterator[str]:
+    for value in values:
+        if not isinstance(value, str) or not (is_unknown(value) or form.fullmatch(value)):
+            yield f"{setting} must be {wanted}, got {value!r}"
+
+
+def _twice(setting: str, values: Sequence[str]) -> Iterator[str]:
+    for value in dict.fromkeys(values):
+        if values.count(value) > 1:
+            yield f"{setting} must be different, got {value} {values.count(value)} times: leave out all but one"

@@ -1,0 +1,1 @@
+"""Creates, repairs and removes the billing alarms of one budget, in the one region that has billing metrics."""

@@ -1,0 +1,265 @@
+"""One run: read what there is, decide, apply, report."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from aws_lambda_powertools import Logger
+
+from billing_alarms.decisions import (
+    METRIC_NAME,
+    METRIC_NAMESPACE,
+    Action,
+    Change,
+    decide,
+    silent_series,
+)
+from billing_alarms.messages import left_behind, no_metrics, unconfirmed
+from billing_alarms.settings import Settings
+from billing_alarms.topic import (
+    SINCE_TAG,
+    ForeignTopicError,
+    Topic,
+    addresses_to_ask,
+    addresses_to_remove,
+    asked_tag,
+    read_topic,
+    repair_topic,
+)
+from cluster_common.errors import AWS_ERRORS, InvalidEventError
+from cluster_common.failures import Failures
+from cluster_common.messages import subject
+from cluster_common.metrics import CLUSTER_DIMENSION, emit_counts
+from cluster_common.times import time_text
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch.client import CloudWatchClient
+    from mypy_boto3_sns.client import SNSClient
+
+EVALUATIONS = "BillingEvaluations"
+SILENT_ACCOUNTS = "BillingSilentAccounts"
+UNCONFIRMED = "BillingUnconfirmedAddresses"
+
+# Metrics appear about 15 minutes after billing alerts are switched on, and are sent several times a day. People get
+# as long to confirm.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html
+_GRACE = timedelta(days=1)
+
+# Of one page, and of one deletion.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html and
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DeleteAlarms.html
+_MAX_ALARMS = 100
+
+_FAILURES = (*AWS_ERRORS, ForeignTopicError)
+
+
+class Request(StrEnum):
+    """What an event asks for."""
+
+    TICK = "tick"
+    """Compare, change, report."""
+
+    STATUS = "status"
+    """Compare and report; change nothing."""
+
+
+def parse_request(event: Mapping[str, object]) -> Request:
+    """Read an event; `{}` is a tick.
+
+    Raises:
+        InvalidEventError: The event asks for something the function does not do.
+    """
+    if set(event) <= {"action"} and event.get("action", "tick") in tuple(Request):
+        return Request(str(event.get("action", "tick")))
+    raise InvalidEventError(f"the event takes action, one of {', '.join(Request)}, got {dict(event)!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clients:
+    """What the function talks to.
+
+    Attributes:
+        cloudwatch: Makes the client of CloudWatch in the region of the alarms.
+        sns: Makes the client of SNS there.
+        home_sns: Makes the client of SNS in the function's region, where its alert topic is.
+    """
+
+    cloudwatch: "Callable[[], CloudWatchClient]"
+    sns: "Callable[[], SNSClient]"
+    home_sns: "Callable[[], SNSClient]"
+
+
+class Billing:
+    """The alarms of one budget.
+
+    A run makes the topic first, then its subscriptions, then the alarms, each with one call that does all or
+    nothing; what a run did not finish the next one does. What could not be read is left as it is.
+    """
+
+    def __init__(self, settings: Settings, clients: Clients, logger: Logger, now: datetime) -> None:
+        self._settings = settings
+        self._clients = clients
+        self._logger = logger
+        self._now = now.replace(microsecond=0)
+        self._failures = Failures(logger)
+
+    def run(self, request: Request) -> dict[str, object]:
+        """Do what was asked and return a summary that people read.
+
+        Raises:
+            PartialFailureError: Something failed, after everything was tried.
+        """
+        settings = self._settings
+        topic: Topic | None = None
+        changes: list[Change] = []
+        silent: list[str] = []
+        with self._attempt("the topic could not be read"):
+            topic = read_topic(self._clients.sns(), settings)
+        with self._attempt("the alarms could not be read"):
+            changes = decide(settings, self._present())
+        with self._attempt("the billing metrics could not be listed"):
+            silent = self._silent(topic)
+        confirmed = topic.confirmed if topic is not None else []
+        waiting = sorted(set(settings.emails) - set(confirmed))
+        if request is Request.TICK:
+            if topic is not None:
+                self._apply(topic, changes, silent, waiting)
+            self._emit(silent, waiting)
+        self._failures.raise_all()
+        return {
+            "action": request.value,
+            "topic": settings.topic_arn,
+            "alarms": [{"name": each.name, "action": each.action.value, "reason": each.reason} for each in changes],
+            "confirmed": confirmed,
+            "waiting_for_confirmation": waiting,
+            "no_billing_metrics_of": silent,
+        }
+
+    def remove(self, has_time: Callable[[], bool]) -> list[str]:
+        """Remove the alarms and the topic, tell people what was left, and return that.
+
+        Args:
+            has_time: Whether there is time for another step.
+        """
+        owner, left = self._settings.owner, []
+        for what, step in (("alarms", self._remove_alarms), ("topic", self._remove_topic)):
+            if not has_time():
+                left.append(f"The {what} of {owner}: the time was up.")
+                continue
+            try:
+                step()
+            except _FAILURES as error:
+                left.append(f"The {what} of {owner}: {error}")
+        if left and has_time():
+            with self._attempt("what was left could not be told"):
+                self._publish(*left_behind(self._settings, left))
+        return left
+
+    # Reading
+
+    @contextmanager
+    def _attempt(self, trouble: str) -> Iterator[None]:
+        """Keep a failure for the end, so that the rest is tried."""
+        try:
+            yield
+        except _FAILURES as error:
+            self._failures.add(self._settings.cluster, trouble, error)
+
+    def _present(self) -> list[Any]:
+        paginator = self._clients.cloudwatch().get_paginator("describe_alarms")
+        pages = paginator.paginate(AlarmNamePrefix=self._settings.prefix, PaginationConfig={"PageSize": _MAX_ALARMS})
+        return [alarm for page in pages for alarm in page["MetricAlarms"]]
+
+    def _silent(self, topic: Topic | None) -> list[str]:
+        """Name the accounts without billing metrics, unless the alarms are too young to tell."""
+        paginator = self._clients.cloudwatch().get_paginator("list_metrics")
+        pages = paginator.paginate(Namespace=METRIC_NAMESPACE, MetricName=METRIC_NAME)
+        seen = [
+            frozenset((each["Name"], each["Value"]) for each in metric["Dimensions"])
+            for page in pages
+            for metric in page["Metrics"]
+        ]
+        if topic is None or not topic.exists:
+            return []
+        since = topic.time(SINCE_TAG)
+        return silent_series(self._settings, seen) if since is None or self._is_past(since, _GRACE) else []
+
+    def _is_past(self, moment: datetime | None, time: timedelta) -> bool:
+        return moment is not None and self._now - moment >= time
+
+    # Applying
+
+    def _apply(self, topic: Topic, changes: list[Change], silent: list[str], waiting: list[str]) -> None:
+        sns, settings = self._clients.sns(), self._settings
+        try:
+            done = repair_topic(sns, settings, topic, self._now)
+        except AWS_ERRORS as error:
+            self._failures.add(settings.cluster, "the topic could not be made, so no alarm was changed", error)
+            return
+        if done:
+            self._logger.info(f"{settings.topic_arn}: {done}")
+        remembered = {asked_tag(address): self._now for address in self._subscribe(topic)}
+        for change in changes:
+            self._change(change)
+        late = [each for each in waiting if self._is_past(topic.time(asked_tag(each)), _GRACE)]
+        due = [
+            *([no_metrics(settings, silent)] if silent else []),
+            *([unconfirmed(settings, late)] if late else []),
+        ]
+        for notification in due:
+            told = topic.time(notification.tag)
+            if told is None or self._is_past(told, notification.every):
+                with self._attempt("people could not be notified"):
+                    self._publish(notification.subject, notification.text)
+                    remembered[notification.tag] = self._now
+        if remembered:
+            with self._attempt("the topic could not be tagged"):
+                sns.tag_resource(
+                    ResourceArn=settings.topic_arn,
+                    Tags=[{"Key": key, "Value": time_text(when)} for key, when in remembered.items()],
+                )
+
+    def _subscribe(self, topic: Topic) -> list[str]:
+        """Subscribe and unsubscribe addresses; return those that were asked to confirm."""
+        sns, asked = self._clients.sns(), []
+        for address in addresses_to_ask(self._settings, topic, self._now):
+            with self._attempt(f"{address} could not be subscribed"):
+                sns.subscribe(TopicArn=self._settings.topic_arn, Protocol="email", Endpoint=address)
+                asked.append(address)
+        for address, arn in addresses_to_remove(self._settings, topic):
+            with self._attempt(f"{address} could not be unsubscribed"):
+                sns.unsubscribe(SubscriptionArn=arn)
+        return asked
+
+    def _change(self, change: Change) -> None:
+        if change.action is Action.KEEP:
+            return
+        with self._attempt(f"{change.name}: could not {change.action}"):
+            if change.request is None:
+                self._clients.cloudwatch().delete_alarms(AlarmNames=[change.name])
+            else:
+                self._clients.cloudwatch().put_metric_alarm(**change.request)
+            self._logger.info(f"{change.name}: {change.action}, because {change.reason}")
+
+    def _publish(self, title: str, text: str) -> None:
+        self._clients.home_sns().publish(
+            TopicArn=self._settings.alert_topic_arn, Subject=subject(title), Message=text
+        )
+
+    def _emit(self, silent: list[str], waiting: list[str]) -> None:
+        counts = {EVALUATIONS: int(not self._failures), SILENT_ACCOUNTS: len(silent), UNCONFIRMED: len(waiting)}
+        emit_counts(counts, **{CLUSTER_DIMENSION: self._settings.cluster})
+
+    # Removing
+
+    def _remove_alarms(self) -> None:
+        names = [alarm["AlarmName"] for alarm in self._present()]
+        for at in range(0, len(names), _MAX_ALARMS):
+            self._clients.cloudwatch().delete_alarms(AlarmNames=names[at : at + _MAX_ALARMS])
+
+    def _remove_topic(self) -> None:
+        if read_topic(self._clients.sns(), self._settings).exists:
+            self._clients.sns().delete_topic(TopicArn=self._settings.topic_arn)

@@ -1,0 +1,38 @@
+"""The entry point of the function that keeps the billing alarms."""
+
+import os
+from datetime import UTC, datetime
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from billing_alarms.billing import Billing, Clients, parse_request
+from billing_alarms.removal import answer
+from billing_alarms.settings import BILLING_REGION, Settings
+from cluster_common import clients
+
+logger = Logger()
+
+# Longer than any one call takes with all its retries.
+_LAST_CALL_MILLISECONDS = 90_000
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, object], context: LambdaContext) -> dict[str, object] | None:
+    """Compare the alarms with the budget and repair them, or remove them with the stack."""
+    if "ResponseURL" in event:
+        has_time = lambda: context.get_remaining_time_in_millis() > _LAST_CALL_MILLISECONDS  # noqa: E731
+        answer(event, lambda: _billing(context).remove(has_time), logger)
+        return None
+    return _billing(context).run(parse_request(event))
+
+
+def _billing(context: LambdaContext) -> Billing:
+    settings = Settings.from_environment(os.environ, context.invoked_function_arn)
+    logger.append_keys(cluster=settings.cluster)
+    aws = Clients(
+        cloudwatch=lambda: clients.cloudwatch(BILLING_REGION),
+        sns=lambda: clients.sns(BILLING_REGION),
+        home_sns=clients.sns,
+    )
+    return Billing(settings, aws, logger, now=datetime.now(UTC))

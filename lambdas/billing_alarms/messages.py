@@ -1,0 +1,65 @@
+"""What people are told of billing alarms that cannot do their work, and how often."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from billing_alarms.settings import BILLING_REGION, Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notification:
+    """A message that is repeated while its reason lasts.
+
+    Attributes:
+        tag: The tag on the topic that remembers when it was last sent.
+        every: How often it is sent.
+        subject: Its subject.
+        text: What it says.
+    """
+
+    tag: str
+    every: timedelta
+    subject: str
+    text: str
+
+
+def no_metrics(settings: Settings, silent: Sequence[str]) -> Notification:
+    """Say that AWS reports no charges, so that alarms are silent."""
+    return Notification(
+        tag="cdk-training-cluster:billing-told-silent",
+        every=timedelta(days=1),
+        subject=f"{settings.cluster}: billing alarms cannot go off",
+        text=(
+            f"CloudWatch in {BILLING_REGION} has no billing metrics (AWS/Billing EstimatedCharges in USD) of "
+            f"{', '.join(silent)}, so the billing alarms of {settings.cluster} are silent whatever is spent.\n\n"
+            "Switch them on: Billing and Cost Management, Billing preferences, Alert preferences, Receive CloudWatch "
+            "billing alerts; in an organization the management account has to do it too. Metrics of linked accounts "
+            "exist in the management account only. An account that is bought through a reseller never gets them: "
+            "leave the budget out there, and have the reseller watch the bill."
+        ),
+    )
+
+
+def unconfirmed(settings: Settings, addresses: Sequence[str]) -> Notification:
+    """Say which addresses hear nothing, because nobody confirmed their subscription."""
+    return Notification(
+        tag="cdk-training-cluster:billing-told-unconfirmed",
+        every=timedelta(days=7),
+        subject=f"{settings.cluster}: billing alarms wait for confirmation",
+        text=(
+            f"These addresses get no billing alarms of {settings.cluster} until somebody opens the link in the "
+            f"message 'AWS Notification - Subscription Confirmation': {', '.join(addresses)}.\n\n"
+            f"The topic is {settings.topic_arn}. SNS drops a request that is not confirmed within 48 hours; a new "
+            "one is sent once a week while the address is in the settings."
+        ),
+    )
+
+
+def left_behind(settings: Settings, left: Sequence[str]) -> tuple[str, str]:
+    """Return subject and text that say what was not removed with the stack."""
+    return (
+        f"{settings.cluster}: billing alarms were left behind",
+        f"The stack of {settings.cluster} is being deleted. In {BILLING_REGION} these were not removed, and alarms "
+        f"cost 0.10 USD a month each; remove them yourself:\n\n" + "\n".join(left),
+    )

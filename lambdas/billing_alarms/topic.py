@@ -1,0 +1,168 @@
+"""The topic that billing alarms notify, in their region: its policy, its subscriptions, and what its tags hold."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from billing_alarms.settings import Settings
+from cluster_common.errors import error_code
+from cluster_common.times import parse_time, time_text
+
+if TYPE_CHECKING:
+    from mypy_boto3_sns.client import SNSClient
+
+OWNER_TAG = "cdk-training-cluster:billing-alarms"
+SINCE_TAG = "cdk-training-cluster:billing-since"
+_ASKED_TAG = "cdk-training-cluster:billing-asked-"
+
+_PENDING = "PendingConfirmation"
+_ABSENT = ("NotFound", "ResourceNotFound", "ResourceNotFoundException")
+
+# SNS deletes a subscription that nobody confirms after 48 hours; each new request is one more message.
+# https://docs.aws.amazon.com/sns/latest/dg/sns-create-subscribe-endpoint-to-topic.html
+ASK_AGAIN_AFTER = timedelta(days=7)
+
+
+class ForeignTopicError(Exception):
+    """Say that somebody else has a topic of that name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topic:
+    """The topic as it is.
+
+    Attributes:
+        exists: Whether there is one.
+        tags: Its tags.
+        policy: Its policy.
+        subscriptions: The ARN of each e-mail subscription, or that it is pending, by address.
+    """
+
+    exists: bool
+    tags: Mapping[str, str] = field(default_factory=dict)
+    policy: object = None
+    subscriptions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def confirmed(self) -> list[str]:
+        """The addresses that are told."""
+        return sorted(each for each, arn in self.subscriptions.items() if arn.startswith("arn:"))
+
+    def time(self, tag: str) -> datetime | None:
+        """Return a time that a tag remembers; None: it remembers none, or nothing that can be read."""
+        try:
+            return parse_time(self.tags[tag])
+        except (KeyError, ValueError):
+            return None
+
+
+def read_topic(sns: "SNSClient", settings: Settings) -> Topic:
+    """Read the topic.
+
+    Raises:
+        ForeignTopicError: There is one, and it is not this budget's.
+        ClientError: It could not be read.
+    """
+    arn = settings.topic_arn
+    try:
+        tags = {tag["Key"]: tag["Value"] for tag in sns.list_tags_for_resource(ResourceArn=arn)["Tags"]}
+        if tags.get(OWNER_TAG) != settings.owner:
+            raise ForeignTopicError(
+                f"the topic {arn} has no tag {OWNER_TAG} = {settings.owner}, so it is somebody else's: delete the "
+                "topic, or give it this tag"
+            )
+        attributes = sns.get_topic_attributes(TopicArn=arn)["Attributes"]
+        pages = sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=arn)
+        subscriptions = [each for page in pages for each in page["Subscriptions"] if each["Protocol"] == "email"]
+    except ClientError as error:
+        if error_code(error) in _ABSENT:
+            return Topic(exists=False)
+        raise
+    return Topic(
+        exists=True,
+        tags=tags,
+        policy=json.loads(attributes.get("Policy", "null")),
+        subscriptions={each["Endpoint"]: each["SubscriptionArn"] for each in subscriptions},
+    )
+
+
+def repair_topic(sns: "SNSClient", settings: Settings, topic: Topic, now: datetime) -> str:
+    """Make the topic, or give it its policy back; return what was done, empty if nothing."""
+    arn, policy = settings.topic_arn, topic_policy(settings)
+    if not topic.exists:
+        sns.create_topic(
+            Name=arn.rpartition(":")[2],
+            Attributes={"Policy": json.dumps(policy)},
+            Tags=[
+                {"Key": OWNER_TAG, "Value": settings.owner},
+                {"Key": SINCE_TAG, "Value": time_text(now)},
+            ],
+        )
+        return "created"
+    if _plain(topic.policy) != _plain(policy):
+        sns.set_topic_attributes(TopicArn=arn, AttributeName="Policy", AttributeValue=json.dumps(policy))
+        return "policy repaired"
+    return ""
+
+
+def topic_policy(settings: Settings) -> dict[str, Any]:
+    """Return the policy that lets alarms of this account publish, over TLS.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
+    """
+    arn = settings.topic_arn
+    return {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Sid": "AlarmsOfThisAccount",
+                "Effect": "Allow",
+                "Principal": {"Service": "cloudwatch.amazonaws.com"},
+                "Action": "sns:Publish",
+                "Resource": arn,
+                "Condition": {"StringEquals": {"aws:SourceAccount": settings.account}},
+            },
+            {
+                "Sid": "OnlyTls",
+                "Effect": "Deny",
+                "Principal": "*",
+                "Action": "sns:Publish",
+                "Resource": arn,
+                "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+            },
+        ],
+    }
+
+
+def addresses_to_ask(settings: Settings, topic: Topic, now: datetime) -> Iterator[str]:
+    """Name the addresses that are not subscribed, and were not asked to confirm in the last week."""
+    for address in settings.emails:
+        asked = topic.time(asked_tag(address))
+        if address not in topic.subscriptions and (asked is None or now - asked >= ASK_AGAIN_AFTER):
+            yield address
+
+
+def addresses_to_remove(settings: Settings, topic: Topic) -> Iterator[tuple[str, str]]:
+    """Name the addresses that were asked from here and are in the settings no more, with their subscriptions."""
+    for address, arn in sorted(topic.subscriptions.items()):
+        if address not in settings.emails and arn.startswith("arn:") and asked_tag(address) in topic.tags:
+            yield address, arn
+
+
+def asked_tag(address: str) -> str:
+    """Return the key of the tag that remembers when an address was asked to confirm."""
+    return _ASKED_TAG + hashlib.sha256(address.encode()).hexdigest()[:12]
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any part of a policy
+    """Return a policy as SNS may give it back: of one thing and a list of it, one."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list) and len(value) == 1:
+        return _plain(value[0])
+    return [_plain(each) for each in value] if isinstance(value, list) else value

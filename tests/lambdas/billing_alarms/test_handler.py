@@ -1,0 +1,206 @@
+"""The handler as Lambda calls it, for ticks and for CloudFormation, against moto's services in this process."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
+from typing import Any, cast
+
+import boto3
+import pytest
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from moto import mock_aws
+
+from billing_alarms.billing import parse_request
+from billing_alarms.handler import handler
+from billing_alarms.settings import Settings
+from billing_scene import PREFIX, TOPIC
+from cluster_common import clients
+from cluster_common.errors import InvalidEventError, InvalidSettingsError
+
+SETTINGS: dict[str, Any] = {
+    "cluster": "base-pod",
+    "prefix": PREFIX,
+    "monthly_usd": 20_000,
+    "thresholds": [50, 100],
+    "services": [],
+    "accounts": [],
+    "emails": [],
+}
+
+
+def context(partition: str = "aws", region: str = "eu-west-1", milliseconds: int = 240_000) -> LambdaContext:
+    return cast(
+        "LambdaContext",
+        SimpleNamespace(
+            function_name="billing",
+            memory_limit_in_mb=256,
+            invoked_function_arn=f"arn:{partition}:lambda:{region}:123456789012:function:billing",
+            aws_request_id="11111111-2222-3333-4444-555555555555",
+            get_remaining_time_in_millis=lambda: milliseconds,
+        ),
+    )
+
+
+@pytest.fixture
+def cloudwatch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("BILLING_ALARMS_SETTINGS", json.dumps(SETTINGS))
+    _forget_clients()
+    with mock_aws():
+        topic = boto3.client("sns", region_name="eu-west-1").create_topic(Name="alerts")["TopicArn"]
+        monkeypatch.setenv("ALERT_TOPIC_ARN", topic)
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+        yield boto3.client("cloudwatch", region_name="us-east-1")
+    _forget_clients()
+
+
+def _forget_clients() -> None:
+    for client in (clients.cloudwatch, clients.sns):
+        client.cache_clear()
+
+
+class Answers(HTTPServer):
+    """Stands where CloudFormation's signed address points.
+
+    Attributes:
+        taken: The answers, with their content types.
+        refusals: How many answers it refuses first.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.taken: list[tuple[str | None, dict[str, str]]] = []
+        self.refusals = 0
+
+
+class _Answer(BaseHTTPRequestHandler):
+    def do_PUT(self) -> None:
+        server = cast("Answers", self.server)
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        server.refusals -= 1
+        if server.refusals < 0:
+            server.taken.append((self.headers["Content-Type"], json.loads(body)))
+        self.send_response(503 if server.refusals >= 0 else 200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+@pytest.fixture
+def answers() -> Iterator[Answers]:
+    with Answers() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def request(answers: Answers, kind: str, **more: str) -> dict[str, Any]:
+    return {
+        "RequestType": kind,
+        "ResponseURL": f"http://127.0.0.1:{answers.server_port}/?signature=1",
+        "StackId": "arn:aws:cloudformation:eu-west-1:123456789012:stack/base-pod-cluster/1",
+        "RequestId": "request-1",
+        "LogicalResourceId": "Removal",
+        "ResourceType": "AWS::CloudFormation::CustomResource",
+        **more,
+    }
+
+
+def answered(answers: Answers) -> dict[str, str]:
+    ((content_type, response),) = answers.taken
+    assert content_type == ""
+    kept = {"StackId", "RequestId", "LogicalResourceId"}
+    assert {key: response[key] for key in kept} == {key: request(answers, "Delete")[key] for key in kept}
+    assert response["Status"] == "SUCCESS"
+    return response
+
+
+def test_a_tick_in_any_region_makes_alarms_in_the_billing_region(cloudwatch: Any) -> None:
+    said = handler({"action": "tick"}, context())
+
+    assert said is not None
+    assert said["topic"] == TOPIC.replace("111122223333", "123456789012")
+    names = [alarm["AlarmName"] for alarm in cloudwatch.describe_alarms()["MetricAlarms"]]
+    assert sorted(names) == [f"{PREFIX}total/100", f"{PREFIX}total/50"]
+    assert boto3.client("cloudwatch", region_name="eu-west-1").describe_alarms()["MetricAlarms"] == []
+    again = cast("dict[str, Any]", handler({}, context()))
+    assert {each["action"] for each in again["alarms"]} == {"keep"}
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update"])
+def test_cloudformation_is_answered_at_once_when_nothing_is_to_be_removed(
+    kind: str, cloudwatch: Any, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Not even the settings are read.
+    monkeypatch.delenv("BILLING_ALARMS_SETTINGS")
+    handler(request(answers, kind), context())
+
+    assert answered(answers)["PhysicalResourceId"] == "billing-alarms"
+    assert cloudwatch.describe_alarms()["MetricAlarms"] == []
+
+
+def test_a_deletion_removes_alarms_and_topic_and_answers(cloudwatch: Any, answers: Answers) -> None:
+    handler({}, context())
+    answers.refusals = 2
+    handler(request(answers, "Delete", PhysicalResourceId="as-it-was"), context())
+
+    assert (answered(answers)["PhysicalResourceId"], answered(answers)["Reason"]) == ("as-it-was", "")
+    assert cloudwatch.describe_alarms()["MetricAlarms"] == []
+    assert boto3.client("sns", region_name="us-east-1").list_topics()["Topics"] == []
+
+
+UNABLE: dict[str, tuple[str, dict[str, Any], str]] = {
+    "broken settings": (
+        "{",
+        {},
+        "InvalidSettingsError: the environment variable BILLING_ALARMS_SETTINGS is not JSON",
+    ),
+    "another partition": (json.dumps(SETTINGS), {"partition": "aws-cn"}, "InvalidSettingsError: billing alarms need"),
+    "no time": (json.dumps(SETTINGS), {"milliseconds": 1}, f"The alarms of {PREFIX[:-1]}: the time was up."),
+}
+
+
+@pytest.mark.parametrize(("settings", "where", "reason"), UNABLE.values(), ids=UNABLE)
+@pytest.mark.usefixtures("cloudwatch")
+def test_a_deletion_that_cannot_remove_anything_is_answered_all_the_same(
+    settings: str, where: dict[str, Any], reason: str, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BILLING_ALARMS_SETTINGS", settings)
+    handler(request(answers, "Delete"), context(**where))
+
+    assert answered(answers)["Reason"].startswith(reason)
+
+
+@pytest.mark.parametrize("partition", ["aws-cn", "aws-us-gov", "aws-iso"])
+def test_a_partition_without_billing_metrics_is_refused_in_one_sentence(partition: str) -> None:
+    arn = f"arn:{partition}:lambda:here-1:123456789012:function:billing"
+    with pytest.raises(InvalidSettingsError) as refused:
+        Settings.from_environment({}, arn)
+
+    assert str(refused.value) == (
+        "billing alarms need us-east-1, which has the only billing metrics and is in the partition aws; the function "
+        f"is {arn}: leave the budget out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"other": 1}, "check other"),
+        ({"services": "AmazonEC2"}, "services must be a list, got 'AmazonEC2'"),
+        ({"monthly_usd": True}, "monthly_usd must be above 0, got True"),
+        ({"thresholds": [float("nan")]}, "thresholds must be above 0, got nan"),
+    ],
+)
+def test_settings_that_no_construct_writes_are_refused(change: dict[str, Any], says: str) -> None:
+    environment = {"BILLING_ALARMS_SETTINGS": json.dumps(SETTINGS | change)}
+    with pytest.raises(InvalidSettingsError, match=says):
+        Settings.from_environment(environment, context().invoked_function_arn)
+
+
+@pytest.mark.parametrize("event", [{"action": "stop"}, {"action": ["tick"]}, {"act": "tick"}])
+def test_an_event_for_something_else_is_refused(event: dict[str, object]) -> None:
+    with pytest.raises(InvalidEventError, match="the event takes action, one of tick, status, got"):
+        parse_request(event)

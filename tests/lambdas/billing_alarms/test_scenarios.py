@@ -1,0 +1,337 @@
+"""What the function does with alarms, topic and addresses, told as scenarios."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from billing_alarms.billing import Request
+from billing_alarms.topic import topic_policy
+from billing_scene import ALERTS, PREFIX, TOPIC, TOTAL, BillingScene
+from cluster_common.errors import PartialFailureError
+from fake_service import ACCOUNT
+
+MAIL = "ml@example.com"
+LINKED = "222233334444"
+OTHERS = {"AlarmName": "somebody-elses", "Threshold": 5.0}
+
+
+def settled(**settings: Any) -> BillingScene:
+    """Return an account in which the first run is over and somebody has confirmed."""
+    scene = BillingScene(**settings)
+    scene.cloudwatch.alarms["somebody-elses"] = dict(OTHERS)
+    scene.run()
+    for address in scene.settings.emails:
+        scene.topics.confirm(address)
+    scene.forget()
+    return scene
+
+
+def test_a_first_run_makes_the_topic_then_its_subscriptions_then_the_alarms() -> None:
+    scene = BillingScene(services=("AmazonEC2",), accounts=(LINKED,), thresholds=(80.0,))
+    said = scene.run()
+
+    order = [each for each in scene.requests if each.startswith(("Create", "Put", "Subscribe", "Tag"))]
+    assert scene.topics.asked == [MAIL]
+    assert [operation for operation, _ in scene.topics.requests[-3:]] == ["CreateTopic", "Subscribe", "TagResource"]
+    assert order.count("PutMetricAlarm") == 4
+    assert scene.own_alarms == {"total/80", "AmazonEC2/80", f"{LINKED}/80", f"{LINKED}/AmazonEC2/80"}
+    assert json.loads(scene.topics.topics[TOPIC]["policy"]) == topic_policy(scene.settings)
+    assert {each["action"] for each in said["alarms"]} == {"create"}
+    assert said["waiting_for_confirmation"] == [MAIL]
+
+
+def test_an_alarm_is_what_aws_documents_for_estimated_charges() -> None:
+    scene = settled(services=("AmazonEC2",), accounts=(LINKED,), thresholds=(80.0,))
+    alarm = scene.cloudwatch.alarms[f"{PREFIX}{LINKED}/AmazonEC2/80"]
+
+    assert (
+        alarm
+        | {
+            "Namespace": "AWS/Billing",
+            "MetricName": "EstimatedCharges",
+            "Dimensions": [
+                {"Name": "Currency", "Value": "USD"},
+                {"Name": "LinkedAccount", "Value": LINKED},
+                {"Name": "ServiceName", "Value": "AmazonEC2"},
+            ],
+            "Statistic": "Maximum",
+            "Period": 21_600,
+            "Threshold": 16_000.0,
+            "AlarmActions": [TOPIC],
+        }
+        == alarm
+    )
+    assert alarm["AlarmDescription"] == (
+        f"Estimated charges of the linked account {LINKED} for AmazonEC2 this month have reached 16,000.00 USD, "
+        "80 percent of the budget of 20,000.00 USD for base-pod. They count everything in the account and are hours "
+        "late. Cost Explorer shows what costs; stop what is not needed."
+    )
+
+
+def test_a_run_with_nothing_to_do_changes_nothing() -> None:
+    scene = settled()
+    said = scene.run()
+
+    assert sorted(scene.requests) == [
+        "DescribeAlarms",
+        "GetTopicAttributes",
+        "ListMetrics",
+        "ListSubscriptionsByTopic",
+        "ListTagsForResource",
+    ]
+    assert {each["action"] for each in said["alarms"]} == {"keep"}
+    assert said["waiting_for_confirmation"] == []
+
+
+def test_a_first_run_over_20_alarms_makes_at_most_10_calls_beside() -> None:
+    scene = BillingScene(services=("AmazonEC2", "AmazonFSx", "AmazonS3"), thresholds=(10.0, 20.0, 50.0, 80.0, 100.0))
+    scene.run()
+
+    assert len(scene.own_alarms) == 20
+    assert len(scene.requests) - 20 <= 10
+
+
+HAND: dict[str, tuple[dict[str, Any], str]] = {
+    "threshold": ({"Threshold": 9e9}, "Threshold was 9000000000.0, should be 16000.0"),
+    "actions off": ({"ActionsEnabled": False}, "ActionsEnabled was False, should be True"),
+    "no action": ({"AlarmActions": []}, f"AlarmActions was None, should be ['{TOPIC}']"),
+    "another action": ({"OKActions": [ALERTS]}, f"OKActions was ['{ALERTS}'], should be None"),
+    "period": ({"Period": 300}, "Period was 300, should be 21600"),
+    "unit": ({"Unit": "None"}, "Unit was 'None', should be None"),
+    "an expression": ({"Metrics": [{"Id": "m1"}]}, "Metrics was [{'Id': 'm1'}], should be None"),
+}
+
+
+@pytest.mark.parametrize(("change", "reason"), HAND.values(), ids=HAND)
+def test_an_alarm_that_was_changed_by_hand_is_repaired(change: dict[str, Any], reason: str) -> None:
+    scene = settled()
+    name = f"{PREFIX}total/80"
+    before = dict(scene.cloudwatch.alarms[name])
+    scene.cloudwatch.alarms[name].update(change)
+
+    found = {each["name"]: each for each in scene.run()["alarms"] if each["action"] != "keep"}
+
+    assert found == {name: {"name": name, "action": "update", "reason": reason}}
+    assert scene.cloudwatch.alarms[name] == before
+
+
+def test_what_was_deleted_by_hand_comes_back_and_what_is_superfluous_goes() -> None:
+    scene = settled()
+    del scene.cloudwatch.alarms[f"{PREFIX}total/50"]
+    scene.cloudwatch.alarms[f"{PREFIX}total/75"] = {"AlarmName": f"{PREFIX}total/75"}
+    scene.topics.topics[TOPIC]["policy"] = "{}"
+    scene.run()
+
+    assert scene.own_alarms == {"total/50", "total/80", "total/100"}
+    assert json.loads(scene.topics.topics[TOPIC]["policy"]) == topic_policy(scene.settings)
+    del scene.topics.topics[TOPIC]
+    scene.run()
+    assert scene.topics.asked == [MAIL, MAIL]
+    assert scene.cloudwatch.alarms["somebody-elses"] == OTHERS
+
+
+def test_a_policy_that_sns_gives_back_in_other_words_is_left_alone() -> None:
+    scene = settled()
+    policy = topic_policy(scene.settings)
+    policy["Statement"][0]["Action"] = ["sns:Publish"]
+    scene.topics.topics[TOPIC]["policy"] = json.dumps(policy)
+    scene.run()
+
+    assert "SetTopicAttributes" not in scene.requests
+
+
+FAULTS: dict[str, tuple[str, str, str | None]] = {
+    "a throttled alarm": ("PutMetricAlarm", "Throttling", f"{PREFIX}total/80"),
+    "a denied alarm": ("PutMetricAlarm", "AccessDenied", f"{PREFIX}total/80"),
+    "too many alarms": ("PutMetricAlarm", "LimitExceeded", f"{PREFIX}total/100"),
+    "a refused address": ("Subscribe", "InvalidParameter", MAIL),
+    "a denied topic": ("CreateTopic", "AuthorizationError", None),
+    "a topic that cannot be read": ("ListTagsForResource", "Throttled", None),
+    "alarms that cannot be read": ("DescribeAlarms", "Throttling", None),
+    "metrics that cannot be listed": ("ListMetrics", "AccessDenied", None),
+    "tags that cannot be written": ("TagResource", "ConcurrentAccess", None),
+}
+
+
+@pytest.mark.parametrize(("operation", "code", "name"), FAULTS.values(), ids=FAULTS)
+def test_what_a_failed_run_did_not_finish_the_next_one_does(operation: str, code: str, name: str | None) -> None:
+    scene = BillingScene()
+    service = scene.cloudwatch if "Alarm" in operation or "Metric" in operation else scene.topics
+    if operation == "TagResource":
+        scene.topics.before_next("Subscribe", MAIL, lambda: service.fail_next(operation, code))
+    else:
+        service.fail_next(operation, code, group=name)
+
+    with pytest.raises(PartialFailureError, match=code):
+        scene.run()
+
+    # No alarm without its topic.
+    assert not scene.own_alarms or TOPIC in scene.topics.topics
+    scene.run()
+    scene.run()
+    assert scene.own_alarms == {"total/50", "total/80", "total/100"}
+    assert scene.topics.asked == [MAIL]
+
+
+def test_somebody_elses_topic_of_that_name_is_left_alone() -> None:
+    scene = BillingScene()
+    scene.topics.topics[TOPIC] = {"tags": {}, "subscriptions": {}, "policy": "{}"}
+
+    with pytest.raises(PartialFailureError, match="somebody else's: delete the topic, or give it this tag"):
+        scene.run()
+
+    assert scene.own_alarms == set()
+    assert "somebody else's" in scene.remove()[0]
+    assert scene.topics.topics[TOPIC]["policy"] == "{}"
+
+
+def test_two_clusters_in_an_account_have_alarms_of_their_own() -> None:
+    scene = settled()
+    other = BillingScene(prefix="base-pod-2-cluster/eu-west-1/billing-5e6f7a8b/", monthly_usd=100.0)
+    other.cloudwatch.alarms = scene.cloudwatch.alarms
+    other.topics.topics = scene.topics.topics
+    other.run()
+    before = dict(scene.cloudwatch.alarms)
+    scene.run()
+
+    assert scene.cloudwatch.alarms == before
+    assert len(before) == 7
+    scene.remove()
+    assert len(scene.cloudwatch.alarms) == 4
+    assert list(scene.topics.topics) == [other.settings.topic_arn]
+
+
+def test_5000_alarms_of_others_cost_no_call() -> None:
+    scene = settled()
+    scene.cloudwatch.alarms |= {f"alarm-{number}": {"AlarmName": f"alarm-{number}"} for number in range(5000)}
+    scene.run()
+
+    assert scene.requests.count("DescribeAlarms") == 1
+    scene.cloudwatch.alarms |= {f"{PREFIX}x/{number}": {"AlarmName": f"{PREFIX}x/{number}"} for number in range(250)}
+    scene.forget()
+    scene.run(Request.STATUS)
+    assert scene.requests.count("DescribeAlarms") == 3
+    assert scene.remove() == []
+    assert scene.requests.count("DeleteAlarms") == 3
+    assert len(scene.cloudwatch.alarms) == 5001
+
+
+def test_status_changes_nothing() -> None:
+    scene = BillingScene()
+    said = scene.run(Request.STATUS)
+
+    assert {each["action"] for each in said["alarms"]} == {"create"}
+    assert scene.own_alarms == set()
+    assert scene.topics.topics == {}
+
+
+def test_an_account_without_billing_metrics_is_told_of_once_a_day_after_a_day(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scene = BillingScene(accounts=(LINKED,))
+    scene.cloudwatch.metrics = [TOTAL | {"ServiceName": "AmazonEC2"}]
+    for _ in range(3):
+        assert scene.run()["no_billing_metrics_of"] == []
+    scene.topics.confirm(MAIL)
+    assert _points(capsys)["BillingSilentAccounts"] == [0, 0, 0]
+
+    for day in range(1, 3):
+        scene.pass_days(1)
+        assert scene.run()["no_billing_metrics_of"] == [f"account {ACCOUNT}", f"linked account {LINKED}"]
+        scene.run()
+        assert len(scene.home.messages) == day
+    assert _points(capsys)["BillingSilentAccounts"] == [2, 2, 2, 2]
+    told = scene.home.messages[0]
+    assert (told["TopicArn"], told["Subject"]) == (ALERTS, "base-pod: billing alarms cannot go off")
+    assert f"of account {ACCOUNT}, linked account {LINKED}, so the billing alarms" in told["Message"]
+
+    scene.cloudwatch.metrics += [TOTAL, TOTAL | {"LinkedAccount": LINKED}]
+    scene.pass_days(1)
+    assert scene.run()["no_billing_metrics_of"] == []
+    assert len(scene.home.messages) == 2
+
+
+def test_who_tampers_with_the_age_of_the_alarms_does_not_silence_them() -> None:
+    scene = settled()
+    scene.cloudwatch.metrics = []
+    scene.topics.topics[TOPIC]["tags"]["cdk-training-cluster:billing-since"] = "tomorrow"
+
+    assert scene.run()["no_billing_metrics_of"] == [f"account {ACCOUNT}"]
+
+
+def test_an_address_that_nobody_confirms_is_asked_again_and_told_of_once_a_week(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scene = BillingScene(emails=(MAIL, "second@example.com"))
+    scene.run()
+    scene.topics.confirm(MAIL)
+    for _ in range(14):
+        scene.pass_days(1)
+        scene.run()
+        scene.topics.expire()
+
+    assert scene.topics.asked == [MAIL, "second@example.com", "second@example.com"]
+    told = [message["Message"] for message in scene.home.messages]
+    assert len(told) == 2
+    assert "second@example.com" in told[0]
+    assert MAIL not in told[0]
+    assert _points(capsys)["BillingUnconfirmedAddresses"][-1] == 1
+
+
+def test_an_address_that_leaves_the_budget_leaves_the_topic_and_nobody_elses_does() -> None:
+    scene = settled(emails=(MAIL, "second@example.com"))
+    scene.topics.topics[TOPIC]["subscriptions"]["chat@example.com"] = f"{TOPIC}:chat"
+    scene.settings = BillingScene(emails=("second@example.com",)).settings
+    scene.run()
+
+    assert set(scene.topics.topics[TOPIC]["subscriptions"]) == {"second@example.com", "chat@example.com"}
+
+
+REMOVALS: dict[str, tuple[Callable[[BillingScene], object], str]] = {
+    "denied": (
+        lambda scene: scene.cloudwatch.fail_next("DeleteAlarms", "AccessDenied"),
+        "The alarms of base-pod-cluster/eu-west-1/billing-1a2b3c4d: ",
+    ),
+    "throttled": (
+        lambda scene: scene.topics.fail_next("DeleteTopic", "Throttled"),
+        "The topic of base-pod-cluster/eu-west-1/billing-1a2b3c4d: ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fault", "left"), REMOVALS.values(), ids=REMOVALS)
+def test_what_could_not_be_removed_is_told(fault: Callable[[BillingScene], object], left: str) -> None:
+    scene = settled()
+    fault(scene)
+
+    assert [each.startswith(left) for each in scene.remove()] == [True]
+    (message,) = scene.home.messages
+    assert message["Subject"] == "base-pod: billing alarms were left behind"
+    assert left in message["Message"]
+    assert bool(scene.own_alarms) != bool(scene.topics.topics)
+
+
+def test_a_removal_takes_its_own_alone_can_be_repeated_and_ends_in_time() -> None:
+    scene = settled()
+
+    assert scene.remove(lambda: False) == [
+        "The alarms of base-pod-cluster/eu-west-1/billing-1a2b3c4d: the time was up.",
+        "The topic of base-pod-cluster/eu-west-1/billing-1a2b3c4d: the time was up.",
+    ]
+    assert scene.remove() == scene.remove() == []
+    assert scene.cloudwatch.alarms == {"somebody-elses": OTHERS}
+    assert scene.topics.topics == {}
+
+
+def _points(capsys: pytest.CaptureFixture[str]) -> dict[str, list[float]]:
+    """Return the values of each metric that was written since the last look."""
+    points: dict[str, list[float]] = {}
+    for line in capsys.readouterr().out.splitlines():
+        record = json.loads(line)
+        for group in record.get("_aws", {}).get("CloudWatchMetrics", []):
+            assert group["Dimensions"] == [["Cluster"]]
+            for metric in group["Metrics"]:
+                points.setdefault(metric["Name"], []).extend(record[metric["Name"]])
+    return points

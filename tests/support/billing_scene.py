@@ -1,0 +1,247 @@
+"""An account in memory for the billing alarms: alarms and topics of the billing region, and what people are told."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from aws_lambda_powertools import Logger
+
+from billing_alarms.billing import Billing, Clients, Request
+from billing_alarms.settings import Settings
+from fake_service import ACCOUNT, FakePaginator, FakeService, refusal
+from policy_evaluator import Call
+from power_scene import FakeSns
+
+HOME = "eu-west-1"
+BILLING = "us-east-1"
+PREFIX = "base-pod-cluster/eu-west-1/billing-1a2b3c4d/"
+TOPIC = f"arn:aws:sns:{BILLING}:{ACCOUNT}:base-pod-cluster-eu-west-1-billing-1a2b3c4d"
+ALERTS = f"arn:aws:sns:{HOME}:{ACCOUNT}:alerts"
+START = datetime(2026, 11, 2, 8, 2, tzinfo=UTC)
+TOTAL = {"Currency": "USD"}
+
+
+class FakeBillingAlarms(FakeService):
+    """The client of CloudWatch in the billing region.
+
+    Attributes:
+        alarms: Every alarm of the account, as DescribeAlarms answers, by name.
+        metrics: The dimensions of each series of billing metrics.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("cloudwatch")
+        self.alarms: dict[str, dict[str, Any]] = {}
+        self.metrics: list[dict[str, str]] = [TOTAL]
+
+    def get_paginator(self, operation: str) -> FakePaginator:
+        """Return the paginator of DescribeAlarms or ListMetrics."""
+        return FakePaginator({"describe_alarms": self._describe, "list_metrics": self._list}[operation])
+
+    def put_metric_alarm(self, **parameters: Any) -> None:
+        """Answer PutMetricAlarm: what was there before is overwritten, but for its state."""
+        name = parameters["AlarmName"]
+        self.record("PutMetricAlarm", parameters, names=[name], arn=_alarm(name))
+        self.alarms[name] = {"StateValue": "INSUFFICIENT_DATA", **parameters}
+
+    def delete_alarms(self, **parameters: Any) -> None:
+        """Answer DeleteAlarms."""
+        names = parameters["AlarmNames"]
+        assert len(names) <= 100
+        self.record("DeleteAlarms", parameters, names=names, arn=_alarm(names[0]))
+        self.calls += [Call(action="cloudwatch:DeleteAlarms", resource=_alarm(name)) for name in names[1:]]
+        if not set(names) <= set(self.alarms):
+            raise refusal("DeleteAlarms", "ResourceNotFound", "")
+        for name in names:
+            del self.alarms[name]
+
+    def _describe(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        size = parameters.pop("PaginationConfig")["PageSize"]
+        found = [each for name, each in sorted(self.alarms.items()) if name.startswith(parameters["AlarmNamePrefix"])]
+        for at in range(0, max(len(found), 1), size):
+            self.record("DescribeAlarms", parameters | {"MaxRecords": size}, context=IN_BILLING_REGION)
+            yield {"MetricAlarms": found[at : at + size]}
+
+    def _list(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        self.record("ListMetrics", parameters, context=IN_BILLING_REGION)
+        yield {"Metrics": [{"Dimensions": _pairs(each)} for each in self.metrics]}
+
+
+class FakeBillingTopics(FakeService):
+    """The client of SNS in the billing region.
+
+    Attributes:
+        topics: Tags, policy and subscriptions (ARN by address) of each topic, by its ARN.
+        asked: The addresses that were asked to confirm, in order.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("sns")
+        self.topics: dict[str, dict[str, Any]] = {}
+        self.asked: list[str] = []
+
+    def create_topic(self, **parameters: Any) -> None:
+        """Answer CreateTopic, which takes a topic that is there for its own if the tags are the same."""
+        arn = f"{TOPIC.rpartition(':')[0]}:{parameters['Name']}"
+        tags = {tag["Key"]: tag["Value"] for tag in parameters["Tags"]}
+        self._record("CreateTopic", parameters, arn)
+        self._record("TagResource", {"ResourceArn": arn, "Tags": parameters["Tags"]}, arn, asked=False)
+        if self.topics.setdefault(arn, {"tags": tags, "subscriptions": {}})["tags"] != tags:
+            raise refusal("CreateTopic", "InvalidParameter", "Topic already exists with different tags")
+        self.topics[arn]["policy"] = parameters["Attributes"]["Policy"]
+
+    def list_tags_for_resource(self, **parameters: Any) -> dict[str, Any]:
+        """Answer ListTagsForResource."""
+        topic = self._topic("ListTagsForResource", parameters, "ResourceNotFound")
+        return {"Tags": [{"Key": key, "Value": value} for key, value in topic["tags"].items()]}
+
+    def get_topic_attributes(self, **parameters: Any) -> dict[str, Any]:
+        """Answer GetTopicAttributes."""
+        return {"Attributes": {"Policy": self._topic("GetTopicAttributes", parameters)["policy"]}}
+
+    def set_topic_attributes(self, **parameters: Any) -> None:
+        """Answer SetTopicAttributes."""
+        assert parameters["AttributeName"] == "Policy"
+        self._topic("SetTopicAttributes", parameters)["policy"] = parameters["AttributeValue"]
+
+    def get_paginator(self, operation: str) -> FakePaginator:
+        """Return the paginator of ListSubscriptionsByTopic."""
+        assert operation == "list_subscriptions_by_topic"
+        return FakePaginator(self._subscriptions)
+
+    def subscribe(self, **parameters: Any) -> None:
+        """Answer Subscribe: the subscription is pending until somebody confirms it."""
+        context: dict[str, str | list[str]] = {"sns:Protocol": parameters["Protocol"]}
+        topic = self._topic("Subscribe", parameters, names=[parameters["Endpoint"]], context=context)
+        topic["subscriptions"].setdefault(parameters["Endpoint"], "PendingConfirmation")
+        self.asked.append(parameters["Endpoint"])
+
+    def unsubscribe(self, **parameters: Any) -> None:
+        """Answer Unsubscribe."""
+        arn = parameters["SubscriptionArn"]
+        self._record("Unsubscribe", parameters, arn)
+        for topic in self.topics.values():
+            topic["subscriptions"] = {who: one for who, one in topic["subscriptions"].items() if one != arn}
+
+    def tag_resource(self, **parameters: Any) -> None:
+        """Answer TagResource."""
+        tags = {tag["Key"]: tag["Value"] for tag in parameters["Tags"]}
+        self._topic("TagResource", parameters)["tags"].update(tags)
+
+    def delete_topic(self, **parameters: Any) -> None:
+        """Answer DeleteTopic."""
+        self._topic("DeleteTopic", parameters)
+        del self.topics[parameters["TopicArn"]]
+
+    def confirm(self, address: str) -> None:
+        """Open the link in the request to confirm."""
+        self.topics[TOPIC]["subscriptions"][address] = f"{TOPIC}:{address}"
+
+    def expire(self) -> None:
+        """Let 48 hours pass, after which SNS deletes what nobody confirmed."""
+        for topic in self.topics.values():
+            kept = {who: arn for who, arn in topic["subscriptions"].items() if arn != "PendingConfirmation"}
+            topic["subscriptions"] = kept
+
+    def _subscriptions(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        topic = self._topic("ListSubscriptionsByTopic", parameters)
+        yield {
+            "Subscriptions": [
+                {"Protocol": "email", "Endpoint": address, "SubscriptionArn": arn}
+                for address, arn in topic["subscriptions"].items()
+            ]
+        }
+
+    def _topic(
+        self, operation: str, parameters: dict[str, Any], absent: str = "NotFound", **more: Any
+    ) -> dict[str, Any]:
+        arn = parameters.get("TopicArn") or parameters["ResourceArn"]
+        self._record(operation, parameters, arn, **more)
+        if arn not in self.topics:
+            raise refusal(operation, absent, "Topic does not exist")
+        found: dict[str, Any] = self.topics[arn]
+        return found
+
+    def _record(
+        self, operation: str, parameters: dict[str, Any], arn: str, *, asked: bool = True, **more: Any
+    ) -> None:
+        """Record a call; one that was not asked for is what IAM checks beside another."""
+        self.record(operation, parameters, arn=arn, **{"context": {}, **more})
+        if not asked:
+            self.requests.pop()
+
+
+IN_BILLING_REGION: dict[str, str | list[str]] = {"aws:RequestedRegion": BILLING}
+
+
+class BillingScene:
+    """An account, and the function that keeps the alarms of one budget in it."""
+
+    def __init__(self, **settings: Any) -> None:
+        """Begin without alarms; `settings` are more of the function's."""
+        self.now = START
+        self.cloudwatch, self.topics, self.home = FakeBillingAlarms(), FakeBillingTopics(), FakeSns()
+        self.settings = Settings(
+            **{
+                "cluster": "base-pod",
+                "prefix": PREFIX,
+                "account": ACCOUNT,
+                "monthly_usd": 20_000.0,
+                "thresholds": (50.0, 80.0, 100.0),
+                "emails": ("ml@example.com",),
+                "alert_topic_arn": ALERTS,
+                **settings,
+            }
+        )
+
+    @property
+    def billing(self) -> Billing:
+        """The function, at the time of the scene."""
+        clients = cast("Any", Clients)(
+            cloudwatch=lambda: self.cloudwatch, sns=lambda: self.topics, home_sns=lambda: self.home
+        )
+        return Billing(self.settings, clients, Logger(service="test"), self.now)
+
+    def run(self, request: Request = Request.TICK) -> dict[str, Any]:
+        """Invoke the function and return what it says; five minutes pass."""
+        said: Any = self.billing.run(request)
+        self.now += timedelta(minutes=5)
+        assert json.loads(json.dumps(said)) == said
+        return cast("dict[str, Any]", said)
+
+    def remove(self, has_time: Callable[[], bool] = lambda: True) -> list[str]:
+        """Let CloudFormation delete the stack."""
+        return self.billing.remove(has_time)
+
+    def pass_days(self, days: float) -> None:
+        """Let time pass without a run."""
+        self.now += timedelta(days=days)
+
+    @property
+    def calls(self) -> list[Call]:
+        """Every call to AWS so far, as IAM sees it."""
+        return [*self.cloudwatch.calls, *self.topics.calls, *self.home.calls]
+
+    @property
+    def requests(self) -> list[str]:
+        """Every request so far."""
+        return [operation for service in (self.cloudwatch, self.topics) for operation, _ in service.requests]
+
+    @property
+    def own_alarms(self) -> set[str]:
+        """The names of this budget's alarms, without their prefix."""
+        return {name.removeprefix(PREFIX) for name in self.cloudwatch.alarms if name.startswith(PREFIX)}
+
+    def forget(self) -> None:
+        """Forget the requests so far."""
+        self.cloudwatch.requests.clear()
+        self.topics.requests.clear()
+
+
+def _alarm(name: str) -> str:
+    return f"arn:aws:cloudwatch:{BILLING}:{ACCOUNT}:alarm:{name}"
+
+
+def _pairs(dimensions: dict[str, str]) -> list[dict[str, str]]:
+    return [{"Name": name, "Value": value} for name, value in dimensions.items()]
