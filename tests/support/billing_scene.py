@@ -134,9 +134,9 @@ class FakeBillingTopics(FakeService):
         self._topic("DeleteTopic", parameters)
         del self.topics[parameters["TopicArn"]]
 
-    def confirm(self, address: str) -> None:
+    def confirm(self, address: str, topic: str = TOPIC) -> None:
         """Open the link in the request to confirm."""
-        self.topics[TOPIC]["subscriptions"][address] = f"{TOPIC}:{address}"
+        self.topics[topic]["subscriptions"][address] = f"{topic}:{address}"
 
     def expire(self) -> None:
         """Let 48 hours pass, after which SNS deletes what nobody confirmed."""

@@ -11,7 +11,8 @@ _APP = """
 from aws_cdk import App, Environment, Stack, Validations
 from aws_cdk import aws_sns as sns
 from cdk_nag import AwsSolutionsChecks
-from cdk_training_cluster import ClusterPower, IdleGroup, IdlePolicy, IdleScope, IdleSignal, IdleStop, ResumeDocument
+from cdk_training_cluster import BillingAlarms, Budget, ClusterPower, IdleGroup, IdlePolicy, IdleScope
+from cdk_training_cluster import IdleSignal, IdleStop, ResumeDocument
 from cdk_training_cluster.power import PowerGroup
 app = App(outdir="cdk.out")
 stack = Stack(app, "Idle", env=Environment(region="us-east-1"))
@@ -37,6 +38,7 @@ IdleStop(
     power=power,
 )
 IdleStop(stack, "Alone", cluster_name="research", alert_topic=topic, tag_key="Team")
+BillingAlarms(stack, "Billing", budget=Budget(monthly_usd=100), name="pod", alert_topic=topic)
 ResumeDocument(stack, "Resume", cluster_name="pod", node_groups=["workers", "extras"], power=power)
 Validations.of(app).add_plugins(AwsSolutionsChecks(app))
 app.synth()

@@ -267,7 +267,7 @@ def test_an_address_that_nobody_confirms_is_asked_again_and_told_of_once_a_week(
     scene = BillingScene(emails=(MAIL, "second@example.com"))
     scene.run()
     scene.topics.confirm(MAIL)
-    for _ in range(14):
+    for _ in range(13):
         scene.pass_days(1)
         scene.run()
         scene.topics.expire()
