@@ -74,16 +74,29 @@ def keep_command(settings: Settings, unit: Unit) -> str:
     return f"aws ec2 create-tags --region {settings.region} --resources {ids} --tags {tags}"
 
 
+def start_instances(settings: Settings, ids: Sequence[str]) -> str:
+    """Return the command that starts instances."""
+    return f"aws ec2 start-instances --region {settings.region} --instance-ids {' '.join(ids[:_MOST_IDS])}"
+
+
+def start_group(settings: Settings, node_group: str) -> str:
+    """Return the command that starts a node group."""
+    order = {"action": "start", "node_groups": [node_group]}
+    return (
+        f"aws lambda invoke --region {settings.region} --function-name {settings.power_function} "
+        f"--cli-binary-format raw-in-base64-out --payload {_argument(order)} /dev/stdout"
+    )
+
+
 def _of_instances(settings: Settings, instances: Sequence[Instance]) -> Fate:
     hibernates = all(one.hibernates for one in instances)
     memory = "The memory is kept on the root volume. " if hibernates else ""
-    ids = " ".join(one.id for one in instances[:_MOST_IDS])
     return Fate(
         instances=tuple(instances),
         verb="hibernated" if hibernates else "stopped",
         meaning=f"{memory}EBS volumes stay, and are billed; what is on instance store is lost; the capacity is given "
         "back, so a start may fail.",
-        way_back=f"aws ec2 start-instances --region {settings.region} --instance-ids {ids}",
+        way_back=start_instances(settings, [one.id for one in instances]),
     )
 
 
@@ -99,13 +112,11 @@ def _of_owner(settings: Settings, unit: Unit, owner: Owner, instances: Sequence[
             f"{words} is {how}; what is on the nodes' disks is lost{but}; their capacity is given back, so a start "
             "may have to wait."
         )
-    order = {"action": "start", "node_groups": [instances[0].node_group]}
     return Fate(
         instances=tuple(instances),
         verb=TERMINATED,
         meaning=meaning,
-        way_back=f"aws lambda invoke --region {settings.region} --function-name {settings.power_function} "
-        f"--cli-binary-format raw-in-base64-out --payload {_argument(order)} /dev/stdout",
+        way_back=start_group(settings, instances[0].node_group),
     )
 
 

@@ -1,6 +1,7 @@
 """The entry point of the idle function."""
 
 import os
+import time
 from datetime import UTC, datetime
 
 from aws_lambda_powertools import Logger
@@ -31,4 +32,4 @@ def handler(
         sns=clients.sns,
         ssm=clients.ssm,
     )
-    return Idle(settings, aws, logger, now=datetime.now(UTC)).run(action)
+    return Idle(settings, aws, logger, clock=lambda: datetime.now(UTC), pause=time.sleep).run(action)

@@ -1,20 +1,30 @@
 """The hands of the function: they stop what is due, warn of what is next, and take back what is void."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import product
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_idle.decisions import decide
-from cluster_idle.instances import Instance, OwnerKind, read_again
-from cluster_idle.marks import dry_run_tags, notice_tags, refusal_tags, warned_tags
-from cluster_idle.messages import note, stopped_message, warning_message
+from cluster_idle.instances import Instance, Owner, OwnerKind, read_again, read_stopped
+from cluster_idle.marks import (
+    STOPPING_TAG,
+    dry_run_tags,
+    notice_tags,
+    refusal_tags,
+    sent_tags,
+    stopping_tags,
+    warned_tags,
+)
+from cluster_idle.messages import earlier_message, note, stopped_message, warning_message
 from cluster_idle.owners import Owners
 from cluster_idle.power_function import PowerFunction
 from cluster_idle.settings import Settings
-from cluster_idle.situation import Situation
-from cluster_idle.stopping import Stopper
+from cluster_idle.situation import OwnerState, Situation
+from cluster_idle.stopping import MOST_AT_ONCE, Stopper
 from cluster_idle.verdicts import Decisions, Unit, Verdict
 
 if TYPE_CHECKING:
@@ -47,7 +57,7 @@ class Hands:
     """Carry out what was decided.
 
     What is due is read again right before it is stopped: it is left alone if anything of it changed. The clock runs
-    when people were told, so that nothing is stopped of which nobody was.
+    from when people were told, so that nothing is stopped of which nobody was.
     """
 
     def __init__(
@@ -60,126 +70,187 @@ class Hands:
         sns: "Callable[[], SNSClient]",
         failures: Failures,
         situation: Situation,
+        clock: Callable[[], datetime],
+        pause: Callable[[float], None],
     ) -> None:
         self._settings = settings
         self._owners = owners
         self._ec2 = ec2
-        self._power = PowerFunction(lambda_, settings.power_function, failures)
+        self._power = PowerFunction(lambda_, settings.power_function, pause)
         self._sns = sns
         self._failures = failures
         self._situation = situation
+        self._clock = clock
+        self._changed: dict[str, str] = {}
+        self._sizes: dict[str, int] = {}
         self._failed_notifications = 0
 
     def carry_out(self, decisions: Decisions) -> Outcome:
         """Warn of what is idle, stop what is due, and write down or clear what follows; return what was done."""
+        self._tell_of_last_run(decisions)
         warned = self._warn(decisions.warn)
-        still, changed = self._look_again(decisions.stop)
-        self._tell_dry_runs([unit for unit in still if unit.dry_run and not unit.told_of_dry_run])
+        self._tell_dry_runs(
+            self._look_again([one for one in decisions.stop if one.dry_run and not one.told_of_dry_run])
+        )
         late = sum(finding.verdict is Verdict.DEFERRED for finding in decisions.findings)
-        stopped = self._stop([unit for unit in still if not unit.dry_run], late)
-        seen_at, other = warned_tags(self._situation.now), {*stopped, *changed}
+        stopped = self._stop([unit for unit in decisions.stop if not unit.dry_run], late)
+        seen_at, other = warned_tags(self._situation.now), {*stopped, *self._changed}
         renew = (unit for unit in decisions.renew if not other.intersection(unit.ids))
         self._owners.write((target, seen_at) for unit in renew for target in unit.targets)
         self._owners.clear(decisions.clear)
         return Outcome(
             stopped=frozenset(stopped),
             warned=frozenset(warned),
-            changed=changed,
+            changed=self._changed,
             failed_notifications=self._failed_notifications,
         )
 
-    def _look_again(self, units: Sequence[Unit]) -> tuple[list[Unit], dict[str, str]]:
-        """Return the units that are due still, and why the others are not."""
+    def _look_again(self, units: Sequence[Unit]) -> list[Unit]:
+        """Return the units that are due still: right before they are stopped, since each stop takes its time."""
         if not units:
-            return [], {}
-        ids = [one for unit in units for one in unit.ids]
+            return []
+        node_groups = {_first(unit).node_group for unit in units} & set(self._settings.groups)
         try:
             together = [one for unit in units for one in (*unit.ids, *unit.others)]
             found = read_again(self._ec2(), self._settings, together)
         except AWS_ERRORS as error:
             self._failures.add(", ".join(unit.name for unit in units), "could not be read again", error)
-            return [], dict.fromkeys(ids, "it could not be read again before the stop")
-        of_groups = any(unit.instances[0].node_group in self._settings.groups for unit in units)
-        owners = self._owners.read() if of_groups else {}
-        situation = replace(self._situation, owners=owners, unread=self._owners.unread if of_groups else frozenset())
-        again = decide(list(found.values()), situation)
+            self._note_changes(units, "it could not be read again before the stop")
+            return []
+        only = next(iter(node_groups)) if len(node_groups) == 1 else None
+        owners = self._owners.read(only) if node_groups else {}
+        unread = self._owners.unread if node_groups else frozenset()
+        again = decide(list(found.values()), replace(self._situation, owners=owners, unread=unread))
         due = {(unit.name, unit.ids) for unit in again.stop}
         still = [unit for unit in units if (unit.name, unit.ids) in due]
-        names = {unit.name for unit in still}
-        return still, {
-            one: "it changed while the function looked: the next run decides"
-            for unit in units
-            if unit.name not in names
-            for one in unit.ids
-        }
+        self._note_changes(
+            [unit for unit in units if unit not in still],
+            "it changed while the function looked: the next run decides",
+        )
+        # What the power function is told of a group is what was judged.
+        self._sizes = {name: _size(owners, name) for name in node_groups}
+        return still
+
+    def _note_changes(self, units: Sequence[Unit], why: str) -> None:
+        self._changed |= {one: why for unit in units for one in unit.ids}
 
     def _stop(self, units: Sequence[Unit], late: int) -> list[str]:
+        """Stop what is due, what takes little time first, and tell people."""
         stopped: list[str] = []
-        whole: list[Unit] = []  # Of these nothing is refused: what nothing owns of them goes with the others.
-        for unit in units:
-            if not _is_owned(unit):
-                whole.append(unit)
-            elif not _is_alone(unit):
+        for batch in _batches([unit for unit in units if not _is_owned(unit)]):
+            stopped += self._stop_instances(self._look_again(batch))
+        for unit in (unit for unit in units if _is_owned(unit) and not _is_alone(unit)):
+            if self._look_again([unit]):
                 gone = self._stop_group(unit)
-                stopped += gone
-                whole += [unit] if gone else []
-        stopped += self._stop_instances(whole)
+                # Where the group is refused, what nothing owns of it stays too.
+                stopped += [*gone, *self._stop_instances([unit])] if gone else []
         alone = [unit for unit in units if _is_owned(unit) and _is_alone(unit)]
         for node_group in sorted({_first(unit).node_group for unit in alone}):
             of_group = [unit for unit in alone if _first(unit).node_group == node_group]
             for start in range(0, len(of_group), MOST_TERMINATED):
-                stopped += self._terminate(node_group, of_group[start : start + MOST_TERMINATED])
+                still = self._look_again(of_group[start : start + MOST_TERMINATED])
+                stopped += self._terminate(node_group, still) if still else []
         done = [unit for unit in units if set(unit.ids) & set(stopped)]
-        if done:
-            self._publish(stopped_message(self._settings, done, frozenset(stopped), late))
+        if done and self._publish(stopped_message(self._settings, done, frozenset(stopped), late)):
+            self._owners.clear(sorted({target for unit in done for target in unit.targets}), [STOPPING_TAG])
         return stopped
 
+    def _begin(self, units: Sequence[Unit]) -> None:
+        """Write down what is about to be stopped: a run that dies cannot tell, and the next one does."""
+        tags = stopping_tags(self._situation.now)
+        self._owners.write((target, tags) for unit in units for target in unit.targets)
+
     def _stop_instances(self, units: Sequence[Unit]) -> list[str]:
+        """Stop what nothing owns, and last what AWS refused to stop before: it keeps no other waiting."""
         alone = [one for unit in units for one in unit.instances if one.owner.kind is OwnerKind.INSTANCE]
         if not alone:
             return []
-        stopper = Stopper(self._ec2(), self._failures)
-        stopped = stopper.stop([one.id for one in alone if not one.hibernates])
-        stopped += stopper.stop([one.id for one in alone if one.hibernates], hibernate=True)
+        self._begin([unit for unit in units if not _is_owned(unit)])
+        stopper = Stopper(self._ec2(), self._failures, self._read_running)
+        now = self._situation.now
+        stopped: list[str] = []
+        for refused, hibernates in product((False, True), repeat=2):
+            ids = [one.id for one in alone if (one.marks.is_refused(now), one.hibernates) == (refused, hibernates)]
+            stopped += stopper.stop(ids, hibernate=hibernates)
         self._owners.write(
-            (one.owner, refusal_tags(self._situation.now, stopper.refused[one.id]))
-            for one in alone
-            if one.id in stopper.refused
+            (one.owner, refusal_tags(now, stopper.refused[one.id])) for one in alone if one.id in stopper.refused
         )
         return stopped
 
+    def _read_running(self, ids: Sequence[str]) -> Collection[str]:
+        try:
+            return read_again(self._ec2(), self._settings, ids)
+        except AWS_ERRORS as error:
+            self._failures.add(", ".join(ids), "could not be read again", error)
+            return ids
+
     def _stop_group(self, unit: Unit) -> list[str]:
-        """Stop a node group now or not at all: an order that waits might meet a job that has begun since."""
-        ids = [one.id for one in unit.instances if one.owner.kind is not OwnerKind.INSTANCE]
-        order = {"action": "stop", "node_groups": [unit.name], "now_or_never": True}
-        answer = self._power.order(order, unit.name, _reason([unit]))
+        """Stop a node group now or not at all, as it was judged: a job may begin, or somebody start it, meanwhile."""
+        order = {
+            "action": "stop",
+            "node_groups": [unit.name],
+            "now_or_never": True,
+            "expected_size": self._sizes.get(unit.name, 0),
+            "expected_instance_ids": sorted([*unit.ids, *unit.others]),
+        }
+        self._begin([unit])
+        answer = self._power.order(order, _reason([unit]))
         left = [group for group in answer.groups if group.get("desired") != 0 or group.get("taken_back")]
-        if answer.failed or not answer.groups or left:
-            if not answer.failed:
-                why = "; ".join(str(group.get("reason", "")) for group in left) or "it knows no such group"
+        if left or not answer.groups:
+            why = (
+                answer.failure
+                or "; ".join(str(group.get("reason", "")) for group in left)
+                or "it knows no such group"
+            )
+            # What counts is the size: the function may have failed elsewhere, or have read what was no longer so.
+            if not self._is_at_zero(unit.name):
                 self._failures.add_sentence(unit.name, f"the power function did not stop it: {why}")
-            gone = self._gone(unit.name, ids) if answer.failed else []
-            self._refuse([] if len(gone) == len(ids) else [unit])
-            return gone
-        return ids
+                self._refuse([unit])
+                if not answer.failure:
+                    self._owners.clear(unit.targets, [STOPPING_TAG])
+                return []
+            self._failures.add_sentence(unit.name, f"it is stopped, and the power function failed otherwise: {why}")
+        return [one.id for one in unit.instances if one.owner.kind is not OwnerKind.INSTANCE]
+
+    def _is_at_zero(self, node_group: str) -> bool:
+        owners = self._owners.read(node_group)
+        return bool(owners) and not self._owners.unread and not _size(owners, node_group)
 
     def _terminate(self, node_group: str, units: Sequence[Unit]) -> list[str]:
         """Let single nodes of a group go, and find out which did where some did not."""
         ids = [one for unit in units for one in unit.ids]
         order = {"action": "terminate", "node_groups": [node_group], "instance_ids": ids}
-        answer = self._power.order(order, node_group, _reason(units))
-        gone = self._gone(node_group, ids) if answer.failed else [one for one in ids if one in answer.terminated]
-        self._refuse([unit for unit in units if not set(unit.ids) & set(gone)])
+        self._begin(units)
+        answer = self._power.order(order, _reason(units))
+        gone = [one for one in ids if one in answer.terminated]
+        if answer.failure:
+            owners = self._owners.read(node_group)
+            left = {one for state in owners.values() for one in state.members or ()} if owners else set(ids)
+            gone = [one for one in ids if one not in left]
+            self._failures.add_sentence(node_group, f"the power function failed: {answer.failure}")
+        stay = [unit for unit in units if not set(unit.ids) & set(gone)]
+        self._refuse(stay)
+        if not answer.failure:
+            self._owners.clear([target for unit in stay for target in unit.targets], [STOPPING_TAG])
         return gone
 
-    def _gone(self, node_group: str, ids: Sequence[str]) -> list[str]:
-        """Return which nodes run no longer, though the power function failed or did not answer."""
+    def _tell_of_last_run(self, decisions: Decisions) -> None:
+        """Tell what an earlier run stopped and could not tell: it died, or the topic took no message."""
+        running = [one.instance for one in decisions.findings if one.instance.marks.stopping_at]
+        owners = {owner: state for owner, state in self._situation.owners.items() if state.marks.stopping_at}
         try:
-            left = read_again(self._ec2(), self._settings, ids)
+            instances = read_stopped(self._ec2(), self._settings)
         except AWS_ERRORS as error:
-            self._failures.add(node_group, "it could not be read which nodes went", error)
-            return []
-        return [one for one in ids if one not in left]
+            self._failures.add(self._settings.cluster, "what an earlier run stopped could not be read", error)
+            instances = []
+        groups = {owner: state for owner, state in owners.items() if not state.size}
+        self._owners.clear(
+            sorted([one.itself for one in running] + [owner for owner in owners if owner not in groups]),
+            [STOPPING_TAG],
+        )
+        if not (groups or instances) or not self._publish(earlier_message(self._settings, groups, instances)):
+            return
+        self._owners.clear(sorted([*groups, *(one.itself for one in instances)]), [STOPPING_TAG])
 
     def _refuse(self, units: Sequence[Unit]) -> None:
         """Remember that the power function did not stop nodes, so that they keep no others waiting."""
@@ -191,7 +262,8 @@ class Hands:
 
         Where no note can be written the clock could never run: people would be told in each run, and in vain.
         """
-        now = self._situation.now
+        now = self._clock()
+        units = [replace(unit, stop_at=self._stop_at(unit, now)) for unit in units]
         failed = self._owners.write(
             (target, notice_tags(unit.idle_since, unit.stop_at, note(self._settings, unit)))
             for unit in units
@@ -200,8 +272,15 @@ class Hands:
         noted = [unit for unit in units if not failed & {target.id for target in unit.targets}]
         if not noted or not self._publish(warning_message(self._settings, noted, now)):
             return []
-        self._owners.write((target, warned_tags(now)) for unit in noted for target in unit.targets)
+        sent = self._clock()
+        self._owners.write(
+            (target, sent_tags(sent, self._stop_at(unit, sent))) for unit in noted for target in unit.targets
+        )
         return [one for unit in noted for one in unit.ids]
+
+    def _stop_at(self, unit: Unit, now: datetime) -> datetime:
+        """Return when a unit is stopped of which people are warned now: they have the time that they are promised."""
+        return max(unit.stop_at, now + self._settings.policy_of(_first(unit).node_group).warning)
 
     def _tell_dry_runs(self, units: Sequence[Unit]) -> None:
         """Say once what would be stopped; where that cannot be remembered, nobody is told in each run."""
@@ -224,6 +303,23 @@ class Hands:
             self._failed_notifications += 1
             return False
         return True
+
+
+def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
+    """Split units into as many as EC2 is asked to stop at once."""
+    batch: list[Unit] = []
+    for unit in units:
+        if batch and sum(len(one.ids) for one in (*batch, unit)) > MOST_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(unit)
+    if batch:
+        yield batch
+
+
+def _size(owners: Mapping[Owner, OwnerState], node_group: str) -> int:
+    """Return the desired size of a node group, of all its owners together."""
+    return sum(state.size for state in owners.values() if state.node_group == node_group)
 
 
 def _is_owned(unit: Unit) -> bool:

@@ -85,11 +85,30 @@ class Idle:
     What fails for one node does not keep the others running; it is raised when all of them were tried.
     """
 
-    def __init__(self, settings: Settings, clients: Clients, logger: Logger, now: datetime) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clients: Clients,
+        logger: Logger,
+        *,
+        clock: Callable[[], datetime],
+        pause: Callable[[float], None],
+    ) -> None:
+        """Look at nothing yet.
+
+        Args:
+            settings: The function's settings.
+            clients: What it talks to.
+            logger: Where it writes what it finds.
+            clock: Returns the time.
+            pause: Waits for some seconds.
+        """
         self._settings = settings
         self._clients = clients
         self._logger = logger
-        self._now = now.replace(microsecond=0)
+        self._clock = clock
+        self._pause = pause
+        self._now = clock().replace(microsecond=0)
         self._failures = Failures(logger)
         self._owners = Owners(settings, clients.auto_scaling, clients.ec2, self._failures)
 
@@ -181,5 +200,7 @@ class Idle:
             sns=self._clients.sns,
             failures=self._failures,
             situation=situation,
+            clock=self._clock,
+            pause=self._pause,
         )
         return hands.carry_out(decisions)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster_common.messages import printable
 from cluster_common.tags import NODE_GROUP_TAG
-from cluster_idle.marks import NO_MARKS, Marks
+from cluster_idle.marks import NO_MARKS, STOPPING_TAG, Marks
 from cluster_idle.settings import Settings
 
 if TYPE_CHECKING:
@@ -97,6 +97,11 @@ class Instance:
     hibernates: bool = False
     marks: Marks = NO_MARKS
 
+    @property
+    def itself(self) -> Owner:
+        """It as that which carries tags."""
+        return Owner(kind=OwnerKind.INSTANCE, id=self.id)
+
 
 def read_cluster(client: "EC2Client", settings: Settings) -> list[Instance]:
     """Read every instance of the cluster that runs, or is about to."""
@@ -125,6 +130,21 @@ def read_again(client: "EC2Client", settings: Settings, ids: Sequence[str]) -> d
         ]
         found |= {instance.id: instance for instance in _read(client, settings, filters)}
     return found
+
+
+def read_stopped(client: "EC2Client", settings: Settings) -> list[Instance]:
+    """Read the instances that a run has stopped or terminated, and has not told people of."""
+    return list(
+        _read(
+            client,
+            settings,
+            [
+                {"Name": "tag-key", "Values": [STOPPING_TAG]},
+                {"Name": f"tag:{settings.tag}", "Values": [settings.cluster]},
+                {"Name": "instance-state-name", "Values": ["stopping", "stopped", "shutting-down", "terminated"]},
+            ],
+        )
+    )
 
 
 def _read(client: "EC2Client", settings: Settings, filters: "list[FilterTypeDef]") -> Iterator[Instance]:

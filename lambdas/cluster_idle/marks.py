@@ -18,6 +18,9 @@ TOLD_TAG = f"{_PREFIX}told"
 SINCE_TAG = f"{_PREFIX}since"
 REFUSED_TAG = f"{_PREFIX}refused"
 
+STOPPING_TAG = f"{_PREFIX}stopping"
+"""The tag on what a run is about to stop, until people were told: a run may end in between."""
+
 DRY_RUN_NOTE = "dry run - "
 """How a note begins that was written in a dry run."""
 
@@ -50,6 +53,7 @@ class Marks:
         told: Whether they were told that a dry run would have stopped it.
         refused_at: When AWS last refused to stop it. None: it did not.
         refusal: With which code.
+        stopping_at: When a run began to stop it, and has not told people yet. None: likewise.
         noted: Whether any of the function's own tags is there.
     """
 
@@ -62,6 +66,7 @@ class Marks:
     told: bool = False
     refused_at: datetime | None = None
     refusal: str = ""
+    stopping_at: datetime | None = None
     noted: bool = False
 
     @classmethod
@@ -80,6 +85,7 @@ class Marks:
             told=TOLD_TAG in tags,
             refused_at=_time(refused_at),
             refusal=refusal,
+            stopping_at=_time(tags.get(STOPPING_TAG)),
             noted=any(key in tags for key in NOTICE_TAGS),
         )
 
@@ -136,6 +142,16 @@ def notice_tags(idle_since: datetime, stop_at: datetime, note: str) -> dict[str,
 def warned_tags(seen_at: datetime) -> dict[str, str]:
     """Return the tag that says that people were warned, or that it has been idle from the warning until now."""
     return {WARNED_AT_TAG: time_text(seen_at)}
+
+
+def sent_tags(sent_at: datetime, stop_at: datetime) -> dict[str, str]:
+    """Return the tags that are written once the message is sent, from when on people have the promised time."""
+    return {**warned_tags(sent_at), STOP_AT_TAG: time_text(stop_at)}
+
+
+def stopping_tags(now: datetime) -> dict[str, str]:
+    """Return the tag that says that a run is about to stop it."""
+    return {STOPPING_TAG: time_text(now)}
 
 
 def dry_run_tags(note: str) -> dict[str, str]:

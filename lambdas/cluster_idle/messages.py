@@ -1,16 +1,17 @@
 """What people are told: what is stopped, when, why, what that means, and how to keep it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from cluster_common.messages import printable, subject
 from cluster_common.times import time_text
-from cluster_idle.fates import Fate, fates, keep_command, verbs
-from cluster_idle.instances import Instance
+from cluster_idle.fates import Fate, fates, keep_command, start_group, start_instances, verbs
+from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.marks import DRY_RUN_NOTE, KEEP_TAG, KEEP_UNTIL_TAG, STOP_AT_TAG
 from cluster_idle.policy import minutes
 from cluster_idle.prices import price
 from cluster_idle.settings import Settings
+from cluster_idle.situation import OwnerState
 from cluster_idle.verdicts import Unit
 
 # SNS takes 256 KiB; nobody reads as much.
@@ -61,6 +62,33 @@ def stopped_message(
         limit = f"a run stops {settings.policy.most_stops} at most, the longest idle first"
         lines += ["", f"{deferred} more are due and wait: {limit}."]
     return told, _text(lines, len(units))
+
+
+def earlier_message(
+    settings: Settings, groups: Mapping[Owner, OwnerState], instances: Sequence[Instance]
+) -> tuple[str, str]:
+    """Return the subject and the text of the message on what an earlier run stopped, and did not tell.
+
+    Args:
+        settings: The function's settings.
+        groups: What owns the nodes of node groups that it brought to zero.
+        instances: The instances that it stopped or terminated.
+    """
+    lines: list[str] = []
+    for owner, state in sorted(groups.items()):
+        lines.append(f"{printable(state.node_group)}: {owner.words} was brought to zero ({state.marks.note}).")
+        lines.append(f"  To start it again: {start_group(settings, state.node_group)}")
+    for one in instances:
+        if one.owner.kind is OwnerKind.INSTANCE:
+            done, way_back = "stopped", start_instances(settings, [one.id])
+        else:
+            done, way_back = "terminated", start_group(settings, one.node_group)
+        lines.append(f"{one.id} ({one.instance_type}) was {done} ({one.marks.note}).")
+        lines.append(f"  To start it again: {way_back}")
+    count = len(groups) + len(instances)
+    told = subject(f"{settings.cluster}: stopped by an earlier run: idle")
+    head = [f"Cluster {settings.cluster}", "", "An earlier run stopped this, and could not say so:", ""]
+    return told, _text([*head, *lines[: 2 * _MOST_LINES]], count)
 
 
 def note(settings: Settings, unit: Unit) -> str:

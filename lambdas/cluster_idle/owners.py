@@ -13,11 +13,11 @@ from cluster_idle.instances import PAGE_SIZE, Owner, OwnerKind
 from cluster_idle.marks import NOTICE_TAGS, Marks
 from cluster_idle.settings import Settings
 from cluster_idle.situation import PROTECTED, OwnerState
-from cluster_idle.stopping import concerns_all
+from cluster_idle.stopping import DENIED, MOST_DENIED, concerns_all
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
-    from mypy_boto3_autoscaling.type_defs import AutoScalingGroupTypeDef
+    from mypy_boto3_autoscaling.type_defs import AutoScalingGroupTypeDef, FilterTypeDef
     from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_ec2.type_defs import TagTypeDef
 
@@ -51,17 +51,28 @@ class Owners:
         self._auto_scaling = auto_scaling
         self._ec2 = ec2
         self._failures = failures
+        self._denied = 0
         self.unread: frozenset[OwnerKind] = frozenset()
         """What kinds of owners could not be read the last time."""
 
-    def read(self) -> dict[Owner, OwnerState]:
-        """Read the groups and Spot Fleet requests of the cluster; those that cannot be read are left out."""
+    def read(self, node_group: str | None = None) -> dict[Owner, OwnerState]:
+        """Read the groups and Spot Fleet requests of the cluster; those that cannot be read are left out.
+
+        Args:
+            node_group: The one node group whose owners are read. Default: - those of all of them.
+        """
         found: dict[Owner, OwnerState] = {}
         settings, self.unread = self._settings, frozenset()
-        if settings.has_auto_scaling_groups:
-            found |= self._try("the Auto Scaling groups", OwnerKind.AUTO_SCALING_GROUP, self._read_groups)
-        if settings.fleets:
-            found |= self._try("the Spot Fleet requests", OwnerKind.SPOT_FLEET, self._read_fleets)
+        own = settings.groups.get(node_group) if node_group else None
+        fleets = settings.fleets if own is None else tuple(filter(None, [own.fleet]))
+        if settings.has_auto_scaling_groups if own is None else own.fleet is None:
+            found |= self._try(
+                "the Auto Scaling groups", OwnerKind.AUTO_SCALING_GROUP, lambda: self._read_groups(node_group)
+            )
+        if fleets:
+            found |= self._try(
+                "the Spot Fleet requests", OwnerKind.SPOT_FLEET, lambda: self._read_fleets(list(fleets))
+            )
         return found
 
     def write(self, tags: Iterable[tuple[Owner, Mapping[str, str]]]) -> frozenset[str]:
@@ -86,15 +97,20 @@ class Owners:
                 )
         return frozenset(failed)
 
-    def clear(self, owners: Sequence[Owner]) -> None:
-        """Take the function's own tags away from owners."""
+    def clear(self, owners: Sequence[Owner], keys: Sequence[str] = NOTICE_TAGS) -> None:
+        """Take tags away from owners.
+
+        Args:
+            owners: The owners.
+            keys: The tags. Default: - those of a warning.
+        """
         for owner in owners:
             if owner.kind is OwnerKind.AUTO_SCALING_GROUP:
-                self._guard(owner, lambda owner=owner: self._clear_group(owner))  # type: ignore[misc]  # bound now
+                self._guard(owner, lambda owner=owner: self._clear_group(owner, keys))  # type: ignore[misc]  # bound now
         others = [owner.id for owner in owners if owner.kind is not OwnerKind.AUTO_SCALING_GROUP]
-        keys: list[TagTypeDef] = [{"Key": key} for key in NOTICE_TAGS]
+        tags: list[TagTypeDef] = [{"Key": key} for key in keys]
         for some in _batches(others):
-            self._tag(some, lambda ids: self._ec2().delete_tags(Resources=ids, Tags=keys))
+            self._tag(some, lambda ids: self._ec2().delete_tags(Resources=ids, Tags=tags))
 
     def _try(
         self, what: str, kind: OwnerKind, read: Callable[[], dict[Owner, OwnerState]]
@@ -119,19 +135,24 @@ class Owners:
         try:
             write(ids)
         except AWS_ERRORS as error:
-            if len(ids) == 1 or concerns_all(error):
+            self._denied += error_code(error) in DENIED
+            hopeless = concerns_all(error) or (error_code(error) in DENIED and self._denied > MOST_DENIED)
+            if len(ids) == 1 or hopeless:
                 self._failures.add(", ".join(ids), _NOT_WRITTEN, error)
                 return set(ids)
             middle = len(ids) // 2
             return {one for half in (ids[:middle], ids[middle:]) for one in self._tag(half, write)}
         return set()
 
-    def _read_groups(self) -> dict[Owner, OwnerState]:
+    def _read_groups(self, node_group: str | None) -> dict[Owner, OwnerState]:
+        filters: list[FilterTypeDef] = [{"Name": f"tag:{self._settings.tag}", "Values": [self._settings.cluster]}]
+        if node_group:
+            filters.append({"Name": f"tag:{NODE_GROUP_TAG}", "Values": [node_group]})
         pages = (
             self._auto_scaling()
             .get_paginator("describe_auto_scaling_groups")
             .paginate(
-                Filters=[{"Name": f"tag:{self._settings.tag}", "Values": [self._settings.cluster]}],
+                Filters=filters,
                 PaginationConfig={"PageSize": 100},
             )
         )
@@ -143,13 +164,15 @@ class Owners:
                 if own is not None and own.fleet is None:
                     owner = Owner(kind=OwnerKind.AUTO_SCALING_GROUP, id=raw["AutoScalingGroupName"])
                     found[owner] = replace(
-                        _state(tags), frozen=_is_frozen(raw), members=_members(raw), held=_held(raw)
+                        _state(tags, raw["DesiredCapacity"]),
+                        frozen=_is_frozen(raw),
+                        members=_members(raw),
+                        held=_held(raw),
                     )
         return found
 
-    def _read_fleets(self) -> dict[Owner, OwnerState]:
+    def _read_fleets(self, ids: list[str]) -> dict[Owner, OwnerState]:
         """Read the requests; EC2 refuses all for one that is gone, which has no nodes to look at."""
-        ids = list(self._settings.fleets)
         while ids:
             try:
                 return self._read_these_fleets(ids)
@@ -165,7 +188,10 @@ class Owners:
         pages = paginator.paginate(SpotFleetRequestIds=ids)
         return {
             Owner(kind=OwnerKind.SPOT_FLEET, id=raw["SpotFleetRequestId"]): replace(
-                _state({tag.get("Key", ""): tag.get("Value", "") for tag in raw.get("Tags", [])}),
+                _state(
+                    {tag.get("Key", ""): tag.get("Value", "") for tag in raw.get("Tags", [])},
+                    raw["SpotFleetRequestConfig"].get("TargetCapacity", 0),
+                ),
                 members=self._read_fleet_members(raw["SpotFleetRequestId"]),
             )
             for page in pages
@@ -191,9 +217,9 @@ class Owners:
             ]
         )
 
-    def _clear_group(self, owner: Owner) -> None:
+    def _clear_group(self, owner: Owner, keys: Sequence[str]) -> None:
         self._auto_scaling().delete_tags(
-            Tags=[{"ResourceId": owner.id, "ResourceType": _GROUP_RESOURCE, "Key": key} for key in NOTICE_TAGS]
+            Tags=[{"ResourceId": owner.id, "ResourceType": _GROUP_RESOURCE, "Key": key} for key in keys]
         )
 
 
@@ -220,11 +246,13 @@ def read_spot_requests(client: "EC2Client", ids: Collection[str]) -> dict[str, s
     return found
 
 
-def _state(tags: Mapping[str, str]) -> OwnerState:
+def _state(tags: Mapping[str, str], size: int) -> OwnerState:
     return OwnerState(
         marks=Marks.from_tags(tags),
         node_group=tags.get(NODE_GROUP_TAG, ""),
-        stopped=tags.get(POWER_STATE_TAG) == STOPPED,
+        size=size,
+        # Somebody may have given it nodes since: these are judged as any others are.
+        stopped=tags.get(POWER_STATE_TAG) == STOPPED and not size,
     )
 
 

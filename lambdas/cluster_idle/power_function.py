@@ -1,26 +1,26 @@
-"""The power function, which owns the sizes of node groups: it is asked, and what it answers is believed."""
+"""The power function, which owns the sizes of node groups: it is asked once, and its answer is read."""
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from cluster_common.errors import AWS_ERRORS, error_code
-from cluster_common.failures import Failures
+from cluster_common.errors import AWS_ERRORS, error_code, error_text
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.client import LambdaClient
     from mypy_boto3_lambda.type_defs import InvocationResponseTypeDef
 
-# How many seconds to wait for the power function, which runs once at a time and looks at all groups each minute.
-# https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
-_PAUSES = (2, 4, 8, 16)
-
 FUNCTION = "cluster_idle"
 """Who orders a stop, as the power function writes it down."""
+
+# Only one invocation of the power function runs at a time. Lambda refuses another before it runs it, so that asking
+# again does nothing twice; the pauses, in seconds, are longer than one may run.
+# https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
+_THROTTLED = "TooManyRequestsException"
+_PAUSES = (2.0, 4.0, 8.0, 16.0, 32.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +29,11 @@ class Answer:
 
     Attributes:
         groups: What it says of each group that owns nodes of the node group.
-        failed: Whether it failed, or did not answer.
+        failure: Why it failed, or its answer is not known. Empty: it answered.
     """
 
     groups: Sequence[Mapping[str, Any]] = ()
-    failed: bool = False
+    failure: str = ""
 
     @property
     def terminated(self) -> frozenset[str]:
@@ -45,58 +45,46 @@ class PowerFunction:
     """Give orders to the power function."""
 
     def __init__(
-        self,
-        client: "Callable[[], LambdaClient]",
-        name: str | None,
-        failures: Failures,
-        pause: Callable[[float], None] = time.sleep,
+        self, client: "Callable[[], LambdaClient]", name: str | None, pause: Callable[[float], None]
     ) -> None:
         self._client = client
         self._name = name or ""
-        self._failures = failures
         self._pause = pause
 
-    def order(self, order: Mapping[str, object], node_group: str, reason: str) -> Answer:
-        """Order something for a node group, and return what came of it.
+    def order(self, order: Mapping[str, object], reason: str) -> Answer:
+        """Order something, once, and return what came of it.
 
         Args:
             order: The event.
-            node_group: The node group.
             reason: Why, for people who ask later.
         """
-        payload = json.dumps({**order, "by": FUNCTION, "reason": reason})
+        payload = json.dumps({**order, "by": FUNCTION, "reason": reason}).encode()
         try:
             answer = self._invoke(payload)
             told = answer["Payload"].read().decode(errors="replace")
         except AWS_ERRORS as error:
-            self._failures.add(node_group, "the power function could not be asked to stop it", error)
-            return Answer(failed=True)
+            return Answer(failure=f"it could not be asked ({error_text(error)})")
         content = _content(told)
         if answer.get("FunctionError") or content is None:
-            why = str((content or {}).get("errorMessage", told))
-            self._failures.add_sentence(node_group, f"the power function could not stop it ({why})")
-            return Answer(failed=True)
+            return Answer(failure=str((content or {}).get("errorMessage", told)))
         groups = content.get("node_groups")
         if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
-            self._failures.add_sentence(node_group, f"the power function answered {told[:200]}")
-            return Answer(failed=True)
+            return Answer(failure=f"it answered {told[:200]}")
         return Answer(groups=groups)
 
-    def _invoke(self, payload: str) -> "InvocationResponseTypeDef":
-        """Invoke the function once, and again only where it was not: one that runs already takes no other call."""
-        for seconds in _PAUSES:
+    def _invoke(self, payload: bytes) -> "InvocationResponseTypeDef":
+        """Invoke it; while another invocation runs, wait and ask again."""
+        for pause in _PAUSES:
             try:
                 return self._invoke_once(payload)
             except ClientError as error:
-                if error_code(error) != "TooManyRequestsException":
+                if error_code(error) != _THROTTLED:
                     raise
-                self._pause(seconds)
+                self._pause(pause)
         return self._invoke_once(payload)
 
-    def _invoke_once(self, payload: str) -> "InvocationResponseTypeDef":
-        return self._client().invoke(
-            FunctionName=self._name, InvocationType="RequestResponse", Payload=payload.encode()
-        )
+    def _invoke_once(self, payload: bytes) -> "InvocationResponseTypeDef":
+        return self._client().invoke(FunctionName=self._name, InvocationType="RequestResponse", Payload=payload)
 
 
 def _content(payload: str) -> Mapping[str, Any] | None:

@@ -22,7 +22,8 @@ class OwnerState:
     Attributes:
         marks: What its tags say.
         node_group: The node group whose nodes it owns.
-        stopped: Whether the power function has been told to stop it.
+        size: Its desired size.
+        stopped: Whether the power function has brought it to zero.
         frozen: Whether it terminates nothing, because somebody suspended that.
         members: The ids of its instances that run for it. None: it does not tell.
         held: Why it does not terminate some of its instances, or not by order, by their ids.
@@ -30,6 +31,7 @@ class OwnerState:
 
     marks: Marks = NO_MARKS
     node_group: str = ""
+    size: int = 0
     stopped: bool = False
     frozen: bool = False
     members: frozenset[str] | None = None

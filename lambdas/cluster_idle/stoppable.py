@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.marks import REFUSED_TAG
 from cluster_idle.situation import PROTECTED, OwnerState, Situation
+from cluster_idle.stopping import DENIED
 from cluster_idle.verdicts import Verdict
 
 
@@ -25,7 +26,7 @@ class Obstacles:
         """
         self._situation = situation
         self._is_alone = situation.unit(together[0]) == together[0].id
-        # An order to stop what is stopped already changes nothing.
+        # An order to stop what is at zero already changes nothing.
         owned = [
             one
             for one in together
@@ -113,7 +114,7 @@ def _obstacle_of_instance(instance: Instance, situation: Situation) -> tuple[Ver
         return _saves_nothing(instance)
     if not instance.ebs_root:
         return Verdict.UNSTOPPABLE, "is idle, and its root volume is instance store: EC2 cannot stop it, terminate it"
-    if instance.marks.is_refused(situation.now):
+    if instance.marks.is_refused(situation.now) and instance.marks.refusal not in DENIED:
         refused = f"EC2 refused to stop it ({instance.marks.refusal})"
         return Verdict.UNSTOPPABLE, f"is idle, and {refused}: it is tried again after a day, or without {REFUSED_TAG}"
     if instance.spot_request is None:

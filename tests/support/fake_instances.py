@@ -60,6 +60,7 @@ class FakeSpotFleetRequest:
 
     id: str
     tags: dict[str, str]
+    target: int = 0
 
     @property
     def arn(self) -> str:
@@ -149,7 +150,12 @@ class FakeInstances(FakeService):
                 code = "InvalidSpotFleetRequestId.NotFound"
                 raise refusal("DescribeSpotFleetRequests", code, f"The spot fleet request ID '{one}' does not exist")
             tags = [{"Key": key, "Value": value} for key, value in self.fleets[one].tags.items()]
-            yield {"SpotFleetRequestConfigs": [{"SpotFleetRequestId": one, "Tags": tags}]}
+            config = {"TargetCapacity": self.fleets[one].target}
+            yield {
+                "SpotFleetRequestConfigs": [
+                    {"SpotFleetRequestId": one, "Tags": tags, "SpotFleetRequestConfig": config}
+                ]
+            }
 
     def _describe_fleet_members(self, **parameters: Any) -> Iterator[dict[str, Any]]:
         self.record("DescribeSpotFleetInstances", parameters)
@@ -192,8 +198,9 @@ def stop_refused(code: str, message: str) -> ClientError:
 
 
 def _matches(node: FakeNode, filters: list[dict[str, Any]]) -> bool:
-    values = {"instance-state-name": node.state, "instance-id": node.id}
+    values = {"instance-state-name": {node.state}, "instance-id": {node.id}, "tag-key": set(node.tags)}
     return all(
-        (node.tags.get(one["Name"][4:]) if one["Name"].startswith("tag:") else values[one["Name"]]) in one["Values"]
+        ({node.tags.get(one["Name"][4:])} if one["Name"].startswith("tag:") else values[one["Name"]])
+        & set(one["Values"])
         for one in filters
     )

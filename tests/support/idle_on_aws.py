@@ -45,6 +45,7 @@ class IdleOnAws:
         self.policy = Policy()
         self.topic = aws.client("sns").create_topic(Name=f"{name}-alerts")["TopicArn"]
         self.power: str | None = None
+        self.pauses: list[float] = []
         self._launched: list[str] = []
         self._clients: dict[str, Any] = {}
         self._made: list[tuple[str, str, Mapping[str, Any]]] = []
@@ -135,7 +136,8 @@ class IdleOnAws:
             ssm=lambda: self.client("ssm"),
         )
         now = self.now + timedelta(minutes=after)
-        summary: Any = Idle(self.settings, clients, Logger(service="test"), now).run(Action.TICK)
+        function = Idle(self.settings, clients, Logger(service="test"), clock=lambda: now, pause=self.pauses.append)
+        summary: Any = function.run(Action.TICK)
         return {node["instance_id"]: node for node in summary["nodes"]}
 
     def client(self, service: str) -> Any:

@@ -118,6 +118,7 @@ class IdleScene:
         self.lambda_ = FakeLambda(self)
         self.sns = FakeSns()
         self.ssm = FakeSessions()
+        self.pauses: list[float] = []
         self._ids = 0
 
     def add(self, load: float | None = 0.0, *, age: timedelta = timedelta(days=1), **settings: Any) -> FakeNode:
@@ -166,7 +167,8 @@ class IdleScene:
         """Deploy a node group that a Spot Fleet owns, and launch its nodes."""
         request = f"sfr-{name}"
         self.groups[name] = GroupSettings(policy=settings.pop("policy", self.policy), fleet=request)
-        self.ec2.fleets[request] = FakeSpotFleetRequest(id=request, tags={CLUSTER_TAG: CLUSTER, NODE_GROUP_TAG: name})
+        tags = {CLUSTER_TAG: CLUSTER, NODE_GROUP_TAG: name}
+        self.ec2.fleets[request] = FakeSpotFleetRequest(id=request, tags=tags, target=count)
         tags = {NODE_GROUP_TAG: name, "aws:ec2spot:fleet-request-id": request}
         spot = {"InstanceLifecycle": "spot", "SpotInstanceRequestId": "sir-fleet"}
         return [self.add(load, tags=dict(tags), raw=dict(spot), **settings) for _ in range(count)]
@@ -194,7 +196,10 @@ class IdleScene:
             sns=lambda: self.sns,
             ssm=lambda: self.ssm,
         )
-        summary: Any = Idle(self.settings, clients, Logger(service="test"), self.now).run(action)
+        function = Idle(
+            self.settings, clients, Logger(service="test"), clock=lambda: self.now, pause=self.pauses.append
+        )
+        summary: Any = function.run(action)
         assert json.loads(json.dumps(summary)) == summary
         self.summary = summary
         return {node["instance_id"]: node for node in summary["nodes"]}
@@ -237,6 +242,10 @@ class IdleScene:
             for group in self.auto_scaling.groups.values():
                 if group.tags[NODE_GROUP_TAG] == name:
                     group.tags["cdk-training-cluster:power-state"] = "stopped"
+                    group.desired = 0
+            for fleet in self.ec2.fleets.values():
+                if fleet.tags[NODE_GROUP_TAG] == name:
+                    fleet.target = 0
 
     @property
     def calls(self) -> list[Call]:

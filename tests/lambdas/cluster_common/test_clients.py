@@ -32,7 +32,7 @@ def test_what_must_not_be_done_twice_is_asked_for_once() -> None:
     assert (config.connect_timeout, config.read_timeout) == (3, 10)
 
 
-def test_another_function_is_waited_for_as_long_as_it_may_run() -> None:
+def test_another_function_is_waited_for_as_long_as_it_may_run_and_asked_once() -> None:
     client: Any = clients.lambda_()
     config = client.meta.config
 

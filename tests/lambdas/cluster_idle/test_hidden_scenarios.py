@@ -144,20 +144,32 @@ def test_where_the_power_function_refuses_what_nothing_owns_stays_too() -> None:
     assert len(scene.subjects()) == 1
 
 
-def test_a_group_that_went_although_the_power_function_did_not_answer_is_told_of(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refusal("Invoke", "ServiceException", "no answer"),
+        {"FunctionError": "Unhandled", "Payload": BytesIO(b'{"errorMessage": "extras: could not be read"}')},
+        {"Payload": BytesIO(b'{"node_groups": [{"desired": 2, "taken_back": true, "reason": "a stale read"}]}')},
+    ],
+    ids=["no answer", "a failure elsewhere", "a stale read"],
+)
+def test_a_group_at_zero_is_told_as_stopped_whatever_the_power_function_says(
+    answer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = IdleScene()
     scene.add_group(count=2)
     scene.ticks(30)
     invoke = scene.lambda_.invoke
 
-    def late(**parameters: Any) -> None:
+    def late(**parameters: Any) -> Any:
         invoke(**parameters)
-        raise refusal("Invoke", "ServiceException", "no answer")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     monkeypatch.setattr(scene.lambda_, "invoke", late)
-    tick(scene)
+    with pytest.raises(PartialFailureError, match="workers: it is stopped, and the power function failed otherwise"):
+        scene.tick()
 
     assert scene.subjects()[-1] == "base-pod: 2 nodes terminated: idle"
 

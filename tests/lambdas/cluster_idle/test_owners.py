@@ -93,10 +93,20 @@ def test_node_by_node_an_unseen_one_keeps_nobody() -> None:
     assert verdicts(scene.ticks(35)) == ["stop", "stop"]
 
 
+def test_a_group_that_somebody_gave_nodes_after_a_stop_is_stopped_as_any_other() -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    scene.auto_scaling.groups["workers-asg"].tags[POWER_STATE] = "stopped"
+
+    assert verdicts(scene.ticks(35)) == ["stop", "stop"]
+    assert scene.lambda_.orders[0]["expected_size"] == 2
+
+
 def test_a_group_that_was_stopped_and_still_runs_is_said_to_be_stuck() -> None:
     scene = IdleScene()
     scene.add_group(count=1)
     scene.auto_scaling.groups["workers-asg"].tags[POWER_STATE] = "stopped"
+    scene.auto_scaling.groups["workers-asg"].desired = 0
 
     found = scene.ticks(60)
 
@@ -165,8 +175,20 @@ def test_one_whose_tags_cannot_be_taken_away_does_not_keep_those_of_the_others()
     assert [any(key.startswith(IDLE) for key in node.tags) for node in nodes] == [True, False, False, False]
 
 
-@pytest.mark.parametrize("code", ["UnauthorizedOperation", "RequestLimitExceeded", "InternalError"])
-def test_denied_and_throttled_tags_are_not_asked_about_in_parts(code: str) -> None:
+def test_one_node_whose_tags_may_not_be_written_keeps_no_other_from_being_warned_of() -> None:
+    scene = IdleScene()
+    denied, *others = [scene.add() for _ in range(8)]
+    refuse_tags_of(scene, "create_tags", "UnauthorizedOperation", denied.id)
+
+    with pytest.raises(PartialFailureError, match=f"{denied.id}: its tags could not be written"):
+        scene.tick()
+
+    assert scene.subjects() == ["base-pod: 7 nodes idle, stopped in 30 minutes"]
+    assert all(f"{IDLE}stop-at" in node.tags for node in others)
+
+
+@pytest.mark.parametrize("code", ["RequestLimitExceeded", "InternalError"])
+def test_throttled_tags_are_not_asked_about_in_parts(code: str) -> None:
     scene = IdleScene()
     nodes = [scene.add() for _ in range(8)]
     batches = refuse_tags_of(scene, "create_tags", code, nodes[0].id)
@@ -214,7 +236,7 @@ def test_a_group_that_is_stopped_already_does_not_keep_the_one_in_its_place() ->
     scene = IdleScene()
     scene.add_group(count=2)
     scene.join("workers").tags["aws:autoscaling:groupName"] = "old-asg"
-    old = scene.auto_scaling.add("old-asg", cluster="base-pod", node_group="workers", desired=1)
+    old = scene.auto_scaling.add("old-asg", cluster="base-pod", node_group="workers", desired=0)
     old.tags[POWER_STATE] = "stopped"
     scene.auto_scaling.members["old-asg"] = [scene.auto_scaling.members["workers-asg"].pop()]
 

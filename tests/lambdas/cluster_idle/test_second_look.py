@@ -1,12 +1,15 @@
 """What changes between the look on which a stop is decided and the stop: it is left alone, and the others go."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from cluster_common.errors import PartialFailureError
+from cluster_idle.policy import Policy
 from fake_instances import FakeNode
-from idle_scene import IdleScene
+from idle_scene import POWER, IdleScene, verdicts
 
 STOP_AT = "cdk-training-cluster:idle-stop-at"
 
@@ -70,3 +73,156 @@ def test_a_group_that_changed_since_the_look_is_not_stopped(
 
     scene.tick()
     assert scene.lambda_.orders == []
+
+
+def test_a_wish_to_keep_the_last_of_many_groups_is_seen_while_the_others_are_stopped() -> None:
+    scene = IdleScene()
+    for name in "abcde":
+        scene.add_group(name, count=2)
+    scene.ticks(30)
+    last = scene.auto_scaling.groups["e-asg"]
+    for _ in range(3):
+        scene.lambda_.before_next("Invoke", POWER, lambda: None)
+    scene.lambda_.before_next("Invoke", POWER, lambda: last.tags.update({"cdk-training-cluster:keep": "true"}))
+
+    scene.tick()
+    assert [order["node_groups"] for order in scene.lambda_.orders] == [["a"], ["b"], ["c"], ["d"]]
+    assert last.desired == 2
+
+
+def test_a_wish_to_keep_a_node_is_seen_before_each_batch_of_a_stop() -> None:
+    scene = IdleScene()
+    *_, last = nodes = [scene.add() for _ in range(60)]
+    scene.ticks(30)
+    scene.ec2.before_next(
+        "StopInstances", nodes[0].id, lambda: last.tags.update({"cdk-training-cluster:keep": "true"})
+    )
+
+    scene.tick()
+    assert (len(scene.stopped), last.state) == (59, "running")
+
+
+def test_a_look_at_one_group_reads_no_other() -> None:
+    scene = IdleScene()
+    scene.add_group("a", count=2)
+    scene.add_group("b", count=2)
+    scene.add_fleet()
+    scene.ticks(30)
+    scene.auto_scaling.requests.clear()
+
+    scene.tick()
+    asked = [parameters["Filters"][-1] for _, parameters in scene.auto_scaling.requests if "Filters" in parameters]
+    assert [one["Values"] for one in asked] == [["base-pod"], ["a"], ["b"]]
+
+
+@pytest.mark.parametrize(("throttled", "orders"), [(1, 1), (5, 1), (6, 0)])
+def test_an_order_waits_while_the_power_function_does_something_else(throttled: int, orders: int) -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    scene.ticks(30)
+    for _ in range(throttled):
+        scene.lambda_.fail_next("Invoke", "TooManyRequestsException", message="Rate Exceeded.")
+
+    if orders:
+        scene.tick()
+    else:
+        with pytest.raises(PartialFailureError, match=r"the power function did not stop it: .*TooManyReq"):
+            scene.tick()
+    assert (len(scene.lambda_.orders), scene.pauses) == (orders, [2, 4, 8, 16, 32][:throttled])
+
+
+def test_an_order_whose_answer_is_lost_is_not_given_again() -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    scene.ticks(30)
+    scene.lambda_.fail_next("Invoke", "ServiceException")
+
+    with pytest.raises(PartialFailureError, match="workers: the power function did not stop it"):
+        scene.tick()
+    assert [operation for operation, _ in scene.lambda_.requests] == ["Invoke"]
+
+
+def test_one_denied_node_keeps_no_other_though_a_run_stops_one_at_a_time() -> None:
+    scene = IdleScene(policy=Policy(most_stops=1))
+    denied = scene.add(stop_refusal=("UnauthorizedOperation", "You are not authorized to perform this operation."))
+    others = [scene.add() for _ in range(3)]
+    scene.ticks(30)
+    for _ in range(4):
+        with contextlib.suppress(PartialFailureError):
+            scene.tick()
+
+    assert scene.stopped == {node.id for node in others}
+    # Whoever is allowed again is stopped at once.
+    denied.stop_refusal = None
+    assert verdicts(scene.tick()) == ["stop"]
+
+
+class Died(BaseException):
+    """The end of a run: Lambda's time is over, or its memory."""
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, service: Any, name: str, error: BaseException) -> None:
+    """Let one call do what it should and its caller die, or get no answer."""
+    call = getattr(service, name)
+
+    def interrupted(**parameters: Any) -> None:
+        monkeypatch.undo()
+        call(**parameters)
+        raise error
+
+    monkeypatch.setattr(service, name, interrupted)
+
+
+def test_what_a_run_stopped_that_died_is_told_by_the_next_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.add_group(count=2)
+    scene.ticks(30)
+    interrupt(monkeypatch, scene.lambda_, "invoke", Died())
+
+    with pytest.raises(Died):
+        scene.tick()
+    assert len(scene.subjects()) == 1
+    scene.tick()
+    assert scene.subjects()[1:] == ["base-pod: stopped by an earlier run: idle"]
+    of_group, start_group, of_node, start_node = scene.texts()[1].splitlines()[4:]
+    assert of_group.startswith(
+        "workers: the Auto Scaling group workers-asg was brought to zero (idle since 2026-11-02T06:30:00Z - "
+    )
+    assert start_group.startswith("  To start it again: aws lambda invoke ")
+    assert of_node.startswith(f"{node.id} (p5.48xlarge) was stopped (idle since 2026-11-02T06:30:00Z - ")
+    assert start_node == f"  To start it again: aws ec2 start-instances --region us-east-1 --instance-ids {node.id}"
+    scene.ticks(30)
+    assert len(scene.subjects()) == 2
+
+
+def test_a_stop_of_which_no_message_could_be_sent_is_told_in_the_next_run() -> None:
+    scene = IdleScene()
+    scene.add()
+    scene.ticks(30)
+    scene.sns.fails = True
+    with pytest.raises(PartialFailureError, match="people could not be told"):
+        scene.tick()
+    scene.sns.fails = False
+
+    scene.tick()
+    assert scene.subjects()[1:] == ["base-pod: stopped by an earlier run: idle"]
+
+
+def test_a_run_that_died_before_it_stopped_anything_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.ticks(30)
+
+    def die(**_: Any) -> None:
+        raise Died
+
+    monkeypatch.setattr(scene.ec2, "stop_instances", die)
+    with pytest.raises(Died):
+        scene.tick()
+    monkeypatch.undo()
+    node.load = 90
+
+    scene.ticks(10)
+    assert len(scene.subjects()) == 1
+    assert not any("idle-" in key for key in node.tags)

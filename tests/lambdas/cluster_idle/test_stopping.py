@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError,
 
 from cluster_common.errors import PartialFailureError
 from cluster_common.failures import Failures
-from cluster_idle.stopping import MOST_AT_ONCE, Stopper
+from cluster_idle.stopping import DENIED, MOST_AT_ONCE, MOST_DENIED, Stopper
 from fake_instances import stop_refused
 
 IDS = [f"i-{number:017x}" for number in range(1, 9)]
@@ -40,10 +40,14 @@ class Ec2:
         return {}
 
 
+def stopper(ec2: Ec2, failures: Failures) -> Stopper:
+    return Stopper(cast("Any", ec2), failures, lambda ids: [one for one in ids if one not in ec2.stopped])
+
+
 def stop(ec2: Ec2, ids: Sequence[str] = IDS, **settings: Any) -> tuple[list[str], tuple[str, ...]]:
     """Stop instances; return those that are stopped, and what failed."""
     failures = Failures(Logger(service="test"))
-    stopped = Stopper(cast("Any", ec2), failures).stop(ids, **settings)
+    stopped = stopper(ec2, failures).stop(ids, **settings)
     assert stopped == ec2.stopped
     try:
         failures.raise_all()
@@ -207,9 +211,6 @@ def test_names_that_are_not_in_the_batch_do_not_make_it_ask_for_ever(text: str) 
         "Throttling",
         "ThrottlingException",
         "TooManyRequestsException",
-        "UnauthorizedOperation",
-        "AccessDenied",
-        "AccessDeniedException",
         "AuthFailure",
         "OptInRequired",
         "Blocked",
@@ -227,7 +228,7 @@ def test_names_that_are_not_in_the_batch_do_not_make_it_ask_for_ever(text: str) 
         "503",
     ],
 )
-def test_throttling_and_denial_are_not_asked_about_again(code: str) -> None:
+def test_what_has_to_do_with_no_single_instance_is_not_asked_about_again(code: str) -> None:
     # Also where the message names an instance: it is not that one's fault.
     ec2 = Ec2(lambda _: stop_refused(code, f"You are not authorized to stop {IDS[0]}"))
 
@@ -235,6 +236,59 @@ def test_throttling_and_denial_are_not_asked_about_again(code: str) -> None:
 
     assert (stopped, len(ec2.batches)) == ([], 1)
     assert failures == (f"{', '.join(IDS)}: could not be stopped ({code}: You are not authorized to stop {IDS[0]})",)
+
+
+# https://repost.aws/knowledge-center/ec2-not-auth-launch
+NAMED_DENIAL = (
+    "UnauthorizedOperation",
+    "You are not authorized to perform this operation. User: arn:aws:sts::111122223333:assumed-role/idle/idle is not "
+    "authorized to perform: ec2:StopInstances on resource: arn:aws:ec2:us-east-1:111122223333:instance/{id} because "
+    "no identity-based policy allows the ec2:StopInstances action. Encoded authorization failure message: 8sJ2k",
+)
+
+
+def test_who_is_named_in_a_denial_is_dropped_and_the_others_are_stopped() -> None:
+    ec2 = Ec2(naming(*NAMED_DENIAL, IDS[2]))
+
+    stopped, failures = stop(ec2)
+
+    assert (stopped, len(failures), len(ec2.batches)) == ([one for one in IDS if one != IDS[2]], 1, 2)
+
+
+@pytest.mark.parametrize("code", sorted(DENIED))
+def test_who_is_denied_and_not_named_is_found_by_halves(code: str) -> None:
+    ids = [f"i-{number:017x}" for number in range(50)]
+    ec2 = Ec2(silent(code, ids[17]))
+
+    stopped, failures = stop(ec2, ids)
+
+    assert stopped == [one for one in ids if one != ids[17]]
+    assert failures == (f"{ids[17]}: could not be stopped ({code}: it cannot be done)",)
+    assert len(ec2.batches) <= 13
+
+
+def test_where_all_are_denied_it_stops_asking() -> None:
+    ids = [f"i-{number:017x}" for number in range(50)]
+    ec2 = Ec2(lambda _: stop_refused("UnauthorizedOperation", "You are not authorized."))
+
+    stopped, failures = stop(ec2, ids)
+
+    assert (stopped, len(ec2.batches)) == ([], MOST_DENIED + 3)
+    assert {one for failure in failures for one in failure.partition(":")[0].split(", ")} == set(ids)
+
+
+@pytest.mark.parametrize(
+    "error", [ReadTimeoutError(endpoint_url="https://ec2"), stop_refused("InternalError", "oops")]
+)
+def test_what_stopped_though_no_answer_came_counts_as_stopped(error: Exception) -> None:
+    ec2 = Ec2(lambda _: error)
+    ec2.stopped = IDS[:3]
+
+    stopped, failures = stop(ec2)
+
+    assert stopped == IDS[:3]
+    assert [failure.partition(":")[0] for failure in failures] == [", ".join(IDS[3:]), ", ".join(IDS[:3])]
+    assert "stopped, though EC2 did not say so" in failures[1]
 
 
 @pytest.mark.parametrize(
@@ -265,6 +319,6 @@ def test_one_batch_that_is_throttled_does_not_keep_the_next_from_being_stopped()
 
 def test_each_instance_that_is_refused_is_a_record_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     failures = Failures(Logger(service="stopping"))
-    Stopper(cast("Any", Ec2(naming(*PROTECTED, IDS[2]))), failures).stop(IDS)
+    stopper(Ec2(naming(*PROTECTED, IDS[2])), failures).stop(IDS)
 
     assert f'"instance_id":"{IDS[2]}"' in capsys.readouterr().out

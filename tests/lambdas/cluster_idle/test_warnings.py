@@ -1,6 +1,8 @@
 """When a warning counts: what was said must be so, and nothing may have happened since."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -144,7 +146,7 @@ def test_a_stop_that_fails_is_tried_again_in_the_next_run() -> None:
     scene.add_group(count=2)
     scene.ticks(30)
     scene.lambda_.refusal = "workers: could not be sized"
-    with pytest.raises(PartialFailureError, match=r"workers: the power function could not stop it \(workers: could"):
+    with pytest.raises(PartialFailureError, match="workers: the power function did not stop it: workers: could"):
         scene.tick()
     scene.lambda_.refusal = None
 
@@ -203,9 +205,33 @@ def test_whoever_cannot_be_stopped_is_warned_of_once() -> None:
     scene.ticks(30)
     scene.lambda_.refusal = "workers: could not be sized"
     for _ in range(100):
-        with pytest.raises(PartialFailureError, match="the power function could not stop it"):
+        with pytest.raises(PartialFailureError, match="the power function did not stop it"):
             scene.tick()
     scene.lambda_.refusal = None
 
     assert len(scene.subjects()) == 1
     assert verdicts(scene.tick()) == ["stop", "stop"]
+
+
+def test_people_have_the_promised_time_from_the_message_on_however_long_the_run_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = IdleScene(policy=Policy(warning=timedelta(minutes=10)))
+    node = scene.add()
+    read, publish = scene.cloudwatch.get_metric_data, scene.sns.publish
+
+    def take(minutes: int, call: Callable[..., Any]) -> Callable[..., Any]:
+        def slow(**parameters: Any) -> Any:
+            scene.now += timedelta(minutes=minutes)
+            return call(**parameters)
+
+        return slow
+
+    with monkeypatch.context() as patch:
+        patch.setattr(scene.cloudwatch, "get_metric_data", take(3, read))
+        patch.setattr(scene.sns, "publish", take(1, publish))
+        scene.tick()
+
+    assert scene.subjects() == ["base-pod: 1 node idle, stopped in 10 minutes"]
+    assert "Will be stopped at 2026-11-02T08:20:00Z" in scene.texts()[0]
+    assert (node.tags[WARNED_AT], node.tags[STOP_AT]) == ("2026-11-02T08:11:00Z", "2026-11-02T08:21:00Z")

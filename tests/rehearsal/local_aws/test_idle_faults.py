@@ -161,23 +161,58 @@ def test_stop_protection_keeps_one_node_and_the_run_fails(cluster: IdleOnAws) ->
     assert "EC2 refused to stop it (OperationNotPermitted)" in found["reason"]
 
 
-def test_without_the_permission_to_stop_each_batch_is_asked_for_once_and_the_group_is_stopped(
+def test_without_the_permission_to_stop_the_group_is_stopped_and_the_nodes_are_when_it_is_back(
     cluster: IdleOnAws,
 ) -> None:
     idle, group = cluster.launch(3), cluster.add_group()
     cluster.run()
-    cluster.aws.forget_calls()
-    cluster.aws.fail(
-        "StopInstances", "UnauthorizedOperation", "You are not authorized to perform this operation.", status=403
-    )
+    denied = "You are not authorized to perform this operation. Encoded authorization failure message: 8sJ2k"
+    cluster.aws.fail("StopInstances", "UnauthorizedOperation", denied, status=403, times=None)
 
     with pytest.raises(PartialFailureError, match="UnauthorizedOperation"):
         cluster.run(after=30)
-    assert len(cluster.requests("StopInstances")) == 1
     assert cluster.states(idle) == ["running"] * 3
     assert (len(group), cluster.running(GROUP)) == (2, [])
+    cluster.aws.clear_faults()
     cluster.run(after=35)
     assert cluster.states(idle) == ["stopped"] * 3
+
+
+def test_one_node_that_may_not_be_stopped_keeps_no_other(cluster: IdleOnAws) -> None:
+    denied, *idle = cluster.launch(4)
+    cluster.run()
+    message = "You are not authorized to perform this operation. Encoded authorization failure message: 8sJ2k"
+    cluster.aws.fail("StopInstances", "UnauthorizedOperation", message, status=403, match=denied, times=None)
+
+    with pytest.raises(PartialFailureError, match=f"{denied}: could not be stopped .UnauthorizedOperation"):
+        cluster.run(after=30)
+    assert cluster.states([denied, *idle]) == ["running", "stopped", "stopped", "stopped"]
+
+
+def test_an_order_waits_while_the_power_function_does_something_else(cluster: IdleOnAws) -> None:
+    cluster.add_group()
+    cluster.run()
+    cluster.aws.fail("Invoke", "TooManyRequestsException", "Rate Exceeded.", status=429)
+
+    cluster.run(after=30)
+    assert (cluster.running(GROUP), cluster.pauses) == ([], [2])
+
+
+def test_nodes_that_came_between_the_look_and_the_order_stay(cluster: IdleOnAws) -> None:
+    group = cluster.add_group()
+    cluster.run()
+    client = cluster.client("lambda")
+
+    def grow(**_: object) -> None:
+        client.meta.events.unregister("before-call.lambda.Invoke", grow)
+        cluster.aws.client("autoscaling").update_auto_scaling_group(
+            AutoScalingGroupName=f"{cluster.name}-asg", MaxSize=3, DesiredCapacity=3
+        )
+
+    client.meta.events.register("before-call.lambda.Invoke", grow)
+    with pytest.raises(PartialFailureError, match="the stop was ordered for 2"):
+        cluster.run(after=30)
+    assert set(group) < set(cluster.running(GROUP))
 
 
 def test_a_throttled_stop_is_not_split(cluster: IdleOnAws) -> None:
@@ -223,7 +258,7 @@ def test_an_order_whose_answer_is_lost_is_not_given_twice(cluster: IdleOnAws) ->
     cluster.aws.forget_calls()
     cluster.aws.lose("Invoke")
 
-    with pytest.raises(PartialFailureError, match="workers: the power function could not be asked"):
+    with pytest.raises(PartialFailureError, match=r"workers: (it is stopped, and )?the power function"):
         cluster.run(after=30)
     assert cluster.running(GROUP) == []
     assert cluster.run(after=35) == {}
@@ -235,7 +270,7 @@ def test_a_power_function_that_fails_keeps_no_standalone_node_and_is_asked_again
     cluster.run()
     cluster.aws.fail("SetDesiredCapacity", "AccessDenied", "not authorized", status=403)
 
-    with pytest.raises(PartialFailureError, match=r"workers: the power function could not stop it .*AccessDenied"):
+    with pytest.raises(PartialFailureError, match=r"workers: the power function did not stop it: .*AccessDenied"):
         cluster.run(after=30)
     assert cluster.states(idle) == ["stopped"]
     assert cluster.running(GROUP) == group
