@@ -10,14 +10,14 @@ from moto.core.serialize import get_serializer_class
 from moto.core.utils import get_service_model
 
 from benchmarks.sweep.fleet import Fleet, index_of, instance_id
-from benchmarks.sweep.goals import DESCRIBE, RE_READ
+from benchmarks.sweep.goals import DESCRIBE, LEFT_OVER, RE_READ
 from benchmarks.sweep.pages import Pages
 from benchmarks.sweep.series import metric_data
 from rehearsal.local_aws.refusal import Refusal
 
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 _MOST_RESULTS = 1000
-_ID_FILTER = "instance-id"
+_ID_FILTER, _TAG_FILTER = "instance-id", "tag-key"
 
 _RUNNING, _STOPPING = {"Code": 16, "Name": "running"}, {"Code": 64, "Name": "stopping"}
 
@@ -74,7 +74,9 @@ class Cloud:
             body: The request's body.
             form: The same, where it is a form.
         """
-        name = RE_READ if operation == DESCRIBE and _ids(form) else operation
+        name = operation
+        if operation == DESCRIBE:
+            name = RE_READ if _ids(form) else LEFT_OVER if _filter(form, _TAG_FILTER) else DESCRIBE
         with self._lock:
             self.requests[name] += 1
         try:
@@ -94,8 +96,10 @@ class Cloud:
 
     def _describe(self, form: Mapping[str, str]) -> bytes:
         ids, token = _ids(form), None
-        # Filters other than by id are not looked at: they would leave nothing out.
+        # Filters other than by id or a tag's key are not looked at: they would leave nothing out.
         indexes = self._known(ids) if ids else list(range(self.fleet.size))
+        for key in _filter(form, _TAG_FILTER):
+            indexes = [index for index in indexes if key in self._tags_of(index)]
         if "MaxResults" in form:
             if "InstanceId.1" in form:
                 raise Refusal("InvalidParameterCombination", "instancesSet cannot be used with maxResults")
@@ -143,9 +147,13 @@ class Cloud:
 
 def _ids(form: Mapping[str, str]) -> list[str]:
     """Return the ids that instances are asked for by; none: all instances are asked for."""
+    return _numbered(form, "InstanceId.") or _filter(form, _ID_FILTER)
+
+
+def _filter(form: Mapping[str, str], name: str) -> list[str]:
+    """Return the values of a filter; none: there is no such filter."""
     names = _numbered(form, "Filter.", ".Name")
-    by_filter = names.index(_ID_FILTER) + 1 if _ID_FILTER in names else 0
-    return _numbered(form, "InstanceId.") or _numbered(form, f"Filter.{by_filter}.Value.")
+    return _numbered(form, f"Filter.{names.index(name) + 1}.Value.") if name in names else []
 
 
 def _numbered(form: Mapping[str, str], before: str, after: str = "") -> list[str]:
