@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
-from examples import EXAMPLES, PROJECT
+from examples import PROJECT, SWEPT_EXAMPLES
 from rehearsing import rehearse
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: Path(example).stem)
+@pytest.mark.parametrize("example", SWEPT_EXAMPLES)
 def test_an_example_is_deployed_and_taken_down(example: str, tmp_path: Path) -> None:
     ended, results = rehearse(example, tmp_path)
     assert (results["status"], results["error"], results["differences"]) == ("passed", None, []), ended.stdout

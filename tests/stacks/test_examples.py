@@ -11,7 +11,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.json import JSONSnapshotExtension
 
-from examples import EXAMPLES, PROJECT, run_app, templates, without_asset_hashes
+from examples import EXAMPLES, PROJECT, SWEPT_EXAMPLES, run_app, templates, without_asset_hashes
 
 _WARNING_IDS = re.compile(r"Acknowledge with 'Annotation::(.+)'")
 
@@ -45,7 +45,7 @@ _WITHOUT_AWS = {
 }
 
 
-@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda example: Path(example).stem)
+@pytest.fixture(scope="module", params=SWEPT_EXAMPLES)
 def example(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scripts.keep_templates import keep_templates
 
-from examples import run_app, templates
+from examples import run_app, swept, templates
 from release_templates import DATA, Resource, data_in, kept_clusters, replacements, upstream
 
 _CLUSTERS = kept_clusters()
@@ -19,7 +19,7 @@ _FOUNDATION, _CLUSTER = "base-pod-foundation", "base-pod-cluster"
 Change = Callable[[dict[str, Any]], object]
 
 
-@pytest.mark.parametrize("kept", _CLUSTERS, ids=lambda path: f"{path.parent.name}-{path.name}")
+@pytest.mark.parametrize("kept", [swept(cluster) for cluster in _CLUSTERS])
 def test_a_deployed_cluster_keeps_what_holds_its_data(kept: Path, tmp_path: Path) -> None:
     ended = run_app(kept / "cluster.yaml", tmp_path)
     assert ended.returncode == 0, ended.stderr

@@ -9,10 +9,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from max_seconds import MAX_SECONDS
 
 PROJECT = Path(__file__).parents[2]
 EXAMPLES = sorted(path.relative_to(PROJECT).as_posix() for path in PROJECT.glob("clusters/*.yaml"))
+
+# What takes seconds for each example runs over these with every change, and over all with `make test-all`.
+_WITH_EVERY_CHANGE = frozenset({"base-pod", "hardened", "spot-elastic"})
+
+
+def swept(example: str | Path) -> Any:
+    """Return an example as a test's parameter, for tests that take seconds for each."""
+    name = Path(example).stem
+    return pytest.param(example, id=name, marks=() if name in _WITH_EVERY_CHANGE else pytest.mark.sweep)
+
+
+SWEPT_EXAMPLES = [swept(example) for example in EXAMPLES]
 
 _ASSET = re.compile(r"[0-9a-f]{64}")
 
