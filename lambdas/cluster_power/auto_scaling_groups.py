@@ -57,7 +57,7 @@ class AutoScalingGroups:
     def glance(self, group: Group) -> Glance | None:
         """Read again what decides about one group."""
         fresh = self.look(group)
-        return Glance(memory=fresh.memory, size=fresh.desired) if fresh else None
+        return Glance(memory=fresh.memory, size=fresh.desired, counted=fresh.counted) if fresh else None
 
     def look(self, group: Group) -> Group | None:
         """Read one group again by its name. None: it is gone, or has become another cluster's."""
@@ -86,6 +86,10 @@ class AutoScalingGroups:
             if error_code(error) == "ScalingActivityInProgress":
                 raise OwnerBusyError from error
             raise
+
+    def resume_launching(self, group: Group) -> None:
+        """Resume the process Launch of a group, and no other."""
+        self._client.resume_processes(AutoScalingGroupName=group.name, ScalingProcesses=["Launch"])
 
     def terminate(self, instance_id: str) -> None:
         """Terminate one node and lower its group's desired capacity by one.

@@ -21,6 +21,7 @@ from cluster_power.problems import (
 )
 from cluster_power.reserved import decide_reservation
 from cluster_power.settings import GroupSettings
+from cluster_power.shortages import decide_desired, decide_resume
 from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.windows import Phase, Window, too_small
@@ -59,7 +60,7 @@ def _decide_group(
     name, memory = group.node_group, group.memory
     window = _window(group, situation)
     size = situation.wanted(name, memory, window)
-    wanted = group.desired if size is None else size
+    wanted = group.goal if size is None else size
     if group.deleting:
         return _decision(group, Verdict.DELETING, f"{name} is being deleted", wanted=wanted)
     if memory.unreadable:
@@ -82,7 +83,7 @@ def _decide_group(
         decision = _explain(decision, situation)
     own = situation.settings.groups[name]
     decision = replace(decision, blocks_end=find_blocks_end(group, own, situation))
-    return decide_reservation(decision, own, situation, outside)
+    return decide_resume(decide_reservation(decision, own, situation, outside))
 
 
 def _window(group: Group, situation: Situation) -> Window | None:
@@ -132,15 +133,15 @@ def _decide_sized(group: Group, wanted: int, window: Window | None) -> Decision:
             f"{name} was given {_nodes(wanted)} and a deploy set its target to 0: it is given its size again, and "
             f"{_nodes(group.alive)} lived on"
         )
-    elif group.desired != wanted and window is not None and window.phase is Phase.OVER:
+    elif group.goal != wanted and window is not None and window.phase is Phase.OVER:
         verdict = Verdict.SIZE
         reason = (
             f"{name} should have 0 nodes and somebody made it {group.desired}: {window.cause}, and they go before"
         )
-    elif group.desired != wanted:
+    elif group.goal != wanted:
         verdict = Verdict.HELD
         reason = f"{name} was given {_nodes(wanted)} and {_resized(group, wanted)}: left alone {held_until(window)}"
-    elif not group.busy and group.should_keep_excess(wanted) is not group.keeps_excess:
+    elif group.desired == wanted and not group.busy and group.should_keep_excess(wanted) is not group.keeps_excess:
         verdict = Verdict.SIZE
         reason = (
             f"{name} has its {_nodes(wanted)}: from now on none of them goes when its target is lowered"
@@ -171,12 +172,12 @@ def _explain(decision: Decision, situation: Situation) -> Decision:
     if group is None:
         return decision
     ours, grace, now = decision.verdict is Verdict.KEEP, situation.settings.launch_grace, situation.now
-    missing = find_problem(group, goal=group.desired, sized_by_us=ours, grace=grace, now=now)
-    surplus = find_surplus(group, goal=group.desired, grace=grace, now=now)
+    missing = find_problem(group, goal=group.goal, sized_by_us=ours, grace=grace, now=now)
+    surplus = find_surplus(group, goal=group.goal, grace=grace, now=now)
     decision = replace(
         decision,
-        missing=max(0, group.desired - group.in_service),
-        surplus=max(0, group.alive - group.desired),
+        missing=max(0, group.goal - group.in_service),
+        surplus=max(0, group.alive - group.goal),
         problem=missing.problem,
         problem_known=missing.known,
         surplus_problem=surplus.problem,
@@ -187,6 +188,7 @@ def _explain(decision: Decision, situation: Situation) -> Decision:
     if decision.is_held and not group.desired:
         decision = replace(decision, problem=emptied(decision.reason), problem_known=True)
     if ours:
+        decision = decide_desired(decision, missing, situation)
         kept = (decision.verdict, decision.reason)
         verdict, reason = next(_judge(group, decision, missing, surplus), kept)
         decision = replace(decision, verdict=verdict, reason=reason)
@@ -222,7 +224,7 @@ def _explain_window(decision: Decision, window: Window, situation: Situation) ->
 def _judge(group: Group, decision: Decision, missing: Finding, surplus: Finding) -> Iterator[tuple[Verdict, str]]:
     """Yield what is to be said of a group that has its size, the gravest first."""
     window = decision.window
-    running = f"{group.node_group}: {group.in_service} of {_nodes(group.desired)}"
+    running = f"{group.node_group}: {group.in_service} of {_nodes(group.goal)}"
     if window is not None and window.problem:
         yield Verdict.UNUSABLE, window.problem.sentence
     if decision.problem:
@@ -234,7 +236,7 @@ def _judge(group: Group, decision: Decision, missing: Finding, surplus: Finding)
     if missing.outlook is Outlook.PENDING:
         yield Verdict.PENDING, f"{running}: the others are launching"
     if surplus.outlook is Outlook.PENDING:
-        yield Verdict.PENDING, surplus_words(group, group.desired)
+        yield Verdict.PENDING, surplus_words(group, group.goal)
     if window is not None and window.phase in _PHASE_VERDICTS:
         yield _PHASE_VERDICTS[window.phase], window.sentence
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from cluster_power.memory import NO_MEMORY, Memory
+
+RETRY_EVERY = timedelta(minutes=10)
+"""How often an Auto Scaling group that is short of nodes is asked for them."""
 
 
 class OwnerKind(StrEnum):
@@ -30,6 +33,8 @@ class OwnerWords:
         history: Where one can read what it did.
         role: The role that it launches nodes with.
         more_capacity: How one gets capacity that EC2 does not have at the moment.
+        retries: What is done about nodes that EC2 could not launch.
+        tries: What the service itself does about them, where somebody else sized it.
         lingering: What is to be said of nodes too many for which no reason is seen.
     """
 
@@ -38,12 +43,9 @@ class OwnerWords:
     history: str
     role: str
     more_capacity: str
+    retries: str
+    tries: str
     lingering: str
-
-    @property
-    def sentence_start(self) -> str:
-        """The service, as a sentence begins with it."""
-        return self.service[0].upper() + self.service[1:]
 
 
 # A node in these lifecycle states ends without a smaller size, or lives on whatever the size is.
@@ -57,6 +59,8 @@ _WORDS: Mapping[OwnerKind, OwnerWords] = {
         history="activity history",
         role="AWSServiceRoleForAutoScaling",
         more_capacity="get the capacity beforehand with a capacity reservation or in another Availability Zone",
+        retries=f"The power function asks for them again every {RETRY_EVERY.seconds // 60} minutes.",
+        tries="Auto Scaling goes on trying, for about a day.",
         lingering="Auto Scaling names no reason: look at the activity history of the Auto Scaling group {name}, and "
         "at the nodes themselves.",
     ),
@@ -67,6 +71,8 @@ _WORDS: Mapping[OwnerKind, OwnerWords] = {
         # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-prerequisites.html
         role="AWSServiceRoleForEC2SpotFleet",
         more_capacity="name more instance types, or buy the nodes in another way",
+        retries="The Spot Fleet goes on trying.",
+        tries="The Spot Fleet goes on trying.",
         lingering="Spot Fleet names no reason: look at the history of the Spot Fleet request {name}, and at the "
         "nodes themselves.",
     ),
@@ -157,6 +163,18 @@ class Group:
         return self.memory.state is None and not self.memory.unreadable and not self.deleting
 
     @property
+    def goal(self) -> int:
+        """How many nodes it is to have: its desired capacity, or the size that the function lowered it from."""
+        size, given = self.memory.size, self.memory.desired
+        lowered = size is not None and given is not None and self.desired in given.sizes
+        return max(size or 0, self.desired) if lowered else self.desired
+
+    @property
+    def counted(self) -> int:
+        """How many of its nodes its desired capacity counts: those in service, and those on their way there."""
+        return self.in_service + sum(not state.startswith(_NOT_LIVE) for state in self.out_of_service)
+
+    @property
     def alive(self) -> int:
         """How many of its nodes live and are billed, in service or not."""
         return self.in_service + len(self.out_of_service)
@@ -170,6 +188,11 @@ class Group:
         """Whether an order to terminate single nodes, since the function gave it a size, explains a smaller one."""
         terminated, since = self.memory.terminated, self.memory.since
         return terminated is not None and self.desired <= size and (since is None or terminated.at >= since)
+
+    @property
+    def suspended_by_auto_scaling(self) -> bool:
+        """Whether it launches nothing because Auto Scaling has suspended that: it says so of users' suspensions."""
+        return bool(self.launching_suspended) and not (self.launching_suspended or "").startswith("User suspended")
 
     def should_keep_excess(self, size: int) -> bool | None:
         """Say whether nodes are to stay when somebody lowers the size, once the group has a size.

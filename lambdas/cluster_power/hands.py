@@ -9,7 +9,7 @@ from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_common.failures import Failures
 from cluster_common.times import time_text
 from cluster_power.groups import Group, OwnerKind
-from cluster_power.memory import BLOCK_TAG, NONE, SINCE_TAG, SIZE_TAG, Memory
+from cluster_power.memory import BLOCK_TAG, DESIRED_TAG, NONE, SINCE_TAG, SIZE_TAG, Desired, Memory
 from cluster_power.owners import Glance, Owner, OwnerBusyError
 from cluster_power.releases import explain_refusal
 from cluster_power.reservations import set_instances
@@ -97,9 +97,13 @@ class Hands:
         group = decision.group
         if group is None:
             return decision
+        if decision.resumes:
+            self._owners[group.owner].resume_launching(group)
         if decision.reserve is not None:
             decision = self._reserve(decision, decision.reserve)
-        return self._size(decision, group) if decision.verdict is Verdict.SIZE else decision
+        if decision.verdict is Verdict.SIZE:
+            return self._size(decision, group)
+        return decision if decision.desired is None else self._set_desired(decision, group, decision.desired)
 
     def _is_still(self, group: Group) -> bool:
         """Whether the group is as it was read: an operator's order may have come in between."""
@@ -127,9 +131,12 @@ class Hands:
         except OwnerBusyError:
             return _wait(decision, "is busy with another scaling activity: the next tick tries again")
         block = decision.window.block if decision.window and decision.wanted else None
-        memory = replace(group.memory, size=decision.wanted, since=self._now, block=block or group.memory.block)
+        given, block = group.memory.desired, block or group.memory.block
+        memory = replace(group.memory, size=decision.wanted, since=self._now, block=block, desired=None)
         tags = {SIZE_TAG: str(decision.wanted), SINCE_TAG: time_text(self._now)}
-        owner.write_tags(group, tags | ({BLOCK_TAG: block} if block else {}))
+        owner.write_tags(
+            group, tags | ({BLOCK_TAG: block} if block else {}) | ({DESIRED_TAG: NONE} if given is not None else {})
+        )
         glance = owner.glance(group)
         shows_it = glance is not None and (glance.memory.size, glance.memory.since) == (memory.size, memory.since)
         # A description that does not show yet what was just written is old, and says nothing of the size either.
@@ -139,9 +146,42 @@ class Hands:
             return _wait(decision, "was given another size at the same moment: the next tick decides")
         return replace(decision, group=replace(group, desired=decision.wanted, memory=memory))
 
+    def _set_desired(self, decision: Decision, group: Group, desired: int) -> Decision:
+        """Lower a group to the nodes that it has, or raise it to its size again.
+
+        What is set is written down before, so that it never looks like an operator's size. Auto Scaling ends nodes of
+        its own choice where there are more than the desired capacity: a node that comes meanwhile must not cost one
+        that works, so the nodes are counted right before it is lowered, and right after.
+        """
+        owner, lowers = self._owners[group.owner], desired < group.desired
+        self._give(group, desired, group.desired)
+        glance = owner.glance(group)
+        is_still = glance is not None and (glance.memory.ordered, glance.size) == (
+            group.memory.ordered,
+            group.desired,
+        )
+        if glance is None or not is_still or (lowers and glance.counted > desired):
+            return _wait(decision, "changed while its desired capacity was to be set: the next tick decides")
+        try:
+            owner.set_size(group, desired)
+            glance = owner.glance(group) if lowers else None
+            if glance is not None and glance.size == desired < glance.counted:
+                owner.set_size(replace(group, desired=desired), group.desired)
+                desired = group.desired
+        except OwnerBusyError:
+            return _wait(decision, "is busy with another scaling activity: the next tick tries again")
+        memory = replace(group.memory, desired=self._give(group, desired))
+        return replace(decision, group=replace(group, desired=desired, memory=memory))
+
+    def _give(self, group: Group, *sizes: int) -> Desired:
+        given = Desired(sizes=sizes, at=self._now)
+        self._owners[group.owner].write_tags(group, {DESIRED_TAG: given.text})
+        return given
+
 
 def _is_action(decision: Decision) -> bool:
-    return decision.verdict is Verdict.SIZE or decision.reserve is not None
+    acts = decision.reserve is not None or decision.desired is not None or decision.resumes
+    return acts or decision.verdict is Verdict.SIZE
 
 
 def _wait(decision: Decision, why: str, group: Group | None = None) -> Decision:

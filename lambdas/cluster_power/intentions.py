@@ -64,7 +64,7 @@ def is_stopped(groups: Sequence[Group], situation: Situation) -> bool:
 def _with_surplus(group: Group, situation: Situation) -> Memory:
     memory, now = group.memory, situation.now
     if situation.is_configured(group):
-        since = (memory.surplus_since or now) if group.alive > group.desired else None
+        since = (memory.surplus_since or now) if group.alive > group.goal else None
         return replace(memory, surplus_since=since, left_since=None)
     return replace(memory, left_since=(memory.left_since or now) if group.alive else None)
 

@@ -44,7 +44,7 @@ class LaunchFailure:
     Attributes:
         kind: What keeps the nodes from running.
         pattern: What AWS's message holds.
-        words: The cause and what one can do; `{types}`, `{code}`, `{service}`, `{role}` and `{more_capacity}` are
+        words: The cause and what one can do; `{types}`, `{code}`, `{retries}`, `{role}` and `{more_capacity}` are
             filled in.
         code: EC2's error code where the message has its sentence only. Default: - none is told.
     """
@@ -54,14 +54,21 @@ class LaunchFailure:
     words: str
     code: str = ""
 
-    def explain(self, message: str, instance_types: str, owner: OwnerWords) -> str:
-        """Return the cause in plain words, with AWS's own at the end."""
+    def explain(self, message: str, instance_types: str, owner: OwnerWords, *, retried: bool) -> str:
+        """Return the cause in plain words, with AWS's own at the end.
+
+        Args:
+            message: What AWS says.
+            instance_types: The types of the nodes.
+            owner: How people are told of what owns the nodes.
+            retried: Whether the power function asks for the nodes again.
+        """
         found = self.pattern.search(message)
         code = found[0] if found and " " not in found[0] else self.code
         words = self.words.format(
             types=instance_types,
             code=f" ({code})" if code else "",
-            service=owner.sentence_start,
+            retries=owner.retries if retried else owner.tries,
             role=owner.role,
             more_capacity=owner.more_capacity,
         )
@@ -91,7 +98,7 @@ LAUNCH_FAILURES = (
     _rule(
         ProblemKind.RESERVATION_FULL,
         r"ReservationCapacityExceeded|reservation does not have sufficient .*capacity",
-        "the capacity reservation has no room for more {types}{code}. {service} goes on trying. Other instances run "
+        "the capacity reservation has no room for more {types}{code}. {retries} Other instances run "
         "in it, or it holds fewer instances than the node group has nodes: raise it, or lower the count in the "
         "cluster's file.",
         code="ReservationCapacityExceeded",
@@ -100,7 +107,7 @@ LAUNCH_FAILURES = (
         ProblemKind.NO_CAPACITY,
         r"InsufficientInstanceCapacity|InsufficientHostCapacity|InsufficientReservedInstanceCapacity"
         r"|UnfulfillableCapacity|do not have sufficient .*capacity|no Spot capacity available",
-        "EC2 has no more {types} there right now{code}. {service} goes on trying. Nodes that do run are "
+        "EC2 has no more {types} there right now{code}. {retries} Nodes that do run are "
         "billed while they wait for the others: if they are of no use alone, stop the group and start it "
         "later, or {more_capacity}.",
         code="InsufficientInstanceCapacity",
@@ -110,8 +117,8 @@ LAUNCH_FAILURES = (
         ProblemKind.MAX_PRICE,
         r"SpotMaxPriceTooLow|fleetProgressHalted|(?:below|lower than) the (?:minimum required )?Spot .*price"
         r"|price-too-low",
-        "the most that the cluster's file pays (max_price) is less than {types} cost now{code}. {service} goes on "
-        "trying. Raise max_price, or leave it out: then it is the on-demand price.",
+        "the most that the cluster's file pays (max_price) is less than {types} cost now{code}. {retries} "
+        "Raise max_price, or leave it out: then it is the on-demand price.",
     ),
     _rule(
         ProblemKind.QUOTA,
@@ -147,6 +154,6 @@ LAUNCH_FAILURES = (
         "EC2 refuses what the launch template asks for{code}. Waiting does not help: correct the cluster's "
         "file and deploy again.",
     ),
-    _rule(ProblemKind.OTHER, r"", "a launch failed{code}. {service} goes on trying."),
+    _rule(ProblemKind.OTHER, r"", "a launch failed{code}. {retries}"),
 )
 """The first rule that fits is taken, so that the order matters; the last fits any message."""

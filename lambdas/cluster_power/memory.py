@@ -23,6 +23,7 @@ OUTSIDE_SINCE_TAG = f"{_PREFIX}outside-since"
 CLOSING_TAG = f"{_PREFIX}closing"
 BLOCK_TAG = f"{_PREFIX}block"
 TERMINATED_TAG = f"{_PREFIX}terminated"
+DESIRED_TAG = f"{_PREFIX}desired"
 
 NONE = "none"
 """What a size or problem tag says when there is none; tags are overwritten, never deleted."""
@@ -64,6 +65,36 @@ class Termination:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Desired:
+    """The desired capacity that the function last set while EC2 lacked nodes; the size stays what it was.
+
+    Attributes:
+        sizes: What it set. Until that is sure, also what was set before.
+        at: When.
+    """
+
+    sizes: tuple[int, ...]
+    at: datetime
+
+    @property
+    def text(self) -> str:
+        """What the tag says."""
+        return " ".join([*map(str, self.sizes), time_text(self.at)])
+
+    @classmethod
+    def from_tag(cls, text: str) -> "Desired":
+        """Read the tag.
+
+        Raises:
+            ValueError: It says what the function never writes.
+        """
+        *sizes, at = text.split()
+        if not sizes:
+            raise ValueError(text)
+        return cls(sizes=tuple(map(_size, sizes)), at=parse_time(at))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Memory:
     """What the function remembers of a group, in tags on what owns its nodes.
 
@@ -82,6 +113,7 @@ class Memory:
             told. None: they were not.
         block: The Capacity Block that it was last given nodes for. None: it never was.
         terminated: The last order to terminate single nodes. None: there was none.
+        desired: The desired capacity that the function last set while EC2 lacked nodes. None: the size it set.
         unreadable: A sentence that says which tag holds what the function never writes. Empty: none.
     """
 
@@ -98,6 +130,7 @@ class Memory:
     closing: datetime | None = None
     block: str | None = None
     terminated: Termination | None = None
+    desired: Desired | None = None
     unreadable: str = ""
 
     @property
@@ -127,6 +160,7 @@ class Memory:
             closing=_read(tags, CLOSING_TAG, parse_time, unreadable),
             block=_read(tags, BLOCK_TAG, str, unreadable),
             terminated=Termination.from_tag(tags.get(TERMINATED_TAG, "")),
+            desired=_read(tags, DESIRED_TAG, Desired.from_tag, unreadable),
             unreadable="; ".join(unreadable),
         )
 

@@ -20,11 +20,13 @@ class Glance:
         memory: What the function wrote on it.
         size: How many nodes it was given.
         busy: Whether it may not show yet what it was given last.
+        counted: How many nodes its size counts; they come and go at any time.
     """
 
     memory: Memory
     size: int
     busy: bool = False
+    counted: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +67,9 @@ class Owner(Protocol):
         Raises:
             OwnerBusyError: It takes none at the moment.
         """
+
+    def resume_launching(self, group: Group) -> None:
+        """Let a group launch nodes again."""
 
     def write_tags(self, group: Group, tags: Mapping[str, str]) -> None:
         """Write tags on what owns a group's nodes only, not on the nodes it launches."""

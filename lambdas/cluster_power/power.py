@@ -193,7 +193,7 @@ class Power:
 
     def _with_activities(self, group: Group) -> Group:
         """Ask why nodes are missing, where they are."""
-        if group.in_service >= group.desired or group.deleting:
+        if group.in_service >= group.goal or group.deleting:
             return group
         try:
             return replace(group, activities=self._owners[group.owner].read_activities(group))

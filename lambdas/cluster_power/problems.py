@@ -96,14 +96,16 @@ def find_problem(group: Group, *, goal: int, sized_by_us: bool, grace: timedelta
     where = f" in {', '.join(group.zones)}" if group.zones else ""
     running = f"{group.node_group}: {group.in_service} of {goal} nodes are running{where}"
     if group.launching_suspended is not None:
-        return _problem(ProblemKind.SUSPENDED, f"{running}: {_suspended(group)}")
+        return _problem(ProblemKind.SUSPENDED, f"{running}: {_suspended(group, resumed=sized_by_us)}")
     if group.activities is None:
         return Finding(outlook=Outlook.UNSEEN)
     failure = _newest_launch(group)
     if failure is not None and failure.failed:
         rule = find_launch_failure(failure.message)
         types = instance_type_in(failure.message) or " or ".join(group.instance_types) or "nodes of its type"
-        return _problem(rule.kind, f"{running}: {rule.explain(failure.message, types, group.owner.words)}")
+        return _problem(
+            rule.kind, f"{running}: {rule.explain(failure.message, types, group.owner.words, retried=sized_by_us)}"
+        )
     changed = max(
         (moment for moment in (group.memory.since, *(one.started for one in group.activities)) if moment),
         default=now,
@@ -230,11 +232,17 @@ def _newest_launch(group: Group) -> Activity | None:
     )
 
 
-def _suspended(group: Group) -> str:
+def _suspended(group: Group, *, resumed: bool) -> str:
     reason = f" ({group.launching_suspended})" if group.launching_suspended else ""
+    if not group.suspended_by_auto_scaling:
+        return (
+            f"launching is suspended on the Auto Scaling group{reason}, and is left so. When the cause is gone, "
+            f"resume the process Launch of {group.name}."
+        )
+    then = f"It is resumed now. {group.owner.words.retries}" if resumed else "A start resumes it."
     return (
-        f"launching is suspended on the Auto Scaling group{reason}. Auto Scaling does so itself after a day "
-        f"of failed launches. When the cause is gone, resume the process Launch of {group.name}."
+        f"Auto Scaling has suspended launching on the Auto Scaling group{reason}, as it does after about a day of "
+        f"failed launches. {then}"
     )
 
 

@@ -97,6 +97,9 @@ class SpotFleets:
                 raise OwnerBusyError from error
             raise
 
+    def resume_launching(self, group: Group) -> None:
+        """Do nothing: nobody suspends the launches of a Spot Fleet."""
+
     def write_tags(self, group: Group, tags: Mapping[str, str]) -> None:
         """Write tags on a request."""
         self._client.create_tags(

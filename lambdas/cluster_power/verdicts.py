@@ -90,6 +90,8 @@ class Decision:
         reservation_ends: When its reservation ends, where that is soon. None: it is not.
         terminated: The nodes that go by order. None: no order named any.
         taken_back: Whether an order that is carried out at once or not at all was not. None: this is no such order.
+        desired: What desired capacity its group gets while EC2 lacks nodes; its size stays. None: no other.
+        resumes: Whether launches that Auto Scaling has suspended are resumed.
         reserve: For how many instances its reservation is to hold capacity. None: it is left as it is.
     """
 
@@ -109,6 +111,8 @@ class Decision:
     reservation_ends: datetime | None = None
     terminated: tuple[str, ...] | None = None
     taken_back: bool | None = None
+    desired: int | None = None
+    resumes: bool = False
     reserve: int | None = None
 
     @property

@@ -226,6 +226,14 @@ class FakeAutoScaling(FakeService):
         group.desired = size
         return {}
 
+    def resume_processes(self, **parameters: Any) -> dict[str, Any]:
+        """Answer ResumeProcesses."""
+        group = self._group(parameters["AutoScalingGroupName"])
+        self.record("ResumeProcesses", parameters, names=[group.name], arn=group.arn, tags=group.tags)
+        assert parameters["ScalingProcesses"] == ["Launch"]
+        group.suspended = None
+        return {}
+
     def terminate_instance_in_auto_scaling_group(self, **parameters: Any) -> dict[str, Any]:
         """Answer TerminateInstanceInAutoScalingGroup."""
         operation, instance = "TerminateInstanceInAutoScalingGroup", parameters["InstanceId"]

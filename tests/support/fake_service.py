@@ -1,6 +1,7 @@
 """What the fakes of AWS services share: calls are checked, recorded and, where a test says so, refused."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,14 @@ ACCOUNT = "111122223333"
 REGION = "us-east-1"
 
 
+@dataclass(eq=False)
+class _Fault:
+    operation: str
+    name: str | None
+    error: ClientError
+    after: int
+
+
 class FakeService:
     """A service in memory. Parameters are checked against botocore's model of the real one."""
 
@@ -23,12 +32,14 @@ class FakeService:
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self._service = service
         self._model = _model(service)
-        self._faults: list[tuple[str, str | None, ClientError]] = []
+        self._faults: list[_Fault] = []
         self._interruptions: list[tuple[str, str, Callable[[], object]]] = []
 
-    def fail_next(self, operation: str, code: str, *, group: str | None = None, message: str = "no") -> None:
-        """Answer the next call of an operation, or the next one for one name or id, with an error."""
-        self._faults.append((operation, group, refusal(operation, code, message)))
+    def fail_next(
+        self, operation: str, code: str, *, group: str | None = None, message: str = "no", after: int = 0
+    ) -> None:
+        """Answer the next call of an operation, or the next one for one name or id, with an error, or a later one."""
+        self._faults.append(_Fault(operation, group, refusal(operation, code, message), after))
 
     def before_next(self, operation: str, name: str, interruption: Callable[[], object]) -> None:
         """Let something happen right before the next call of an operation about one name or id."""
@@ -76,9 +87,11 @@ class FakeService:
         call = Call(action=f"{self._service}:{operation}", resource=arn, context=keys | (context or {}))
         self.calls.append(call)
         for fault in self._faults:
-            if fault[0] == operation and (fault[1] is None or fault[1] in names):
-                self._faults.remove(fault)
-                raise fault[2]
+            if fault.operation == operation and (fault.name is None or fault.name in names):
+                if not fault.after:
+                    self._faults.remove(fault)
+                    raise fault.error
+                fault.after -= 1
 
 
 @cache

@@ -33,7 +33,8 @@ class Capacity(ABC):
         """Reserve On-Demand capacity for every node of the group, and launch into nothing else.
 
         The reservation is billed at the On-Demand price from the deployment on, whether nodes run or not. EC2
-        may not have the capacity: then the deployment fails and is rolled back, with nothing left to bill.
+        may not have the capacity: then the deployment fails and is rolled back, a first one with nothing left to
+        bill. No other way to buy can end a deployment so: the others start their nodes afterwards.
 
         Resources: an `AWS::EC2::CapacityReservation` inside the group's placement group, and an Auto Scaling
         group that launches `capacity-reservations-only`: without that, a node for which the reservation has no

@@ -80,6 +80,9 @@ def make_auto_scaling_group(
         capacity_rebalance=True if isinstance(node_group.capacity, Spot) else None,
         capacity_reservation_specification=reserved.group_specification,
         placement_group=placement_group,
+        # Where more nodes come than the power function asked for, none that works goes for one that has just come.
+        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
+        termination_policies=None if isinstance(node_group.capacity, Prioritized) else ["NewestInstance"],
     )
     # The subnet alone is no way out: without this, nodes could start, and bill, while the NAT gateway is made.
     group.node.add_dependency(*network.way_out)

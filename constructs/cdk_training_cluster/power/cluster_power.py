@@ -34,8 +34,13 @@ _HELD_DATAPOINTS = 9
 class ClusterPower(Construct):
     """Make the function that owns the sizes of a cluster's node groups, and all that watches it.
 
-    Groups are created empty, so that missing capacity never rolls a stack back. Each minute the function
-    brings every group to the size it should have: its count, or zero while it is stopped. It remembers what
+    Groups are created empty, so that no first deployment waits for their nodes. Each minute the function
+    brings every group to the size it should have: its count, or zero while it is stopped. Later deployments that
+    change an Auto Scaling group do wait, for up to an hour, until its desired capacity is in service, and are rolled
+    back if it is not. So once launches have failed for `launch_grace`, the function lowers the desired capacity to
+    the nodes that there are, and raises it to the group's size again every 10 minutes until all are there; missing
+    nodes are counted against that size all the time. What Auto Scaling itself suspends after about a day of failed
+    launches, the function resumes. It remembers what
     it did in tags on the group, leaves alone what an operator has changed, and says in plain words what EC2
     cannot give and which nodes go on running, and costing, that should not. Operators and other functions
     invoke it with `{"action": "stop", "node_groups": ["workers"], "by": "...", "reason": "..."}`, or with
@@ -62,6 +67,8 @@ class ClusterPower(Construct):
     four more alarms; for Capacity Blocks one `AWS::Events::Rule` with an `AWS::Lambda::Permission`.
 
     Sources: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html,
+    https://repost.aws/knowledge-center/auto-scaling-group-not-stabilize-error,
+    https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html,
     https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html,
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html,
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ModifySpotFleetRequest.html and

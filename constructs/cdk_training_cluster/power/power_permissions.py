@@ -57,7 +57,9 @@ class PowerPermissions:
         )
         if self._auto_scaling:
             terminating = ["autoscaling:TerminateInstanceInAutoScalingGroup"] if self._terminates else []
-            permissions.write(["autoscaling:SetDesiredCapacity", *terminating], AUTO_SCALING_GROUPS)
+            permissions.write(
+                ["autoscaling:ResumeProcesses", "autoscaling:SetDesiredCapacity", *terminating], AUTO_SCALING_GROUPS
+            )
         # What a deploy could not take away is noted on it, too.
         permissions.write(["autoscaling:CreateOrUpdateTags"], AUTO_SCALING_GROUPS, own_tags_only=True)
         if self._fleets:

@@ -136,12 +136,13 @@ def purchases(group: Any) -> Iterator[Purchase]:
 def dispensable_first(group: Any, members: Iterable[Any]) -> list[Any]:
     """Return a group's instances in the order in which it scales in: with a segment, against the segment's order.
 
-    Instances of a type that the segment has no longer go first.
+    Instances of a type that the segment has no longer go first. Without one, the termination policy decides.
+    https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
     https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html
     """
     order = list(segment(group))
     if not order:
-        return list(members)
+        return list(members)[::-1] if group.termination_policies == ["NewestInstance"] else list(members)
 
     def rank(state: Any) -> int:
         kind = state.purchase.segment_type if isinstance(state, LaunchedInstance) else None

@@ -48,7 +48,12 @@ def _only_into(reservation: Any) -> dict[str, Any]:
 
 def _plain(scene: FleetScene) -> dict[str, Any]:
     (template,) = scene.all(TEMPLATE)
-    return {"MinSize": "0", "MaxSize": "8", "LaunchTemplate": scene.newest(template)}
+    return {
+        "MinSize": "0",
+        "MaxSize": "8",
+        "LaunchTemplate": scene.newest(template),
+        "TerminationPolicies": ["NewestInstance"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -68,6 +73,8 @@ def test_every_group_is_made_empty_and_keeps_its_size_at_a_deployment(capacity: 
     (group,) = scene.all(GROUP).values()
     assert (group["Properties"]["MinSize"], group["Properties"]["MaxSize"]) == ("0", "8")
     assert "DesiredCapacity" not in group["Properties"]
+    newest_first = None if "prioritized" in capacity.call else ["NewestInstance"]
+    assert group["Properties"].get("TerminationPolicies") == newest_first
     assert group["UpdatePolicy"] == {"AutoScalingScheduledAction": {"IgnoreUnmodifiedGroupSizeProperties": True}}
 
 

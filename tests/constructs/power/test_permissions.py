@@ -50,9 +50,9 @@ def live_with_groups(scene: Scene) -> None:
     Once its nodes stay when it is stopped.
     """
     group = scene.add(capacity=3)
-    scene.minute(3)
-    group.capacity = 8
-    scene.minute(2)
+    scene.minute(12)
+    group.capacity, group.suspended = 8, "It failed for 24 hours"
+    scene.minute(12)
     group.hooked = True
     scene.order("stop")
     scene.minute(12)
@@ -196,6 +196,7 @@ def test_the_scenes_make_every_kind_of_call() -> None:
         "autoscaling:CreateOrUpdateTags",
         "autoscaling:DescribeAutoScalingGroups",
         "autoscaling:DescribeScalingActivities",
+        "autoscaling:ResumeProcesses",
         "autoscaling:SetDesiredCapacity",
         "autoscaling:TerminateInstanceInAutoScalingGroup",
         "ec2:CreateTags",
@@ -306,6 +307,7 @@ def _actions(statement: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     "action",
     [
+        "autoscaling:ResumeProcesses",
         "autoscaling:SetDesiredCapacity",
         "autoscaling:TerminateInstanceInAutoScalingGroup",
         "autoscaling:CreateOrUpdateTags",

@@ -100,7 +100,7 @@ def test_a_tick_that_has_told_it_only_reads(scene: Scene) -> None:
 def test_nobody_is_told_that_nodes_go_where_none_run(scene: Scene) -> None:
     group, block = scene.deploy_pod(starts=timedelta(0))
     scene.minute()
-    group.in_service, group.suspended = 0, "for debugging"
+    group.in_service, group.suspended = 0, "User suspended at 2026-11-02T07:00:00Z"
     assert block.ends is not None
     scene.now = block.ends - 65 * MINUTE
 

@@ -354,7 +354,7 @@ def test_a_tick_waits_for_the_parameter_only_when_all_else_is_done(scene: Scene)
     group = scene.add("workers")
     scene.minute(2)
     scene.counts["workers"] = group.maximum = 6
-    group.suspended = "for debugging"
+    group.suspended = "User suspended at 2026-11-02T07:00:00Z"
     scene.ssm.before_next("GetParameter", STOPPED, cut_off)
 
     with pytest.raises(CutOffError):

@@ -151,8 +151,8 @@ def test_each_rule_is_needed_by_a_message() -> None:
 def test_missing_capacity_in_plain_words() -> None:
     assert sentence(group(launch(MESSAGES[1][1]))) == (
         "workers: 3 of 8 nodes are running in us-east-1b: EC2 has no more p5.48xlarge there right now "
-        "(InsufficientInstanceCapacity). Auto Scaling goes on trying. Nodes that do run are billed while "
-        "they wait "
+        "(InsufficientInstanceCapacity). The power function asks for them again every 10 minutes. Nodes that do run "
+        "are billed while they wait "
         "for the others: if they are of no use alone, stop the group and start it later, or get the capacity "
         "beforehand with a capacity reservation or in another Availability Zone. AWS says: We currently do "
         "not have "
@@ -198,13 +198,27 @@ def test_a_message_without_a_type_in_an_empty_group_names_none() -> None:
 
 
 def test_suspended_launching_is_a_problem_of_its_own() -> None:
-    assert sentence(group(launching_suspended="Suspended after 24 hours")) == (
-        "workers: 3 of 8 nodes are running in us-east-1b: launching is suspended on the Auto Scaling group "
-        "(Suspended "
-        "after 24 hours). Auto Scaling does so itself after a day of failed launches. When the cause is "
-        "gone, resume "
-        "the process Launch of asg."
+    running = "workers: 3 of 8 nodes are running in us-east-1b: "
+    assert sentence(group(launching_suspended="It failed for 24 hours")) == (
+        f"{running}Auto Scaling has suspended launching on the Auto Scaling group (It failed for 24 hours), as it "
+        "does after about a day of failed launches. It is resumed now. The power function asks for them "
+        "again every 10 minutes."
     )
+    for reason, words in (("", ""), ("User suspended at 2026-11-02T07:00:00Z",) * 2):
+        assert sentence(group(launching_suspended=reason)) == (
+            f"{running}launching is suspended on the Auto Scaling group{words and f' ({words})'}, and is left so. "
+            "When the cause is gone, resume the process Launch of asg."
+        )
+
+
+def test_of_a_group_that_somebody_else_sized_it_is_said_what_auto_scaling_does_itself() -> None:
+    for found, words in (
+        (group(launch("InsufficientInstanceCapacity")), "Auto Scaling goes on trying, for about a day."),
+        (group(launching_suspended="It failed for 24 hours"), "A start resumes it."),
+    ):
+        problem = find_problem(found, goal=8, sized_by_us=False, grace=GRACE, now=NOW).problem
+        assert problem
+        assert words in problem.sentence
 
 
 def test_nodes_that_take_too_long_without_an_error_are_a_problem() -> None:

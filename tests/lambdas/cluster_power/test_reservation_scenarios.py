@@ -236,7 +236,7 @@ def test_missing_nodes_are_graver_than_nodes_outside(
     scene: Scene, group: FakeGroup, reservation: FakeReservation
 ) -> None:
     reservation.outside = 2
-    group.in_service, group.suspended = 7, "for the test"
+    group.in_service, group.suspended = 7, "User suspended at 2026-11-02T07:00:00Z"
 
     short = scene.minute(12)["kept"]
 

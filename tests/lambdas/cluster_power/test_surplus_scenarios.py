@@ -98,7 +98,7 @@ def test_nodes_that_are_missing_and_nodes_that_stay_are_told_apart(scene: Scene)
     group.hooked = True
     both = scene.minute(11)["workers"]
     group.capacity = 8
-    less = scene.minute(2)["workers"]
+    less = scene.minute(10)["workers"]
     group.others = []
     scene.minute()
 

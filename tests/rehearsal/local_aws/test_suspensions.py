@@ -47,6 +47,15 @@ def test_what_a_user_suspends_says_so_and_a_group_loses_no_node_while_terminate_
         scaling.suspend_processes(AutoScalingGroupName=group, ScalingProcesses=["launch"])
 
 
+def test_the_newest_node_goes_first_where_the_group_says_so(aws: LocalAws, group: str) -> None:
+    scaling = aws.client("autoscaling")
+    scaling.update_auto_scaling_group(AutoScalingGroupName=group, TerminationPolicies=["NewestInstance"])
+    scaling.set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=3)
+    oldest = _described(aws, group)["Instances"][0]["InstanceId"]
+    scaling.set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=1)
+    assert [one["InstanceId"] for one in _described(aws, group)["Instances"]] == [oldest]
+
+
 def test_a_warm_node_goes_by_ec2_alone_and_another_of_the_new_version_takes_its_place(
     aws: LocalAws, stacks: Stacks
 ) -> None:

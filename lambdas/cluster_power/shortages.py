@@ -1,0 +1,70 @@
+"""The desired capacity of an Auto Scaling group that EC2 cannot give all of its nodes.
+
+CloudFormation waits for up to an hour until a group that an update touches has its desired capacity, and rolls back
+where it is not reached. So the desired capacity is lowered to the nodes that there are once launches have failed for
+the grace, and raised to the group's size again every `RETRY_EVERY`; the first launch that fails then lowers it.
+Sources: https://repost.aws/knowledge-center/auto-scaling-group-not-stabilize-error and
+https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import takewhile
+
+from cluster_power.groups import RETRY_EVERY, Group, OwnerKind
+from cluster_power.problems import Finding
+from cluster_power.situation import Situation
+from cluster_power.verdicts import Decision, Verdict
+from cluster_power.windows import Phase
+
+
+def decide_desired(decision: Decision, missing: Finding, situation: Situation) -> Decision:
+    """Add what desired capacity a group of the right size gets while nodes are missing.
+
+    Args:
+        decision: What was decided about the group.
+        missing: What was found of its missing nodes.
+        situation: What decisions rest on.
+    """
+    group, window = decision.group, decision.window
+    if group is None or group.owner is OwnerKind.SPOT_FLEET or not decision.wanted:
+        return decision
+    given, now = group.memory.desired, situation.now
+    lowered = group.desired < group.goal
+    if lowered and given is not None and now - given.at >= RETRY_EVERY:
+        launches = group.launching_suspended is None or group.suspended_by_auto_scaling
+        may_grow = launches and group.goal <= group.maximum and (window is None or window.phase is Phase.OPEN)
+        return replace(decision, desired=group.goal) if may_grow else decision
+    least = max(group.counted, group.minimum)
+    if least < group.desired and missing.problem and _is_stuck(group, situation.settings.launch_grace, now):
+        return replace(decision, desired=least)
+    return decision
+
+
+def decide_resume(decision: Decision) -> Decision:
+    """Add whether launches are to be resumed: Auto Scaling suspends them after a day of failures, and never resumes.
+
+    What somebody else suspended stays so.
+    """
+    group = decision.group
+    if group is None or not group.suspended_by_auto_scaling or not decision.wanted:
+        return decision
+    raises = decision.desired is not None and decision.desired > group.desired
+    short = group.goal == decision.wanted and group.counted < group.desired
+    return replace(decision, resumes=decision.verdict is Verdict.SIZE or raises or short)
+
+
+def _is_stuck(group: Group, grace: timedelta, now: datetime) -> bool:
+    """Say whether a group has not got on for the grace: its launches fail one after the other, or there are none."""
+    memory, read = group.memory, group.activities
+    if read is None or memory.since is None:
+        return False
+    launches = [one for one in read if one.launch and one.started >= memory.since]
+    if not all(one.finished for one in launches):
+        return False  # A node may be about to come.
+    asked = max(memory.since, memory.desired.at) if memory.desired else memory.since
+    failures = list(takewhile(lambda one: one.failed, launches))
+    if not failures or failures[0].started < asked:
+        return now - max([asked, *(one.started for one in launches)]) >= grace
+    # More launches may have failed than are read.
+    return now - (asked if len(failures) == len(read) else failures[-1].started) >= grace
