@@ -15,11 +15,7 @@ from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, NodeGroup
 from cdk_training_cluster.nodes.rules import cluster_problems, idle_problems, node_group_problems
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
-
-# It is within descriptions, of which a function's is the shortest: 256 characters.
-# https://docs.aws.amazon.com/lambda/latest/api/API_CreateFunction.html
-_LONGEST_CLUSTER_NAME = 128
-
+from cdk_training_cluster.validation import cluster_name_problems
 
 _CLUSTERS: WeakKeyDictionary[IConstruct, dict[tuple[str, ...], str]] = WeakKeyDictionary()
 """The paths of each app's clusters, by where they are deployed and their names."""
@@ -108,12 +104,8 @@ def _list_problems(node_groups: object, datasets: object, instance_type_facts: o
 def _text_problems(availability_zone: object, cluster_name: object) -> Iterator[str]:
     if availability_zone is not None and not isinstance(availability_zone, str):
         yield f"availability_zone must be the name of a zone, such as 'us-east-1b', got {availability_zone!r}"
-    if cluster_name is None or (isinstance(cluster_name, str) and len(cluster_name) <= _LONGEST_CLUSTER_NAME):
-        return
-    yield (
-        f"cluster_name must be text of at most {_LONGEST_CLUSTER_NAME} characters, such as 'llama', got "
-        f"{cluster_name!r}"
-    )
+    if cluster_name is not None:
+        yield from cluster_name_problems(cluster_name)
 
 
 def _construct_problems(

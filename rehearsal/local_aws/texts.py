@@ -16,7 +16,6 @@ from moto.core.utils import get_service_model
 from rehearsal.local_aws.calls import Call
 
 _READS = ("Describe", "Get", "Head", "List")
-_EC2_API = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,58 +23,417 @@ class Row:
     """What a service takes for a text, where its model does not say.
 
     Attributes:
-        service: The service's name in boto3.
-        places: The members, as `Shape.Member`; a map's value has its key behind another dot.
+        places: The members, as `service Shape.Member`; a map's keys are `.*`, its values `.$` or their keys.
         pattern: A regular expression that the whole text matches.
-        code: The error's code.
-        message: The error's message.
+        code: The error's code. Empty: that of the service's other validation.
+        message: The error's message; `{value}` is the text.
+        most: How many there may be of them, where the place is a list or a map.
+        most_bytes: How many bytes the names and values of a map may have together.
         source: The address of the document.
     """
 
-    service: str
     places: tuple[str, ...]
-    pattern: str
-    code: str
+    pattern: str = ""
+    code: str = ""
     message: str
+    most: int | None = None
+    most_bytes: int | None = None
     source: str
 
+    def refuses(self, value: Any) -> bool:
+        """Tell whether a text does not match, or whether there are too many."""
+        if isinstance(value, str):
+            return bool(self.pattern) and not _compiled(self.pattern).fullmatch(value)
+        if self.most_bytes is not None:
+            return sum(len(f"{name}{text}".encode()) for name, text in value.items()) > self.most_bytes
+        return self.most is not None and len(value) > self.most
 
+
+_API = "https://docs.aws.amazon.com"
+_EC2_API = f"{_API}/AWSEC2/latest/APIReference"
+_CLOUDWATCH_API = f"{_API}/AmazonCloudWatch/latest/APIReference"
 _GROUP_TEXT = r"[a-zA-Z0-9. _\-:/()#,@\[\]+=&;{}!$*]"
+_GROUP_WORDS = (
+    "Valid descriptions are strings less than 256 characters from the following set:  a-zA-Z0-9. _-:/()#,@[]+=&;{}!$*"
+)
+_PLAIN_TAG = r"[\p{L}\p{Z}\p{N}_.:/=+\-@]*"
+
+# Where requests carry tags: the keys, and the lists or maps that at most 50 fit in.
+_TAG_KEYS = (
+    "autoscaling Tag.Key",
+    "budgets ResourceTag.Key",
+    "cloudformation Tag.Key",
+    "cloudwatch Tag.Key",
+    "dynamodb Tag.Key",
+    "ec2 Tag.Key",
+    "events Tag.Key",
+    "fsx Tag.Key",
+    "iam Tag.Key",
+    "kms Tag.TagKey",
+    "lambda CreateFunctionRequest.Tags.*",
+    "lambda TagResourceRequest.Tags.*",
+    "logs CreateLogGroupRequest.tags.*",
+    "logs TagResourceRequest.tags.*",
+    "resource-groups CreateGroupInput.Tags.*",
+    "resource-groups TagInput.Tags.*",
+    "s3 Tag.Key",
+    "sns Tag.Key",
+    "sqs CreateQueueRequest.tags.*",
+    "sqs TagQueueRequest.Tags.*",
+    "ssm Tag.Key",
+)
+_TAG_LISTS = (
+    "autoscaling CreateAutoScalingGroupType.Tags",
+    "cloudformation CreateStackInput.Tags",
+    "dynamodb CreateTableInput.Tags",
+    "ec2 CreateTagsRequest.Tags",
+    "ec2 TagSpecification.Tags",
+    "fsx CreateFileSystemRequest.Tags",
+    "lambda CreateFunctionRequest.Tags",
+    "logs CreateLogGroupRequest.tags",
+    "s3 Tagging.TagSet",
+    "sns CreateTopicInput.Tags",
+    "sqs CreateQueueRequest.tags",
+)
 
 ROWS = (
     Row(
-        service="ec2",
-        places=tuple(f"{shape}.Description" for shape in ("IpRange", "Ipv6Range", "PrefixListId", "UserIdGroupPair")),
+        places=_TAG_KEYS,
+        pattern=r"(?i:(?!aws:)).*",
+        message="Tag keys starting with 'aws:' are reserved for internal use",
+        source=f"{_API}/tag-editor/latest/userguide/best-practices-and-strats.html",
+    ),
+    Row(
+        places=_TAG_LISTS,
+        most=50,
+        code="TagLimitExceeded",
+        message="You have reached the maximum number of tags on the resource: 50.",
+        source=f"{_API}/tag-editor/latest/userguide/best-practices-and-strats.html",
+    ),
+    # EC2
+    Row(
+        places=tuple(
+            f"ec2 {shape}.Description" for shape in ("IpRange", "Ipv6Range", "PrefixListId", "UserIdGroupPair")
+        ),
         pattern=_GROUP_TEXT + "{0,255}",
-        code="InvalidParameterValue",
-        message="Invalid rule description. Valid descriptions are strings less than 256 characters from the "
-        "following set:  a-zA-Z0-9. _-:/()#,@[]+=&;{}!$*",
+        message=f"Invalid rule description. {_GROUP_WORDS}",
         source=f"{_EC2_API}/API_UserIdGroupPair.html",
     ),
     Row(
-        service="ec2",
-        places=("CreateSecurityGroupRequest.Description",),
+        places=("ec2 CreateSecurityGroupRequest.Description",),
         pattern=_GROUP_TEXT + "{1,255}",
-        code="InvalidParameterValue",
-        message="Invalid security group description. Valid descriptions are strings less than 256 characters from "
-        "the following set:  a-zA-Z0-9. _-:/()#,@[]+=&;{}!$*",
+        message=f"Invalid security group description. {_GROUP_WORDS}",
         source=f"{_EC2_API}/API_CreateSecurityGroup.html",
     ),
+    Row(
+        places=("ec2 CreateSecurityGroupRequest.GroupName",),
+        pattern=f"(?!sg-){_GROUP_TEXT}{{1,255}}",
+        message="Value ({value}) for parameter GroupName is invalid. Group names may not be in the format sg-*, "
+        "and hold up "
+        "to 255 characters of the documented set.",
+        source=f"{_EC2_API}/API_CreateSecurityGroup.html",
+    ),
+    Row(
+        places=("ec2 Tag.Key",),
+        pattern=r"[\s\S]{1,127}",
+        message="Tag key exceeds the maximum length of 127 characters",
+        source=f"{_EC2_API}/API_Tag.html",
+    ),
+    Row(
+        places=("ec2 Tag.Value",),
+        pattern=r"[\s\S]{0,256}",
+        message="Tag value exceeds the maximum length of 256 characters",
+        source=f"{_EC2_API}/API_Tag.html",
+    ),
+    Row(
+        places=("ec2 CreatePlacementGroupRequest.GroupName",),
+        pattern=r"[ -~]{1,255}",
+        message="Value ({value}) for parameter groupName is invalid.",
+        source=f"{_EC2_API}/API_CreatePlacementGroup.html",
+    ),
+    Row(
+        places=("ec2 CreateLaunchTemplateRequest.LaunchTemplateName",),
+        pattern=r"[a-zA-Z0-9().\-/_]{3,128}",
+        code="InvalidLaunchTemplateName.MalformedException",
+        message="A launch template name must be between 3 and 128 characters, and may contain letters, numbers, "
+        "and the "
+        "following characters: - ( ) . / _",
+        source=f"{_EC2_API}/API_CreateLaunchTemplate.html",
+    ),
+    Row(
+        places=(
+            "ec2 CreateLaunchTemplateRequest.VersionDescription",
+            "ec2 CreateLaunchTemplateVersionRequest.VersionDescription",
+        ),
+        pattern=r"[\s\S]{0,255}",
+        message="The version description must have at most 255 characters.",
+        source=f"{_EC2_API}/API_CreateLaunchTemplate.html",
+    ),
+    Row(
+        places=("autoscaling CreateAutoScalingGroupType.AutoScalingGroupName",),
+        pattern=r"[!-9;-~]{1,255}",
+        message="The name of an Auto Scaling group can contain any ASCII character 33 to 126 but a colon.",
+        source=f"{_API}/autoscaling/ec2/APIReference/API_CreateAutoScalingGroup.html",
+    ),
+    # SNS and SQS
+    Row(
+        places=("sns PublishInput.Subject",),
+        pattern=r"[!-~][ -~]{0,98}",
+        message="Invalid parameter: Subject",
+        source=f"{_API}/sns/latest/api/API_Publish.html",
+    ),
+    Row(
+        places=("sns PublishInput.Message",),
+        pattern=r"[\s\S]+",
+        message="Invalid parameter: Empty message",
+        source=f"{_API}/sns/latest/api/API_Publish.html",
+    ),
+    Row(
+        places=("sns CreateTopicInput.Name",),
+        pattern=r"[A-Za-z0-9_-]{1,256}|[A-Za-z0-9_-]{1,251}\.fifo",
+        message="Invalid parameter: Topic Name",
+        source=f"{_API}/sns/latest/api/API_CreateTopic.html",
+    ),
+    Row(
+        places=("sns CreateTopicInput.Attributes.DisplayName",),
+        pattern=r"[^\x00-\x1f\x7f]{0,100}",
+        message="Invalid parameter: DisplayName",
+        source=f"{_API}/sns/latest/dg/sns-create-topic.html",
+    ),
+    Row(
+        places=("sns SubscribeInput.Endpoint",),
+        pattern=r"[^@\s]+@[^@\s.]+(?:\.[^@\s.]+)+|[a-z]+:\S+|\+?[0-9]+",
+        message="Invalid parameter: Email address",
+        source=f"{_API}/sns/latest/api/API_Subscribe.html",
+    ),
+    Row(
+        places=(
+            "sns Tag.Key",
+            "sns Tag.Value",
+            "kms Tag.TagKey",
+            "kms Tag.TagValue",
+        ),
+        pattern=_PLAIN_TAG,
+        message="Tag keys and values can contain letters, digits, spaces and _ . : / = + - @",
+        source=f"{_API}/awsaccountbilling/latest/aboutv2/allocation-tag-restrictions.html",
+    ),
+    Row(
+        places=("sqs CreateQueueRequest.tags.*", "sqs TagQueueRequest.Tags.*"),
+        pattern=r"[\p{L}\p{Z}\p{N}_.:/=+\-@]{1,128}",
+        message="Tag keys can have 1 to 128 letters, digits, spaces and _ . : / = + - @",
+        source=f"{_API}/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-queue-tags.html",
+    ),
+    Row(
+        places=("sqs CreateQueueRequest.tags.$", "sqs TagQueueRequest.Tags.$"),
+        pattern=r"[\p{L}\p{Z}\p{N}_.:/=+\-@]{0,256}",
+        message="Tag values can have at most 256 letters, digits, spaces and _ . : / = + - @",
+        source=f"{_API}/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-queue-tags.html",
+    ),
+    Row(
+        places=("sqs CreateQueueRequest.QueueName",),
+        pattern=r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo",
+        message="Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length",
+        source=f"{_API}/AWSSimpleQueueService/latest/APIReference/API_CreateQueue.html",
+    ),
+    # CloudWatch
+    Row(
+        places=("cloudwatch PutMetricAlarmInput.AlarmName", "cloudwatch PutCompositeAlarmInput.AlarmName"),
+        pattern=r"[^\x00-\x1f\x7f]*",
+        message="AlarmName must not contain ASCII control characters",
+        source=f"{_CLOUDWATCH_API}/API_PutMetricAlarm.html",
+    ),
+    Row(
+        places=(
+            "cloudwatch Metric.Namespace",
+            "cloudwatch PutMetricAlarmInput.Namespace",
+            "cloudwatch PutMetricDataInput.Namespace",
+        ),
+        pattern=r"[ -~]*",
+        code="InvalidParameterValue",
+        message="The value {value} for parameter Namespace must contain only ASCII characters, and no control "
+        "characters.",
+        source=f"{_CLOUDWATCH_API}/API_PutMetricData.html",
+    ),
+    Row(
+        places=("cloudwatch PutMetricDataInput.Namespace",),
+        pattern=r"(?!AWS/).*",
+        code="InvalidParameterValue",
+        message="The value AWS/ for parameter Namespace is invalid.",
+        source=f"{_CLOUDWATCH_API}/API_PutMetricData.html",
+    ),
+    Row(
+        places=("cloudwatch Dimension.Name",),
+        pattern=r"(?!:)(?=.*[!-~])[ -~]*",
+        code="InvalidParameterValue",
+        message="The value {value} for parameter Dimensions.member.1.Name must be ASCII with a character that "
+        "is not white "
+        "space, and must not start with a colon.",
+        source=f"{_CLOUDWATCH_API}/API_Dimension.html",
+    ),
+    Row(
+        places=("cloudwatch Dimension.Value",),
+        pattern=r"(?=.*[!-~])[ -~]*",
+        code="InvalidParameterValue",
+        message="The value {value} for parameter Dimensions.member.1.Value must be ASCII with a character that "
+        "is not white "
+        "space.",
+        source=f"{_CLOUDWATCH_API}/API_Dimension.html",
+    ),
+    Row(
+        places=("cloudwatch MetricDataQuery.Id",),
+        pattern=r"[a-z][a-zA-Z0-9_]*",
+        message='The value of the "Id" must start with a lowercase letter, and contain letters, numbers and '
+        "underscore.",
+        source=f"{_CLOUDWATCH_API}/API_MetricDataQuery.html",
+    ),
+    Row(
+        places=("cloudwatch PutDashboardInput.DashboardName",),
+        pattern=r"[A-Za-z0-9_-]{1,255}",
+        code="InvalidParameterInput",
+        message="The value {value} for field DashboardName contains invalid characters. It can only contain "
+        "alphanumerics, "
+        "dash (-) and underscore (_).",
+        source=f"{_CLOUDWATCH_API}/API_PutDashboard.html",
+    ),
+    Row(
+        places=("logs CreateLogGroupRequest.logGroupName",),
+        pattern=r"(?!aws/).*",
+        message="Log groups starting with AWS/ are reserved for AWS.",
+        source=f"{_API}/AmazonCloudWatchLogs/latest/APIReference/API_CreateLogGroup.html",
+    ),
+    # Lambda and Systems Manager
+    Row(
+        places=("lambda CreateFunctionRequest.FunctionName",),
+        pattern=r"[A-Za-z0-9-_]{1,64}|arn:.*",
+        message="1 validation error detected: Value '{value}' at 'functionName' failed to satisfy constraint: "
+        "Member must "
+        "have length less than or equal to 64",
+        source=f"{_API}/lambda/latest/api/API_CreateFunction.html",
+    ),
+    Row(
+        places=("lambda Environment.Variables",),
+        most_bytes=4096,
+        code="InvalidParameterValueException",
+        message="Lambda was unable to configure your environment variables because the environment variables you "
+        "have provided exceeded the 4KB limit. String measured: {value}",
+        source=f"{_API}/lambda/latest/dg/configuration-envvars.html",
+    ),
+    Row(
+        places=("lambda Environment.Variables.*",),
+        pattern=r"(?!(?:_HANDLER|_X_AMZN_TRACE_ID|AWS_DEFAULT_REGION|AWS_REGION|AWS_EXECUTION_ENV|"
+        r"AWS_LAMBDA_FUNCTION_NAME|AWS_LAMBDA_FUNCTION_MEMORY_SIZE|AWS_LAMBDA_FUNCTION_VERSION|"
+        r"AWS_LAMBDA_INITIALIZATION_TYPE|AWS_LAMBDA_LOG_GROUP_NAME|AWS_LAMBDA_LOG_STREAM_NAME|AWS_ACCESS_KEY|"
+        r"AWS_ACCESS_KEY_ID|AWS_SECRET_ACCESS_KEY|AWS_SESSION_TOKEN|AWS_LAMBDA_RUNTIME_API|LAMBDA_TASK_ROOT|"
+        r"LAMBDA_RUNTIME_DIR)$).*",
+        code="InvalidParameterValueException",
+        message="Lambda was unable to configure your environment variables because the environment variables you "
+        "have provided contains reserved keys that are currently not supported for modification. Reserved keys used "
+        "in this request: {value}",
+        source=f"{_API}/lambda/latest/dg/configuration-envvars.html",
+    ),
+    Row(
+        places=("ssm PutParameterRequest.Name",),
+        pattern=r"(?i:(?!/?(?:aws|ssm)))[a-zA-Z0-9_.\-/]{1,1011}",
+        message='Parameter name: can\'t be prefixed with "aws" or "ssm" (case-insensitive). If formed as a path, it '
+        "can consist of sub-paths divided by slash symbol; each sub-path can be formed as a mix of letters, numbers "
+        "and the following 3 symbols .-_",
+        source=f"{_API}/systems-manager/latest/APIReference/API_PutParameter.html",
+    ),
+    Row(
+        places=("ssm PutParameterRequest.Value",),
+        pattern=r"[\s\S]{1,4096}",
+        message="Standard tier parameters support a maximum parameter value of 4096 characters. To create a larger "
+        "parameter value, upgrade the parameter to use the advanced-parameter tier.",
+        source=f"{_API}/systems-manager/latest/APIReference/API_PutParameter.html",
+    ),
+    Row(
+        places=("ssm PutParameterRequest.Value",),
+        pattern=r"(?![\s\S]*\{\{[\s\S]*\}\})[\s\S]*",
+        message='Parameter value can\'t nest another parameter. Do not use "{{}}" in the value.',
+        source=f"{_API}/systems-manager/latest/APIReference/API_PutParameter.html",
+    ),
+    Row(
+        places=("ssm CreateDocumentRequest.Name",),
+        pattern=r"(?i:(?!aws|amazon|amzn)).*",
+        message="The document name {value} starts with a prefix that is reserved.",
+        source=f"{_API}/systems-manager/latest/APIReference/API_CreateDocument.html",
+    ),
+    # Storage, keys and groups of resources
+    Row(
+        places=("resource-groups CreateGroupInput.Name",),
+        pattern=r"(?i:(?!aws)).*",
+        message="Group names cannot start with AWS: {value}",
+        source=f"{_API}/ARG/latest/APIReference/API_CreateGroup.html",
+    ),
+    Row(
+        places=("kms CreateAliasRequest.AliasName",),
+        pattern=r"alias/(?!aws/)[a-zA-Z0-9/_-]+",
+        message='Alias must start with the prefix "alias/". Please see '
+        "https://docs.aws.amazon.com/kms/latest/developerguide/kms-alias.html",
+        source=f"{_API}/kms/latest/APIReference/API_CreateAlias.html",
+    ),
+    Row(
+        places=("dynamodb CreateTableInput.TableName",),
+        pattern=r"[a-zA-Z0-9_.-]{3,255}|arn:.*",
+        message="Invalid table/index name.  Table/index names must be between 3 and 255 characters long, and "
+        "may contain "
+        "only the characters a-z, A-Z, 0-9, '_', '-', and '.'",
+        source=f"{_API}/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html",
+    ),
+    Row(
+        places=("dynamodb Tag.Key", "dynamodb Tag.Value"),
+        pattern=r"[\p{L}\p{Z}\p{N}_.:/=+\-]*",
+        message="Tag keys and values can contain letters, white space, numbers and + - = . _ : /",
+        source=f"{_API}/amazondynamodb/latest/developerguide/TaggingRestrictions.html",
+    ),
+    Row(
+        places=("s3 CreateBucketRequest.Bucket",),
+        pattern=r"(?!xn--|sthree-|amzn-s3-demo-)(?!\d{1,3}(?:\.\d{1,3}){3}$)(?=.{3,63}$)"
+        r"[a-z0-9](?:[a-z0-9-]|\.(?!\.))*[a-z0-9](?<!-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)",
+        code="InvalidBucketName",
+        message="The specified bucket is not valid.",
+        source=f"{_API}/AmazonS3/latest/userguide/bucketnamingrules.html",
+    ),
+    Row(
+        places=("s3 Tag.Key",),
+        pattern=r"[\p{L}\p{Z}\p{N}_.:/=+\-@]{1,128}",
+        code="InvalidTag",
+        message="The TagKey you have provided is invalid",
+        source=f"{_API}/AmazonS3/latest/API/API_control_Tag.html",
+    ),
+    Row(
+        places=("s3 Tag.Value",),
+        pattern=r"[\p{L}\p{Z}\p{N}_.:/=+\-@]{0,256}",
+        code="InvalidTag",
+        message="The TagValue you have provided is invalid",
+        source=f"{_API}/AmazonS3/latest/API/API_control_Tag.html",
+    ),
+    Row(
+        places=(
+            "cloudformation CreateStackInput.StackName",
+            "cloudformation CreateChangeSetInput.StackName",
+        ),
+        pattern=r"[a-zA-Z][-a-zA-Z0-9]{0,127}",
+        message="1 validation error detected: Value '{value}' at 'stackName' failed to satisfy constraint: "
+        "Member must satisfy "
+        "regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*",
+        source=f"{_API}/AWSCloudFormation/latest/APIReference/API_CreateStack.html",
+    ),
 )
-
-_BY_PLACE = {(row.service, place): row for row in ROWS for place in row.places}
 
 # EC2 does not check by its model: the pattern of a placement group's ARN has a stray `^`, and no ARN would match.
 _OWN_VALIDATION = frozenset({"ec2"})
 
-# What services answer whose validation has a code of its own.
+# The code of a service's validation.
 _CODES = {
     "autoscaling": "ValidationError",
     "cloudformation": "ValidationError",
     "cloudwatch": "ValidationError",
+    "ec2": "InvalidParameterValue",
     "iam": "ValidationError",
     "logs": "InvalidParameterException",
     "resource-groups": "BadRequestException",
+    "s3": "InvalidTag",
     "sns": "InvalidParameter",
     "sqs": "InvalidParameterValue",
 }
@@ -85,33 +443,42 @@ def refusal(call: Call) -> tuple[str, str] | None:
     """Return the error code and message with which the service refuses a text of a call, if it does."""
     if call.operation.startswith(_READS):
         return None
-    try:
-        shape = get_service_model(call.service).operation_model(call.operation).input_shape
-    except Exception:  # an operation or a service without a model; moto says so
-        return None
-    return problem(call.service, shape, call.parameters())
+    return refusal_of(call.service, call.operation, call.parameters())
 
 
-def problem(service: str, shape: Shape | None, parameters: Mapping[str, Any]) -> tuple[str, str] | None:
+def refusal_of(service: str, operation: str, parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return the code and message for the first text of a request that breaks a limit.
 
     Args:
         service: The service's name in boto3.
-        shape: The operation's input.
+        operation: The operation's name.
         parameters: The parameters, as boto3 spells them.
     """
+    try:
+        shape = get_service_model(service).operation_model(operation).input_shape
+    except Exception:  # an operation or a service without a model; moto says so
+        return None
     if not isinstance(shape, StructureShape):
         return None
     for place, path, member, value in _members(shape, parameters, ""):
-        row = _BY_PLACE.get((service, place))
-        if row is not None and not _compiled(row.pattern).fullmatch(value):
-            return row.code, row.message
-        broken = _broken_by_model(member, value)
-        if broken is not None and service not in _OWN_VALIDATION:
+        code = _CODES.get(service, "ValidationException")
+        broken = None if service in _OWN_VALIDATION else _broken_by_model(member, value)
+        if broken is not None:
             at = path[:1].lower() + path[1:]
-            told = f"1 validation error detected: Value '{value}' at '{at}' failed to satisfy constraint: {broken}"
-            return _CODES.get(service, "ValidationException"), told
+            return (
+                code,
+                f"1 validation error detected: Value '{value}' at '{at}' failed to satisfy constraint: {broken}",
+            )
+        rows = _rows_by_place()
+        for row in rows.get(f"{service} {place}") or rows.get(f"{service} {place.rpartition('.')[0]}.$", ()):
+            if row.refuses(value):
+                return row.code or code, row.message.replace("{value}", str(value))
     return None
+
+
+@cache
+def _rows_by_place() -> Mapping[str, Sequence[Row]]:
+    return {place: [row for row in ROWS if place in row.places] for each in ROWS for place in each.places}
 
 
 def _members(shape: StructureShape, values: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, Shape, Any]]:
@@ -125,9 +492,11 @@ def _within(place: str, path: str, shape: Shape, value: Any) -> Iterator[tuple[s
     if isinstance(shape, StructureShape) and isinstance(value, Mapping):
         yield from _members(shape, value, path)
     elif isinstance(shape, ListShape) and isinstance(value, Sequence):
+        yield place, path, shape, value
         for number, item in enumerate(value, 1):
             yield from _within(place, f"{path}.{number}.member", shape.member, item)
     elif isinstance(shape, MapShape) and isinstance(value, Mapping):
+        yield place, path, shape, value
         for key, item in value.items():
             yield f"{place}.*", path, shape.key, key
             yield from _within(f"{place}.{key}", path, shape.value, item)
@@ -135,9 +504,9 @@ def _within(place: str, path: str, shape: Shape, value: Any) -> Iterator[tuple[s
         yield place, path, shape, value
 
 
-def _broken_by_model(shape: Shape, value: str) -> str | None:
+def _broken_by_model(shape: Shape, value: Any) -> str | None:
     least, greatest, pattern = (shape.metadata.get(name) for name in ("min", "max", "pattern"))
-    if least is not None and len(value) < least:
+    if least is not None and isinstance(value, str) and len(value) < least:
         return f"Member must have length greater than or equal to {least}"
     if greatest is not None and len(value) > greatest:
         return f"Member must have length less than or equal to {greatest}"
@@ -150,4 +519,4 @@ def _broken_by_model(shape: Shape, value: str) -> str | None:
 def _compiled(pattern: str) -> Any:
     """Compile a pattern as the services' Java reads it: pairs of surrogates are characters, and `\\w` is ASCII."""
     text = pattern.replace(r"\uD800\uDC00-\uDBFF\uDFFF", r"\U00010000-\U0010FFFF")
-    return regex.compile(text.replace(r"\w", "_a-zA-Z0-9" if "[" in text else "[_a-zA-Z0-9]"))
+    return regex.compile(text.replace(r"\w", "_a-zA-Z0-9" if "[" in text else "[_a-zA-Z0-9]"), regex.DOTALL)

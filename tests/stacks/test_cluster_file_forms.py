@@ -231,7 +231,7 @@ CHANGES = {
         "    bucket: s3://x",
         [
             "6: datasets[0].bucket: must be the name of a bucket: 3 to 63 lower-case letters, digits, "
-            'hyphens and dots, without s3:// and without a path, got "s3://x"'
+            'hyphens and dots, without s3:// and without a path, and none that AWS reserves, got "s3://x"'
         ],
     ),
     "an address that is not one": (

@@ -12,6 +12,7 @@ from aws_cdk import Token
 from cdk_training_cluster.capacity.capacity import Capacity
 from cdk_training_cluster.capacity.choices import OnIdle, UntilCancelled
 from cdk_training_cluster.checks import choice_problems, is_unknown, whole_number_problems
+from cdk_training_cluster.validation import text_problems
 
 _EXAMPLE = "cr-0a1b2c3d4e5f67890"
 _RESERVATION_ID = re.compile(r"cr-[0-9a-f]{8}(?:[0-9a-f]{9})?")
@@ -245,6 +246,8 @@ def _ids_problems(setting: str, given: object) -> Iterator[str]:
 def _text_problems(setting: str, given: object, wanted: str) -> Iterator[str]:
     if given is not None and (not isinstance(given, str) or not given):
         yield f"{setting} must be {wanted}, got {given!r}"
+    elif given is not None and setting == "placement_group":
+        yield from text_problems(setting, given, "placementGroupName")
 
 
 def _count_problems(count: int | None) -> list[str]:

@@ -21,6 +21,8 @@ from cdk_training_cluster.checks import whole_number_problems
 from cdk_training_cluster.functions.assets import function_source
 from cdk_training_cluster.functions.powertools import powertools_layer
 from cdk_training_cluster.metrics import FUNCTION_NAMESPACE, NODE_METRICS
+from cdk_training_cluster.template_rules import check_templates
+from cdk_training_cluster.validation import cluster_name_problems
 
 # All of a function's environment, names and values together.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
@@ -105,6 +107,10 @@ class ClusterFunction(Construct):
                 region, or a number is not a whole one.
         """
         super().__init__(scope, id)
+        problems = cluster_name_problems(cluster_name)
+        if problems:
+            raise ValueError("\n".join(problems))
+        check_templates(self)
         problems = whole_number_problems("max_failed_events", max_failed_events, minimum=0)
         if reserved_concurrency is not None:
             problems += whole_number_problems("reserved_concurrency", reserved_concurrency, minimum=1)

@@ -18,6 +18,7 @@ from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY, IdlePolicy
 from cdk_training_cluster.nodes.rules import TOO_LONG_A_WARNING
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.tags import CLUSTER_TAG
+from cdk_training_cluster.validation import text_problems
 
 _TICK = Duration.minutes(5)
 
@@ -107,7 +108,11 @@ class IdleStop(Construct):
         """
         super().__init__(scope, id)
         groups, overrides = {} if node_groups is None else node_groups, {} if prices is None else prices
-        problems = list(_problems(policy, groups, power, overrides))
+        problems = [
+            *_problems(policy, groups, power, overrides),
+            *text_problems("tag_key", tag_key, "ec2TagKey"),
+            *text_problems("metric_namespace", metric_namespace, "metricNamespace"),
+        ]
         if problems:
             raise ValueError("\n".join(problems))
         self.policy = (policy or IdlePolicy()).over(DEFAULT_IDLE_POLICY)

@@ -4,6 +4,8 @@ import jsii
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from cdk_training_cluster.template_rules import check_templates
+
 # The description is create-only: re-wording it would replace the group and, with it, everything that names the
 # group for good, such as a file system.
 _DESCRIPTION = "EFA: all traffic between the members, and out"
@@ -72,6 +74,7 @@ class EfaSecurityGroup(Construct):
             self, "Group", self.security_group_id, allow_all_outbound=True
         )
         self._connections = ec2.Connections(security_groups=[self.security_group])
+        check_templates(self)
 
     @property
     def connections(self) -> ec2.Connections:

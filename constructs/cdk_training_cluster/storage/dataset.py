@@ -7,6 +7,7 @@ from aws_cdk import Token
 from aws_cdk import aws_s3 as s3
 
 from cdk_training_cluster.checks import interface_problems
+from cdk_training_cluster.validation import text_problems
 
 # https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html
 MAXIMUM_DATASETS = 8
@@ -49,6 +50,12 @@ class Dataset:
             raise ValueError("\n".join(problems))
         if (not path.startswith("/") or "//" in path) and not Token.is_unresolved(path):
             raise ValueError(f"file_system_path must start with one /, such as '/data', got {path!r}")
+        problems = [
+            *text_problems("file_system_path", path, "fileSystemPath"),
+            *text_problems("prefix", f"s3://{self.prefix}", "dataRepositoryPath"),
+        ]
+        if problems:
+            raise ValueError("\n".join(problems))
         if self.prefix.startswith(("/", "s3:")) and not Token.is_unresolved(self.prefix):
             raise ValueError(
                 f"prefix must be a key prefix without a leading /, such as 'tokens/', got {self.prefix!r}"

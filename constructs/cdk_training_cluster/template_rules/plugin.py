@@ -18,12 +18,16 @@ from aws_cdk import (
 from constructs import Construct
 
 from cdk_training_cluster.template_rules.table import RULES, broken_rules
+from cdk_training_cluster.template_rules.text_rules import broken_texts
+from cdk_training_cluster.validation import LIMITS
 
 _ID = "CdkTrainingClusterTemplateRules"
 
 
 def check_templates(scope: Construct) -> None:
-    """Refuse, when the app is synthesized, a template in which an escape hatch broke what AWS asks for.
+    """Refuse, when the app is synthesized, a template with a text or a setting that AWS refuses.
+
+    Constructs look at their own settings; this looks at what users and escape hatches made of the template.
 
     The template is read once, however many constructs of its stack ask for it. A finding ends the synth, unless it is
     a warning of what AWS carries out with a surprise, and can be acknowledged by its id, such as
@@ -78,7 +82,7 @@ class TemplateRulesPlugin:
     @property
     def rule_ids(self) -> list[str]:
         """The ids of all rules."""
-        return [rule.id for rule in RULES]
+        return [*(rule.id for rule in RULES), *LIMITS]
 
     def validate(self, context: IPolicyValidationContext) -> PolicyValidationPluginReport:
         """Report every place that breaks a rule.
@@ -98,7 +102,20 @@ class TemplateRulesPlugin:
 
 def _violations(path: Path) -> Iterator[PolicyViolation]:
     content = path.read_bytes()
-    for rule, findings in broken_rules(json.loads(content), size=len(content)):
+    definition = json.loads(content)
+    for found in broken_texts(definition):
+        yield PolicyViolation(
+            rule_name=found.limit.id,
+            description=found.sentence,
+            fix=f"See {found.limit.source}",
+            severity="error",
+            violating_resources=[
+                PolicyViolatingResource(
+                    resource_logical_id=found.logical_id, template_path=str(path), locations=[found.location]
+                )
+            ],
+        )
+    for rule, findings in broken_rules(definition, size=len(content)):
         yield PolicyViolation(
             rule_name=rule.id,
             description=rule.description,

@@ -314,6 +314,8 @@ class Deployment:
                 "evaluate to a String."
             )
         export = resolver.value(definition.get("Export", {}).get("Name"))
+        if "Export" in definition:
+            templates.check_export(key, export)
         return Output(key, str(value), definition.get("Description"), export)
 
     def _check_exports(self, exports: Mapping[str, str]) -> None:

@@ -41,6 +41,10 @@ _RESOURCE_ATTRIBUTES = frozenset(
 _DELETION_POLICIES = frozenset({"Delete", "Retain", "RetainExceptOnCreate", "Snapshot"})
 _MOST_RESOURCES = 500
 _MOST_BYTES = 1_000_000
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
+_LONGEST_NAME = 255
+_MOST_DESCRIPTION_BYTES = 1024
+_LONGEST_DESCRIPTION = {"Parameters": 4000, "Outputs": 1024}
 
 PSEUDO_PARAMETERS = frozenset(
     f"AWS::{name}"
@@ -115,9 +119,8 @@ def _check_format(template: Mapping[str, Any]) -> None:
             f"Template format error: Number of resources, {len(resources)}, is greater than maximum allowed, "
             f"{_MOST_RESOURCES}"
         )
+    _check_texts(template)
     for logical_id, resource in resources.items():
-        if not re.fullmatch("[A-Za-z0-9]+", logical_id):
-            raise ValidationError(f"Template format error: Resource name {logical_id} is non alphanumeric.")
         if not isinstance(resource, dict) or not isinstance(resource.get("Type"), str):
             raise ValidationError(
                 f"Template format error: [/Resources/{logical_id}] Every Resources object must contain a Type member."
@@ -129,6 +132,52 @@ def _check_format(template: Mapping[str, Any]) -> None:
             if resource.get(policy, "Delete") not in _DELETION_POLICIES:
                 raise ValidationError(f"Template error: {policy} {resource[policy]!r} of {logical_id} is unknown.")
     _check_references(template)
+
+
+def _check_texts(template: Mapping[str, Any]) -> None:
+    """Refuse names and descriptions of the template's own sections that CloudFormation does not take.
+
+    Sources: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/outputs-section-structure.html and
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html
+    """
+    described = template.get("Description", "")
+    if not isinstance(described, str):
+        raise ValidationError("Template format error: Description must be a string.")
+    if len(described.encode()) > _MOST_DESCRIPTION_BYTES:
+        raise ValidationError(
+            f"Template format error: 'Description' length is greater than {_MOST_DESCRIPTION_BYTES} bytes."
+        )
+    for section, word in (("Resources", "Resource"), ("Parameters", "Parameter"), ("Outputs", "Output")):
+        for name, definition in (template.get(section) or {}).items():
+            if not re.fullmatch("[A-Za-z0-9]+", name):
+                raise ValidationError(f"Template format error: {word} name {name} is non alphanumeric.")
+            if len(name) > _LONGEST_NAME:
+                raise ValidationError(
+                    f"Template format error: {word} name {name} must not be longer than {_LONGEST_NAME} characters."
+                )
+            if section != "Resources":
+                _check_definition(section, name, definition)
+
+
+def _check_definition(section: str, name: str, definition: Mapping[str, Any]) -> None:
+    described, longest = definition.get("Description", ""), _LONGEST_DESCRIPTION[section]
+    if not isinstance(described, str) or len(described.encode()) > longest:
+        raise ValidationError(
+            f"Template format error: Every Description of {section} must be a string of at most {longest} bytes "
+            f"({name})."
+        )
+
+
+def check_export(output: str, name: object) -> None:
+    """Refuse the name of an output's export, once it is known: it may have functions in it.
+
+    The message is as https://github.com/aws/aws-cdk/issues/28563 quotes it.
+    """
+    if not isinstance(name, str) or not re.fullmatch("[A-Za-z0-9:-]{1,255}", name):
+        raise ValidationError(
+            f"Template format error: Output {output} is malformed. The Name field of every Export member must be "
+            "specified and consist only of alphanumeric characters, colons, or hyphens."
+        )
 
 
 def _check_references(template: Mapping[str, Any]) -> None:

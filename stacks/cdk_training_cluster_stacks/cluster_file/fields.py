@@ -11,6 +11,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from cdk_training_cluster.capacity.kinds import LINUX_PLATFORMS
+from cdk_training_cluster.validation import LIMITS
 
 REGION = r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]+"
 """The name of a region: us-east-1, us-gov-west-1, ap-southeast-7, eusc-de-east-1."""
@@ -43,9 +44,6 @@ class Text:
 
     def check(self, value: str) -> str:
         """Return the value if it has the form, and say what the form is if not."""
-        if re.fullmatch(self.pattern, value) is None:
-            near = next(iter(get_close_matches(value.lower(), self.words, n=1)), "")
-            raise PydanticCustomError("form", "must {must}", {"must": self.must, "near": near})
         if self.longest is not None and len(value) > self.longest:
             raise PydanticCustomError(
                 "too_long_text",
@@ -56,6 +54,9 @@ class Text:
                     "length": len(value),
                 },
             )
+        if re.fullmatch(self.pattern, value) is None:
+            near = next(iter(get_close_matches(value.lower(), self.words, n=1)), "")
+            raise PydanticCustomError("form", "must {must}", {"must": self.must, "near": near})
         return value
 
 
@@ -84,6 +85,18 @@ class Choice:
             all_of_them = f"{', '.join(self.values[:-1])} or {self.values[-1]}, {self.because}"
             raise PydanticCustomError("form", "must be {all}", {"all": all_of_them, "near": near})
         return value
+
+
+def _limited(*limits: str, must: str, before: str = "") -> Text:
+    """Return the form that AWS's documented limits give a text: the first one's pattern and the shortest length.
+
+    Args:
+        limits: The ids of the rows.
+        must: What the value must be.
+        before: What else stands before the pattern.
+    """
+    longest = min(LIMITS[each].maximum for each in limits)
+    return Text(pattern=before + LIMITS[limits[0]].pattern, must=must, longest=longest, because="AWS's limit")
 
 
 def _aws_id(prefix: str, of: str) -> Text:
@@ -162,16 +175,7 @@ CapacityReservationIdOrArn = Annotated[
         must=f"{_RESERVATION_ID.must}, or the ARN of one that another account shares",
     ),
 ]
-# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreatePlacementGroup.html
-PlacementGroupName = Annotated[
-    str,
-    Text(
-        pattern=r"[ -~]+",
-        must="be the name of a cluster placement group",
-        longest=255,
-        because="AWS's limit",
-    ),
-]
+PlacementGroupName = Annotated[str, _limited("placementGroupName", must="be the name of a cluster placement group")]
 InstancePlatform = Annotated[str, Choice(LINUX_PLATFORMS, "since nodes run Linux")]
 
 UNTIL_CANCELLED = "until_cancelled"
@@ -205,13 +209,12 @@ Image = Annotated[
         must="be latest or the id of an image, such as ami-0a1b2c3d4e5f67890",
     ),
 ]
-# https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
 BucketName = Annotated[
     str,
-    Text(
-        pattern=r"[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]",
-        must="be the name of a bucket: 3 to 63 lower-case letters, digits, hyphens and dots, "
-        "without s3:// and without a path",
+    _limited(
+        "bucketName",
+        must="be the name of a bucket: 3 to 63 lower-case letters, digits, hyphens and dots, without s3:// and "
+        "without a path, and none that AWS reserves",
     ),
 ]
 Prefix = Annotated[
@@ -229,7 +232,7 @@ FileSystemPath = Annotated[
     Text(
         pattern=r"/(?:(?!\.{1,2}(?:/|$))[^/\s]+/?)*",
         must="be a path that starts with one /, such as /data",
-        longest=4096,
+        longest=LIMITS["fileSystemPath"].maximum,
     ),
     AfterValidator(lambda path: path.rstrip("/") or "/"),
 ]
@@ -272,33 +275,18 @@ LayerArn = Annotated[
         must="be the ARN of a layer's version, such as arn:aws:lambda:us-east-1:111122223333:layer:powertools:1",
     ),
 ]
-Email = Annotated[
-    str,
-    Text(
-        pattern=r"[^@\s<>,;]+@(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]{2,}",
-        must="be an e-mail address, such as ml-platform@example.com",
-        longest=254,
-    ),
-]
-# https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html
+Email = Annotated[str, _limited("email", must="be an e-mail address, such as ml-platform@example.com")]
+# The tags of all services: what SNS, FSx and IAM take, EC2 and Auto Scaling take too.
 TagKey = Annotated[
     str,
-    Text(
-        pattern=r"(?!aws:|AWS:|cdk-training-cluster:)[\w .:/=+@-]+",
+    _limited(
+        "fsxTagKey",
+        "ec2TagKey",
         must="be letters, digits, spaces and . : / = + @ _ -, and start with neither aws: nor cdk-training-cluster:",
-        longest=128,
-        because="AWS's limit for a tag's key",
+        before="(?!cdk-training-cluster:)",
     ),
 ]
-TagValue = Annotated[
-    str,
-    Text(
-        pattern=r"[\w .:/=+@-]*",
-        must="be letters, digits, spaces and . : / = + @ _ -",
-        longest=256,
-        because="AWS's limit for a tag's value",
-    ),
-]
+TagValue = Annotated[str, _limited("fsxTagValue", must="be letters, digits, spaces and . : / = + @ _ -")]
 
 # A number in quotes is text and `yes` is a word: in a file that buys GPUs nothing is guessed.
 Flag = StrictBool

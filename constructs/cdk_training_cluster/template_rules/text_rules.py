@@ -1,0 +1,102 @@
+"""Finds the texts of a template that AWS refuses."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cdk_training_cluster.template_rules.values import is_intrinsic
+from cdk_training_cluster.validation import LIMITS, TextLimit
+
+_VARIABLE = re.compile(r"\$\{[^!][^}]*\}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFinding:
+    """A text of a template that AWS refuses.
+
+    Attributes:
+        limit: The row that it breaks.
+        logical_id: The resource. Empty: it is in another section.
+        location: Where it is, with dots.
+        sentence: What is wrong and how to mend it.
+    """
+
+    limit: TextLimit
+    logical_id: str
+    location: str
+    sentence: str
+
+
+def broken_texts(definition: Mapping[str, Any], limits: Mapping[str, TextLimit] = LIMITS) -> Iterator[TextFinding]:
+    """Yield each text of a template that AWS refuses, as far as that is certain before the deployment.
+
+    Args:
+        definition: The template.
+        limits: The rows to go by. Default: - all of them.
+    """
+    kinds: dict[str, list[tuple[str, Any]]] = {"Template": [("", definition)]}
+    for logical_id, resource in (definition.get("Resources") or {}).items():
+        kinds.setdefault(str(resource.get("Type")), []).append((logical_id, resource.get("Properties") or {}))
+    for row in limits.values():
+        for place in row.places:
+            kind, _, path = place.partition(" ")
+            for logical_id, properties in _of_kind(kinds, kind):
+                for at, pieces in texts_at(properties, path):
+                    sentence = row.problem(at if logical_id else f"template's {at}", pieces)
+                    if sentence is not None:
+                        yield TextFinding(limit=row, logical_id=logical_id, location=at, sentence=sentence)
+
+
+def _of_kind(kinds: Mapping[str, Sequence[tuple[str, Any]]], kind: str) -> Iterator[tuple[str, Any]]:
+    for name, resources in kinds.items():
+        if name == kind or (kind.endswith("*") and name.startswith(kind[:-1])):
+            yield from resources
+
+
+def texts_at(properties: object, path: str) -> Iterator[tuple[str, Sequence[str | None]]]:
+    """Yield where the texts at a path are, and their pieces; None is a piece that only the deployment knows.
+
+    Args:
+        properties: Where the path begins.
+        path: The path, as in a row's place.
+    """
+    path, _, condition = path.partition(" if ")
+    yield from _texts(properties, path.split("."), "", condition)
+
+
+def _texts(value: object, path: Sequence[str], at: str, condition: str) -> Iterator[tuple[str, Sequence[str | None]]]:
+    if not path:
+        pieces = _pieces(value)
+        if any(piece is not None for piece in pieces):
+            yield at, pieces
+        return
+    key, rest = path[0], path[1:]
+    if key == "*" and isinstance(value, list):
+        for place, item in enumerate(value):
+            yield from _texts(item, rest, f"{at}.{place}", condition)
+    if not isinstance(value, Mapping) or is_intrinsic(value):
+        return
+    if key == "~":
+        yield from ((f"{at}.{name}", (name,)) for name in value)
+    elif key == "*":
+        for name, item in value.items():
+            yield from _texts(item, rest, f"{at}.{name}", condition)
+    elif key in value:
+        name, _, wanted = condition.partition("=")
+        if rest or not condition or value.get(name) == wanted:
+            yield from _texts(value[key], rest, f"{at}.{key}".lstrip("."), condition)
+
+
+def _pieces(value: object) -> Sequence[str | None]:
+    """Return the pieces of a text: what Fn::Join and Fn::Sub have between what the deployment puts in."""
+    match value:
+        case str():
+            return (value,)
+        case {"Fn::Join": [str() as between, list() as parts]}:
+            pieces = [piece for part in parts for piece in (between, *_pieces(part))]
+            return pieces[1:] or ("",)
+        case {"Fn::Sub": str() as pattern} | {"Fn::Sub": [str() as pattern, _]}:
+            known = [text.replace("${!", "${") for text in _VARIABLE.split(pattern)]
+            return [piece for text in known for piece in (None, text)][1:]
+    return (None,)

@@ -1,0 +1,137 @@
+"""Asks the local AWS's own tables whether AWS takes a text, in the request that would carry it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal.local_aws.cloudformation import schemas, templates
+from rehearsal.local_aws.cloudformation.failures import ValidationError
+from rehearsal.local_aws.texts import refusal_of
+
+# For each row of the library's table: service, operation and member; `~` is the key of a map, 0 the item of a list.
+REQUESTS: Mapping[str, str] = {
+    "ec2TagKey": "ec2 CreateTags Tags.0.Key",
+    "ec2TagValue": "ec2 CreateTags Tags.0.Value",
+    "autoScalingTagKey": "autoscaling CreateOrUpdateTags Tags.0.Key",
+    "autoScalingTagValue": "autoscaling CreateOrUpdateTags Tags.0.Value",
+    "cloudwatchTagKey": "cloudwatch TagResource Tags.0.Key",
+    "cloudwatchTagValue": "cloudwatch TagResource Tags.0.Value",
+    "eventsTagKey": "events TagResource Tags.0.Key",
+    "eventsTagValue": "events TagResource Tags.0.Value",
+    "iamTagKey": "iam TagRole Tags.0.Key",
+    "iamTagValue": "iam TagRole Tags.0.Value",
+    "lambdaTagKey": "lambda CreateFunction Tags.~",
+    "lambdaTagValue": "lambda CreateFunction Tags.k",
+    "logsTagKey": "logs CreateLogGroup tags.~",
+    "logsTagValue": "logs CreateLogGroup tags.k",
+    "fsxTagKey": "fsx TagResource Tags.0.Key",
+    "fsxTagValue": "fsx TagResource Tags.0.Value",
+    "ssmTagKey": "ssm AddTagsToResource Tags.0.Key",
+    "ssmTagValue": "ssm AddTagsToResource Tags.0.Value",
+    "resourceGroupsTagKey": "resource-groups CreateGroup Tags.~",
+    "resourceGroupsTagValue": "resource-groups CreateGroup Tags.k",
+    "s3TagKey": "s3 PutBucketTagging Tagging.TagSet.0.Key",
+    "s3TagValue": "s3 PutBucketTagging Tagging.TagSet.0.Value",
+    "snsTagKey": "sns CreateTopic Tags.0.Key",
+    "snsTagValue": "sns CreateTopic Tags.0.Value",
+    "sqsTagKey": "sqs CreateQueue tags.~",
+    "sqsTagValue": "sqs CreateQueue tags.k",
+    "kmsTagKey": "kms TagResource Tags.0.TagKey",
+    "kmsTagValue": "kms TagResource Tags.0.TagValue",
+    "dynamodbTagKey": "dynamodb TagResource Tags.0.Key",
+    "dynamodbTagValue": "dynamodb TagResource Tags.0.Value",
+    "securityGroupText": "ec2 AuthorizeSecurityGroupIngress IpPermissions.0.IpRanges.0.Description",
+    "securityGroupName": "ec2 CreateSecurityGroup GroupName",
+    "placementGroupName": "ec2 CreatePlacementGroup GroupName",
+    "launchTemplateName": "ec2 CreateLaunchTemplate LaunchTemplateName",
+    "launchTemplateVersion": "ec2 CreateLaunchTemplate VersionDescription",
+    "autoScalingGroupName": "autoscaling CreateAutoScalingGroup AutoScalingGroupName",
+    "lifecycleHookName": "autoscaling PutLifecycleHook LifecycleHookName",
+    "roleName": "iam CreateRole RoleName",
+    "policyName": "iam PutRolePolicy PolicyName",
+    "iamPath": "iam CreateRole Path",
+    "roleDescription": "iam CreateRole Description",
+    "managedPolicyDescription": "iam CreatePolicy Description",
+    "alarmName": "cloudwatch PutMetricAlarm AlarmName",
+    "alarmDescription": "cloudwatch PutMetricAlarm AlarmDescription",
+    "metricNamespace": "cloudwatch PutMetricAlarm Namespace",
+    "metricName": "cloudwatch PutMetricAlarm MetricName",
+    "dimensionName": "cloudwatch PutMetricAlarm Dimensions.0.Name",
+    "dimensionValue": "cloudwatch PutMetricAlarm Dimensions.0.Value",
+    "metricId": "cloudwatch PutMetricAlarm Metrics.0.Id",
+    "metricExpression": "cloudwatch PutMetricAlarm Metrics.0.Expression",
+    "dashboardName": "cloudwatch PutDashboard DashboardName",
+    "logGroupName": "logs CreateLogGroup logGroupName",
+    "topicName": "sns CreateTopic Name",
+    "topicDisplayName": "sns CreateTopic Attributes.DisplayName",
+    "email": "sns Subscribe Endpoint",
+    "queueName": "sqs CreateQueue QueueName",
+    "functionName": "lambda CreateFunction FunctionName",
+    "functionDescription": "lambda CreateFunction Description",
+    "functionVariable": "lambda CreateFunction Environment.Variables.~",
+    "functionVariableValue": "lambda CreateFunction Environment.Variables.KEY",
+    "eventRuleName": "events PutRule Name",
+    "eventRuleDescription": "events PutRule Description",
+    "eventTargetInput": "events PutTargets Targets.0.Input",
+    "scheduleName": "scheduler CreateSchedule Name",
+    "scheduleDescription": "scheduler CreateSchedule Description",
+    "documentName": "ssm CreateDocument Name",
+    "parameterName": "ssm PutParameter Name",
+    "parameterDescription": "ssm PutParameter Description",
+    "parameterValue": "ssm PutParameter Value",
+    "bucketName": "s3 CreateBucket Bucket",
+    "fileSystemPath": "fsx CreateDataRepositoryAssociation FileSystemPath",
+    "dataRepositoryPath": "fsx CreateDataRepositoryAssociation DataRepositoryPath",
+    "resourceGroupName": "resource-groups CreateGroup Name",
+    "resourceGroupDescription": "resource-groups CreateGroup Description",
+    "keyAlias": "kms CreateAlias AliasName",
+    "keyDescription": "kms CreateKey Description",
+    "tableName": "dynamodb CreateTable TableName",
+    "budgetName": "budgets CreateBudget Budget.BudgetName",
+    "templateDescription": "template - Description",
+    "logicalId": "template - Outputs.~",
+    "outputDescription": "template - Outputs.O.Description",
+    "exportName": "export - Name",
+    "templateParameterDescription": "template - Parameters.P.Description",
+}
+
+
+def is_taken(row: str, text: str) -> bool:
+    """Tell whether AWS, as the local AWS knows it, takes a text that a row of the library's table is about."""
+    service, operation, path = REQUESTS[row].split(" ")
+    if service == "template":
+        return _is_template({"Resources": {"R": {"Type": "T"}}, **_nested(path.split("."), text)})
+    if service == "export":
+        return _is_export(text)
+    # CloudFormation's schema asks for more than the service.
+    in_schema = {"Name": "group", path: text} if row in {"resourceGroupName", "resourceGroupDescription"} else {}
+    if in_schema and schemas.check("AWS::ResourceGroups::Group", "Group", in_schema)[1] is not None:
+        return False
+    return refusal_of(service, operation, _nested(path.split("."), text)) is None
+
+
+def _nested(path: list[str], text: str) -> Any:
+    if not path:
+        return text
+    key, rest = path[0], path[1:]
+    if key == "~":
+        return {text: "x"}
+    return [_nested(rest, text)] if key == "0" else {key: _nested(rest, text)}
+
+
+def _is_template(template: Any) -> bool:
+    for name, output in template.get("Outputs", {}).items():
+        template["Outputs"][name] = {"Value": "x", **({} if output == "x" else output)}
+    try:
+        templates.parse(json.dumps(template))
+    except ValidationError:
+        return False
+    return True
+
+
+def _is_export(name: str) -> bool:
+    try:
+        templates.check_export("O", name)
+    except ValidationError:
+        return False
+    return True
