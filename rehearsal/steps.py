@@ -23,6 +23,7 @@ from rehearsal.local_aws import LocalAws
 from rehearsal.node_groups import node_groups
 from rehearsal.outcome import Findings
 from rehearsal.preparation import prepare, put_objects
+from rehearsal.shortage_run import Shortage, changed_file, group_to_shorten
 from rehearsal.templates import resource_types
 
 # A first tick starts the groups and a second one finds them running; so many more would be a fault.
@@ -92,6 +93,7 @@ class Rehearsal:
         self._differs(*deployed_differences(cluster, found))
         report.show_deployed(self._console, found)
         self._deploy_again(found)
+        self._run_short()
         self._stop_idle_nodes()
         whole = self._destroy_cluster(found, alone)
         self._destroy_foundation(theirs, whole)
@@ -157,6 +159,24 @@ class Rehearsal:
         found = node_groups(self._aws.client, self._cluster.name)
         wanted = {settings.name: settings.count for settings in self._cluster.node_groups}
         return all(group["count_running"] == wanted.get(group["name"]) for group in found)
+
+    def _run_short(self) -> None:
+        """Deploy a changed template while EC2 lacks nodes, and start nodes whose launches Auto Scaling suspended."""
+        group = group_to_shorten(node_groups(self._aws.client, self._cluster.name))
+        if group is None:
+            self._console.print("Nothing is bought on demand: of nothing can EC2 run short here.")
+            return
+        shortage = Shortage(self._aws, self._functions()["cluster_power"][0], group)
+        with self._step(f"Lose a node of {group['name']} while EC2 has no other, and run the power function"):
+            shortage.begin()
+        with self._step("Deploy a changed template while the node is missing: cdk deploy --all"):
+            changed_file(self._cdk, self._workspace).deploy()
+        with self._step("Let EC2 have the node again, and run the power function"):
+            shortage.end()
+        with self._step(f"Let Auto Scaling suspend the launches of {group['name']}, and start it"):
+            shortage.suspend_and_start()
+        self._findings.results["shortage"] = shortage.told
+        self._differs(*shortage.differences())
 
     def _stop_idle_nodes(self) -> None:
         """Let nodes be idle until they are stopped; deploy, which wakes none of them; and bring them back."""
