@@ -9,6 +9,7 @@ from cluster_common.times import time_text
 from cluster_idle.clock import Clock, read_clock
 from cluster_idle.evidence import EvidenceState
 from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.reminders import find_reminders
 from cluster_idle.situation import Situation
 from cluster_idle.stoppable import Obstacles
 from cluster_idle.verdicts import Decisions, Finding, Unit, Verdict
@@ -61,6 +62,7 @@ def decide(instances: Sequence[Instance], situation: Situation) -> Decisions:
         renew=tuple(unit for unit in units if unit.renew),
         clear=_void(instances, findings, situation),
         breaker=breaker,
+        reminders=tuple(find_reminders(instances, situation)),
     )
 
 

@@ -4,7 +4,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from cluster_common.times import time_text
 from cluster_idle.instances import Instance, Owner, OwnerKind
@@ -58,8 +58,13 @@ def verbs(settings: Settings, units: Sequence[Unit], only: frozenset[str] | None
 
 def keep_command(settings: Settings, unit: Unit) -> str:
     """Return the command that keeps a unit for half a day longer; one kept node keeps all that go together."""
-    until = time_text(unit.stop_at + _KEPT_FOR)
-    groups = [target for target in unit.targets if target.kind is OwnerKind.AUTO_SCALING_GROUP]
+    return keep_targets(settings, unit.targets, unit.stop_at)
+
+
+def keep_targets(settings: Settings, targets: Sequence[Owner], begin: datetime) -> str:
+    """Return the command that keeps what carries tags for half a day from a time on."""
+    until = time_text(begin + _KEPT_FOR)
+    groups = [target for target in targets if target.kind is OwnerKind.AUTO_SCALING_GROUP]
     if groups:
         tag = {
             "ResourceId": groups[0].id,
@@ -69,7 +74,7 @@ def keep_command(settings: Settings, unit: Unit) -> str:
             "PropagateAtLaunch": False,
         }
         return f"aws autoscaling create-or-update-tags --region {settings.region} --tags {_argument([tag])}"
-    ids = " ".join(target.id for target in unit.targets[:_MOST_IDS])
+    ids = " ".join(target.id for target in targets[:_MOST_IDS])
     tags = f"Key={KEEP_UNTIL_TAG},Value={until}"
     return f"aws ec2 create-tags --region {settings.region} --resources {ids} --tags {tags}"
 

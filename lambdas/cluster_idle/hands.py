@@ -11,17 +11,20 @@ from cluster_common.failures import Failures
 from cluster_idle.decisions import decide
 from cluster_idle.instances import Instance, Owner, OwnerKind, read_again, read_stopped
 from cluster_idle.marks import (
+    REMINDED_TAG,
     STOPPING_TAG,
     dry_run_tags,
     notice_tags,
     refusal_tags,
+    reminded_tags,
     sent_tags,
     stopping_tags,
     warned_tags,
 )
-from cluster_idle.messages import earlier_message, note, stopped_message, warning_message
+from cluster_idle.messages import earlier_message, note, reminder_message, stopped_message, warning_message
 from cluster_idle.owners import Owners
 from cluster_idle.power_function import PowerFunction
+from cluster_idle.reminders import Reminder
 from cluster_idle.settings import Settings
 from cluster_idle.situation import OwnerState, Situation
 from cluster_idle.stopping import MOST_AT_ONCE, Stopper
@@ -88,6 +91,7 @@ class Hands:
     def carry_out(self, decisions: Decisions) -> Outcome:
         """Warn of what is idle, stop what is due, and write down or clear what follows; return what was done."""
         self._tell_of_last_run(decisions)
+        self._remind([reminder for reminder in decisions.reminders if reminder.is_due])
         warned = self._warn(decisions.warn)
         self._tell_dry_runs(
             self._look_again([one for one in decisions.stop if one.dry_run and not one.told_of_dry_run])
@@ -281,6 +285,14 @@ class Hands:
     def _stop_at(self, unit: Unit, now: datetime) -> datetime:
         """Return when a unit is stopped of which people are warned now: they have the time that they are promised."""
         return max(unit.stop_at, now + self._settings.policy_of(_first(unit).node_group).warning)
+
+    def _remind(self, reminders: Sequence[Reminder]) -> None:
+        """Tell people once a day what keeps nodes without a clear end, where that can be written down."""
+        tags = reminded_tags(self._situation.now)
+        failed = self._owners.write((owner, tags) for owner in sorted({one.owner for one in reminders}))
+        noted = [one for one in reminders if one.owner.id not in failed]
+        if noted and not self._publish(reminder_message(self._settings, noted, self._situation.now)):
+            self._owners.clear(sorted({one.owner for one in noted}), [REMINDED_TAG])
 
     def _tell_dry_runs(self, units: Sequence[Unit]) -> None:
         """Say once what would be stopped; where that cannot be remembered, nobody is told in each run."""

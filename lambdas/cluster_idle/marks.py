@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta, timezone
 
 from cluster_common.tags import tag_value
 from cluster_common.times import parse_time, time_text
@@ -21,6 +21,9 @@ REFUSED_TAG = f"{_PREFIX}refused"
 STOPPING_TAG = f"{_PREFIX}stopping"
 """The tag on what a run is about to stop, until people were told: a run may end in between."""
 
+REMINDED_TAG = f"{_PREFIX}reminded"
+"""The tag that says when people were last told that a tag keeps something without a clear end."""
+
 DRY_RUN_NOTE = "dry run - "
 """How a note begins that was written in a dry run."""
 
@@ -32,6 +35,11 @@ NOTICE_TAGS = (WARNED_AT_TAG, STOP_AT_TAG, NOTE_TAG, TOLD_TAG, SINCE_TAG, REFUSE
 
 _NOT_YET = "not yet"
 _REFUSED_FOR = timedelta(days=1)
+
+_FAR = timedelta(days=7)
+
+# Where a day ends last: what names no zone is over, wherever its writer lives, when it is over there.
+_LAST_ZONE = timezone(timedelta(hours=-12))
 
 _NOT_KEPT = frozenset({"", "false", "no", "0"})
 
@@ -54,6 +62,7 @@ class Marks:
         refused_at: When AWS last refused to stop it. None: it did not.
         refusal: With which code.
         stopping_at: When a run began to stop it, and has not told people yet. None: likewise.
+        reminded_at: When people were told of a tag that keeps it without a clear end. None: likewise.
         noted: Whether any of the function's own tags is there.
     """
 
@@ -67,6 +76,7 @@ class Marks:
     refused_at: datetime | None = None
     refusal: str = ""
     stopping_at: datetime | None = None
+    reminded_at: datetime | None = None
     noted: bool = False
 
     @classmethod
@@ -86,6 +96,7 @@ class Marks:
             refused_at=_time(refused_at),
             refusal=refusal,
             stopping_at=_time(tags.get(STOPPING_TAG)),
+            reminded_at=_time(tags.get(REMINDED_TAG)),
             noted=any(key in tags for key in NOTICE_TAGS),
         )
 
@@ -114,11 +125,25 @@ class Marks:
             return None
         until = read_keep_until(self.keep_until)
         if until is None:
-            return (
-                f"has the tag {KEEP_UNTIL_TAG} with {self.keep_until!r}, which is no time such as "
-                "2026-11-30T18:00Z: it is kept until that is mended"
-            )
+            return self.unclear(now)
         return f"has the tag {KEEP_UNTIL_TAG}, which ends at {time_text(until)}" if now < until else None
+
+    def unclear(self, now: datetime) -> str | None:
+        """Say why its `keep-until` keeps it for longer than its writer may mean: the end of a sentence."""
+        if self.keep_until is None:
+            return None
+        until, tag = read_keep_until(self.keep_until), f"has the tag {KEEP_UNTIL_TAG} with {self.keep_until!r}"
+        if until is None:
+            return f"{tag}, which is no time such as 2026-11-30T18:00Z: it is kept until that is mended"
+        if now >= until or _names_zone(self.keep_until):
+            return None
+        return f"{tag}, which names no time zone: it is kept until {time_text(until)}, when that is over everywhere"
+
+    def far(self, now: datetime) -> str | None:
+        """Say that its stop was put off by more than a week: the end of a sentence. None: it was not."""
+        if self.stop_at is None or self.stop_at - now <= _FAR:
+            return None
+        return f"has the tag {STOP_AT_TAG} with {time_text(self.stop_at)}: it is not stopped before"
 
 
 NO_MARKS = Marks()
@@ -154,6 +179,11 @@ def stopping_tags(now: datetime) -> dict[str, str]:
     return {STOPPING_TAG: time_text(now)}
 
 
+def reminded_tags(now: datetime) -> dict[str, str]:
+    """Return the tag that says when people were reminded of what keeps it."""
+    return {REMINDED_TAG: time_text(now)}
+
+
 def dry_run_tags(note: str) -> dict[str, str]:
     """Return the tags that say that people were told that a dry run would have stopped it."""
     return {TOLD_TAG: "true", NOTE_TAG: tag_value(note)}
@@ -165,17 +195,21 @@ def refusal_tags(refused_at: datetime, code: str) -> dict[str, str]:
 
 
 def read_keep_until(text: str) -> datetime | None:
-    """Read a time as people write it: ISO 8601, UTC unless it says otherwise; a date is kept to its end."""
+    """Read a time as people write it: ISO 8601; a date lasts to its end, and without a zone to the last zone's."""
     text = text.strip()
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+        moment = moment.replace(tzinfo=_LAST_ZONE)
     is_date = "T" not in text.upper() and " " not in text and moment.timetz().replace(tzinfo=None) == time()
     more = timedelta(days=1 if is_date else 0)
     return moment + more if moment < _FOR_EVER - more else _FOR_EVER
+
+
+def _names_zone(text: str) -> bool:
+    return datetime.fromisoformat(text.strip()).tzinfo is not None
 
 
 def _time(text: str | None) -> datetime | None:

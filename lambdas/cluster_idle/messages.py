@@ -5,11 +5,12 @@ from datetime import datetime
 
 from cluster_common.messages import printable, subject
 from cluster_common.times import time_text
-from cluster_idle.fates import Fate, fates, keep_command, start_group, start_instances, verbs
+from cluster_idle.fates import Fate, fates, keep_command, keep_targets, start_group, start_instances, verbs
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.marks import DRY_RUN_NOTE, KEEP_TAG, KEEP_UNTIL_TAG, STOP_AT_TAG
 from cluster_idle.policy import minutes
 from cluster_idle.prices import price
+from cluster_idle.reminders import Reminder
 from cluster_idle.settings import Settings
 from cluster_idle.situation import OwnerState
 from cluster_idle.verdicts import Unit
@@ -89,6 +90,20 @@ def earlier_message(
     told = subject(f"{settings.cluster}: stopped by an earlier run: idle")
     head = [f"Cluster {settings.cluster}", "", "An earlier run stopped this, and could not say so:", ""]
     return told, _text([*head, *lines[: 2 * _MOST_LINES]], count)
+
+
+def reminder_message(settings: Settings, reminders: Sequence[Reminder], now: datetime) -> tuple[str, str]:
+    """Return the subject and the text of the message on tags that keep nodes without a clear end."""
+    lines = [f"Cluster {settings.cluster}", ""]
+    for reminder in reminders[:_MOST_LINES]:
+        lines.append(f"{printable(f'{reminder.name} {reminder.words}', 600)}.")
+        if reminder.key == KEEP_UNTIL_TAG:
+            lines.append(f"  To say until when: {keep_targets(settings, [reminder.owner], now)}")
+        else:
+            lines.append(f"  To have it judged anew, take the tag {reminder.key} away.")
+    lines += ["", "This is said again every day."]
+    tags = "1 tag keeps" if len(reminders) == 1 else f"{len(reminders)} tags keep"
+    return subject(f"{settings.cluster}: {tags} nodes without a clear end"), _text(lines, len(reminders))
 
 
 def note(settings: Settings, unit: Unit) -> str:

@@ -26,6 +26,7 @@ DOLLARS_SAVED = "IdleDollarsSaved"
 DOLLARS_RESERVED = "IdleDollarsReserved"
 EVALUATIONS = "IdleEvaluations"
 BREAKER = "IdleBreaker"
+UNCLEAR_TAGS = "IdleUnclearTags"
 FAILED_NOTIFICATIONS = "IdleFailedNotifications"
 
 # A summary is for people; Lambda takes 6 MB of it. The log has every node.
@@ -57,6 +58,7 @@ def emit_metrics(settings: Settings, decisions: Decisions, outcome: Outcome, *, 
             RESERVED_NODES: len(reserved),
             EVALUATIONS: int(evaluated),
             BREAKER: int(decisions.breaker is not None),
+            UNCLEAR_TAGS: len(decisions.reminders),
             FAILED_NOTIFICATIONS: outcome.failed_notifications,
         },
         **{CLUSTER_DIMENSION: settings.cluster},

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from cluster_idle.evidence import Evidence, EvidenceState
 from cluster_idle.instances import Instance, Owner
+from cluster_idle.reminders import Reminder
 
 
 class Verdict(StrEnum):
@@ -117,6 +118,7 @@ class Decisions:
         renew: What was warned of long ago and has been idle ever since.
         clear: What carries a warning that is void.
         breaker: Why nothing is done at all. None: nothing keeps it from being done.
+        reminders: What keeps nodes without an end that is clear.
     """
 
     findings: tuple[Finding, ...]
@@ -125,3 +127,4 @@ class Decisions:
     renew: tuple[Unit, ...] = ()
     clear: tuple[Owner, ...] = ()
     breaker: str | None = None
+    reminders: tuple[Reminder, ...] = ()

@@ -25,6 +25,7 @@ class IdleMetrics:
         dollars_reserved: USD an hour that nodes cost which are idle in reservations and blocks, likewise.
         evaluations: 1 for a run that could read everything its decisions rest on, else 0.
         breaker: 1 while so many nodes have just turned unknown that nothing is stopped, else 0.
+        unclear_tags: How many tags keep nodes from being stopped without an end that is clear.
         failed_notifications: How many messages the alert topic did not take.
     """
 
@@ -40,6 +41,7 @@ class IdleMetrics:
     dollars_reserved: str
     evaluations: str
     breaker: str
+    unclear_tags: str
     failed_notifications: str
 
 
@@ -56,6 +58,7 @@ IDLE_METRICS = IdleMetrics(
     dollars_reserved="IdleDollarsReserved",
     evaluations="IdleEvaluations",
     breaker="IdleBreaker",
+    unclear_tags="IdleUnclearTags",
     failed_notifications="IdleFailedNotifications",
 )
 """What the idle stop of this library reports."""

@@ -52,10 +52,10 @@ class IdleStop(Construct):
     the alarm `failed_notifications_alarm` then shows it in CloudWatch's console, and as an event "CloudWatch Alarm
     State Change" on the default event bus, which a rule of yours can send another way.
 
-    It costs, at the prices of us-east-1, about 5 USD a month for its 13 metrics and 8 alarms, less than 1 USD for its
+    It costs, at the prices of us-east-1, about 5 USD a month for its 14 metrics and 9 alarms, less than 1 USD for its
     runs, and about 0.09 USD for each series that it reads of a node: one, and what the policy's signals add.
 
-    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and seven more
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and eight more
     `AWS::CloudWatch::Alarm`s.
 
     Attributes:
@@ -190,6 +190,13 @@ class IdleStop(Construct):
             "some nodes have been idle for three hours and wait for other nodes of their group, or for their turn",
             "Find out why the group's nodes are replaced or not seen, or stop the group",
             periods=_LINGERING_PERIODS,
+        )
+        self.unclear_tags_alarm = self._watch(
+            "UnclearTags",
+            self._metric(IDLE_METRICS.unclear_tags, "Minimum", None),
+            "some tags keep nodes from being stopped without a clear end, such as keep-until = tomorrow",
+            "Write a time with its zone, such as 2026-11-30T18:00Z, or take the tag away",
+            periods=3,
         )
         self.failed_notifications_alarm = self._watch(
             "FailedNotifications",

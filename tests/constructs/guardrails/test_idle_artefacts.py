@@ -174,6 +174,7 @@ def test_fifty_groups_each_with_a_policy_of_its_own_fit() -> None:
         (reports.DOLLARS_RESERVED, IDLE_METRICS.dollars_reserved),
         (reports.EVALUATIONS, IDLE_METRICS.evaluations),
         (reports.BREAKER, IDLE_METRICS.breaker),
+        (reports.UNCLEAR_TAGS, IDLE_METRICS.unclear_tags),
         (reports.FAILED_NOTIFICATIONS, IDLE_METRICS.failed_notifications),
         (function_tags.CLUSTER_TAG, tags.CLUSTER_TAG),
     ],

@@ -75,6 +75,7 @@ def test_two_looks_do_not_overlap(stack: Stack) -> None:
         ("IdleUnknownNodes", "Minimum", 3),
         ("IdleStuckNodes", "Minimum", 3),
         ("IdleLingeringNodes", "Minimum", 36),
+        ("IdleUnclearTags", "Minimum", 3),
         ("IdleBreaker", "Maximum", 1),
         ("IdleFailedNotifications", "Maximum", 1),
     ],
@@ -146,7 +147,7 @@ def test_every_alarm_tells_people_and_only_silence_of_its_end(stack: Stack) -> N
     topic = next(iter(resources(stack, "AWS::SNS::Topic")))
     alarms = [alarm["Properties"] for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()]
 
-    assert len(alarms) == 9
+    assert len(alarms) == 10
     assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
     assert [alarm["MetricName"] for alarm in alarms if "OKActions" in alarm] == ["IdleEvaluations"]
 
@@ -155,7 +156,7 @@ def test_every_alarm_says_what_is_wrong_where_to_look_and_what_to_do(stack: Stac
     alarms = [alarm["Properties"] for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()]
     said = [alarm["AlarmDescription"] for alarm in alarms if alarm.get("Namespace") != "AWS/Lambda"]
 
-    assert len(said) == 8
+    assert len(said) == 9
     for text in said:
         wrong, place, remedy = text["Fn::Join"][1]
         assert re.fullmatch(r"pod: [^.;]+\. Look in the (log group|queue) ", wrong)
@@ -288,7 +289,7 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
 def test_no_resource_is_made_silently(stack: Stack) -> None:
     kinds = sorted(each["Type"] for each in Template.from_stack(stack).to_json()["Resources"].values())
     assert kinds == [
-        *["AWS::CloudWatch::Alarm"] * 9,
+        *["AWS::CloudWatch::Alarm"] * 10,
         *["AWS::IAM::Policy"] * 2,
         *["AWS::IAM::Role"] * 2,
         "AWS::Lambda::EventInvokeConfig",

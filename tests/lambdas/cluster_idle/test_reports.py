@@ -27,6 +27,7 @@ COUNTS = {
     "IdleReservedNodes",
     "IdleEvaluations",
     "IdleBreaker",
+    "IdleUnclearTags",
     "IdleFailedNotifications",
 }
 DOLLARS = {"IdleDollarsSaved", "IdleDollarsReserved"}

@@ -199,7 +199,7 @@ def test_a_keep_tag_on_the_group_keeps_all_of_it() -> None:
     assert verdicts(found) == ["keep", "keep"]
     assert found[nodes[0].id]["reason"] == (
         f"{nodes[0].id} of workers belongs to the Auto Scaling group workers-asg, which has the tag "
-        "cdk-training-cluster:keep-until, which ends at 2026-11-04T00:00:00Z"
+        "cdk-training-cluster:keep-until, which ends at 2026-11-04T12:00:00Z"
     )
 
 

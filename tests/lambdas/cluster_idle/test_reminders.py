@@ -1,0 +1,111 @@
+"""Tags that keep nodes without a clear end never stop one, and people are told of them every day."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from cluster_common.errors import PartialFailureError
+from cluster_idle.policy import Policy
+from idle_scene import IdleScene, verdicts
+
+KEEP, UNTIL = "cdk-training-cluster:keep", "cdk-training-cluster:keep-until"
+STOP_AT = "cdk-training-cluster:idle-stop-at"
+SUBJECT = "base-pod: 1 tag keeps nodes without a clear end"
+
+
+def counted(capsys: pytest.CaptureFixture[str]) -> int:
+    """Return what the last run says of such tags."""
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return next(int(one["IdleUnclearTags"][0]) for one in reversed(records) if "IdleUnclearTags" in one)
+
+
+@pytest.mark.parametrize("load", [0.0, 90.0])
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        (UNTIL, "tomorrow", f"has the tag {UNTIL} with 'tomorrow', which is no time such as 2026-11-30T18:00Z"),
+        (UNTIL, "18:00", f"has the tag {UNTIL} with '18:00', which is no time such as 2026-11-30T18:00Z"),
+        (UNTIL, "", f"has the tag {UNTIL} with '', which is no time such as 2026-11-30T18:00Z"),
+        (UNTIL, "2026-11-30", f"has the tag {UNTIL} with '2026-11-30', which names no time zone: it is kept until"),
+        (UNTIL, "a\nb", f"has the tag {UNTIL} with 'a\\nb', which is no time"),
+    ],
+)
+def test_an_unclear_wish_keeps_a_node_and_is_told_every_day(
+    key: str, value: str, told: str, load: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = IdleScene()
+    node = scene.add(load, tags={key: value})
+
+    scene.tick()
+    scene.tick(23 * 60)
+    assert (scene.subjects(), counted(capsys)) == ([SUBJECT], 1)
+    assert scene.texts()[0].startswith(f"Cluster base-pod\n\n{node.id} {told}")
+    assert f"--resources {node.id} --tags Key={UNTIL},Value=2026-11-02T20:07:00Z\n" in scene.texts()[0]
+    scene.tick(60)
+    assert (scene.subjects(), node.state) == ([SUBJECT] * 2, "running")
+
+
+@pytest.mark.parametrize(("stop_at", "told"), [("2062-11-02T18:00:00Z", 1), ("2026-11-08T18:00:00Z", 0)])
+def test_a_stop_that_is_put_off_for_long_is_told(stop_at: str, told: int) -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.tick()
+    node.tags[STOP_AT] = stop_at
+
+    scene.ticks(10)
+    assert scene.subjects()[1:] == [SUBJECT] * told
+    assert all(f"take the tag {STOP_AT} away" in text for text in scene.texts()[1:])
+    assert verdicts(scene.run()) == ["warn"]
+
+
+def test_a_tag_on_a_group_is_told_with_the_command_for_the_group() -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    scene.auto_scaling.groups["workers-asg"].tags[UNTIL] = "monday"
+
+    scene.tick()
+    assert scene.subjects() == [SUBJECT]
+    assert "workers: the Auto Scaling group workers-asg has the tag" in scene.texts()[0]
+    assert '"ResourceId":"workers-asg"' in scene.texts()[0]
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [{KEEP: "true"}, {UNTIL: "2062-11-30T18:00Z"}, {UNTIL: "2026-10-01"}, {UNTIL: "2026-11-01T18:00+01:00"}],
+    ids=["for ever", "a clear time", "a day that is over", "a time that is over"],
+)
+def test_a_clear_wish_is_no_reason_to_tell_anybody(tags: dict[str, str]) -> None:
+    scene = IdleScene()
+    scene.add(90.0, tags=tags)
+
+    scene.ticks(60)
+    assert scene.subjects() == []
+
+
+def test_a_policy_that_is_off_needs_no_tags() -> None:
+    scene = IdleScene(policy=Policy(off=True))
+    scene.add(tags={UNTIL: "tomorrow"})
+
+    assert (scene.ticks(60) and scene.subjects()) == []
+
+
+def test_a_reminder_that_could_not_be_sent_is_sent_in_the_next_run() -> None:
+    scene = IdleScene()
+    scene.add(tags={UNTIL: "tomorrow"})
+    scene.sns.fails = True
+    with pytest.raises(PartialFailureError, match="people could not be told"):
+        scene.tick()
+    scene.sns.fails = False
+
+    scene.tick()
+    assert scene.subjects() == [SUBJECT]
+
+
+def test_a_date_keeps_until_it_is_over_everywhere_and_then_no_longer() -> None:
+    scene = IdleScene()
+    node = scene.add(tags={UNTIL: "2026-11-02"})
+    scene.pass_time(timedelta(hours=27))
+
+    assert (verdicts(scene.run()), node.state) == (["keep"], "running")
+    assert verdicts(scene.ticks(60)) == ["warn"]
