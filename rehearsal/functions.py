@@ -20,8 +20,10 @@ _NOW = timedelta()
 # and, in place of the runtime and its layer, the installed boto3 and Powertools.
 _RUNNER = """
 import importlib, json, os, sys, traceback
+from time import monotonic
 code, packages, handler = sys.argv[1:4]
 sys.path[:] = [code, *sys.path, packages]
+started, timeout = monotonic(), float(os.environ.pop("REHEARSAL_TIMEOUT"))
 result, later = os.environ.pop("REHEARSAL_RESULT"), float(os.environ.pop("REHEARSAL_LATER"))
 if later:
     import time, time_machine
@@ -33,7 +35,7 @@ class Context:
     invoked_function_arn = os.environ["REHEARSAL_FUNCTION_ARN"]
     aws_request_id = "00000000-0000-4000-8000-000000000000"
     def get_remaining_time_in_millis(self):
-        return 60000
+        return int((started + timeout - monotonic()) * 1000)
 try:
     outcome = {"result": getattr(importlib.import_module(module), name)(json.load(sys.stdin), Context())}
     said = json.dumps(outcome)
@@ -166,4 +168,5 @@ class DeployedFunction:
             "REHEARSAL_FUNCTION_ARN": configuration["FunctionArn"],
             "REHEARSAL_LATER": str(later.total_seconds()),
             "REHEARSAL_RESULT": str(result),
+            "REHEARSAL_TIMEOUT": str(configuration["Timeout"]),
         }

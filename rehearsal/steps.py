@@ -12,6 +12,7 @@ from rich.text import Text
 
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from rehearsal import readback, report, verdicts
+from rehearsal.billing import REGION, BillingStory, left_behind, show_billing, tell_billing_story
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
 from rehearsal.expectation import deployed_differences
 from rehearsal.functions import DeployedFunction
@@ -95,7 +96,11 @@ class Rehearsal:
         self._deploy_again(found)
         self._run_short()
         self._stop_idle_nodes()
+        story = self._keep_billing_alarms()
         whole = self._destroy_cluster(found, alone)
+        if story is not None:
+            self._differs(*left_behind(self._aws, story))
+            self._console.print(f"Of the billing alarms in {REGION} nothing is left; somebody else's alarm is there.")
         self._destroy_foundation(theirs, whole)
         self._findings.results["seconds"] = round(monotonic() - self._started, 1)
 
@@ -197,6 +202,21 @@ class Rehearsal:
         self._findings.results["idle"] = story.results()
         if story.stopped:
             self._bring_back(before, story.stopped)
+
+    def _keep_billing_alarms(self) -> BillingStory | None:
+        """Let the billing alarms be made, changed by hand and repaired."""
+        budget = self._cluster.to_budget()
+        if budget is None:
+            return None
+        function, _ = self._functions()["billing_alarms"]
+        with self._step(
+            f"Run the deployed billing function, change its alarms in {REGION} by hand, and run it again"
+        ):
+            story = tell_billing_story(self._aws, function)
+        show_billing(self._console, story)
+        self._differs(*story.differences(budget))
+        self._findings.results["billing"] = {"alarms": story.made, "said": story.said, "region": REGION}
+        return story
 
     def _bring_back(self, before: list[dict[str, Any]], stopped: set[str]) -> None:
         """Deploy while nodes are stopped, and let people start them again."""

@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -37,13 +37,23 @@ _POLICY = {
     "blind_share": 0.5,
 }
 
-# The clients that the function makes in a run over instances that nothing owns.
+# Each function with the clients that it makes in a run (the idle function: over instances that nothing owns), and
+# boto3 with as many of the same.
 _IMPORTS = {
-    "function": (
-        "import cluster_idle.handler; from cluster_common import clients; "
-        "clients.ec2(), clients.cloudwatch(), clients.sns()"
-    ),
-    "boto3": "import boto3; [boto3.client(name) for name in ('ec2', 'cloudwatch', 'sns')]",
+    "import": {
+        "function": (
+            "import cluster_idle.handler; from cluster_common import clients; "
+            "clients.ec2(), clients.cloudwatch(), clients.sns()"
+        ),
+        "boto3": "import boto3; [boto3.client(name) for name in ('ec2', 'cloudwatch', 'sns')]",
+    },
+    "import of the billing alarms": {
+        "function": (
+            "import billing_alarms.handler; from cluster_common import clients; "
+            "clients.cloudwatch('us-east-1'), clients.sns('us-east-1'), clients.sns()"
+        ),
+        "boto3": "import boto3; [boto3.client(name) for name in ('cloudwatch', 'sns', 'sns')]",
+    },
 }
 
 
@@ -110,9 +120,9 @@ def measure(sizes: Iterable[int], runs: int, tell: Callable[[str], object]) -> d
         "boto3": version("boto3"),
     }
     with SweepServer() as server:
-        start = _cold_start(_environment(server.url), runs, tell)
+        starts = {name: _cold_start(codes, _environment(server.url), runs, tell) for name, codes in _IMPORTS.items()}
         fleets = {str(size): _over(server, size, runs, tell) for size in sorted(sizes)}
-    return {"runs": runs, "machine": machine, "goals": GOALS, "import": start, "fleets": fleets}
+    return {"runs": runs, "machine": machine, "goals": GOALS, **starts, "fleets": fleets}
 
 
 def sides(server: SweepServer, size: int) -> dict[str, Sweep]:
@@ -134,13 +144,15 @@ def sides(server: SweepServer, size: int) -> dict[str, Sweep]:
     }
 
 
-def _cold_start(variables: dict[str, str], runs: int, tell: Callable[[str], object]) -> dict[str, Any]:
-    programs = {name: Program(arguments=("-c", code), environment=variables) for name, code in _IMPORTS.items()}
+def _cold_start(
+    codes: Mapping[str, str], variables: dict[str, str], runs: int, tell: Callable[[str], object]
+) -> dict[str, Any]:
+    programs = {name: Program(arguments=("-c", code), environment=variables) for name, code in codes.items()}
     measured = in_turn(programs, runs, lambda turn: tell(f"cold start, turn {turn} of {runs}"))
     beside = measured["function"].beside(measured["boto3"])
     return {
         **beside,
-        **{name: measured[name].figures() for name in _IMPORTS},
+        **{name: measured[name].figures() for name in codes},
         "meets": beside["ratio_of_turns"] <= GOALS["import_ratio"],
     }
 

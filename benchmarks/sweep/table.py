@@ -14,7 +14,7 @@ def show_sweep(console: Console, sweep: dict[str, Any]) -> None:
         console: Where to.
         sweep: What was measured.
     """
-    goals, machine, start = sweep["goals"], sweep["machine"], sweep["import"]
+    goals, machine = sweep["goals"], sweep["machine"]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for heading in ("nodes", "stops", "calls", "most", "seconds", "plain", "ratio", "CPU", "MiB", "plain"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -36,10 +36,13 @@ def show_sweep(console: Console, sweep: dict[str, Any]) -> None:
     for size, entry in sweep["fleets"].items():
         calls = ", ".join(f"{operation} {number}" for operation, number in entry["function"]["requests"].items())
         console.print(f"{int(size):,}: {calls}.")
-    console.print(
-        f"Import and clients: {start['function']['seconds']:.2f} s, boto3 {start['boto3']['seconds']:.2f} s, "
-        f"ratio {start['ratio_of_turns']:.2f}, of CPU time {start['cpu_ratio']:.2f}."
-    )
+    for name, start in sweep.items():
+        if name.startswith("import"):
+            console.print(
+                f"{name.capitalize()}, and clients: {start['function']['seconds']:.2f} s, boto3 "
+                f"{start['boto3']['seconds']:.2f} s, ratio {start['ratio_of_turns']:.2f}, of CPU time "
+                f"{start['cpu_ratio']:.2f}."
+            )
     console.print("Plain: the minimal script. Ratios: median of each turn's, of CPU time.")
     console.print(
         f"Goals: a ratio of {goals['wall_ratio']}, {goals['peak_mib']} MiB at {goals['peak_at']:,}, "

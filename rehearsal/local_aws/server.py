@@ -32,6 +32,7 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import make_server
 
 from rehearsal.local_aws import calls, control, errors, faults, install, texts
+from rehearsal.local_aws.cloudformation.resources import custom
 from rehearsal.local_aws.loopback import only_loopback
 
 logger = logging.getLogger("local_aws")
@@ -50,6 +51,8 @@ class LocalAwsApplication:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
         path = environ.get("PATH_INFO", "")
+        if path == custom.PATH:
+            return custom.ANSWERS(environ, start_response)
         if path.startswith("/rehearsal/"):
             return _control(path.removeprefix("/rehearsal/"), environ, start_response)
         call, started = calls.read(environ, self._service), time.monotonic()

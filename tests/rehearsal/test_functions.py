@@ -38,6 +38,7 @@ _CONFIGURATION = {
     "FunctionName": "ticker",
     "Handler": "pack.handler.handler",
     "MemorySize": 256,
+    "Timeout": 60,
     "FunctionArn": "arn:aws:lambda:us-east-1:123456789012:function:ticker",
     "Environment": {"Variables": {"SETTINGS": "{}"}},
 }

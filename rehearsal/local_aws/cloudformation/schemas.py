@@ -48,7 +48,14 @@ def _patch_file_system(schema: dict[str, Any]) -> None:
     ]
 
 
+def _patch_custom_resource(schema: dict[str, Any]) -> None:
+    # It is not replaced with a new token: the update is refused. Its name is what the function answers.
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html
+    schema["createOnlyProperties"] = []
+
+
 _PATCHES: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    "AWS::CloudFormation::CustomResource": _patch_custom_resource,
     "AWS::EC2::CapacityReservation": _patch_capacity_reservation,
     "AWS::FSx::FileSystem": _patch_file_system,
 }

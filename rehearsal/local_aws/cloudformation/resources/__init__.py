@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from rehearsal.local_aws.cloudformation.resources import (
     compute,
+    custom,
     documents,
     functions,
     gateways,
@@ -23,6 +24,7 @@ from rehearsal.local_aws.cloudformation.resources.base import Handler
 
 _MODULES = (
     compute,
+    custom,
     documents,
     functions,
     gateways,

@@ -1,0 +1,93 @@
+"""What a cluster file says of a budget: read, refused in its own words, and shown."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cdk_training_cluster import Budget
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_stacks.commands import training_cluster
+from cluster_files import RIGHT, problems
+
+ALERTS = "alerts: {emails: [ml@example.com]}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [
+        ("", None),
+        ("budget: {monthly_usd: 20000}", Budget(monthly_usd=20_000, emails=("ml@example.com",))),
+        (
+            "budget: {monthly_usd: 99.5, thresholds: [33.3], services: [AmazonEC2], linked_accounts: "
+            "['111122223333'], emails: []}",
+            Budget(
+                monthly_usd=99.5,
+                thresholds=(33.3,),
+                services=("AmazonEC2",),
+                linked_accounts=("111122223333",),
+                emails=(),
+            ),
+        ),
+    ],
+)
+def test_a_budget_is_read(text: str, budget: Budget | None, tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(RIGHT + ALERTS + text)
+
+    assert read_cluster_file("cluster.yaml", relative_to=tmp_path).to_budget() == budget
+
+
+WRONG: dict[str, tuple[str, str]] = {
+    "no amount": ("{}", "budget.monthly_usd: is missing; add it, such as monthly_usd: 20000"),
+    "nothing": ("{monthly_usd: 0}", "budget.monthly_usd: must be above 0, got 0"),
+    "infinite": ("{monthly_usd: 1e999}", 'budget.monthly_usd: must be a number, got "1e999"'),
+    "a flag": ("{monthly_usd: true}", "budget.monthly_usd: must be a number, got true"),
+    "a threshold": ("{monthly_usd: 1, thresholds: [1001]}", "budget.thresholds[0]: must be at most 1000, got 1001"),
+    "a threshold twice": (
+        "{monthly_usd: 1, thresholds: [50, 50]}",
+        "budget.thresholds: must be different, got 50 2 times: leave out all but one",
+    ),
+    "a service": (
+        "{monthly_usd: 1, services: [E C2]}",
+        'budget.services[0]: must be the name of a service in the billing metrics, such as AmazonEC2, got "E C2"',
+    ),
+    "an account": (
+        "{monthly_usd: 1, linked_accounts: [111122223333]}",
+        'budget.linked_accounts[0]: must be text, got 111122223333; put it in quotes: "111122223333"',
+    ),
+    "an address": (
+        "{monthly_usd: 1, emails: [me]}",
+        'budget.emails[0]: must be an e-mail address, such as ml-platform@example.com, got "me"',
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "says"), WRONG.values(), ids=WRONG)
+def test_a_wrong_budget_is_one_sentence_with_its_place(text: str, says: str, tmp_path: Path) -> None:
+    assert problems(tmp_path, f"{RIGHT}budget: {text}\n") == [f"cluster.yaml:12: {says}"]
+
+
+def test_a_partition_without_billing_metrics_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    text = RIGHT.replace("us-east-1b", "us-gov-west-1b") + "budget: {monthly_usd: 5}\n"
+
+    assert problems(tmp_path, text) == [
+        "cluster.yaml:12: budget: must be left out in us-gov-west-1: billing metrics exist in us-east-1 only, which "
+        "the partition aws-us-gov does not have"
+    ]
+
+
+def test_check_tells_the_alarms_that_will_exist(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    budget = "{monthly_usd: 20000, services: [AmazonEC2, AmazonFSx], linked_accounts: ['111122223333']}"
+    file.write_text(f"{RIGHT}{ALERTS}budget: {budget}\n")
+    shown = CliRunner().invoke(training_cluster, ["check", str(file)], env={"COLUMNS": "200"}).output
+
+    assert (
+        "Billing alarms: 18 in us-east-1, for 1.80 USD a month, at 50 % (10,000 USD), 80 % (16,000 USD) and 100 % "
+        "(20,000 USD) of a month's 20,000 USD\n"
+        "  of the whole account: in total, AmazonEC2 and AmazonFSx\n"
+        "  and the same of linked account 111122223333\n"
+        "  notify ml@example.com\n"
+    ) in shown
+    file.write_text(RIGHT)
+    assert "Billing alarms: none (no budget)" in CliRunner().invoke(training_cluster, ["check", str(file)]).output
