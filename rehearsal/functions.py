@@ -89,32 +89,34 @@ class DeployedFunction:
         with zipfile.ZipFile(io.BytesIO(code)) as archive:
             archive.extractall(self._code)
 
-    def __call__(self, event: Any, *, later: timedelta = _NOW) -> Any:
+    def __call__(self, event: Any, *, later: timedelta = _NOW, alias: str = "") -> Any:
         """Call the handler once and return what it returned.
 
         Args:
             event: The event, as the schedule or a person would send it.
             later: How much later than now the function's process believes it to be.
+            alias: The alias that it is called through. Default: - none.
 
         Raises:
             FunctionFailedError: The handler raised, or did not end.
         """
-        outcome = self.run(event, later=later)
+        outcome = self.run(event, later=later, alias=alias)
         if outcome.error is not None:
             said = (outcome.output.strip() or outcome.error["errorMessage"]).splitlines()
             raise FunctionFailedError(f"the function {self.name} failed: {said[-1]}; see {self._log}")
         return outcome.result
 
-    def run(self, event: Any, *, later: timedelta = _NOW) -> Outcome:
+    def run(self, event: Any, *, later: timedelta = _NOW, alias: str = "") -> Outcome:
         """Call the handler once and tell how that ended; what it wrote is appended to the log.
 
         Args:
             event: As for a call.
             later: As for a call.
+            alias: As for a call.
         """
         result = self._directory / f"{uuid4()}.json"
         try:
-            ended = self._start(event, result, later)
+            ended = self._start(event, self._variables(result, later, alias))
         except subprocess.TimeoutExpired:
             message = f"{self.name} did not end within {_SECONDS} s"
             return Outcome("", error={"errorMessage": message, "errorType": "Sandbox.Timedout"})
@@ -132,7 +134,7 @@ class DeployedFunction:
     def _log(self) -> Path:
         return self._directory / "log.jsonl"
 
-    def _start(self, event: Any, result: Path, later: timedelta) -> subprocess.CompletedProcess[str]:
+    def _start(self, event: Any, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [
                 sys.executable,
@@ -145,7 +147,7 @@ class DeployedFunction:
                 self._configuration["Handler"],
             ],
             input=json.dumps(event),
-            env=self._variables(result, later),
+            env=variables,
             cwd=self._code,
             capture_output=True,
             text=True,
@@ -153,7 +155,7 @@ class DeployedFunction:
             check=False,
         )
 
-    def _variables(self, result: Path, later: timedelta) -> dict[str, str]:
+    def _variables(self, result: Path, later: timedelta, alias: str) -> dict[str, str]:
         configuration = self._configuration
         region = self._environment["AWS_REGION"]
         inherited = {key: value for key, value in self._environment.items() if key.startswith(("AWS_", "NO_PROXY"))}
@@ -165,7 +167,7 @@ class DeployedFunction:
             "AWS_LAMBDA_FUNCTION_NAME": self.name,
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(configuration["MemorySize"]),
             "AWS_LAMBDA_LOG_STREAM_NAME": "rehearsal",
-            "REHEARSAL_FUNCTION_ARN": configuration["FunctionArn"],
+            "REHEARSAL_FUNCTION_ARN": configuration["FunctionArn"] + (f":{alias}" if alias else ""),
             "REHEARSAL_LATER": str(later.total_seconds()),
             "REHEARSAL_RESULT": str(result),
             "REHEARSAL_TIMEOUT": str(configuration["Timeout"]),

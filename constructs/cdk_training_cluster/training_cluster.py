@@ -199,7 +199,7 @@ class TrainingCluster(Construct):
         return self._node_groups[name]
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Let somebody stop, start and ask about the node groups through the power function.
+        """Let somebody stop, start, terminate and ask about the nodes through the power function.
 
         Args:
             grantee: A role, user or function.

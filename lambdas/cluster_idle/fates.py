@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from cluster_common.aliases import Alias
 from cluster_common.times import time_text
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.marks import KEEP_UNTIL_TAG, TERMINATED
@@ -88,7 +89,8 @@ def start_group(settings: Settings, node_group: str) -> str:
     """Return the command that starts a node group."""
     order = {"action": "start", "node_groups": [node_group]}
     return (
-        f"aws lambda invoke --region {settings.region} --function-name {settings.power_function} "
+        f"aws lambda invoke --region {settings.region} "
+        f"--function-name {settings.power_function}:{Alias.OPERATE} "
         f"--cli-binary-format raw-in-base64-out --payload {_argument(order)} /dev/stdout"
     )
 

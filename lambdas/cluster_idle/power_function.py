@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from cluster_common.aliases import Alias
 from cluster_common.errors import AWS_ERRORS, error_code, error_text
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.client import LambdaClient
     from mypy_boto3_lambda.type_defs import InvocationResponseTypeDef
-
-FUNCTION = "cluster_idle"
-"""Who orders a stop, as the power function writes it down."""
 
 # Only one invocation of the power function runs at a time. Lambda refuses another before it runs it, so that asking
 # again does nothing twice; the pauses, in seconds, are longer than one may run.
@@ -58,7 +56,7 @@ class PowerFunction:
             order: The event.
             reason: Why, for people who ask later.
         """
-        payload = json.dumps({**order, "by": FUNCTION, "reason": reason}).encode()
+        payload = json.dumps({**order, "reason": reason}).encode()
         try:
             answer = self._invoke(payload)
             told = answer["Payload"].read().decode(errors="replace")
@@ -84,7 +82,9 @@ class PowerFunction:
         return self._invoke_once(payload)
 
     def _invoke_once(self, payload: bytes) -> "InvocationResponseTypeDef":
-        return self._client().invoke(FunctionName=self._name, InvocationType="RequestResponse", Payload=payload)
+        return self._client().invoke(
+            FunctionName=self._name, Qualifier=Alias.IDLE, InvocationType="RequestResponse", Payload=payload
+        )
 
 
 def _content(payload: str) -> Mapping[str, Any] | None:

@@ -1,12 +1,15 @@
 """The entry point of the power function."""
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cluster_common import clients
+from cluster_common.tags import tag_value
+from cluster_power.callers import Caller, name_starter
 from cluster_power.orders import parse_order
 from cluster_power.power import Clients, Power
 from cluster_power.settings import Settings
@@ -17,12 +20,15 @@ logger = Logger()
 @logger.inject_lambda_context(clear_state=True)
 def handler(
     event: dict[str, object],
-    context: LambdaContext,  # noqa: ARG001 (Lambda passes it, and Powertools reads it)
+    context: LambdaContext,
 ) -> dict[str, object]:
     """Bring the cluster's node groups to the sizes they should have, or do what an operator orders."""
     settings = Settings.from_environment(os.environ)
     logger.append_keys(cluster=settings.cluster)
-    order = parse_order(event, settings)
+    caller = Caller.of(context.invoked_function_arn, context.aws_request_id)
+    order = parse_order(event, settings, caller)
+    if order.automation_execution_id:
+        order = replace(order, by=tag_value(name_starter(clients.ssm(), order.automation_execution_id, logger)))
     aws = Clients(
         auto_scaling=clients.auto_scaling,
         auto_scaling_once=clients.auto_scaling_once,

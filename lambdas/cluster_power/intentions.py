@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from cluster_power.callers import OrderAction
 from cluster_power.groups import Group
 from cluster_power.memory import Memory, State
-from cluster_power.orders import Order, OrderAction
+from cluster_power.orders import Order
 from cluster_power.situation import Situation
 
 FUNCTION = "cluster_power"

@@ -3,38 +3,23 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TypeGuard
 
+from cluster_common.aliases import Alias
 from cluster_common.errors import InvalidEventError
 from cluster_common.tags import tag_value
+from cluster_power.callers import Caller, OrderAction
 from cluster_power.settings import Settings
 
 _EXPECTED = ("expected_size", "expected_instance_ids")
-_KEYS = ("action", "by", *sorted(_EXPECTED), "instance_ids", "node_groups", "now_or_never", "reason")
+_EXECUTION = "automation_execution_id"
+_KEYS = ("action", _EXECUTION, *sorted(_EXPECTED), "instance_ids", "node_groups", "now_or_never", "reason")
 
 # Each is a call of its own, and all of them have to fit into the time that the function has.
 _MOST_INSTANCES = 100
+# https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetAutomationExecution.html
+_EXECUTION_ID = re.compile(r"[0-9a-f-]{36}")
 _INSTANCE_ID = re.compile(r"i-[0-9a-f]{1,17}")
-
-
-class OrderAction(StrEnum):
-    """What an event asks for."""
-
-    TICK = "tick"
-    """Bring every group to the size it should have, report, and measure."""
-
-    START = "start"
-    """Give groups the file's count, whatever their size is now; in a Capacity Block, when it starts."""
-
-    STOP = "stop"
-    """Take groups to zero, until somebody orders a start."""
-
-    TERMINATE = "terminate"
-    """Terminate single nodes of one group, and make it smaller by as many, until somebody orders a start."""
-
-    STATUS = "status"
-    """Say how things are, and change nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +43,7 @@ class Order:
         action: What to do.
         node_groups: The node groups' names, sorted.
         by: Who asked, as a tag can hold it.
+        automation_execution_id: The execution of the runbook that asks. Default: - none does.
         reason: Why, as a tag can hold it.
         instance_ids: The nodes to terminate, in the order they are named in.
         now_or_never: Whether a stop is carried out at once or not at all; if not, ticks finish what fails now.
@@ -71,15 +57,16 @@ class Order:
     instance_ids: Sequence[str] = ()
     now_or_never: bool = False
     expected: Expected | None = None
+    automation_execution_id: str | None = None
 
 
-def parse_order(event: object, settings: Settings) -> Order:
+def parse_order(event: object, settings: Settings, caller: Caller) -> Order:
     """Read an event; `{}` is a tick.
 
     An unknown key is refused, not ignored: `node_group` for `node_groups` would otherwise stop everything.
 
     Raises:
-        InvalidEventError: The event asks for something the function does not do.
+        InvalidEventError: The event asks for something that the function does not do, or not for this caller.
     """
     if not isinstance(event, dict):
         raise InvalidEventError(f"the event must be a JSON object, got {event!r}")
@@ -90,15 +77,17 @@ def parse_order(event: object, settings: Settings) -> Order:
         action = OrderAction(event.get("action", OrderAction.TICK))
     except ValueError:
         raise InvalidEventError(f"action must be one of {', '.join(OrderAction)}, got {event['action']!r}") from None
+    caller.check(action)
     node_groups = _node_groups(event.get("node_groups"), settings)
     return Order(
         action=action,
         node_groups=node_groups,
-        by=_text(event, "by", default="an operator"),
-        reason=_text(event, "reason", default="no reason given"),
+        by=tag_value(caller.by),
+        reason=_reason(event),
         instance_ids=_instance_ids(event, action, node_groups, settings),
         now_or_never=_now_or_never(event, action),
         expected=_expected(event, node_groups),
+        automation_execution_id=_execution_id(event, caller),
     )
 
 
@@ -165,8 +154,19 @@ def _are_ids(ids: object) -> TypeGuard[list[str]]:
     return isinstance(ids, list) and all(isinstance(one, str) and _INSTANCE_ID.fullmatch(one) for one in ids)
 
 
-def _text(event: dict[str, object], key: str, *, default: str) -> str:
-    text = event.get(key, default)
+def _execution_id(event: dict[str, object], caller: Caller) -> str | None:
+    execution_id = event.get(_EXECUTION)
+    if caller.alias is not Alias.START:
+        if execution_id is None:
+            return None
+        raise InvalidEventError(f"{_EXECUTION} goes with the alias {Alias.START} only, got {execution_id!r}")
+    if isinstance(execution_id, str) and _EXECUTION_ID.fullmatch(execution_id):
+        return execution_id
+    raise InvalidEventError(f"{_EXECUTION} must be the id of the runbook's execution, got {execution_id!r}")
+
+
+def _reason(event: dict[str, object]) -> str:
+    text = event.get("reason", "")
     if not isinstance(text, str):
-        raise InvalidEventError(f"{key} must be text, got {text!r}")
-    return tag_value(text) or default
+        raise InvalidEventError(f"reason must be text, got {text!r}")
+    return tag_value(text) or "no reason given"

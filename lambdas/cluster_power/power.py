@@ -12,12 +12,13 @@ from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_power.announcements import Announcements
 from cluster_power.auto_scaling_groups import AutoScalingGroups
+from cluster_power.callers import OrderAction
 from cluster_power.decisions import decide
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.hands import Hands
 from cluster_power.immediate_stops import ImmediateStops
 from cluster_power.intentions import new_memories, note_surplus, remember
-from cluster_power.orders import Order, OrderAction
+from cluster_power.orders import Order
 from cluster_power.outside import note_outside
 from cluster_power.owners import Owner
 from cluster_power.reports import emit_metrics, summarize

@@ -64,7 +64,7 @@ class ClusterStack(Stack):
             for address in cluster.alerts.emails:
                 topic.add_subscription(subscriptions.EmailSubscription(address))
         CfnOutput(self, "AlertTopicArn", value=topic.topic_arn)
-        CfnOutput(self, "PowerFunctionName", value=self.training_cluster.power.function.function_name)
+        CfnOutput(self, "PowerFunctionName", value=self.training_cluster.power.order_name)
         if self.training_cluster.idle_stop is not None:
             CfnOutput(self, "IdleFunctionName", value=self.training_cluster.idle_stop.function.function_name)
         if self.training_cluster.billing_alarms is not None:

@@ -103,7 +103,8 @@ class Deployed:
         functions = readback.functions(self.aws.client, _STACK, self.aws.account, self.aws.region)
         ((configuration, code),) = (one for one in functions if one[0]["Handler"].startswith("cluster_power."))
         function = DeployedFunction(configuration, code, self._directory, self.aws.environment())
-        said = function({"action": action, "by": "ana", "reason": "the sample"})
+        alias = "" if action == "tick" else "operate"
+        said = function({"action": action, **({"reason": "the sample"} if alias else {})}, alias=alias)
         return {group["node_group"]: group for group in said["node_groups"]}
 
     def nodes(self, group: str) -> list[dict[str, Any]]:

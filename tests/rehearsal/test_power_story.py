@@ -58,7 +58,7 @@ class Story:
         functions = readback.functions(self.aws.client, "story-cluster", self.aws.account, self.aws.region)
         ((configuration, code),) = (one for one in functions if one[0]["Handler"].startswith("cluster_power."))
         function = DeployedFunction(configuration, code, self._directory, self.aws.environment())
-        (group,) = function({"action": action, **words})["node_groups"]
+        (group,) = function({"action": action, **words}, alias="" if action == "tick" else "operate")["node_groups"]
         return dict(group)
 
     @property
@@ -115,7 +115,7 @@ def test_the_story_of_a_cluster(story: Story) -> None:
     assert (story.group["desired_capacity"], story.group["count_running"]) == (1, 1)
 
     # Somebody stops the cluster; who and why stand on the group. Neither a deployment nor a new count wakes it.
-    story.say("stop", by="ana", reason="no jobs until Monday")
+    story.say("stop", reason="no jobs until Monday")
     assert story.group["count_running"] == 0
     assert story.group["power"]["power-by"] == "ana"
     assert story.group["power"]["power-reason"] == "no jobs until Monday"
@@ -124,7 +124,7 @@ def test_the_story_of_a_cluster(story: Story) -> None:
     assert (story.group["desired_capacity"], story.group["count_running"]) == (0, 0)
 
     # Started again, it has the count of the file as it was last deployed.
-    story.say("start", by="ana", reason="Monday")
+    story.say("start", reason="Monday")
     assert story.say("tick")["in_service"] == 3
 
     # A new count in the file is what changes a running cluster's size, up and down.

@@ -114,7 +114,7 @@ class IdleOnAws:
     def order(self, action: str) -> dict[str, Any]:
         """Order something of the power function, and return what it says of the node group."""
         answer = self.aws.client("lambda").invoke(
-            FunctionName=self.power, Payload=json.dumps({"action": action}).encode()
+            FunctionName=self.power, Qualifier="operate", Payload=json.dumps({"action": action}).encode()
         )
         told = json.loads(answer["Payload"].read())
         assert "FunctionError" not in answer, told
@@ -249,6 +249,9 @@ class IdleOnAws:
             },
         )
 
+        for alias in ("idle", "operate"):
+            self.aws.client("lambda").create_alias(FunctionName=self.power, Name=alias, FunctionVersion="$LATEST")
+
     def _tags(self) -> dict[str, dict[str, str]]:
         """Return the tags of everything that can be tagged, by its id or name."""
         found: dict[str, dict[str, str]] = {}
@@ -269,7 +272,7 @@ def _as_iam_sees(
     elif operation == "Publish":
         yield Call(action="sns:Publish", resource=parameters["TopicArn"])
     elif operation == "Invoke":
-        name = parameters["FunctionName"]
+        name = f"{parameters['FunctionName']}:{parameters['Qualifier']}"
         yield Call(action="lambda:InvokeFunction", resource=f"arn:aws:lambda:{region}:{account}:function:{name}")
     elif service == "autoscaling":
         written = parameters["Tags"]

@@ -67,8 +67,9 @@ def idle_statements(
         "AWS::AccountId": account,
         **{name: topic for name, resource in template["Resources"].items() if resource["Type"] == "AWS::SNS::Topic"},
         **{
-            f"{name}.Arn": f"arn:aws:lambda:us-east-1:{account}:function:{power}"
-            for name in _functions(template, "cluster_power")
+            name: f"arn:aws:lambda:us-east-1:{account}:function:{power}:{resource['Properties']['Name']}"
+            for name, resource in template["Resources"].items()
+            if resource["Type"] == "AWS::Lambda::Alias"
         },
         **{
             f"{name}.Arn": f"{logs}:*"

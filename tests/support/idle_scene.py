@@ -50,7 +50,7 @@ class FakeLambda(FakeService):
 
     def invoke(self, **parameters: Any) -> dict[str, Any]:
         """Answer Invoke: take the nodes of what is stopped away."""
-        arn = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{POWER}"
+        arn = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{POWER}:{parameters['Qualifier']}"
         self.record("Invoke", parameters, names=[POWER], arn=arn)
         # IAM calls the permission otherwise than the operation.
         self.calls[-1] = Call(action="lambda:InvokeFunction", resource=arn)

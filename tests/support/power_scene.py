@@ -2,13 +2,16 @@
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
+from cluster_common.aliases import Alias
+from cluster_common.tags import tag_value
+from cluster_power.callers import Caller
 from cluster_power.orders import parse_order
 from cluster_power.power import Clients, Power
 from cluster_power.settings import GroupSettings, Settings
@@ -51,6 +54,12 @@ class FakeSns:
         assert message["Subject"].isascii()
         self.messages.append(message)
         return {"MessageId": "1"}
+
+
+def caller_of(event: object) -> Caller:
+    """Return who may order what an event asks for: the schedule, or an operator."""
+    ticks = isinstance(event, dict) and event.get("action", "tick") == "tick"
+    return Caller(alias=None if ticks else Alias.OPERATE, request_id="1111")
 
 
 def plain(**counts: int) -> dict[str, GroupSettings]:
@@ -158,7 +167,7 @@ class Scene:
         )
 
     def order(self, action: str = "tick", **event: Any) -> dict[str, Any]:
-        """Invoke the function and return the node groups of its summary, by name."""
+        """Invoke the function and return the node groups of its summary, by name; `by` names who does it."""
         settings = self.settings
         clients = Clients(
             auto_scaling=lambda: cast("AutoScalingClient", self.auto_scaling),
@@ -169,7 +178,9 @@ class Scene:
             pause=self.pauses.append,
         )
         power = Power(settings, clients, Logger(service="test"), self.now)
-        summary: Any = power.carry_out(parse_order({"action": action, **event}, settings))
+        by = event.pop("by", None)
+        order = parse_order({"action": action, **event}, settings, caller_of({"action": action}))
+        summary: Any = power.carry_out(replace(order, by=tag_value(by)) if by else order)
         assert json.loads(json.dumps(summary)) == summary
         return {group["node_group"]: group for group in summary["node_groups"]}
 

@@ -171,16 +171,32 @@ class ClusterFunction(Construct):
         """The function's role, for what else its code calls."""
         return self.role.grant_principal
 
-    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Let somebody call the function, and no version or alias of it.
+    def grant_invoke(self, grantee: iam.IGrantable, *, alias: str | None = None) -> iam.Grant:
+        """Let somebody call the function, through one alias or without any, and in no other way.
+
+        The function is told the alias, and so what its caller may have it do: Lambda does not tell it who that is.
 
         Args:
             grantee: A role, user or function.
+            alias: The alias, which is made where there is none of that name. Default: - none.
+
+        Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-api-permissions-ref.html
         """
-        return iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["lambda:InvokeFunction"],
-            resource_arns=[self.function.function_arn],
+        arn = self.function.function_arn if alias is None else self._alias(alias).ref
+        return iam.Grant.add_to_principal(grantee=grantee, actions=["lambda:InvokeFunction"], resource_arns=[arn])
+
+    def _alias(self, name: str) -> lambda_.CfnAlias:
+        found = self.node.try_find_child(name.capitalize())
+        if isinstance(found, lambda_.CfnAlias):
+            return found
+        # L1, because an alias of the newest code needs no version. The pattern of FunctionVersion allows $LATEST.
+        # https://docs.aws.amazon.com/lambda/latest/api/API_CreateAlias.html
+        return lambda_.CfnAlias(
+            self,
+            name.capitalize(),
+            function_name=self.function.function_name,
+            function_version="$LATEST",
+            name=name,
         )
 
     def metric(

@@ -160,7 +160,7 @@ class IdleStop(Construct):
         )
         alert_topic.grant_publish(role)
         if power is not None and groups:
-            power.grant_power(role)
+            power.grant_idle_stop(role)
         self.schedule = make_tick(self, self._cluster_function, cluster_name=cluster_name, every=_TICK)
         self.silence_alarm = self._watch_silence()
         self.unknown_nodes_alarm = self._watch(

@@ -12,20 +12,26 @@ from cdk_training_cluster.power import ClusterPower
 # What a tag can hold, without what would end the text in the function's event.
 _REASON = r"^[A-Za-z0-9 .,:/=+@_-]{1,256}$"
 
+_OURS = f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+
 
 class ResumeDocument(Construct):
     """Make a Systems Manager runbook that starts node groups again through the power function.
 
-    It has no role of its own: it does what the permissions of whoever starts it allow, which `grant_start()` gives.
+    It runs under a role of its own, which may have the power function start node groups and do nothing else; the
+    function asks Systems Manager who started the runbook. `grant_start()` lets somebody start it.
     Without parameters it starts every node group. What the function answers, such as which nodes EC2 does not have,
     is the output of the runbook's one step.
 
-    Resources: one `AWS::SSM::Document`. A change makes a new version of it, which is the default then.
+    Resources: one `AWS::SSM::Document`, and the `AWS::IAM::Role` that it runs under, with one policy. A change makes
+    a new version of the document, which is the default then.
 
     Attributes:
         document: The runbook.
+        role: What it runs under.
 
-    Sources: https://docs.aws.amazon.com/systems-manager/latest/userguide/automation-action-lamb.html and
+    Sources: https://docs.aws.amazon.com/systems-manager/latest/userguide/automation-setup-iam.html,
+    https://docs.aws.amazon.com/systems-manager/latest/userguide/automation-action-lamb.html and
     https://docs.aws.amazon.com/systems-manager/latest/userguide/documents-syntax-data-elements-parameters.html
     """
 
@@ -42,7 +48,20 @@ class ResumeDocument(Construct):
             power: Who starts them.
         """
         super().__init__(scope, id)
-        self._power = power
+        # https://docs.aws.amazon.com/systems-manager/latest/userguide/cross-service-confused-deputy-prevention.html
+        self.role = iam.Role(
+            self,
+            "Role",
+            description=f"The runbook that starts node groups of the training cluster {cluster_name}",
+            assumed_by=iam.ServicePrincipal(
+                "ssm.amazonaws.com",
+                conditions={
+                    "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+                    "ArnLike": {"aws:SourceArn": f"{_OURS}:automation-execution/*"},
+                },
+            ),
+        )
+        power.grant_start(self.role)
         self.document = ssm.CfnDocument(
             self,
             "Resource",
@@ -53,6 +72,7 @@ class ResumeDocument(Construct):
             content={
                 "schemaVersion": "0.3",
                 "description": f"Starts node groups of the training cluster {cluster_name}",
+                "assumeRole": self.role.role_arn,
                 "parameters": {
                     "NodeGroups": {
                         "type": "StringList",
@@ -77,12 +97,12 @@ class ResumeDocument(Construct):
                         "timeoutSeconds": 120,
                         "isEnd": True,
                         "inputs": {
-                            "FunctionName": power.function.function_name,
+                            "FunctionName": f"{power.function.function_name}:start",
                             "InvocationType": "RequestResponse",
                             "InputPayload": {
                                 "action": "start",
                                 "node_groups": "{{ NodeGroups }}",
-                                "by": "an operator through automation {{ automation:EXECUTION_ID }}",
+                                "automation_execution_id": "{{ automation:EXECUTION_ID }}",
                                 "reason": "{{ Reason }}",
                             },
                         },
@@ -107,15 +127,20 @@ class ResumeDocument(Construct):
 
         Source: https://docs.aws.amazon.com/systems-manager/latest/userguide/automation-setup-identity-based-policies.html
         """
-        ours = f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}:{Aws.ACCOUNT_ID}"
         started = iam.Grant.add_to_principal(
             grantee=grantee,
             actions=["ssm:StartAutomationExecution"],
-            resource_arns=[f"{ours}:document/{self.document.ref}", f"{ours}:automation-execution/*"],
+            resource_arns=[f"{_OURS}:document/{self.document.ref}", f"{_OURS}:automation-execution/*"],
         )
         seen = iam.Grant.add_to_principal(
             grantee=grantee,
             actions=["ssm:GetAutomationExecution"],
-            resource_arns=[f"{ours}:automation-execution/*"],
+            resource_arns=[f"{_OURS}:automation-execution/*"],
         )
-        return started.combine(seen).combine(self._power.grant_power(grantee))
+        passed = iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["iam:PassRole"],
+            resource_arns=[self.role.role_arn],
+            conditions={"StringEquals": {"iam:PassedToService": "ssm.amazonaws.com"}},
+        )
+        return started.combine(seen).combine(passed)

@@ -15,7 +15,7 @@ from constructs import Construct
 from cdk_training_cluster.functions import TICK, ClusterFunction, lasting_alarm, make_tick, silence_alarm
 from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.power.power_metrics import POWER_METRICS
-from cdk_training_cluster.power.power_permissions import PowerPermissions
+from cdk_training_cluster.power.power_permissions import PowerPermissions, permit_execution_reads
 
 # AWS's documents spell them in two ways.
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
@@ -25,6 +25,9 @@ _BLOCK_EVENTS = (
     "Capacity Block Reservation Delivered",
     "Capacity Block Reservation Expiration Warning",
 )
+
+# The alias that people's orders go through; the functions know it by the same name.
+_OPERATE = "operate"
 
 # An hour of points of 5 minutes, of which some may be missing.
 _HELD_PERIODS = 12
@@ -43,7 +46,7 @@ class ClusterPower(Construct):
     launches, the function resumes. It remembers what
     it did in tags on the group, leaves alone what an operator has changed, and says in plain words what EC2
     cannot give and which nodes go on running, and costing, that should not. Operators and other functions
-    invoke it with `{"action": "stop", "node_groups": ["workers"], "by": "...", "reason": "..."}`, or with
+    invoke its alias `operate` with `{"action": "stop", "node_groups": ["workers"], "reason": "..."}`, or with
     `start` or `status`. With `terminate` and `"instance_ids": [...]` single nodes go from a group that allows it, and
     its size goes down by as many until a start.
 
@@ -65,6 +68,10 @@ class ClusterPower(Construct):
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, one `AWS::SSM::Parameter`,
     four more alarms; for Capacity Blocks one `AWS::Events::Rule` with an `AWS::Lambda::Permission`.
+
+    Attributes:
+        order_name: What orders are sent to, as the function name of an Invoke: the function's alias `operate`.
+            Through no alias it takes ticks only, and says how things are.
 
     Sources: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html,
     https://repost.aws/knowledge-center/auto-scaling-group-not-stabilize-error,
@@ -136,6 +143,7 @@ class ClusterPower(Construct):
             powertools_layer=powertools_layer,
         )
         self.function: lambda_.IFunction = self._cluster_function.function
+        self.order_name = f"{self.function.function_name}:{_OPERATE}"
         self.error_alarm = self._cluster_function.error_alarm
         PowerPermissions(cluster_name, groups.values(), stopped.ref).grant(self._cluster_function.role)
         alert_topic.grant_publish(self._cluster_function.role)
@@ -157,7 +165,7 @@ class ClusterPower(Construct):
             "HeldGroups",
             self.metric_held_groups(statistic="Minimum"),
             description=f"Node groups of {cluster_name} have had another size than the power function gave them for "
-            f"an hour, or tags that it does not write: it leaves them alone. Invoke {self.function.function_name} "
+            f"an hour, or tags that it does not write: it leaves them alone. Invoke {self.order_name} "
             'with {"action": "status"} to see which; order a start or a stop.',
             periods=_HELD_PERIODS,
             datapoints=_HELD_DATAPOINTS,
@@ -166,12 +174,31 @@ class ClusterPower(Construct):
         self.silence_alarm = self._watch_silence()
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Let somebody stop, start and ask about the node groups by invoking the function.
+        """Let somebody stop, start and ask about the node groups, and terminate single nodes.
 
         Args:
-            grantee: A role, user or function.
+            grantee: A role, user or function; it invokes `order_name`.
         """
-        return self._cluster_function.grant_invoke(grantee)
+        return self._cluster_function.grant_invoke(grantee, alias=_OPERATE)
+
+    def grant_start(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Let a runbook start the node groups, and nothing else; the function asks who started the runbook.
+
+        Args:
+            grantee: The role that the runbook runs under.
+
+        Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetAutomationExecution.html
+        """
+        permit_execution_reads(self._cluster_function.role)
+        return self._cluster_function.grant_invoke(grantee, alias="start")
+
+    def grant_idle_stop(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Let the function that finds idle nodes stop node groups and terminate single nodes.
+
+        Args:
+            grantee: That function's role.
+        """
+        return self._cluster_function.grant_invoke(grantee, alias="idle")
 
     def metric_missing_nodes(
         self, *, node_group: str | None = None, statistic: str = "Minimum", period: Duration | None = None

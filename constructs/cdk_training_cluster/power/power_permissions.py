@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 
+from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.functions import (
     AUTO_SCALING_GROUPS,
     RESERVATIONS,
@@ -15,6 +16,22 @@ from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.tags import CLUSTER_TAG
 
 _POWER_TAGS = "cdk-training-cluster:power-*"
+
+
+_EXECUTIONS = "automation-execution/*"
+_EXECUTIONS_AS_NAG_SAYS = f"arn:<AWS::Partition>:ssm:<AWS::Region>:<AWS::AccountId>:{_EXECUTIONS}"
+
+
+def permit_execution_reads(role: iam.Role) -> None:
+    """Let the function ask who started a runbook.
+
+    Args:
+        role: The function's role.
+    """
+    arn = f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}:{Aws.ACCOUNT_ID}:{_EXECUTIONS}"
+    role.add_to_policy(iam.PolicyStatement(actions=["ssm:GetAutomationExecution"], resources=[arn]))
+    reason = "An execution's id is made when somebody starts the runbook; the action changes nothing."
+    acknowledge(role, f"AwsSolutions-IAM5[Resource::{_EXECUTIONS_AS_NAG_SAYS}]", reason)
 
 
 class PowerPermissions:

@@ -15,6 +15,7 @@ from uuid import uuid4
 from botocore.exceptions import BotoCoreError, ClientError
 from moto.core.responses import ActionResult
 from moto.core.utils import utcnow
+from moto.iam.models import iam_backends
 
 from rehearsal.local_aws import sessions
 from rehearsal.local_aws.refusal import Refusal
@@ -40,9 +41,14 @@ class _Execution:
     started: datetime = field(default_factory=utcnow)
     steps: list[dict[str, Any]] = field(default_factory=list)
     failure: str | None = None
+    ended: bool = False
 
     def run(self) -> None:
         """Run the steps in turn until one fails or is the end."""
+        self._run_steps()
+        self.ended = True
+
+    def _run_steps(self) -> None:
         for step in self.document.content_json["mainSteps"]:
             self.steps.append(self._step(step))
             if self.steps[-1]["StepStatus"] == "Failed" and step.get("onFailure", "Abort") == "Abort":
@@ -116,8 +122,8 @@ class _Execution:
             "DocumentName": self.document.name,
             "DocumentVersion": self.document.document_version,
             "ExecutionStartTime": self.started,
-            "ExecutionEndTime": self.steps[-1]["ExecutionEndTime"],
-            "AutomationExecutionStatus": "Failed" if self.failure else "Success",
+            **({"ExecutionEndTime": self.steps[-1]["ExecutionEndTime"]} if self.ended else {}),
+            "AutomationExecutionStatus": "Failed" if self.failure else "Success" if self.ended else "InProgress",
             "StepExecutions": self.steps,
             "Parameters": {
                 name: value if isinstance(value, list) else [str(value)] for name, value in self.parameters.items()
@@ -139,11 +145,27 @@ def start_automation_execution(response: Any) -> ActionResult:
         others = sorted(set(step) - _STEP_SETTINGS)
         if step["action"] != _ACTION or others:
             raise NotImplementedError(f"a runbook's step of the action {step['action']} with {', '.join(others)}")
+    _check_role(response, document.content_json.get("assumeRole"))
     parameters = parameters_of(document.content_json, response._get_param("Parameters") or {})
     execution = _Execution(document, parameters, response.current_account, response.region)
     _executions[execution.id] = execution
     execution.run()
     return ActionResult({"AutomationExecutionId": execution.id})
+
+
+def _check_role(response: Any, arn: str | None) -> None:
+    """Refuse a role that Automation cannot assume, as the service does.
+
+    https://docs.aws.amazon.com/systems-manager/latest/userguide/automation-troubleshooting.html
+    """
+    if arn is None:
+        return
+    roles = iam_backends[response.current_account][response.partition].roles.values()
+    trusted = [json.dumps(role.assume_role_policy_document) for role in roles if role.arn == arn]
+    if not trusted or "ssm.amazonaws.com" not in trusted[0]:
+        raise Refusal(
+            "InvalidAutomationExecutionParametersException", "The defined assume role is unable to be assumed."
+        )
 
 
 def get_automation_execution(response: Any) -> ActionResult:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -54,17 +55,18 @@ class Invocations:
                 )
             return self._unpacked[key]
 
-    def run(self, made: Any, region: str, event: Any, *, waits: bool) -> Outcome:
+    def run(self, made: Any, region: str, event: Any, *, alias: str = "", waits: bool) -> Outcome:
         """Call a function once, within its reserved concurrency.
 
         Args:
             made: The function.
             region: The region it is in.
             event: The event.
+            alias: The alias that it is called through. Default: - none.
             waits: Whether the event waits until the function is free; else it is refused.
         """
         with self._place(made, waits=waits):
-            outcome = self.function(made, region).run(event, later=self.later)
+            outcome = self.function(made, region).run(event, later=self.later, alias=alias)
         for line in outcome.output.splitlines():
             logger.info("%s: %s", made.function_name, line)
         return outcome
@@ -94,15 +96,15 @@ INVOCATIONS = Invocations()
 
 def invoke(response: Any) -> _Answer:
     """Carry out Invoke. One of type Event has ended when the request is answered, so that a test sees its effects."""
-    function = response.backend.get_function(unquote(response.path.rstrip("/").rsplit("/", 2)[-2]))
+    function, alias = _function(response)
     kind = response.headers.get("X-Amz-Invocation-Type") or "RequestResponse"
     event = _event(response.body)
     if kind == "DryRun":
         return 204, {"status": "204"}, b""
     if kind == "Event":
-        _handle(function, response.region, event)
+        _handle(function, response.region, event, alias)
         return 202, {"status": "202"}, b""
-    outcome = INVOCATIONS.run(function, response.region, event, waits=False)
+    outcome = INVOCATIONS.run(function, response.region, event, alias=alias, waits=False)
     headers = {"Content-Type": "application/json", "X-Amz-Executed-Version": "$LATEST"}
     if response.headers.get("X-Amz-Log-Type") == "Tail":
         headers["X-Amz-Log-Result"] = base64.b64encode(outcome.output.encode()[-_TAIL:]).decode()
@@ -112,10 +114,19 @@ def invoke(response: Any) -> _Answer:
     return 200, headers, json.dumps(outcome.result).encode()
 
 
-def _handle(function: Any, region: str, event: Any) -> None:
+def _function(response: Any) -> tuple[Any, str]:
+    """Return the function that is called and the alias that it is called through, which can stand in its name too."""
+    name = unquote(response.path.rstrip("/").rsplit("/", 2)[-2])
+    found = re.fullmatch(r"(arn:aws[a-z-]*:lambda:.*:function:[^:]+|[^:]+)(?::([^:]+))?", name)
+    qualifier = (found and found[2]) or response._get_param("Qualifier")
+    function = response.backend.get_function(found[1] if found else name, qualifier)
+    return function, "" if qualifier in (None, "$LATEST") else qualifier
+
+
+def _handle(function: Any, region: str, event: Any, alias: str) -> None:
     tries = 1 + event_invocations.retries(function)
     for done in range(1, tries + 1):
-        outcome = INVOCATIONS.run(function, region, event, waits=True)
+        outcome = INVOCATIONS.run(function, region, event, alias=alias, waits=True)
         if outcome.error is None:
             return
         if done == tries:

@@ -11,7 +11,8 @@ from aws_cdk import aws_sns as sns
 
 from cdk_training_cluster import ClusterPower, ResumeDocument
 from cdk_training_cluster.power import PowerGroup
-from cluster_power.orders import OrderAction, parse_order
+from cluster_power.callers import Caller, OrderAction
+from cluster_power.orders import parse_order
 from cluster_power.settings import Settings
 from synthesis import new_stack, only, resources
 
@@ -44,10 +45,19 @@ def test_a_change_makes_a_version_of_the_same_document(stack: Stack) -> None:
     assert "Name" not in properties
 
 
-def test_it_does_what_its_caller_may(stack: Stack) -> None:
+def test_it_runs_under_a_role_that_only_it_can_take_and_that_only_starts(stack: Stack) -> None:
     runbook = content(stack)
     assert runbook["schemaVersion"] == "0.3"
-    assert "assumeRole" not in runbook
+    ((role, made),) = ((name, one) for name, one in resources(stack, "AWS::IAM::Role").items() if "Resume" in name)
+    assert runbook["assumeRole"] == {"Fn::GetAtt": [role, "Arn"]}
+    (trust,) = made["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "ssm.amazonaws.com"}
+    assert sorted(trust["Condition"]) == ["ArnLike", "StringEquals"]
+    (statement,) = only(stack, "AWS::IAM::Policy", {"Roles": [{"Ref": role}]})["Properties"]["PolicyDocument"][
+        "Statement"
+    ]
+    (alias,) = resources(stack, "AWS::Lambda::Alias", {"Name": "start"})
+    assert (statement["Action"], statement["Resource"]) == ("lambda:InvokeFunction", {"Ref": alias})
 
 
 def test_without_parameters_it_starts_everything_and_with_them_what_there_is(stack: Stack) -> None:
@@ -60,20 +70,22 @@ def test_the_power_function_understands_what_it_is_asked(stack: Stack) -> None:
     (step,) = runbook["mainSteps"]
     assert step["action"] == "aws:invokeLambdaFunction"
     (power,) = resources(stack, "AWS::Lambda::Function")
-    assert step["inputs"]["FunctionName"] == {"Ref": power}
+    assert step["inputs"]["FunctionName"] == {"Fn::Join": ["", [{"Ref": power}, ":start"]]}
     values = {
         "{{ NodeGroups }}": runbook["parameters"]["NodeGroups"]["default"],
         "{{ Reason }}": runbook["parameters"]["Reason"]["default"],
+        "{{ automation:EXECUTION_ID }}": "0" * 36,
     }
     event = {key: values.get(value, value) for key, value in step["inputs"]["InputPayload"].items()}
     settings = {"cluster": "pod", "groups": dict.fromkeys(_NAMES, 8), "launch_grace_seconds": 600}
-    order = parse_order(event, Settings.from_environment({"CLUSTER_POWER_SETTINGS": json.dumps(settings)}))
+    known = Settings.from_environment({"CLUSTER_POWER_SETTINGS": json.dumps(settings)})
+    order = parse_order(event, known, Caller.of("arn:aws:lambda:us-east-1:111122223333:function:power:start", "1"))
     assert (order.action, order.node_groups, order.reason) == (
         OrderAction.START,
         tuple(sorted(_NAMES)),
         "no reason given",
     )
-    assert order.by.startswith("an operator through automation")
+    assert order.automation_execution_id == "0" * 36
 
 
 @pytest.mark.parametrize(
@@ -86,8 +98,8 @@ def test_no_reason_ends_the_text_that_it_is_put_into(stack: Stack, reason: str) 
 
 def test_who_may_start_it_may_do_nothing_else(stack: Stack) -> None:
     (document,) = resources(stack, "AWS::SSM::Document")
-    (power,) = resources(stack, "AWS::Lambda::Function")
     (role,) = (name for name in resources(stack, "AWS::IAM::Role") if name.startswith("Operators"))
+    (passed,) = (name for name in resources(stack, "AWS::IAM::Role") if name.startswith("Resume"))
     policy = only(stack, "AWS::IAM::Policy", {"Roles": [{"Ref": role}]})
     ours = ["arn:", {"Ref": "AWS::Partition"}, ":ssm:", {"Ref": "AWS::Region"}, ":", {"Ref": "AWS::AccountId"}]
     assert [
@@ -102,5 +114,5 @@ def test_who_may_start_it_may_do_nothing_else(stack: Stack) -> None:
             ],
         ),
         ("ssm:GetAutomationExecution", {"Fn::Join": ["", [*ours, ":automation-execution/*"]]}),
-        ("lambda:InvokeFunction", {"Fn::GetAtt": [power, "Arn"]}),
+        ("iam:PassRole", {"Fn::GetAtt": [passed, "Arn"]}),
     ]

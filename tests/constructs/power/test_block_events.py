@@ -9,7 +9,8 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
 from cdk_training_cluster.power import ClusterPower, PowerGroup
-from cluster_power.orders import OrderAction, parse_order
+from cluster_power.callers import Caller, OrderAction
+from cluster_power.orders import parse_order
 from cluster_power.settings import Settings
 from power_scene import plain
 from synthesis import new_stack, only, resources
@@ -72,7 +73,7 @@ def test_both_spellings_of_both_events_of_each_block_make_a_tick(stack: Stack, d
     [target] = rule["Targets"]
 
     assert matches(rule["EventPattern"], event(detail_type, block))
-    order = parse_order(json.loads(target["Input"]), _settings())
+    order = parse_order(json.loads(target["Input"]), _settings(), Caller(alias=None, request_id="1"))
     assert (order.action, order.node_groups) == (OrderAction.TICK, ("pod",))
 
 

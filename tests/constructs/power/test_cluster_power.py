@@ -232,7 +232,7 @@ def test_grant_power_lets_somebody_invoke_the_function_and_nothing_else() -> Non
         {
             "Action": "lambda:InvokeFunction",
             "Effect": "Allow",
-            "Resource": {"Fn::GetAtt": [next(iter(resources(stack, "AWS::Lambda::Function"))), "Arn"]},
+            "Resource": {"Ref": next(iter(resources(stack, "AWS::Lambda::Alias")))},
         }
     ]
 

@@ -89,8 +89,8 @@ OF_GROUP_MEANS = (
     "warm pool takes back; their capacity is given back, so a start may have to wait."
 )
 START = (
-    "  To start it again: aws lambda invoke --region us-east-1 --function-name base-pod-power --cli-binary-format "
-    'raw-in-base64-out --payload \'{"action":"start","node_groups":["workers"]}\' /dev/stdout'
+    "  To start it again: aws lambda invoke --region us-east-1 --function-name base-pod-power:operate "
+    '--cli-binary-format raw-in-base64-out --payload \'{"action":"start","node_groups":["workers"]}\' /dev/stdout'
 )
 
 

@@ -7,15 +7,16 @@ from aws_lambda_powertools import Logger
 
 from cdk_training_cluster.instance_types import all_instance_types
 from cdk_training_cluster.metrics import NODE_METRICS
+from cluster_common.aliases import Alias
 from cluster_common.failures import Failures
 from cluster_idle import owners, readings
 from cluster_idle.accelerators import is_measured
 from cluster_idle.hands import MOST_TERMINATED
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.power_function import FUNCTION
 from cluster_idle.settings import Settings
 from cluster_power import memory
-from cluster_power.orders import OrderAction, parse_order
+from cluster_power.callers import Caller, OrderAction
+from cluster_power.orders import parse_order
 from cluster_power.settings import GroupSettings as PowerGroup
 from cluster_power.settings import Settings as PowerSettings
 
@@ -38,12 +39,13 @@ def test_the_power_function_understands_the_orders() -> None:
     settings = PowerSettings(
         cluster="base-pod", groups={"workers": PowerGroup(count=200)}, launch_grace=timedelta(minutes=10)
     )
-    stop = {"action": "stop", "node_groups": ["workers"], "by": FUNCTION, "reason": "idle"}
+    stop = {"action": "stop", "node_groups": ["workers"], "reason": "idle"}
     ids = [f"i-{number:017x}" for number in range(MOST_TERMINATED)]
     terminate = {**stop, "action": "terminate", "instance_ids": ids}
 
-    assert parse_order(stop, settings).action is OrderAction.STOP
-    assert parse_order(terminate, settings).instance_ids == tuple(ids)
+    idle = Caller(alias=Alias.IDLE, request_id="1")
+    assert parse_order(stop, settings, idle).action is OrderAction.STOP
+    assert parse_order(terminate, settings, idle).instance_ids == tuple(ids)
 
 
 def test_the_types_that_are_looked_at_are_those_whose_nodes_report() -> None:

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from cluster_power.callers import OrderAction
 from cluster_power.decisions import decide
 from cluster_power.groups import Activity, Group
 from cluster_power.intentions import new_memories
 from cluster_power.memory import Memory, State
-from cluster_power.orders import Order, OrderAction
+from cluster_power.orders import Order
 from cluster_power.settings import Settings
 from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict

@@ -18,15 +18,14 @@ from cluster_power.handler import handler, logger
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
 
-CONTEXT = cast(
-    "LambdaContext",
-    SimpleNamespace(
-        function_name="power",
-        memory_limit_in_mb=256,
-        invoked_function_arn="arn:aws:lambda:us-east-1:111122223333:function:power",
-        aws_request_id="11111111-2222-3333-4444-555555555555",
-    ),
-)
+REQUEST = "11111111-2222-3333-4444-555555555555"
+ARN = "arn:aws:lambda:us-east-1:111122223333:function:power"
+
+
+def context(alias: str = "") -> LambdaContext:
+    """Return what Lambda tells the function of an invocation."""
+    told = {"function_name": "power", "memory_limit_in_mb": 256, "aws_request_id": REQUEST}
+    return cast("LambdaContext", SimpleNamespace(invoked_function_arn=f"{ARN}{alias}", **told))
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def _size(client: "AutoScalingClient") -> tuple[int, int]:
 
 
 def _invoke(event: dict[str, Any]) -> list[Any]:
-    summary: Any = handler(event, CONTEXT)
+    summary: Any = handler(event, context("" if event.get("action", "tick") == "tick" else ":operate"))
     return cast("list[Any]", summary["node_groups"])
 
 
@@ -80,12 +79,12 @@ def test_ticks_start_the_cluster_and_orders_stop_and_start_it(auto_scaling: "Aut
     [started] = _invoke({"action": "tick"})
     assert (started["in_service"], started["decision"], _size(auto_scaling)) == (2, "keep", (2, 2))
 
-    [stopped] = _invoke({"action": "stop", "by": "ana", "reason": "weekend"})
+    [stopped] = _invoke({"action": "stop", "reason": "weekend"})
     assert (stopped["state"], _size(auto_scaling)) == ("stopped", (0, 0))
     _invoke({})
     assert _size(auto_scaling) == (0, 0)
 
-    _invoke({"action": "start", "by": "bo", "reason": "monday"})
+    _invoke({"action": "start", "reason": "monday"})
     assert _size(auto_scaling) == (2, 2)
 
 
@@ -135,7 +134,7 @@ def test_every_record_names_the_cluster_and_the_one_on_a_group_names_it(
     logs = [json.loads(line) for line in log.getvalue().splitlines()]
     metrics = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(one["cluster"], one["node_group"], one["verdict"]) for one in logs] == [("base-pod", "workers", "size")]
-    assert logs[0]["function_request_id"] == CONTEXT.aws_request_id
+    assert logs[0]["function_request_id"] == REQUEST
     assert [one["_aws"]["CloudWatchMetrics"][0]["Dimensions"] for one in metrics] == [
         [["Cluster"]],
         [["Cluster", "NodeGroup"]],

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from cluster_common.errors import InvalidEventError
-from cluster_power.orders import Expected, OrderAction, parse_order
+from cluster_power.callers import OrderAction
+from cluster_power.orders import Expected, Order, parse_order
 from cluster_power.settings import GroupSettings, Settings
-from power_scene import plain
+from power_scene import caller_of, plain
 
 SETTINGS = Settings(cluster="base-pod", groups=plain(eval=2, workers=8), launch_grace=timedelta(minutes=10))
 WITH_A_FLEET = replace(
@@ -18,24 +19,29 @@ STOP = {"action": "stop", "node_groups": ["eval"], "now_or_never": True}
 WITH_EXPECTED = {"expected_size": 2, "expected_instance_ids": IDS}
 
 
+def read(event: Any, settings: Settings) -> Order:
+    """Read an event of somebody who may order that."""
+    return parse_order(event, settings, caller_of(event))
+
+
 @pytest.mark.parametrize("event", [{}, {"action": "tick"}])
 def test_an_empty_event_is_a_tick_of_everything(event: dict[str, Any]) -> None:
-    order = parse_order(event, SETTINGS)
+    order = read(event, SETTINGS)
 
     assert order.action is OrderAction.TICK
     assert order.node_groups == ("eval", "workers")
 
 
 def test_an_order_says_what_which_who_and_why() -> None:
-    order = parse_order(
-        {"action": "stop", "node_groups": ["workers", "workers"], "by": "ana", "reason": "cost (500 $)"},
+    order = read(
+        {"action": "stop", "node_groups": ["workers", "workers"], "reason": "cost (500 $)"},
         SETTINGS,
     )
 
     assert (order.action, order.node_groups, order.by, order.reason) == (
         OrderAction.STOP,
         ("workers",),
-        "ana",
+        "an operator in request 1111",
         "cost 500",
     )
 
@@ -46,14 +52,14 @@ def test_an_order_says_what_which_who_and_why() -> None:
 def test_only_a_stop_that_says_so_is_carried_out_at_once_or_not_at_all(
     event: dict[str, Any], now_or_never: bool
 ) -> None:
-    assert parse_order({"action": "stop"} | event, SETTINGS).now_or_never is now_or_never
+    assert read({"action": "stop"} | event, SETTINGS).now_or_never is now_or_never
 
 
 def test_a_stop_may_say_what_was_judged() -> None:
-    order = parse_order(STOP | WITH_EXPECTED, SETTINGS)
+    order = read(STOP | WITH_EXPECTED, SETTINGS)
 
     assert order.expected == Expected(size=2, instance_ids=frozenset(IDS))
-    assert parse_order(STOP, SETTINGS).expected is None
+    assert read(STOP, SETTINGS).expected is None
 
 
 @pytest.mark.parametrize(
@@ -74,7 +80,7 @@ def test_half_of_what_was_judged_is_refused_in_one_sentence(changes: dict[str, A
     event = {key: value for key, value in (STOP | WITH_EXPECTED | changes).items() if value is not None}
 
     with pytest.raises(InvalidEventError) as caught:
-        parse_order(event, SETTINGS)
+        read(event, SETTINGS)
 
     assert str(caught.value) == (
         "expected_size (0 or more) and expected_instance_ids (a list of ids such as i-0123456789abcdef0) go "
@@ -82,10 +88,8 @@ def test_half_of_what_was_judged_is_refused_in_one_sentence(changes: dict[str, A
     )
 
 
-def test_an_order_of_nobody_for_no_reason_says_so() -> None:
-    order = parse_order({"action": "start", "by": "", "reason": "$$$"}, SETTINGS)
-
-    assert (order.by, order.reason) == ("an operator", "no reason given")
+def test_an_order_for_no_reason_says_so() -> None:
+    assert read({"action": "start", "reason": "$$$"}, SETTINGS).reason == "no reason given"
 
 
 @pytest.mark.parametrize(
@@ -96,8 +100,8 @@ def test_an_order_of_nobody_for_no_reason_says_so() -> None:
         ({"action": ["stop"]}, "action must be one of tick, start, stop, terminate, status, got ['stop']"),
         (
             {"action": "stop", "node_group": ["workers"]},
-            "the event takes action, by, expected_instance_ids, expected_size, instance_ids, node_groups, "
-            "now_or_never, reason, got node_group",
+            "the event takes action, automation_execution_id, expected_instance_ids, expected_size, "
+            "instance_ids, node_groups, now_or_never, reason, got node_group",
         ),
         (
             {"action": "stop", "node_groups": ["worker"]},
@@ -112,7 +116,7 @@ def test_an_order_of_nobody_for_no_reason_says_so() -> None:
             "node_groups must be a list of names from eval, workers, got 'workers'",
         ),
         ({"action": "stop", "node_groups": []}, "node_groups must be a list of names from eval, workers, got []"),
-        ({"action": "stop", "by": 7}, "by must be text, got 7"),
+        ({"action": "stop", "reason": 7}, "reason must be text, got 7"),
         ({"action": "stop", "now_or_never": "true"}, "now_or_never must be true or false, got 'true'"),
         ({"action": "stop", "now_or_never": 1}, "now_or_never must be true or false, got 1"),
         ({"action": "stop", "now_or_never": None}, "now_or_never must be true or false, got None"),
@@ -125,13 +129,13 @@ def test_an_order_of_nobody_for_no_reason_says_so() -> None:
 )
 def test_a_wrong_event_is_refused_in_one_sentence(event: Any, message: str) -> None:
     with pytest.raises(InvalidEventError) as caught:
-        parse_order(event, SETTINGS)
+        read(event, SETTINGS)
 
     assert str(caught.value) == message
 
 
 def test_an_order_to_terminate_names_one_group_and_each_node_once() -> None:
-    order = parse_order(
+    order = read(
         {"action": "terminate", "node_groups": ["workers"], "instance_ids": [*reversed(IDS), IDS[0]]}, SETTINGS
     )
 
@@ -145,9 +149,9 @@ def test_an_order_to_terminate_names_one_group_and_each_node_once() -> None:
 def test_as_many_nodes_as_fit_into_one_run_can_be_named() -> None:
     ids = [f"i-{number:017x}" for number in range(101)]
 
-    order = parse_order({"action": "terminate", "node_groups": ["eval"], "instance_ids": ids[:100]}, SETTINGS)
+    order = read({"action": "terminate", "node_groups": ["eval"], "instance_ids": ids[:100]}, SETTINGS)
     with pytest.raises(InvalidEventError, match="terminate takes 1 to 100 ids such as i-0123456789abcdef0"):
-        parse_order({"action": "terminate", "node_groups": ["eval"], "instance_ids": ids}, SETTINGS)
+        read({"action": "terminate", "node_groups": ["eval"], "instance_ids": ids}, SETTINGS)
 
     assert len(order.instance_ids) == 100
 
@@ -185,6 +189,6 @@ def test_a_wrong_order_to_terminate_is_refused_in_one_sentence(changes: dict[str
     event = {"action": "terminate", "node_groups": ["workers"], "instance_ids": IDS}
 
     with pytest.raises(InvalidEventError) as caught:
-        parse_order(event | changes, WITH_A_FLEET)
+        read(event | changes, WITH_A_FLEET)
 
     assert str(caught.value) == message

@@ -123,6 +123,32 @@ def test_wrong_parameters_are_refused(
     assert aws.calls("Invoke") == []
 
 
+@pytest.mark.parametrize("service", ["lambda.amazonaws.com", "ssm.amazonaws.com"])
+def test_a_runbooks_role_must_be_one_that_automation_can_assume(
+    aws: LocalAws, stacks: Stacks, function: str, service: str
+) -> None:
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": service}}
+    role = {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]}}
+    content = {**_content(function), "assumeRole": {"Fn::GetAtt": ["Role", "Arn"]}}
+    name = stacks.create(
+        {
+            "Resources": {
+                "Role": {"Type": "AWS::IAM::Role", "Properties": role},
+                "Runbook": {
+                    "Type": "AWS::SSM::Document",
+                    "Properties": {"Content": content, "DocumentType": "Automation"},
+                },
+            }
+        }
+    )
+    runbook = stacks.physical_ids(name)["Runbook"]
+    if service == "ssm.amazonaws.com":
+        assert _run(aws, runbook, Reason=["go"])["AutomationExecutionStatus"] == "Success"
+        return
+    with pytest.raises(ClientError, match="The defined assume role is unable to be assumed"):
+        _run(aws, runbook, Reason=["go"])
+
+
 def test_an_unknown_runbook_or_execution_is_told(aws: LocalAws) -> None:
     ssm = aws.client("ssm")
     with pytest.raises(ssm.exceptions.AutomationDefinitionNotFoundException):

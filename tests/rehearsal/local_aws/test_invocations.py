@@ -34,8 +34,8 @@ def handler(event, context):
         while ssm.get_parameter(Name=event["wait_for"])["Parameter"]["Value"] == "runs":
             pass
     print("a line of the log")
-    now = datetime.now(timezone.utc).isoformat()
-    return {"event": event, "says": os.environ["SAYS"], "now": now, "time": time.time()}
+    now, arn = datetime.now(timezone.utc).isoformat(), context.invoked_function_arn
+    return {"event": event, "arn": arn, "says": os.environ["SAYS"], "now": now, "time": time.time()}
 """
 _ARN = "arn:aws:lambda:us-east-1:123456789012:function:{}"
 
@@ -69,6 +69,21 @@ def test_an_event_has_had_its_effect_when_it_is_accepted(aws: LocalAws) -> None:
     answer = _invoke(aws, {"remember": "/invoked/event"}, InvocationType="Event", FunctionName=_ARN.format("invoked"))
     assert (answer["StatusCode"], answer["Payload"].read()) == (202, b"")
     assert aws.client("ssm").get_parameter(Name="/invoked/event")["Parameter"]["Value"] == "invoked"
+
+
+def test_a_function_is_told_the_alias_that_it_is_invoked_through(aws: LocalAws, function: str) -> None:
+    client, arn = aws.client("lambda"), _ARN.format(function)
+    client.create_alias(FunctionName=function, Name="operate", FunctionVersion="$LATEST")
+    for words, alias in (
+        ({}, ""),
+        ({"FunctionName": f"{function}:operate"}, ":operate"),
+        ({"FunctionName": f"{arn}:operate"}, ":operate"),
+        ({"Qualifier": "operate"}, ":operate"),
+        ({"Qualifier": "$LATEST"}, ""),
+    ):
+        assert _said(_invoke(aws, {}, **words))["arn"] == f"{arn}{alias}"
+    with pytest.raises(client.exceptions.ResourceNotFoundException):
+        _invoke(aws, {}, Qualifier="nobody")
 
 
 @pytest.mark.usefixtures("function")

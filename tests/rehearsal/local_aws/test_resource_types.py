@@ -84,6 +84,10 @@ def _everything(tag: str, days: int) -> Template:
             },
         ),
         "Version": ("AWS::Lambda::Version", {"FunctionName": {"Ref": "Function"}}),
+        "FunctionAlias": (
+            "AWS::Lambda::Alias",
+            {"FunctionName": {"Ref": "Function"}, "FunctionVersion": "$LATEST", "Name": "operate"},
+        ),
         "Permission": (
             "AWS::Lambda::Permission",
             {

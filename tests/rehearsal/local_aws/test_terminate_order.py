@@ -11,6 +11,7 @@ from cluster_power.orders import parse_order
 from cluster_power.power import Clients, Power
 from cluster_power.settings import GroupSettings, Settings
 from local_aws_scene import Stacks, Template
+from power_scene import caller_of
 from rehearsal.local_aws import LocalAws
 
 CLUSTER = "base-pod"
@@ -46,7 +47,7 @@ def _order(aws: LocalAws, **event: Any) -> dict[str, Any]:
         ssm=lambda: aws.client("ssm"),
     )
     power = Power(SETTINGS, clients, Logger(service="test"), datetime.now(UTC))
-    summary: Any = power.carry_out(parse_order(event, SETTINGS))
+    summary: Any = power.carry_out(parse_order(event, SETTINGS, caller_of(event)))
     [told] = summary["node_groups"]
     return dict(told)
 

@@ -130,6 +130,25 @@ class Version(Handler):
         call.client("lambda").delete_function(FunctionName=function, Qualifier=version)
 
 
+class Alias(Handler):
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-alias.html."""
+
+    type = "AWS::Lambda::Alias"
+    carries_out = frozenset({"Description", "FunctionName", "FunctionVersion", "Name"})
+
+    def create(self, call: Call, properties: Properties) -> Attributes:
+        arn = call.client("lambda").create_alias(**properties)["AliasArn"]
+        return {"AliasArn": call.made(arn)}
+
+    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
+        self.only_changed(properties, before, "Description", "FunctionVersion")
+        call.client("lambda").update_alias(**properties)
+        return {}
+
+    def delete(self, call: Call) -> None:
+        call.client("lambda").delete_alias(**picked(call.properties, "FunctionName", "Name"))
+
+
 class Permission(Handler):
     """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-permission.html."""
 
@@ -248,6 +267,7 @@ class ScheduleGroup(Handler):
 HANDLERS: tuple[Handler, ...] = (
     Function(),
     Version(),
+    Alias(),
     Permission(),
     EventInvokeConfig(),
     Schedule(),

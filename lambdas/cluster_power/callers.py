@@ -1,0 +1,108 @@
+"""Who invokes the function, and what they may order."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from aws_lambda_powertools import Logger
+
+from cluster_common.aliases import Alias
+from cluster_common.errors import AWS_ERRORS, InvalidEventError, error_text
+
+if TYPE_CHECKING:
+    from mypy_boto3_ssm.client import SSMClient
+
+# arn:aws:lambda:us-east-1:111122223333:function:name, and :alias where it is invoked through one.
+_PARTS_BEFORE_AN_ALIAS = 7
+
+
+class OrderAction(StrEnum):
+    """What an event asks for."""
+
+    TICK = "tick"
+    """Bring every group to the size it should have, report, and measure."""
+
+    START = "start"
+    """Give groups the file's count, whatever their size is now; in a Capacity Block, when it starts."""
+
+    STOP = "stop"
+    """Take groups to zero, until somebody orders a start."""
+
+    TERMINATE = "terminate"
+    """Terminate single nodes of one group, and make it smaller by as many, until somebody orders a start."""
+
+    STATUS = "status"
+    """Say how things are, and change nothing."""
+
+
+_ALLOWED: Mapping[Alias | None, tuple[OrderAction, ...]] = {
+    None: (OrderAction.TICK, OrderAction.STATUS),
+    Alias.OPERATE: (OrderAction.START, OrderAction.STOP, OrderAction.TERMINATE, OrderAction.STATUS),
+    Alias.START: (OrderAction.START,),
+    Alias.IDLE: (OrderAction.STOP, OrderAction.TERMINATE),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """Who invokes the function, as far as Lambda tells.
+
+    Attributes:
+        alias: The alias that it is invoked through. None: none, as its schedule does.
+        request_id: The request, by which CloudTrail's data events for Lambda name the caller.
+    """
+
+    alias: Alias | None
+    request_id: str
+
+    @classmethod
+    def of(cls, function_arn: str, request_id: str) -> "Caller":
+        """Read the ARN that the function is invoked by.
+
+        Raises:
+            InvalidEventError: It is invoked through an alias of somebody else's.
+        """
+        name = ":".join(function_arn.split(":")[_PARTS_BEFORE_AN_ALIAS:])
+        try:
+            return cls(alias=Alias(name) if name not in ("", "$LATEST") else None, request_id=request_id)
+        except ValueError:
+            raise InvalidEventError(
+                f"the function takes orders through its aliases {', '.join(Alias)}, got {name!r}"
+            ) from None
+
+    @property
+    def by(self) -> str:
+        """Who orders, as people are told."""
+        if self.alias is Alias.OPERATE:
+            return f"an operator in request {self.request_id}"
+        return "cluster_idle" if self.alias is Alias.IDLE else "cluster_power"
+
+    def check(self, action: OrderAction) -> None:
+        """Refuse what this caller may not order.
+
+        Raises:
+            InvalidEventError: It is.
+        """
+        allowed = _ALLOWED[self.alias]
+        if action in allowed:
+            return
+        through = f"the alias {self.alias}" if self.alias else "no alias"
+        others = ", ".join(alias for alias, actions in _ALLOWED.items() if alias and action in actions)
+        mend = f"; invoke the alias {others} for that" if others else ""
+        raise InvalidEventError(f"through {through} it takes {', '.join(allowed)}, got {action}{mend}")
+
+
+def name_starter(ssm: "SSMClient", execution_id: str, logger: Logger) -> str:
+    """Say who started a runbook, as Systems Manager knows it; where it does not answer, which execution that is.
+
+    Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_AutomationExecution.html
+    """
+    execution = f"automation {execution_id}"
+    try:
+        found = ssm.get_automation_execution(AutomationExecutionId=execution_id)["AutomationExecution"]
+    except AWS_ERRORS as error:
+        # Nodes are not kept waiting for a name.
+        logger.warning(f"could not read who started the {execution} ({error_text(error)})")
+        return execution
+    return f"{found['ExecutedBy']} through {execution}" if found.get("ExecutedBy") else execution

@@ -1,0 +1,109 @@
+"""Who may order what: Lambda tells the function no more than the alias that it is invoked through."""
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from botocore.exceptions import ClientError
+
+from cluster_common.errors import InvalidEventError
+from cluster_power.callers import Caller, OrderAction, name_starter
+from cluster_power.orders import parse_order
+from fake_service import refusal
+from power_scene import Scene
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+    from mypy_boto3_ssm.client import SSMClient
+
+ARN = "arn:aws:lambda:us-east-1:111122223333:function:power"
+EXECUTION = "4105a4fc-f944-11e6-9d32-0123456789ab"
+MORE: dict[str, dict[str, Any]] = {
+    "terminate": {"node_groups": ["workers"], "instance_ids": ["i-1"]},
+    ":start": {"automation_execution_id": EXECUTION},
+}
+
+
+@pytest.mark.parametrize(
+    ("alias", "allowed"),
+    [
+        ("", {"tick", "status"}),
+        (":$LATEST", {"tick", "status"}),
+        (":operate", {"start", "stop", "terminate", "status"}),
+        (":start", {"start"}),
+        (":idle", {"stop", "terminate"}),
+    ],
+)
+def test_each_alias_takes_its_own_orders(alias: str, allowed: set[str]) -> None:
+    caller, taken = Caller.of(f"{ARN}{alias}", "1111"), set[str]()
+    for action in OrderAction:
+        event = {"action": action.value, **MORE.get(action, {}), **MORE.get(alias, {})}
+        with contextlib.suppress(InvalidEventError):
+            taken.add(parse_order(event, Scene().settings, caller).action.value)
+    assert taken == allowed
+
+
+@pytest.mark.parametrize(
+    ("alias", "event", "message"),
+    [
+        (
+            ":start",
+            {"action": "stop"},
+            "through the alias start it takes start, got stop; invoke the alias operate, idle for that",
+        ),
+        (
+            "",
+            {"action": "start"},
+            "through no alias it takes tick, status, got start; invoke the alias operate, start for that",
+        ),
+        (":operate", {"action": "stop", "by": "ana"}, "the event takes action, automation_execution_id, "),
+        (
+            ":operate",
+            {"action": "start", "automation_execution_id": "x"},
+            "automation_execution_id goes with the alias start",
+        ),
+        (
+            ":start",
+            {"action": "start"},
+            "automation_execution_id must be the id of the runbook's execution, got None",
+        ),
+    ],
+)
+def test_nobody_orders_in_anothers_name(alias: str, event: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidEventError, match=f"^{message}"):
+        parse_order(event, Scene().settings, Caller.of(f"{ARN}{alias}", "1111"))
+
+
+def test_an_alias_of_somebody_elses_is_refused() -> None:
+    with pytest.raises(InvalidEventError, match="its aliases operate, start, idle, got 'live'"):
+        Caller.of(f"{ARN}:live", "1111")
+
+
+class FakeAutomation:
+    """What Systems Manager says of an execution."""
+
+    def __init__(self, told: dict[str, str] | ClientError) -> None:
+        self._told = told
+
+    def get_automation_execution(self, **parameters: str) -> dict[str, dict[str, str]]:
+        assert parameters == {"AutomationExecutionId": EXECUTION}
+        if isinstance(self._told, ClientError):
+            raise self._told
+        return {"AutomationExecution": self._told}
+
+
+ANA = "arn:aws:sts::111122223333:assumed-role/Operators/ana"
+
+
+@pytest.mark.parametrize(
+    ("told", "by"),
+    [
+        ({"ExecutedBy": ANA}, f"{ANA} through automation {EXECUTION}"),
+        ({}, f"automation {EXECUTION}"),
+        (refusal("GetAutomationExecution", "ThrottlingException", "no"), f"automation {EXECUTION}"),
+    ],
+)
+def test_systems_manager_says_who_started_the_runbook(told: dict[str, str] | ClientError, by: str) -> None:
+    ssm = cast("SSMClient", FakeAutomation(told))
+    assert name_starter(ssm, EXECUTION, cast("Logger", logging.getLogger("test"))) == by
