@@ -54,6 +54,17 @@ class IdleNode:
             return None
         return NODE_METRICS.gpu_utilization if info.has_nvidia_gpus else NODE_METRICS.neuron_core_utilization
 
+    @property
+    def accelerators(self) -> int:
+        """How many GPUs or Neuron devices it has."""
+        info = instance_type_info(self.instance_type)
+        return info.nvidia_gpu_count or info.neuron_device_count
+
+    @property
+    def vcpus(self) -> int:
+        """How many vCPUs it has."""
+        return instance_type_info(self.instance_type).vcpus
+
 
 def idle_nodes(groups: Iterable[Mapping[str, Any]], instances: Iterable[Mapping[str, Any]]) -> list[IdleNode]:
     """Return the nodes of node groups.

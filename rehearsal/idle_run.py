@@ -1,6 +1,6 @@
 """Lets nodes work, be silent and idle on the local AWS, and runs the deployed idle function on that."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +14,10 @@ _PERIOD = timedelta(minutes=5)
 _NOW = timedelta()
 _HOUR = timedelta(hours=1)
 _BUSY_PERCENT = 87.0
+_LOOKS = 5
+"""How often a node's agent looks at its accelerators in a period."""
+
+_EC2 = "AWS/EC2"
 
 # Longer ago than any grace and window together.
 _LAUNCHED_BEFORE = timedelta(days=3)
@@ -67,11 +71,16 @@ def resume(aws: LocalAws, document: str) -> dict[str, Any]:
 
 
 def _parts(expectation: IdleExpectation) -> dict[str, str]:
-    """Let one node work and one be silent, and the others be idle; a node that is alone works."""
+    """Let one node work, one be silent, one tokenise, and the others be idle; a node that is alone works."""
     nodes = expectation.nodes
-    parts = ["busy", "silent"][: max(1, len(nodes) - 1)]
+    parts = ["busy", "silent", "preparing"][: max(1, len(nodes) - 1)]
     told = dict(zip((node.id for node in nodes), [*parts, *["idle"] * len(nodes)], strict=False))
-    return {node.id: told[node.id] if node.utilization else "silent" for node in nodes}
+    for node in nodes:
+        if not node.utilization:
+            told[node.id] = "silent"
+        elif told[node.id] == "preparing" and all(kind != "cpu" for kind, *_ in expectation.policy(node)["signals"]):
+            told[node.id] = "idle"
+    return told
 
 
 def _times(story: IdleStory) -> list[timedelta]:
@@ -121,38 +130,53 @@ def _report(aws: LocalAws, story: IdleStory, idle: _Span) -> None:
         policy, part = story.expectation.policy(node), story.reported[node.id]
         before = max(_HOUR, timedelta(seconds=policy["window"] + policy["warning"]) + _TO_FILL)
         for namespace, metric in _metrics(node, policy, story.expectation.namespace):
-            value = _BUSY_PERCENT if part == "busy" and metric == node.utilization else 0.0
-            points = data.setdefault(namespace, [])
-            if part != "silent":
-                points += _points(node, metric, value, (start - before, start))
-            points += _points(node, metric, 0.0, (start, end))
+            periods = [] if part == "silent" and namespace != _EC2 else _periods(start - before, start)
+            told = [(moment, _work(node, part).get(metric, 0.0)) for moment in periods]
+            told += [(moment, 0.0) for moment in _periods(start, end)]
+            if namespace == _EC2:
+                aws.add_instance_metric(metric, node.id, told)
+            else:
+                data.setdefault(namespace, []).extend(_data(node, metric, told))
     for namespace, points in data.items():
         for first in range(0, len(points), _MOST_POINTS):
             some = points[first : first + _MOST_POINTS]
             aws.client("cloudwatch").put_metric_data(Namespace=namespace, MetricData=some)
 
 
+def _work(node: IdleNode, part: str) -> Mapping[str, float]:
+    """Return what a node's part shows in, by metric: tokenising is one process on one vCPU."""
+    if part == "busy":
+        return {str(node.utilization): _BUSY_PERCENT}
+    return {"CPUUtilization": 100 / node.vcpus} if part == "preparing" else {}
+
+
 def _metrics(node: IdleNode, policy: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
     """Yield namespace and name of what has to be low on an idle node; no heartbeat and no session are low enough."""
     yield namespace, str(node.utilization)
     for kind, *rest in policy["signals"]:
-        if kind == "network":
-            yield from (("AWS/EC2", "NetworkIn"), ("AWS/EC2", "NetworkOut"))
+        if kind == "cpu":
+            yield _EC2, "CPUUtilization"
+        elif kind == "network":
+            yield from ((_EC2, "NetworkIn"), (_EC2, "NetworkOut"))
         elif kind == "gpu_memory":
             yield namespace, NODE_METRICS.gpu_memory_used
         elif kind == "metric":
             yield rest[0], rest[1]
 
 
-def _points(node: IdleNode, metric: str, value: float, between: _Span) -> Sequence[dict[str, Any]]:
-    """Return a point for the start of each period after the first time and up to the second."""
-    start, end = (moment.timestamp() // _PERIOD.total_seconds() for moment in between)
-    return [
-        {
+def _data(node: IdleNode, metric: str, told: Iterable[tuple[datetime, float]]) -> Iterator[dict[str, Any]]:
+    """Yield what the agent has sent of each period: a sample of each accelerator at each look."""
+    count = _LOOKS * node.accelerators
+    for moment, value in told:
+        yield {
             "MetricName": metric,
             "Dimensions": [{"Name": NODE_METRICS.instance_id_dimension, "Value": node.id}],
-            "Timestamp": datetime.fromtimestamp(period * _PERIOD.total_seconds(), tz=UTC),
-            "Value": value,
+            "Timestamp": moment,
+            "StatisticValues": {"SampleCount": count, "Sum": value * count, "Minimum": value, "Maximum": value},
         }
-        for period in range(int(start) + 1, int(end) + 1)
-    ]
+
+
+def _periods(start: datetime, end: datetime) -> list[datetime]:
+    """Return the start of each period after the first time and up to the second."""
+    first, last = (int(moment.timestamp() // _PERIOD.total_seconds()) for moment in (start, end))
+    return [datetime.fromtimestamp(period * _PERIOD.total_seconds(), tz=UTC) for period in range(first + 1, last + 1)]

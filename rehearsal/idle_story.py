@@ -17,8 +17,8 @@ class IdleStory:
 
     Attributes:
         expectation: What has to become of the nodes.
-        reported: What each node reported in the time before the first run, by its id: `busy`, `silent` or `idle`;
-            after it all of them are idle.
+        reported: What each node reported in the time before the first run, by its id: `busy`, `silent`, `preparing`
+            (only its CPUs work) or `idle`; after it all of them are idle.
         ticks: How many minutes after the first each run was, and what it said of each node.
         stopped: The ids of the nodes that it stopped.
     """
@@ -92,7 +92,7 @@ class IdleStory:
         # A peer that works weighs more than one that nobody sees.
         own = self.reported[node.id]
         others = {self.reported[one.id] for one in self.expectation.together(node)}
-        for what, verdict in (("busy", "busy"), ("silent", "unknown")):
+        for what, verdict in (("busy", "busy"), ("preparing", "busy"), ("silent", "unknown")):
             if what == own or (own == "idle" and what in others):
                 return verdict
         return "reserved" if fate is Fate.RESERVED else "warn"
@@ -100,7 +100,7 @@ class IdleStory:
     def _too_early(self, node: IdleNode) -> Iterator[str]:
         """Nodes of which one worked are not idle before a whole window has passed."""
         together, window = self.expectation.together(node), self.expectation.policy(node)["window"]
-        if all(self.reported[one.id] != "busy" for one in together):
+        if all(self.reported[one.id] not in ("busy", "preparing") for one in together):
             return
         for tick in self.ticks[1:]:
             verdict = self._said(node, tick).get("verdict", "busy")

@@ -7,6 +7,7 @@ from enum import Enum
 
 CLUSTER = "base-pod"
 INSTANCE_TYPE = "p5.48xlarge"
+GPUS = 8
 NAMESPACE = "CdkTrainingCluster"
 METRIC = "nvidia_smi_utilization_gpu"
 PERIOD = timedelta(minutes=5)

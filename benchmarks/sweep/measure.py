@@ -30,7 +30,7 @@ _POLICY = {
     "grace": 1800,
     "warning": 1800,
     "scope": "gang",
-    "signals": [],
+    "signals": [["cpu", 0.5], ["network", 131_072]],
     "dry_run": False,
     "off": False,
     "most_stops": max(SHARES),

@@ -1,11 +1,17 @@
-"""The answers to GetMetricData, in JSON, the protocol that botocore chooses for CloudWatch."""
+"""The answers to GetMetricData, in JSON, the protocol that botocore chooses for CloudWatch.
+
+A host whose GPUs are idle is idle, too, and EC2 sees it whether or not its agent is heard of.
+"""
 
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from benchmarks.sweep.fleet import METRIC, NAMESPACE, Fleet, index_of
+from benchmarks.sweep.fleet import GPUS, METRIC, NAMESPACE, Fleet, index_of
+
+# How often an agent looks at the GPUs in a period.
+_LOOKS = 5
 
 
 def metric_data(fleet: Fleet, body: bytes) -> bytes:
@@ -25,7 +31,7 @@ def metric_data(fleet: Fleet, body: bytes) -> bytes:
 
 
 def _result(fleet: Fleet, query: Mapping[str, Any], times: list[int]) -> dict[str, Any]:
-    value = _value(fleet, query["MetricStat"]["Metric"])
+    value = _value(fleet, query["MetricStat"]["Metric"], query["MetricStat"]["Stat"])
     heard = [] if value is None else times
     return {
         "Id": query["Id"],
@@ -36,8 +42,11 @@ def _result(fleet: Fleet, query: Mapping[str, Any], times: list[int]) -> dict[st
     }
 
 
-def _value(fleet: Fleet, metric: Mapping[str, Any]) -> float | None:
+def _value(fleet: Fleet, metric: Mapping[str, Any], statistic: str) -> float | None:
+    if metric["Namespace"] == "AWS/EC2":
+        return 0.1
     if (metric["Namespace"], metric["MetricName"]) != (NAMESPACE, METRIC):
         return None
     (dimension,) = metric["Dimensions"]
-    return fleet.utilization(index_of(dimension["Value"]))
+    utilization = fleet.utilization(index_of(dimension["Value"]))
+    return _LOOKS * GPUS if utilization is not None and statistic == "SampleCount" else utilization

@@ -159,7 +159,7 @@ class TrainingCluster(Construct):
             # before would make the deployment wait for them.
             self.power.function.node.add_dependency(fleet.owner)
         self.bootstrap_alarm = self._watch_bootstrap()
-        self.idle_stop = self._make_idle_stop(idle_policy, powertools_layer)
+        self.idle_stop = self._make_idle_stop(idle_policy, instance_type_facts, powertools_layer)
         self.billing_alarms = self._make_billing_alarms(budget, powertools_layer)
         self.resume_document = ResumeDocument(
             self,
@@ -280,7 +280,10 @@ class TrainingCluster(Construct):
         return topic
 
     def _make_idle_stop(
-        self, policy: IdlePolicy | None, powertools_layer: lambda_.ILayerVersion | None
+        self,
+        policy: IdlePolicy | None,
+        facts: Sequence[InstanceTypeInfo],
+        powertools_layer: lambda_.ILayerVersion | None,
     ) -> IdleStop | None:
         if all(each.is_off for each in self._idle_policies.values()):
             return None
@@ -294,6 +297,7 @@ class TrainingCluster(Construct):
                 name: idle_group(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()
             },
             power=self.power,
+            gpu_counts={info.name: info.nvidia_gpu_count for info in facts if info.has_nvidia_gpus},
             powertools_layer=powertools_layer,
         )
 

@@ -22,6 +22,11 @@ _LATEST_PERIODS = 2
 _LATEST_PERIODS_OF_EC2 = 3
 
 
+# How many looks at its GPUs a node must have reported of a period: the agent takes one a minute, and one that falls
+# beside the period's edge is its neighbour's. Each look has as many samples as there are GPUs.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
+_LEAST_LOOKS = 4
+
 # A run may fail, or come late: what went dark since the last few counts as just gone dark.
 _TICKS_BACK = 3
 
@@ -48,16 +53,34 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Samples:
+    """How many samples the utilization of a node's GPUs had: a GPU that reports none must not hide behind the others.
+
+    In MIG mode a GPU has no utilization, and one that fell off the bus is not there.
+    https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
+
+    Attributes:
+        counts: How many there were in each period.
+        gpus: How many GPUs the node has. None: that is not known.
+    """
+
+    counts: Series
+    gpus: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class NodeReadings:
     """What was measured of one node.
 
     Attributes:
         utilization: Its busiest accelerator, in percent.
+        samples: How many samples that had. None: its accelerators report all together or not at all.
         signals: What the policy's other signals say, but for sessions.
         has_session: Whether somebody has a session on it. None: that could not be read.
     """
 
     utilization: Series
+    samples: Samples | None = None
     signals: Mapping[Signal, tuple[Series, ...]] = field(default_factory=dict)
     has_session: bool | None = None
 
@@ -126,9 +149,11 @@ def _since(readings: NodeReadings, launched: datetime) -> NodeReadings:
     def later(series: Series) -> Series:
         return replace(series, points=[point for point in series.points if point[0] >= launched])
 
+    samples = readings.samples
     return replace(
         readings,
         utilization=later(readings.utilization),
+        samples=samples and replace(samples, counts=later(samples.counts)),
         signals={signal: tuple(map(later, every)) for signal, every in readings.signals.items()},
     )
 
@@ -171,13 +196,34 @@ class _Limit:
 def _needed(readings: NodeReadings, policy: Policy) -> Iterator[tuple[Series, _Limit]]:
     """Yield the series without which nothing is known, and their limits."""
     yield readings.utilization, _Limit(below=policy.below, what="its utilization", form="{:g} %")
+    if readings.samples is not None:
+        gpus = readings.samples.gpus
+        of = "all its GPUs, whose number is not known," if gpus is None else f"all its {gpus} GPUs"
+        # The last minute's samples may be still to come.
+        what = f"the utilization of {of} (one in MIG mode or off the bus reports none)"
+        yield _complete(readings.samples), _Limit(below=1, what=what, form="", latest=_LATEST_PERIODS_OF_EC2)
     for signal, every in readings.signals.items():
         if signal.kind is not SignalKind.HEARTBEAT:
             for series in every:
                 yield series, _limit(signal)
 
 
+def _complete(samples: Samples) -> Series:
+    """Return a point for each period in which every GPU reported at every look, and at least at so many."""
+    gpus = samples.gpus
+    return replace(
+        samples.counts,
+        points=[
+            (when, 0.0)
+            for when, count in samples.counts.points
+            if gpus is not None and count % gpus == 0 and count >= _LEAST_LOOKS * gpus
+        ],
+    )
+
+
 def _limit(signal: Signal) -> _Limit:
+    if signal.kind is SignalKind.CPU:
+        return _Limit(below=signal.below, what="its CPU use", form="{:.2f} vCPUs", latest=_LATEST_PERIODS_OF_EC2)
     if signal.kind is SignalKind.NETWORK:
         return _Limit(
             below=signal.below * PERIOD.total_seconds(),

@@ -82,6 +82,7 @@ class Instance:
         spot_request: The id of its Spot Instance request. None: it is no Spot Instance.
         ebs_root: Whether its root volume stays when it is stopped.
         hibernates: Whether it is set up to hibernate.
+        vcpus: How many vCPUs it has. 0: that is not known.
         marks: What its tags say.
     """
 
@@ -95,6 +96,7 @@ class Instance:
     spot_request: str | None = None
     ebs_root: bool = True
     hibernates: bool = False
+    vcpus: int = 0
     marks: Marks = NO_MARKS
 
     @property
@@ -176,6 +178,7 @@ def parse_instance(raw: "InstanceTypeDef", settings: Settings) -> Instance:
         spot_request=raw.get("SpotInstanceRequestId", "") if lifecycle == _SPOT else None,
         ebs_root=raw.get("RootDeviceType") == "ebs",
         hibernates=raw.get("HibernationOptions", {}).get("Configured", False),
+        vcpus=_vcpus(raw),
         marks=Marks.from_tags(tags),
     )
 
@@ -201,6 +204,13 @@ def _owner(raw: "InstanceTypeDef", tags: Mapping[str, str], node_group: str, set
         if name:
             return _other(f"the {kind} {name}, which is none of the cluster's")
     return Owner(kind=OwnerKind.INSTANCE, id=raw.get("InstanceId", ""))
+
+
+def _vcpus(raw: "InstanceTypeDef") -> int:
+    # An instance may be launched with fewer than its type has.
+    # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CpuOptions.html
+    options = raw.get("CpuOptions", {})
+    return options.get("CoreCount", 0) * options.get("ThreadsPerCore", 0)
 
 
 def _other(words: str) -> Owner:

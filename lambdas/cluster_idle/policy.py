@@ -25,6 +25,7 @@ class Scope(StrEnum):
 class SignalKind(StrEnum):
     """What else must agree that a node is idle."""
 
+    CPU = "cpu"
     NETWORK = "network"
     GPU_MEMORY = "gpu_memory"
     HEARTBEAT = "heartbeat"
@@ -38,7 +39,7 @@ class Signal:
 
     Attributes:
         kind: What is looked at.
-        below: What it stays below on an idle node: bytes per second, MiB, or the metric's own unit.
+        below: What it stays below on an idle node: vCPUs, bytes per second, MiB, or the metric's own unit.
         namespace: Of `METRIC`: the metric's namespace.
         metric: Of `METRIC`: its name; its one dimension is `InstanceId`.
         statistic: Of `METRIC`: the statistic over a period.

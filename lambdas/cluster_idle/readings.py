@@ -1,14 +1,14 @@
 """What CloudWatch has of the nodes, read in as few requests as it allows."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
-from cluster_idle.accelerators import has_neuron_cores
-from cluster_idle.evidence import Evidence, NodeReadings, Series, floor, unreadable, weigh
+from cluster_idle.accelerators import gpu_count, has_neuron_cores
+from cluster_idle.evidence import Evidence, NodeReadings, Samples, Series, floor, unreadable, weigh
 from cluster_idle.instances import Instance
 from cluster_idle.policy import PERIOD, Policy, Signal, SignalKind
 from cluster_idle.settings import Settings
@@ -27,6 +27,7 @@ GPU_MEMORY_USED = "nvidia_smi_memory_used"
 NEURON_UTILIZATION = "neuroncore_utilization"
 HEARTBEAT = "JobHeartbeat"
 _EC2 = "AWS/EC2"
+_SAMPLES = "SampleCount"
 
 _NOTHING = "nothing"
 """The status of what CloudWatch did not answer."""
@@ -93,17 +94,22 @@ class MetricReader:
         found: dict[str, Evidence] = {}
         number = 0
         for instance in batch:
-            utilization = Series(status=_NOTHING)
+            utilization, samples = Series(status=_NOTHING), None
             signals: dict[Signal, tuple[Series, ...]] = {}
-            for signal, _ in self._metrics(instance):
+            for signal, metric in self._metrics(instance):
                 one = series.get(f"q{number}", Series(status=_NOTHING))
-                if signal is None:
+                if signal is None and metric.statistic == _SAMPLES:
+                    samples = Samples(counts=one, gpus=gpu_count(instance.instance_type, self._settings.gpus))
+                elif signal is None:
                     utilization = one
-                else:
+                elif signal.kind is not SignalKind.CPU:
                     signals[signal] = (*signals.get(signal, ()), one)
+                elif instance.vcpus:
+                    signals[signal] = (_in_vcpus(one, instance.vcpus),)
                 number += 1
             readings = NodeReadings(
                 utilization=utilization,
+                samples=samples,
                 signals=signals,
                 has_session=None if sessions is None else instance.id in sessions,
             )
@@ -136,21 +142,31 @@ class MetricReader:
     def _metrics(self, instance: Instance) -> Iterator[tuple[Signal | None, _Metric]]:
         """Yield the metrics to read of an instance: of its utilization, and of the signals that have any."""
         namespace = self._settings.namespace
-        name = NEURON_UTILIZATION if has_neuron_cores(instance.instance_type) else GPU_UTILIZATION
-        yield None, _Metric(namespace, name, "Maximum")
+        if has_neuron_cores(instance.instance_type):
+            # A node reports all of its cores or none, which it sees to itself.
+            yield None, _Metric(namespace, NEURON_UTILIZATION, "Maximum")
+        else:
+            yield None, _Metric(namespace, GPU_UTILIZATION, "Maximum")
+            yield None, _Metric(namespace, GPU_UTILIZATION, _SAMPLES)
         for signal in self._policy(instance).signals:
-            if signal.kind is SignalKind.NETWORK:
+            if signal.kind is SignalKind.CPU:
+                yield signal, _Metric(_EC2, "CPUUtilization", "Average")
+            elif signal.kind is SignalKind.NETWORK:
                 yield signal, _Metric(_EC2, "NetworkIn", "Sum")
                 yield signal, _Metric(_EC2, "NetworkOut", "Sum")
             elif signal.kind is SignalKind.GPU_MEMORY:
                 yield signal, _Metric(namespace, GPU_MEMORY_USED, "Maximum")
             elif signal.kind is SignalKind.HEARTBEAT:
-                yield signal, _Metric(namespace, HEARTBEAT, "SampleCount")
+                yield signal, _Metric(namespace, HEARTBEAT, _SAMPLES)
             elif signal.kind is SignalKind.METRIC:
                 yield signal, _Metric(signal.namespace, signal.metric, signal.statistic)
 
     def _policy(self, instance: Instance) -> Policy:
         return self._settings.policy_of(instance.node_group)
+
+
+def _in_vcpus(percent: Series, vcpus: int) -> Series:
+    return replace(percent, points=[(when, value * vcpus / 100) for when, value in percent.points])
 
 
 def _query(id: str, metric: _Metric, instance: str) -> "MetricDataQueryTypeDef":

@@ -13,7 +13,7 @@ SETTINGS_VARIABLE = "CLUSTER_IDLE_SETTINGS"
 TOPIC_VARIABLE = "ALERT_TOPIC_ARN"
 POWER_VARIABLE = "POWER_FUNCTION"
 
-_KEYS = ("cluster", "groups", "namespace", "policy", "prices", "tag", "tick")
+_KEYS = ("cluster", "gpus", "groups", "namespace", "policy", "prices", "tag", "tick")
 _GROUP_KEYS = ("fleet", "policy", "release")
 _NAMESPACE = "CdkTrainingCluster"
 
@@ -45,6 +45,7 @@ class Settings:
         namespace: Where the nodes' metrics are.
         tick: How much time passes between two runs.
         prices: What an hour of an instance type costs, in USD, where the function's own list is not to be used.
+        gpus: How many NVIDIA GPUs an instance type has, of those that the function does not know.
         region: The region that the function runs in.
         topic_arn: The SNS topic that is told. Default: - only tags and the log are.
         power_function: The name of the function that owns the sizes of node groups. Default: - there is none.
@@ -57,6 +58,7 @@ class Settings:
     namespace: str = _NAMESPACE
     tick: timedelta = timedelta(minutes=5)
     prices: Mapping[str, float] = field(default_factory=dict)
+    gpus: Mapping[str, int] = field(default_factory=dict)
     region: str = ""
     topic_arn: str | None = None
     power_function: str | None = None
@@ -87,11 +89,13 @@ class Settings:
         unknown = sorted(set(raw) - set(_KEYS))
         if unknown:
             raise _invalid(f"it takes {', '.join(_KEYS)}, got {', '.join(unknown)}")
-        groups, prices = raw.get("groups", {}), raw.get("prices", {})
+        groups, prices, gpus = (raw.get(key, {}) for key in ("groups", "prices", "gpus"))
         if not isinstance(groups, dict):
             raise _invalid(f"groups must be an object, got {groups!r}")
         if not isinstance(prices, dict) or not all(_is_positive(price) for price in prices.values()):
             raise _invalid(f"prices must be USD an hour by instance type, got {prices!r}")
+        if not isinstance(gpus, dict) or not all(_is_positive(count) and count % 1 == 0 for count in gpus.values()):
+            raise _invalid(f"gpus must be whole numbers by instance type, got {gpus!r}")
         tick = raw.get("tick", 300)
         if not _is_positive(tick):
             raise _invalid(f"tick must be a number of seconds, got {tick!r}")
@@ -108,6 +112,7 @@ class Settings:
             namespace=_text(raw, "namespace", _NAMESPACE),
             tick=timedelta(seconds=float(str(tick))),
             prices=prices,
+            gpus=gpus,
             region=environment.get("AWS_REGION", ""),
             topic_arn=environment.get(TOPIC_VARIABLE) or None,
             power_function=environment.get(POWER_VARIABLE) or None,

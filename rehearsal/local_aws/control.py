@@ -89,6 +89,7 @@ CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "calls": _calls,
     "forget-calls": _forget_calls,
     "metric-status": metric_data.set_status,
+    "instance-metric": metric_data.add_instance_metric,
     "session": session_manager.add,
     "end-sessions": session_manager.end_all,
     "launch-time": stops.set_launch_time,

@@ -18,6 +18,7 @@ from moto.cloudwatch.responses import CloudWatchResponse
 from moto.ec2.models import EC2Backend
 from moto.ec2.models.core import TaggedEC2Resource
 from moto.ec2.models.elastic_network_interfaces import NetworkInterface
+from moto.ec2.models.instances import Instance
 from moto.ec2.responses import EC2Response
 from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
 from moto.events.models import EventsBackend
@@ -72,6 +73,7 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
     (EC2Response, "cancel_capacity_reservation", capacity_reservations.cancel_capacity_reservation, "missing"),
     (EC2Response, "run_instances", launches.run_instances, "refuses nothing; keeps one interface a device index"),
     (EC2Response, "describe_instances", instances.describe_instances, "pages by reservations, slowly"),
+    (Instance, "cpu_options", property(instances.cpu_options), "missing"),
     (TaggedEC2Resource, "get_tags", instances.tags_of, "reads the tags of all resources"),
     (EC2Response, "stop_instances", stops.stop_instances, "stops nearly anything, and some before it refuses"),
     (EC2Response, "request_spot_instances", spot_instances.request_spot_instances, "launches by no rules"),
@@ -186,6 +188,12 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
         "put_metric_alarm",
         alarms.checked(CloudWatchResponse.put_metric_alarm),
         "takes any period and any number of data points",
+    ),
+    (
+        CloudWatchResponse,
+        "put_metric_data",
+        metric_data.of_users_alone(CloudWatchResponse.put_metric_data),
+        "takes data in the namespaces of AWS's own services",
     ),
     (
         CloudWatchResponse,

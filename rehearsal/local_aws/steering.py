@@ -1,7 +1,7 @@
 """What a test steers the local AWS with: faults, a record of calls, and things that only time would bring."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -162,6 +162,18 @@ class Steering(ABC):
         """
         request = {"launch_time": launch_time.isoformat(), "instance_ids": instance_ids}
         self._control("launch-time", {**self._place, **request})
+
+    def add_instance_metric(self, metric: str, instance_id: str, points: Iterable[tuple[datetime, float]]) -> None:
+        """Let EC2 have published a metric of an instance, which PutMetricData cannot.
+
+        Args:
+            metric: Such as "CPUUtilization".
+            instance_id: The instance's id.
+            points: Times and values; each time with a zone.
+        """
+        told = [(moment.isoformat(), value) for moment, value in points]
+        request = {"metric": metric, "instance_id": instance_id, "points": told}
+        self._control("instance-metric", {**self._place, **request})
 
     def add_session(self, instance_id: str) -> str:
         """Open a Session Manager session on an instance, and return its id.

@@ -36,7 +36,8 @@ def what_becomes_of(policy: IdlePolicy) -> str:
     stopped = "not stopped (dry run)" if policy.dry_run else f"stopped {_minutes(policy.warning)} later"
     each = ", each by itself" if policy.takes_single_nodes else ""
     signals = " and ".join(signal.name for signal in policy.signals or ())
-    return f"{warned}, {stopped}{each}{f'; {signals} must agree' if signals else ''}"
+    accelerators = "; accelerators alone say it" if policy.host_activity is False and not signals else ""
+    return f"{warned}, {stopped}{each}{f'; {signals} must agree' if signals else accelerators}"
 
 
 def _minutes(duration: Duration | None) -> str:

@@ -26,6 +26,7 @@ class FakeAws:
     clock: list[timedelta] = field(default_factory=list)
     points: dict[tuple[str, str, str], list[tuple[datetime, float]]] = field(default_factory=dict)
     requests: list[int] = field(default_factory=list)
+    samples: set[tuple[str, float]] = field(default_factory=set)
 
     def set_launch_time(self, launch_time: datetime, *instance_ids: str) -> None:
         self.launched = dict.fromkeys(instance_ids, launch_time)
@@ -43,7 +44,11 @@ class FakeAws:
             (dimension,) = point["Dimensions"]
             assert dimension["Name"] == "InstanceId"
             series = self.points.setdefault((dimension["Value"], Namespace, point["MetricName"]), [])
-            series.append((point["Timestamp"], point["Value"]))
+            series.append((point["Timestamp"], point["StatisticValues"]["Maximum"]))
+            self.samples.add((dimension["Value"], point["StatisticValues"]["SampleCount"]))
+
+    def add_instance_metric(self, metric: str, instance_id: str, points: list[tuple[datetime, float]]) -> None:
+        self.points[instance_id, "AWS/EC2", metric] = list(points)
 
 
 def _tell(
@@ -145,6 +150,24 @@ def test_one_node_works_one_is_silent_and_the_others_are_idle() -> None:
 def test_a_few_nodes_share_the_parts(nodes: list[IdleNode], reported: dict[str, str]) -> None:
     story, _ = _tell(nodes, {"workers": {}})
     assert story.reported == reported
+
+
+def test_a_node_that_tokenises_works_on_its_cpus_alone_and_is_seen_where_the_policy_looks_there() -> None:
+    nodes = [node(f"i-{place}", instance_type="g5.48xlarge") for place in range(4)]
+    story, aws = _tell(nodes, {"workers": {"policy": {"signals": [["cpu", 0.5], ["network", 131072]]}}})
+    assert list(story.reported.values()) == ["busy", "silent", "preparing", "idle"]
+    busiest = {
+        metric: max(value for _, value in points) for (one, _, metric), points in aws.points.items() if one == "i-2"
+    }
+    assert busiest == {
+        "nvidia_smi_utilization_gpu": 0.0,
+        "CPUUtilization": pytest.approx(100 / 192),
+        "NetworkIn": 0.0,
+        "NetworkOut": 0.0,
+    }
+    # Each of eight GPUs, five times in each period.
+    assert aws.samples == {(f"i-{place}", 40) for place in range(4)}
+    assert list(_tell(nodes, {"workers": {}})[0].reported.values()) == ["busy", "silent", "idle", "idle"]
 
 
 def test_nodes_were_launched_longer_ago_than_any_grace_and_window_take() -> None:

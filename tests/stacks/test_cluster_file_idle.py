@@ -8,7 +8,7 @@ from aws_cdk import App
 from aws_cdk.assertions import Template
 from typer.testing import CliRunner
 
-from cdk_training_cluster import IdlePolicy
+from cdk_training_cluster import IdlePolicy, IdleSignal
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
@@ -26,6 +26,7 @@ idle:
   utilization_below_percent: 2.5
   coverage: 0.75
   scope: node
+  host_activity: false
   signals:
     network_mib_per_second: 2
     efa_mib_per_second: 1
@@ -73,6 +74,14 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         "most_stops": 7,
         "blind_share": 0.2,
     }
+
+
+def test_the_host_s_thresholds_are_read(tmp_path: Path) -> None:
+    given = policy_of(tmp_path, RIGHT + "idle: {signals: {host_vcpus: 2, host_mib_per_second: 0.5}}\n")
+    assert given == IdlePolicy(signals=[IdleSignal.host(2, 0.5)])
+    assert policy_of(tmp_path, RIGHT + "idle: {signals: {host_vcpus: 2}}\n") == IdlePolicy(
+        signals=[IdleSignal.host(2)]
+    )
 
 
 def test_what_is_left_out_is_nobody_s_choice(tmp_path: Path) -> None:
@@ -128,7 +137,7 @@ CHANGES: dict[str, tuple[str, str, list[str]]] = {
         "",
         [
             "11: node_groups[0].idle.most_stops: unknown key; known here: window_minutes, warning_minutes, "
-            "grace_minutes, utilization_below_percent, coverage, scope, signals, dry_run, off"
+            "grace_minutes, utilization_below_percent, coverage, scope, host_activity, signals, dry_run, off"
         ],
     ),
     "single nodes of a fleet": (
@@ -192,6 +201,11 @@ def test_one_mistake_hides_no_other(tmp_path: Path) -> None:
             "",
             "idle: {window_minutes: 15, warning_minutes: 10, scope: node}",
             ["Idle nodes: warned after 15 minutes, stopped 10 minutes later, each by itself"],
+        ),
+        (
+            "",
+            "idle: {host_activity: false}",
+            ["Idle nodes: warned after 60 minutes, stopped 30 minutes later; accelerators alone say it"],
         ),
         (
             "",

@@ -38,7 +38,7 @@ class FakeCloudWatch(FakeService):
         assert stat["Period"] == 300
         metric, (dimension,) = stat["Metric"], stat["Metric"]["Dimensions"]
         assert dimension["Name"] == "InstanceId"
-        points = self._points(dimension["Value"], metric["MetricName"])
+        points = self._points(dimension["Value"], metric["MetricName"], stat["Stat"])
         within = sorted(
             (
                 (when, value)
@@ -55,6 +55,9 @@ class FakeCloudWatch(FakeService):
             "StatusCode": self.statuses.get(dimension["Value"], "Complete"),
         }
 
-    def _points(self, instance: str, metric: str) -> dict[datetime, float]:
+    def _points(self, instance: str, metric: str, statistic: str) -> dict[datetime, float]:
         node = self._ec2.nodes[instance]
-        return node.points if metric in (UTILIZATION, "neuroncore_utilization") else node.others.get(metric, {})
+        if metric not in (UTILIZATION, "neuroncore_utilization"):
+            return node.others.get(metric, {})
+        # All of a p5.48xlarge's GPUs, five times in each period.
+        return dict.fromkeys(node.points, 8 * 5.0) if statistic == "SampleCount" else node.points

@@ -49,6 +49,7 @@ class FakeNode:
             "State": {"Name": self.state, "Code": 16},
             "RootDeviceType": "ebs",
             "HibernationOptions": {"Configured": False},
+            "CpuOptions": {"CoreCount": 96, "ThreadsPerCore": 2},
             "Tags": [{"Key": key, "Value": value} for key, value in sorted(self.tags.items())],
             **self.raw,
         }

@@ -217,7 +217,8 @@ class IdleOnAws:
                 "MetricName": "nvidia_smi_utilization_gpu",
                 "Dimensions": [{"Name": "InstanceId", "Value": one}],
                 "Timestamp": start + number * _PERIOD,
-                "Value": load,
+                "Values": [load],
+                "Counts": [5],
             }
             for one in ids
             for number in range(-20, 13)

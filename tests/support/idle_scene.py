@@ -182,6 +182,7 @@ class IdleScene:
             groups=self.groups,
             region=REGION,
             prices=self.prices,
+            gpus={"p9.48xlarge": 8},
             topic_arn=self.topic,
             power_function=POWER if self.groups else None,
         )

@@ -8,7 +8,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from cdk_training_cluster.checks import kind_problems, number_problems
+from cdk_training_cluster.checks import kind_problems, number_problems, whole_number_problems
 from cdk_training_cluster.functions import ClusterFunction, lasting_alarm, make_tick, silence_alarm
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_metrics import IDLE_METRICS
@@ -53,7 +53,7 @@ class IdleStop(Construct):
     State Change" on the default event bus, which a rule of yours can send another way.
 
     It costs, at the prices of us-east-1, about 5 USD a month for its 14 metrics and 9 alarms, less than 1 USD for its
-    runs, and about 0.09 USD for each series that it reads of a node: one, and what the policy's signals add.
+    runs, and about 0.09 USD for each series that it reads of a node: five, and what the policy's signals add.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and eight more
     `AWS::CloudWatch::Alarm`s.
@@ -79,6 +79,7 @@ class IdleStop(Construct):
         tag_key: str = CLUSTER_TAG,
         metric_namespace: str = NODE_METRICS.namespace,
         prices: Mapping[str, float] | None = None,
+        gpu_counts: Mapping[str, int] | None = None,
         powertools_layer: lambda_.ILayerVersion | None = None,
     ) -> None:
         """Make the function, its tick and its alarms.
@@ -100,6 +101,9 @@ class IdleStop(Construct):
             prices: What an instance of a type costs an hour, in USD, where that is known better than from the
                 library's list of On-Demand prices. Default: - that list; a type that is not in it is counted without
                 a price.
+            gpu_counts: How many NVIDIA GPUs an instance of a type has, where that type is newer than the library's
+                list: each of them must report. Default: - that list; nodes of a type that is not in it are unknown
+                and never stopped.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
 
         Raises:
@@ -108,8 +112,9 @@ class IdleStop(Construct):
         """
         super().__init__(scope, id)
         groups, overrides = {} if node_groups is None else node_groups, {} if prices is None else prices
+        gpus = {} if gpu_counts is None else gpu_counts
         problems = [
-            *_problems(policy, groups, power, overrides),
+            *_problems(policy, groups, power, overrides, gpus),
             *text_problems("tag_key", tag_key, "ec2TagKey"),
             *text_problems("metric_namespace", metric_namespace, "metricNamespace"),
         ]
@@ -137,6 +142,7 @@ class IdleStop(Construct):
                 "policy": self.policy.settings,
                 "groups": {name: group.settings(self.policy) for name, group in groups.items()},
                 **({"prices": dict(overrides)} if overrides else {}),
+                **({"gpus": dict(gpus)} if gpus else {}),
             },
             environment={
                 "ALERT_TOPIC_ARN": alert_topic.topic_arn,
@@ -332,7 +338,7 @@ class IdleStop(Construct):
         )
 
 
-def _problems(policy: object, groups: object, power: object, prices: object) -> Iterator[str]:
+def _problems(policy: object, groups: object, power: object, prices: object, gpus: object) -> Iterator[str]:
     if policy is not None:
         yield from kind_problems("policy", policy, IdlePolicy, "IdlePolicy(window=Duration.minutes(90))")
     if power is not None:
@@ -346,6 +352,11 @@ def _problems(policy: object, groups: object, power: object, prices: object) -> 
             yield "power is required beside node_groups: the power function owns their sizes; give cluster.power"
     if not isinstance(prices, Mapping):
         yield f"prices must be a mapping of instance types to USD an hour, got {prices!r}"
-        return
-    for name, price in prices.items():
-        yield from number_problems(f"prices[{name!r}]", price, above=0)
+    else:
+        for name, price in prices.items():
+            yield from number_problems(f"prices[{name!r}]", price, above=0)
+    if not isinstance(gpus, Mapping):
+        yield f"gpu_counts must be a mapping of instance types to numbers of GPUs, got {gpus!r}"
+    else:
+        for name, count in gpus.items():
+            yield from whole_number_problems(f"gpu_counts[{name!r}]", count, minimum=1)

@@ -31,7 +31,9 @@ class IdlePolicy:
     """Say when nodes are idle and what becomes of them; what is left out is as the cluster's policy says.
 
     A node is idle only if that is known: each period of five minutes in the window, below the threshold on the
-    busiest of its accelerators. A node of which too little is known is unknown: it is reported and never stopped.
+    busiest of its accelerators, with a sample of every GPU, and below those of `IdleSignal.host()`. A node of which
+    too little is known is unknown: it is reported and never stopped. That is so for every GPU in MIG mode, whose
+    utilization neither NVML nor the CloudWatch agent has.
 
     Attributes:
         utilization_below_percent: Idle is a node whose busiest accelerator is below that, in percent: above 0 and at
@@ -42,6 +44,8 @@ class IdlePolicy:
         warning: How long before the stop people are warned: 10 minutes to 11 hours, and at most the window.
             Default: - 30 minutes.
         scope: What is stopped together. Default: - `IdleScope.GANG`.
+        host_activity: Whether CPUs and network must say it, too: with the thresholds of `IdleSignal.host()`, or
+            with those of one in `signals`. Default: - yes.
         signals: What else must say that a node is idle. Default: - nothing.
         dry_run: Whether everything is done but the stop: evaluate, warn and report. Default: - no: nodes are stopped.
         most_stops: The most nodes that one run stops; those idle for longest go first. The cluster's only.
@@ -61,6 +65,7 @@ class IdlePolicy:
     grace: Duration | None = None
     warning: Duration | None = None
     scope: IdleScope | None = None
+    host_activity: bool | None = None
     signals: Sequence[IdleSignal] | None = None
     dry_run: bool | None = None
     most_stops: int | None = None
@@ -99,7 +104,7 @@ class IdlePolicy:
             "scope": None if self.scope is None else self.scope.value,
             "signals": None
             if self.signals is None
-            else [list(row) for each in self.signals for row in each.settings],
+            else [list(row) for each in self._looked_at for row in each.settings],
             "dry_run": self.dry_run,
             "off": self.is_off,
             "most_stops": self.most_stops,
@@ -140,6 +145,15 @@ class IdlePolicy:
         """
         return any(signal.name == name for signal in self.signals or ())
 
+    @property
+    def _looked_at(self) -> Iterator[IdleSignal]:
+        """Its signals, with or without that of the host."""
+        if self.host_activity and not self.has_signal(IdleSignal.HOST):
+            yield IdleSignal.host()
+        for signal in self.signals or ():
+            if self.host_activity is not False or signal.name != IdleSignal.HOST:
+                yield signal
+
     def _problems(self) -> Iterator[str]:
         if self.utilization_below_percent is not None:
             yield from number_problems(
@@ -165,7 +179,8 @@ class IdlePolicy:
             )
         if self.blind_share is not None:
             yield from number_problems("blind_share", self.blind_share, above=0, maximum=1)
-        for setting, value in (("dry_run", self.dry_run), ("is_off", self.is_off)):
+        flags = {"host_activity": self.host_activity, "dry_run": self.dry_run, "is_off": self.is_off}
+        for setting, value in flags.items():
             if value is not None and not isinstance(value, bool):
                 yield f"{setting} must be True or False, got {value!r}"
 
@@ -177,6 +192,7 @@ DEFAULT_IDLE_POLICY = IdlePolicy(
     grace=Duration.minutes(30),
     warning=Duration.minutes(30),
     scope=IdleScope.GANG,
+    host_activity=True,
     signals=(),
     dry_run=False,
     most_stops=100,

@@ -28,6 +28,38 @@ class IdleSignal:
     PERIOD_SECONDS: ClassVar[int] = 300
     """How much time each point of a series covers."""
 
+    HOST: ClassVar[str] = "host"
+    """The name of the signal that every policy has unless it says otherwise."""
+
+    @staticmethod
+    def host(below_vcpus: float = 0.5, below_mib_per_second: float = 0.125) -> "IdleSignal":
+        """Look at the CPUs and at what goes over the network interfaces, in and out.
+
+        Every policy does, unless its `host_activity` is False; this one looks with other thresholds. Tokenising,
+        downloading, compiling and uploading checkpoints leave accelerators at 0 % and move these. They are EC2's own
+        metrics, which need no agent and cost nothing: `CPUUtilization`, whose percentage is turned into vCPUs,
+        because one process on one of 192 is 0.5 %; `NetworkIn` and `NetworkOut`. A period is five minutes, as basic
+        monitoring has it, and a point the average or sum over all of it. EC2's metrics of disks are not looked at:
+        there are none of local NVMe disks, and none of EBS volumes where the hypervisor is Xen.
+
+        What is not seen: a process that takes less than half a vCPU and moves less than 128 KiB a second, such as
+        one that waits; and what bypasses CPU and network interfaces, such as reads over EFA.
+
+        Args:
+            below_vcpus: Idle is a node that uses less, in vCPUs. Agents and file-system client take a tenth or two.
+                Default: - 0.5.
+            below_mib_per_second: Idle is a node with less than that in each direction, in MiB a second.
+                Default: - 0.125.
+
+        Raises:
+            ValueError: Either is not a number above 0.
+
+        Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/viewing_metrics_with_cloudwatch.html
+        """
+        _check("below_vcpus", below_vcpus)
+        limit = _bytes("below_mib_per_second", below_mib_per_second)
+        return IdleSignal(name=IdleSignal.HOST, settings=(("cpu", _whole(below_vcpus)), ("network", limit)))
+
     @staticmethod
     def network(below_mib_per_second: float = 1.0) -> "IdleSignal":
         """Look at what goes over the network interfaces, in and out.

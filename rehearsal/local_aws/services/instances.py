@@ -8,6 +8,7 @@ from copy import copy
 from typing import Any
 
 from moto.core.responses import ActionResult
+from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix, passes_filter_dict
 
 from rehearsal.local_aws.launch_facts import Ec2Refusal
@@ -71,6 +72,13 @@ def _reservations(found: list[tuple[Any, Any]]) -> list[Any]:
             shown[reservation.id].instances = []
         shown[reservation.id].instances.append(instance)
     return list(shown.values())
+
+
+def cpu_options(instance: Any) -> dict[str, int]:
+    """Return what DescribeInstances says of an instance's CPUs: what its type has by default."""
+    facts = INSTANCE_TYPES[instance.instance_type]["VCpuInfo"]
+    threads = facts.get("DefaultThreadsPerCore", 1)
+    return {"CoreCount": facts["DefaultVCpus"] // threads, "ThreadsPerCore": threads}
 
 
 def tags_of(resource: Any) -> list[dict[str, str]]:

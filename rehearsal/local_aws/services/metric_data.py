@@ -1,18 +1,19 @@
-"""CloudWatch's GetMetricData: found by metric instead of by a search of everything, with limits, pages and statuses.
+"""CloudWatch's data: users' own, EC2's own, and GetMetricData by metric, with limits, pages and statuses.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricData.html
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import wraps
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from moto.cloudwatch.models import Statistics
+from moto.cloudwatch.models import Statistics, cloudwatch_backends
 from moto.core.responses import ActionResult
 
 from rehearsal.local_aws.refusal import Refusal
@@ -20,6 +21,11 @@ from rehearsal.local_aws.refusal import Refusal
 _MOST_QUERIES, _MOST_POINTS = 500, 100_800
 _COMPLETE, _PARTIAL = "Complete", "PartialData"
 _STATUSES = frozenset({_COMPLETE, _PARTIAL, "InternalError", "Forbidden"})
+
+# EC2's own metrics of an instance that are the same for every hypervisor, and their units.
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/viewing_metrics_with_cloudwatch.html
+_EC2_NAMESPACE = "AWS/EC2"
+_EC2_UNITS: Mapping[str, str] = {"CPUUtilization": "Percent", "NetworkIn": "Bytes", "NetworkOut": "Bytes"}
 
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]
 
@@ -171,6 +177,38 @@ def _page(results: Sequence[dict[str, Any]], start: int, size: int) -> tuple[lis
         cut = {"Timestamps": result["Timestamps"][inside], "Values": result["Values"][inside]}
         page.append(result | cut | ({"StatusCode": _PARTIAL} if place > end else {}))
     return page, str(end) if place > end else None
+
+
+def of_users_alone(original: Callable[[Any], ActionResult]) -> Callable[[Any], ActionResult]:
+    """Return PutMetricData so that it refuses the namespaces of AWS's services."""
+
+    @wraps(original)
+    def put_metric_data(response: Any) -> ActionResult:
+        namespace = str(response._get_params()["Namespace"])
+        if namespace.startswith("AWS/"):
+            raise Refusal("InvalidParameterValue", f"The value {namespace} for parameter Namespace is invalid.")
+        return original(response)
+
+    return put_metric_data
+
+
+def add_instance_metric(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Let EC2 have published a metric of an instance."""
+    name = str(request["metric"])
+    if name not in _EC2_UNITS:
+        raise ValueError(f"the metric must be one of {', '.join(_EC2_UNITS)}, got {name}")
+    data = [
+        {
+            "MetricName": name,
+            "Dimensions": [{"Name": "InstanceId", "Value": request["instance_id"]}],
+            "Timestamp": datetime.fromisoformat(moment).astimezone(UTC).replace(tzinfo=None),  # as moto has them
+            "Value": value,
+            "Unit": _EC2_UNITS[name],
+        }
+        for moment, value in request["points"]
+    ]
+    cloudwatch_backends[request["account"]][request["region"]].put_metric_data(_EC2_NAMESPACE, data)
+    return {}
 
 
 def set_status(request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -33,6 +33,12 @@ class MetricSignalSettings(Settings):
 class IdleSignalSettings(Settings):
     """What must agree, beside utilization, before a node is idle. A node of which any of it is unknown stays."""
 
+    host_vcpus: _Above0 | None = Field(default=None, examples=[0.5])
+    """CPU time in use, in vCPUs: part of host_activity. Left out: 0.5."""
+
+    host_mib_per_second: _Above0 | None = Field(default=None, examples=[0.125])
+    """Traffic over the network interfaces, in each direction: part of host_activity. Left out: 0.125."""
+
     network_mib_per_second: _Above0 | None = Field(default=None, examples=[1])
     """Traffic over the network interfaces, in each direction; EFA bypasses them. Left out: it does not count."""
 
@@ -59,7 +65,10 @@ class IdleSignalSettings(Settings):
             (self.efa_mib_per_second, IdleSignal.efa),
             (self.gpu_memory_mib, IdleSignal.gpu_memory),
         )
+        host = {"below_vcpus": self.host_vcpus, "below_mib_per_second": self.host_mib_per_second}
+        given = {name: limit for name, limit in host.items() if limit is not None}
         return [
+            *([IdleSignal.host(**given)] if given else []),
             *(make(limit) for limit, make in limits if limit is not None),
             *([IdleSignal.heartbeat()] if self.heartbeat else []),
             *([IdleSignal.session()] if self.session else []),
@@ -93,6 +102,9 @@ class NodeGroupIdleSettings(Settings):
     """`gang` stops a node group when all its nodes are idle, `node` each node by itself. Left out for the cluster:
     gang."""
 
+    host_activity: Flag | None = None
+    """Whether CPUs and network interfaces must say that a node is idle, too. Left out for the cluster: true."""
+
     signals: IdleSignalSettings | None = Field(default=None, examples=[{"session": True}])
     """What else must say that a node is idle. Left out for the cluster: nothing."""
 
@@ -111,6 +123,7 @@ class NodeGroupIdleSettings(Settings):
             grace=_minutes(self.grace_minutes),
             warning=_minutes(self.warning_minutes),
             scope=None if self.scope is None else IdleScope(self.scope),
+            host_activity=self.host_activity,
             signals=None if self.signals is None else self.signals.to_signals(),
             dry_run=self.dry_run,
             is_off=self.off,

@@ -1,6 +1,7 @@
 """What the construct writes is what the function reads, and the other way round."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +23,7 @@ from cdk_training_cluster import (
     tags,
 )
 from cdk_training_cluster.guardrails import IDLE_METRICS
+from cdk_training_cluster.instance_types import instance_type_info
 from cluster_common import tags as function_tags
 from cluster_idle import marks, reports
 from cluster_idle.policy import Policy, Scope, Signal, SignalKind
@@ -42,10 +44,21 @@ def group(name: str, **settings: Any) -> NodeGroup:
     return NodeGroup(name, **{"instance_types": ["g5.xlarge"], "count": 8, **settings})
 
 
-def test_the_default_is_the_same_on_both_sides() -> None:
+HOST = (Signal(kind=SignalKind.CPU, below=0.5), Signal(kind=SignalKind.NETWORK, below=128 * 1024))
+
+
+def test_the_default_is_the_same_on_both_sides_and_looks_at_the_host() -> None:
+    policy = Policy(signals=HOST)
     assert read(cluster(group("workers"))) == Settings(
-        cluster="pod", policy=Policy(), groups={"workers": GroupSettings(policy=Policy())}, region="us-east-1"
+        cluster="pod", policy=policy, groups={"workers": GroupSettings(policy=policy)}, region="us-east-1"
     )
+    assert read(cluster(group("workers"), idle_policy=IdlePolicy(host_activity=False))).policy == Policy()
+
+
+def test_the_function_knows_how_many_gpus_a_type_has_that_the_catalog_lacks() -> None:
+    newer = replace(instance_type_info("p5.48xlarge"), name="p9.48xlarge")
+    stack = cluster(group("new", instance_types=["p9.48xlarge"]), instance_type_facts=[newer])
+    assert read(stack).gpus == {"p9.48xlarge": 8}
 
 
 def test_the_function_reads_what_was_said_of_the_cluster_and_of_each_group() -> None:
@@ -80,6 +93,7 @@ def test_the_function_reads_what_was_said_of_the_cluster_and_of_each_group() -> 
         grace=timedelta(minutes=45),
         warning=timedelta(hours=1),
         signals=(
+            *HOST,
             Signal(kind=SignalKind.NETWORK, below=2 * 1024 * 1024),
             Signal(kind=SignalKind.SESSION),
             Signal(kind=SignalKind.METRIC, namespace="CWAgent", metric="mem", statistic="Average", below=7.5),
@@ -93,7 +107,7 @@ def test_the_function_reads_what_was_said_of_the_cluster_and_of_each_group() -> 
             **vars(policy),
             "scope": Scope.NODE,
             "dry_run": False,
-            "signals": (Signal(kind=SignalKind.HEARTBEAT), Signal(kind=SignalKind.GPU_MEMORY, below=100)),
+            "signals": (*HOST, Signal(kind=SignalKind.HEARTBEAT), Signal(kind=SignalKind.GPU_MEMORY, below=100)),
         }
     )
     assert settings.policy == policy

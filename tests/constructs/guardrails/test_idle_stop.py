@@ -324,6 +324,12 @@ def test_no_resource_is_made_silently(stack: Stack) -> None:
             {"prices": {"p5.48xlarge": 0, "g5.xlarge": "1"}},
             "prices['p5.48xlarge'] must be above 0, got 0\nprices['g5.xlarge'] must be a number above 0, got '1'",
         ),
+        (
+            {"gpu_counts": {"p9.48xlarge": 0, "p9.metal": "8"}},
+            "gpu_counts['p9.48xlarge'] must be at least 1, got 0\n"
+            "gpu_counts['p9.metal'] must be a whole number of at least 1, got '8'",
+        ),
+        ({"gpu_counts": 8}, "gpu_counts must be a mapping of instance types to numbers of GPUs, got 8"),
     ],
 )
 def test_what_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:

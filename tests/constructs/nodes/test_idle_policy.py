@@ -10,6 +10,7 @@ from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY
 from synthesis import new_stack
 
 _NAN = float("nan")
+_HOST = [["cpu", 0.5], ["network", 131_072]]
 _WINDOW = "window must be from 15 minutes to 12 hours, in steps of 5 minutes, got "
 _WARNING = "warning must be from 10 minutes to 11 hours, in whole seconds, got "
 _GRACE = "grace must be from 0 minutes to 1 day, in whole seconds, got "
@@ -82,6 +83,7 @@ def refusal(**settings: Any) -> str:
         ("blind_share", 0, "blind_share must be above 0 and at most 1, got 0"),
         ("blind_share", 1.01, "blind_share must be above 0 and at most 1, got 1.01"),
         ("dry_run", "no", "dry_run must be True or False, got 'no'"),
+        ("host_activity", "no", "host_activity must be True or False, got 'no'"),
         ("is_off", 1, "is_off must be True or False, got 1"),
     ],
 )
@@ -156,7 +158,7 @@ def test_the_default_is_what_is_documented() -> None:
         "grace": 1800,
         "warning": 1800,
         "scope": "gang",
-        "signals": [],
+        "signals": _HOST,
         "dry_run": False,
         "off": False,
         "most_stops": 100,
@@ -173,7 +175,13 @@ def test_the_default_is_what_is_documented() -> None:
             IdlePolicy(window=Duration.hours(2), scope=IdleScope.NODE),
             {"window": 7200, "scope": "node"},
         ),
-        (IdlePolicy(signals=[IdleSignal.heartbeat()]), {"signals": [["heartbeat"]]}),
+        (IdlePolicy(signals=[IdleSignal.heartbeat()]), {"signals": [*_HOST, ["heartbeat"]]}),
+        (IdlePolicy(signals=[IdleSignal.host(2, 4)]), {"signals": [["cpu", 2], ["network", 4_194_304]]}),
+        (IdlePolicy(host_activity=False), {"signals": []}),
+        (
+            IdlePolicy(host_activity=False, signals=[IdleSignal.host(), IdleSignal.session()]),
+            {"signals": [["session"]]},
+        ),
         (IdlePolicy.off(), {"off": True}),
     ],
 )

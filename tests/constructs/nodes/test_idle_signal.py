@@ -12,6 +12,8 @@ from synthesis import new_stack
 @pytest.mark.parametrize(
     ("signal", "rows"),
     [
+        (IdleSignal.host(), [("cpu", 0.5), ("network", 131_072)]),
+        (IdleSignal.host(below_vcpus=2, below_mib_per_second=4), [("cpu", 2), ("network", 4_194_304)]),
         (IdleSignal.network(), [("network", 1_048_576)]),
         (IdleSignal.network(0.5), [("network", 524_288)]),
         (IdleSignal.network(below_mib_per_second=0.1), [("network", 104857.6)]),
@@ -45,6 +47,8 @@ def make(call: str, *arguments: Any) -> IdleSignal:
 @pytest.mark.parametrize(
     ("call", "arguments", "message"),
     [
+        ("host", (0,), "below_vcpus must be above 0, got 0"),
+        ("host", (1, 0), "below_mib_per_second must be above 0, got 0"),
         ("network", (0,), "below_mib_per_second must be above 0, got 0"),
         ("network", ("1",), "below_mib_per_second must be a number above 0, got '1'"),
         ("efa", (-1,), "below_mib_per_second must be above 0, got -1"),

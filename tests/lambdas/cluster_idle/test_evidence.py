@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from cluster_idle.evidence import Evidence, EvidenceState, NodeReadings, Series, unreadable, weigh
+from cluster_idle.evidence import Evidence, EvidenceState, NodeReadings, Samples, Series, unreadable, weigh
 from cluster_idle.policy import PERIOD, Policy
 from drawn_series import CURRENT, NOW, TICK, series
 
@@ -179,6 +179,72 @@ def test_it_is_said_whether_it_was_known_some_ticks_ago(drawn: str, was_known: b
     found = look(drawn)
 
     assert (found.state, found.was_known) == (EvidenceState.UNKNOWN, was_known)
+
+
+_ALL = "the utilization of all its 8 GPUs (one in MIG mode or off the bus reports none)"
+_IDLE = "its utilization has been below 5 % for 60 minutes"
+
+
+@pytest.mark.parametrize(
+    ("counts", "gpus", "reason"),
+    [
+        # How many samples there were in each of 12 periods: five looks at eight GPUs, and what a late one shifts.
+        ([40] * 12, 8, _IDLE),
+        ([40, 32, 48] * 4, 8, _IDLE),
+        ([40] * 11 + [24], 8, _IDLE),
+        ([40] * 10 + [24, 40], 8, _IDLE),
+        # One of eight is in MIG mode, or fell off the bus, at once or at last; four are, or all but one.
+        ([35] * 12, 8, f"there is no point of {_ALL}"),
+        ([40] * 9 + [35] * 3, 8, f"the newest point of {_ALL} is 22 minutes old"),
+        ([40] * 8 + [35] * 2 + [40] * 2, 8, f"{_ALL} has points in 9 of 11 periods only"),
+        ([20] * 12, 8, f"there is no point of {_ALL}"),
+        ([5] * 12, 8, f"there is no point of {_ALL}"),
+        # A node that is looked at half as often as it should be, and one whose looks come in bursts.
+        ([16, 24] * 6, 8, f"there is no point of {_ALL}"),
+        ([48, 0] * 6, 8, f"{_ALL} has points in 6 of 11 periods only"),
+        ([5] * 12, 1, _IDLE),
+        ([3] * 12, 1, f"there is no point of {_ALL.replace('8', '1')}"),
+        (
+            [40] * 12,
+            None,
+            f"there is no point of {_ALL.replace('all its 8 GPUs', 'all its GPUs, whose number is not known,')}",
+        ),
+    ],
+)
+def test_every_gpu_must_have_reported(counts: list[int], gpus: int | None, reason: str) -> None:
+    points = [(CURRENT - (len(counts) - place) * PERIOD, float(count)) for place, count in enumerate(counts)]
+    readings = NodeReadings(
+        utilization=series("____________."), samples=Samples(counts=Series(points=points), gpus=gpus)
+    )
+
+    found = weigh(readings, POLICY, NOW, TICK)
+
+    assert found.reason == reason
+    assert found.state is (EvidenceState.IDLE if reason == _IDLE else EvidenceState.UNKNOWN)
+
+
+def test_work_is_seen_on_those_gpus_that_report() -> None:
+    some = Samples(counts=series("B" * 12, scale=35 / 87), gpus=8)
+
+    assert weigh(NodeReadings(utilization=series("___B________."), samples=some), POLICY, NOW, TICK).reason == (
+        "its utilization was 87 % at 11:15 UTC"
+    )
+
+
+def test_numbers_of_samples_that_were_not_all_read_prove_nothing() -> None:
+    forbidden = Samples(counts=series("____________.", status="Forbidden"), gpus=8)
+
+    found = weigh(NodeReadings(utilization=series("____________."), samples=forbidden), POLICY, NOW, TICK)
+
+    assert (found.state, found.was_known) == (EvidenceState.UNKNOWN, True)
+    assert found.reason == f"CloudWatch says Forbidden of {_ALL}"
+
+
+def test_samples_from_before_a_restart_prove_nothing() -> None:
+    counts = Samples(counts=series("B" * 13, scale=40 / 87), gpus=8)
+    readings = NodeReadings(utilization=series("_____________"), samples=counts)
+
+    assert weigh(readings, POLICY, NOW, TICK, CURRENT - 3 * PERIOD).state is EvidenceState.UNKNOWN
 
 
 def test_what_could_not_be_read_may_have_been_known() -> None:

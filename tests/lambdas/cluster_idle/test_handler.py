@@ -73,7 +73,9 @@ def _launch(ec2: "EC2Client", load: float, cluster: str = "base-pod") -> str:
                 "MetricName": "nvidia_smi_utilization_gpu",
                 "Dimensions": [{"Name": "InstanceId", "Value": launched}],
                 "Timestamp": now - timedelta(minutes=5 * number),
-                "Value": load,
+                # A sample of each of eight GPUs, five times.
+                "Values": [load],
+                "Counts": [40],
             }
             for number in range(20)
         ],

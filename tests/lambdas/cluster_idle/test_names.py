@@ -10,7 +10,7 @@ from cdk_training_cluster.metrics import NODE_METRICS
 from cluster_common.aliases import Alias
 from cluster_common.failures import Failures
 from cluster_idle import owners, readings
-from cluster_idle.accelerators import is_measured
+from cluster_idle.accelerators import gpu_count, is_measured
 from cluster_idle.hands import MOST_TERMINATED
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.settings import Settings
@@ -56,12 +56,21 @@ def test_the_types_that_are_looked_at_are_those_whose_nodes_report() -> None:
     ]
 
 
+def test_the_numbers_of_gpus_are_those_of_the_catalog() -> None:
+    with_gpus = [info for info in all_instance_types() if info.has_nvidia_gpus]
+
+    assert {info.name: gpu_count(info.name, {}) for info in with_gpus} == {
+        info.name: info.nvidia_gpu_count for info in with_gpus
+    }
+
+
 def test_every_type_of_the_catalog_is_asked_for_what_its_nodes_report() -> None:
-    asked: list[str] = []
+    asked: dict[str, str] = {}
 
     class CloudWatch:
         def get_metric_data(self, **parameters: Any) -> dict[str, Any]:
-            asked.extend(query["MetricStat"]["Metric"]["MetricName"] for query in parameters["MetricDataQueries"])
+            metrics = [query["MetricStat"]["Metric"] for query in parameters["MetricDataQueries"]]
+            asked.update((metric["Dimensions"][0]["Value"], metric["MetricName"]) for metric in metrics)
             return {"MetricDataResults": []}
 
     catalog = all_instance_types()
@@ -79,7 +88,7 @@ def test_every_type_of_the_catalog_is_asked_for_what_its_nodes_report() -> None:
 
     reader.read(nodes, None)
 
-    assert [name == NODE_METRICS.neuron_core_utilization for name in asked] == [
-        info.has_neuron_devices for info in catalog
-    ]
-    assert set(asked) == {NODE_METRICS.gpu_utilization, NODE_METRICS.neuron_core_utilization}
+    assert {name: metric == NODE_METRICS.neuron_core_utilization for name, metric in asked.items()} == {
+        info.name: info.has_neuron_devices for info in catalog
+    }
+    assert set(asked.values()) == {NODE_METRICS.gpu_utilization, NODE_METRICS.neuron_core_utilization}

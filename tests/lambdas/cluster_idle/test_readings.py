@@ -1,6 +1,7 @@
 """What is asked of CloudWatch, and what becomes of its answers."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -20,6 +21,8 @@ CURRENT = datetime(2026, 11, 2, 12, tzinfo=UTC)
 LAUNCHED = datetime(2026, 11, 1, tzinfo=UTC)
 IDLE = [(CURRENT - timedelta(minutes=5 * number), 0.0) for number in range(1, 13)]
 BUSY = [(CURRENT - timedelta(minutes=5), 80.0)]
+
+GPU = "nvidia_smi_utilization_gpu"
 
 Result = tuple[list[tuple[datetime, float]], str]
 
@@ -43,6 +46,8 @@ class CloudWatch(FakeService):
         for query in parameters["MetricDataQueries"]:
             metric = query["MetricStat"]["Metric"]
             answer = self._answer(metric["Dimensions"][0]["Value"], metric["MetricName"])
+            if answer is not None and metric["MetricName"] == GPU and query["MetricStat"]["Stat"] == "SampleCount":
+                answer = [(when, 8 * 5.0) for when, _ in answer[0]], answer[1]
             if answer is not None:
                 found.append(result(query["Id"], *answer))
         return {"MetricDataResults": found}
@@ -96,7 +101,7 @@ def metrics(client: CloudWatch) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_one_series_a_node_is_asked_for() -> None:
+def test_maximum_and_number_of_samples_are_asked_for() -> None:
     client = CloudWatch()
 
     found = read(client, nodes(1))
@@ -106,7 +111,7 @@ def test_one_series_a_node_is_asked_for() -> None:
         {
             "MetricDataQueries": [
                 {
-                    "Id": "q0",
+                    "Id": name,
                     "MetricStat": {
                         "Metric": {
                             "Namespace": "CdkTrainingCluster",
@@ -114,9 +119,10 @@ def test_one_series_a_node_is_asked_for() -> None:
                             "Dimensions": [{"Name": "InstanceId", "Value": "i-0"}],
                         },
                         "Period": 300,
-                        "Stat": "Maximum",
+                        "Stat": statistic,
                     },
                 }
+                for name, statistic in (("q0", "Maximum"), ("q1", "SampleCount"))
             ],
             # The window, the warning and one more period, from the start of a period on.
             "StartTime": datetime(2026, 11, 2, 10, 25, tzinfo=UTC),
@@ -134,7 +140,7 @@ def test_nothing_is_asked_of_no_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "sizes"), [(1, [1]), (499, [499]), (500, [500]), (501, [500, 1]), (1500, [500, 500, 500])]
+    ("count", "sizes"), [(1, [2]), (249, [498]), (250, [500]), (251, [500, 2]), (750, [500, 500, 500])]
 )
 def test_five_hundred_queries_go_into_a_request(count: int, sizes: list[int]) -> None:
     client = CloudWatch()
@@ -145,13 +151,13 @@ def test_five_hundred_queries_go_into_a_request(count: int, sizes: list[int]) ->
 
 
 def test_the_queries_of_one_node_stay_in_one_request() -> None:
-    policy = Policy(signals=(Signal(kind=SignalKind.NETWORK, below=1), Signal(kind=SignalKind.GPU_MEMORY, below=1)))
+    policy = Policy(signals=(Signal(kind=SignalKind.NETWORK, below=1), Signal(kind=SignalKind.CPU, below=1)))
     client = CloudWatch()
 
     read(client, nodes(130), Settings(cluster="base-pod", policy=policy))
 
-    assert [len(queries) for queries in client.queries] == [500, 20]
-    policy = Policy(signals=(Signal(kind=SignalKind.NETWORK, below=1),))
+    assert [len(queries) for queries in client.queries] == [500, 150]
+    policy = Policy(signals=(Signal(kind=SignalKind.HEARTBEAT),))
     client = CloudWatch()
     read(client, nodes(200), Settings(cluster="base-pod", policy=policy))
     assert [len(queries) for queries in client.queries] == [498, 102]
@@ -174,7 +180,7 @@ def test_no_request_has_more_points_than_cloudwatch_gives(hours: int, most: int)
 
     sizes = [len(queries) for queries in client.queries]
     assert sizes[0] == most
-    assert sum(sizes) == 700
+    assert sum(sizes) == 2 * 700
     assert all(size * points <= 100_800 for size in sizes)
 
 
@@ -191,13 +197,14 @@ def test_groups_that_look_back_equally_far_share_requests_and_others_do_not() ->
     read(client, [*nodes(2, "lab"), *nodes(3, "same"), *nodes(4)], settings)
 
     assert [(len(request["MetricDataQueries"]), request["StartTime"].hour) for _, request in client.requests] == [
-        (2, 9),
-        (7, 10),
+        (4, 9),
+        (14, 10),
     ]
 
 
 def test_each_signal_has_its_metrics() -> None:
     signals = (
+        Signal(kind=SignalKind.CPU, below=1),
         Signal(kind=SignalKind.NETWORK, below=1),
         Signal(kind=SignalKind.GPU_MEMORY, below=1),
         Signal(kind=SignalKind.HEARTBEAT),
@@ -210,6 +217,8 @@ def test_each_signal_has_its_metrics() -> None:
 
     assert metrics(client) == [
         ("Llama", "nvidia_smi_utilization_gpu", "Maximum"),
+        ("Llama", "nvidia_smi_utilization_gpu", "SampleCount"),
+        ("AWS/EC2", "CPUUtilization", "Average"),
         ("AWS/EC2", "NetworkIn", "Sum"),
         ("AWS/EC2", "NetworkOut", "Sum"),
         ("Llama", "nvidia_smi_memory_used", "Maximum"),
@@ -260,7 +269,7 @@ def test_pages_are_put_together() -> None:
         [result("q0", IDLE[8:], "Complete")],
     ]
 
-    found = read(client, nodes(2))
+    found = read(client, nodes(2, instance_type="trn1.32xlarge"))
 
     assert [one.state.value for one in found.values()] == ["idle", "idle"]
     assert [request.get("NextToken") for _, request in client.requests] == [None, "1", "2"]
@@ -306,7 +315,7 @@ def test_a_request_that_fails_leaves_only_its_own_nodes_unknown(capsys: pytest.C
     client.get_metric_data = get_metric_data  # type: ignore[method-assign]  # the second request is refused
     failures = Failures(Logger(service="readings"))
 
-    found = read(client, nodes(1200), failures=failures)
+    found = read(client, nodes(1200, instance_type="trn1.32xlarge"), failures=failures)
 
     states = [one.state.value for one in found.values()]
     assert states == ["idle"] * 500 + ["unknown"] * 500 + ["idle"] * 200
@@ -341,4 +350,39 @@ def test_neuron_types_are_asked_for_their_neuron_cores(instance_type: str, metri
 
     read(client, nodes(1, instance_type=instance_type))
 
-    assert metrics(client) == [("CdkTrainingCluster", metric, "Maximum")]
+    # A Neuron node reports all of its cores or none.
+    statistics = ["Maximum", "SampleCount"] if metric == GPU else ["Maximum"]
+    assert metrics(client) == [("CdkTrainingCluster", metric, statistic) for statistic in statistics]
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "percent", "reason"),
+    [
+        # One process that tokenises, on one of many vCPUs or of few, and what a node does that nobody uses.
+        (192, 0.52, "its CPU use was 1.00 vCPUs at 11:55 UTC"),
+        (4, 25.0, "its CPU use was 1.00 vCPUs at 11:55 UTC"),
+        (192, 0.13, "its utilization has been below 5 % for 60 minutes"),
+        (4, 6.0, "its utilization has been below 5 % for 60 minutes"),
+        (0, 0.0, "nothing was read of its cpu"),
+    ],
+)
+def test_cpu_use_is_counted_in_vcpus(vcpus: int, percent: float, reason: str) -> None:
+    def answer(_: str, metric: str) -> Result:
+        return [(when, percent if metric == "CPUUtilization" else 0.0) for when, _ in IDLE], "Complete"
+
+    policy = Policy(signals=(Signal(kind=SignalKind.CPU, below=0.5),))
+    (node,) = nodes(1)
+    found = read(CloudWatch(answer), [replace(node, vcpus=vcpus)], Settings(cluster="base-pod", policy=policy))
+
+    assert found["i-0"].reason == reason
+
+
+def test_the_settings_say_how_many_gpus_a_new_type_has() -> None:
+    newer = nodes(1, instance_type="p9.48xlarge")
+
+    states = [
+        read(CloudWatch(), newer, Settings(cluster="base-pod", gpus=gpus))["i-0"].state.value
+        for gpus in ({}, {"p9.48xlarge": 8}, {"p9.48xlarge": 16})
+    ]
+
+    assert states == ["unknown", "idle", "unknown"]

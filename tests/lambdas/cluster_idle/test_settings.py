@@ -58,10 +58,17 @@ def test_settings_come_from_the_environment() -> None:
 
 
 def test_what_is_not_the_usual_comes_from_the_environment_too() -> None:
-    settings = read(tag="team", namespace="Llama", tick=600, prices={"p5.48xlarge": 40, "trn2.48xlarge": 45.5})
+    settings = read(
+        tag="team",
+        namespace="Llama",
+        tick=600,
+        prices={"p5.48xlarge": 40, "trn2.48xlarge": 45.5},
+        gpus={"p9.48xlarge": 8},
+    )
 
     assert (settings.tag, settings.namespace, settings.tick) == ("team", "Llama", timedelta(minutes=10))
     assert settings.prices == {"p5.48xlarge": 40, "trn2.48xlarge": 45.5}
+    assert settings.gpus == {"p9.48xlarge": 8}
 
 
 @pytest.mark.parametrize("environment", [{}, {"ALERT_TOPIC_ARN": "", "POWER_FUNCTION": "", "AWS_REGION": ""}])
@@ -169,7 +176,8 @@ def test_what_owns_the_groups_is_known(groups: dict[str, Any], fleets: tuple[str
         ('{"cluster":7}', "CLUSTER_IDLE_SETTINGS: cluster must be text, got 7"),
         (
             '{"cluster":"a","polici":{},"x":1}',
-            "CLUSTER_IDLE_SETTINGS: it takes cluster, groups, namespace, policy, prices, tag, tick, got polici, x",
+            "CLUSTER_IDLE_SETTINGS: it takes cluster, gpus, groups, namespace, policy, prices, tag, tick, got "
+            "polici, x",
         ),
         ('{"cluster":"a","tag":""}', "CLUSTER_IDLE_SETTINGS: tag must be text, got ''"),
         ('{"cluster":"a","namespace":null}', "CLUSTER_IDLE_SETTINGS: namespace must be text, got None"),
@@ -180,6 +188,10 @@ def test_what_owns_the_groups_is_known(groups: dict[str, Any], fleets: tuple[str
         (
             '{"cluster":"a","prices":{"p5.48xlarge":0}}',
             "CLUSTER_IDLE_SETTINGS: prices must be USD an hour by instance type, got {'p5.48xlarge': 0}",
+        ),
+        (
+            '{"cluster":"a","gpus":{"p9.48xlarge":0.5}}',
+            "CLUSTER_IDLE_SETTINGS: gpus must be whole numbers by instance type, got {'p9.48xlarge': 0.5}",
         ),
         ('{"cluster":"a","prices":[]}', "CLUSTER_IDLE_SETTINGS: prices must be USD an hour by instance type, got []"),
         ('{"cluster":"a","policy":[]}', "CLUSTER_IDLE_SETTINGS: the policy of the cluster must be an object, got []"),

@@ -9,6 +9,7 @@ from cluster_idle.evidence import Evidence, EvidenceState, NodeReadings, Series,
 from cluster_idle.policy import PERIOD, Policy, Signal, SignalKind
 from drawn_series import CURRENT, NOW, TICK, series
 
+CPU = Signal(kind=SignalKind.CPU, below=0.5)
 NETWORK = Signal(kind=SignalKind.NETWORK, below=1000)
 MEMORY = Signal(kind=SignalKind.GPU_MEMORY, below=2048)
 HEARTBEAT = Signal(kind=SignalKind.HEARTBEAT)
@@ -159,7 +160,56 @@ def test_a_metric_of_ones_own_must_agree(drawn: str, state: str, reason: str) ->
     assert (found.state.value, found.reason) == (state, reason)
 
 
-@pytest.mark.parametrize("signal", [NETWORK, MEMORY, HEARTBEAT, EFA])
+KIB, MIB = 1024, 1024 * 1024
+HOST = (CPU, Signal(kind=SignalKind.NETWORK, below=128 * KIB))
+_BELOW = "its utilization has been below 5 % for 60 minutes"
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "received", "sent", "reason"),
+    [
+        # A node that nobody uses: agents, one with an hourly job, and one in the middle of a Lustre client's pings.
+        # Plausible series, not measured; AWS Compute Optimizer calls 5 MB a day of traffic idle.
+        ([0.2] * 12, [90 * KIB] * 12, [400 * KIB] * 12, _BELOW),
+        ([0.1, 0.1, 0.1, 0.4] * 3, [90 * KIB, 90 * KIB, 20 * MIB] * 4, [400 * KIB] * 12, _BELOW),
+        ([0.25] * 12, [3 * MIB] * 12, [3 * MIB] * 12, _BELOW),
+        # Work that accelerators do not show, plausible series likewise: one process that tokenises for ten minutes,
+        ([0.2] * 9 + [1.2, 1.2, 0.2], [90 * KIB] * 12, [400 * KIB] * 12, "CPU use was 1.20 vCPUs at 11:50 UTC"),
+        # torch.compile or neuronx-cc,
+        ([0.2] * 4 + [31.0] * 6 + [0.2] * 2, [0] * 12, [0] * 12, "CPU use was 31.00 vCPUs at 11:45 UTC"),
+        # a download at 2 MiB a second, which takes next to no CPU,
+        ([0.3] * 12, [600 * MIB] * 12, [9 * MIB] * 12, "network traffic was 629,145,600 bytes"),
+        # and a checkpoint of 40 GiB on its way to S3.
+        ([0.4] * 12, [MIB] * 12, [0] * 11 + [40_960 * MIB], "network traffic was 42,949,672,960 bytes"),
+    ],
+)  # fmt: skip
+def test_the_host_shows_what_accelerators_do_not(
+    vcpus: list[float], received: list[float], sent: list[float], reason: str
+) -> None:
+    cpu, got, gave = (
+        Series(points=[(CURRENT - (12 - place) * PERIOD, float(value)) for place, value in enumerate(values)])
+        for values in (vcpus, received, sent)
+    )
+    readings = NodeReadings(utilization=IDLE, signals={HOST[0]: (cpu,), HOST[1]: (got, gave)})
+
+    assert reason in weigh(readings, Policy(signals=HOST), NOW, TICK).reason
+
+
+@pytest.mark.parametrize(
+    ("drawn", "reason"),
+    [
+        ("", "there is no point of its CPU use"),
+        ("_________....", "the newest point of its CPU use is 22 minutes old"),
+        ("____.._______", "its CPU use has points in 9 of 11 periods only"),
+    ],
+)
+def test_a_host_that_is_not_seen_is_unknown(drawn: str, reason: str) -> None:
+    found = agree(CPU, series(drawn))
+
+    assert (found.state.value, found.reason) == ("unknown", reason)
+
+
+@pytest.mark.parametrize("signal", [CPU, NETWORK, MEMORY, HEARTBEAT, EFA])
 def test_a_signal_that_was_not_read_is_not_agreement(signal: Signal) -> None:
     found = agree(signal)
 
