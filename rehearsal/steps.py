@@ -99,8 +99,12 @@ class Rehearsal:
         story = self._keep_billing_alarms()
         whole = self._destroy_cluster(found, alone)
         if story is not None:
-            self._differs(*left_behind(self._aws, story))
-            self._console.print(f"Of the billing alarms in {REGION} nothing is left; somebody else's alarm is there.")
+            left = list(left_behind(self._aws, story))
+            self._differs(*left)
+            self._console.print(
+                f"Of the billing alarms in {REGION} {'something' if left else 'nothing'} is left; {len(story.made)} "
+                "were there, one of them somebody else's."
+            )
         self._destroy_foundation(theirs, whole)
         self._findings.results["seconds"] = round(monotonic() - self._started, 1)
 

@@ -1,6 +1,6 @@
 """One run: read what there is, decide, apply, report."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -138,25 +138,23 @@ class Billing:
             "no_billing_metrics_of": silent,
         }
 
-    def remove(self, has_time: Callable[[], bool]) -> list[str]:
-        """Remove the alarms and the topic, tell people what was left, and return that.
-
-        Args:
-            has_time: Whether there is time for another step.
-        """
-        owner, left = self._settings.owner, []
+    def remove(self) -> list[str]:
+        """Remove the alarms and the topic, and return what was left."""
+        left = []
         for what, step in (("alarms", self._remove_alarms), ("topic", self._remove_topic)):
-            if not has_time():
-                left.append(f"The {what} of {owner}: the time was up.")
-                continue
             try:
                 step()
             except _FAILURES as error:
-                left.append(f"The {what} of {owner}: {error}")
-        if left and has_time():
-            with self._attempt("what was left could not be told"):
-                self._publish(*left_behind(self._settings, left))
+                left.append(f"The {what} of {self._settings.owner}: {error}")
         return left
+
+    def tell_left_behind(self, left: Sequence[str]) -> None:
+        """Tell people what was not removed.
+
+        Raises:
+            ClientError: The message could not be sent.
+        """
+        self._publish(*left_behind(self._settings, left))
 
     # Reading
 

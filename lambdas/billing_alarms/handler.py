@@ -13,16 +13,18 @@ from cluster_common import clients
 
 logger = Logger()
 
-# Longer than any one call takes with all its retries.
-_LAST_CALL_MILLISECONDS = 90_000
-
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, object], context: LambdaContext) -> dict[str, object] | None:
     """Compare the alarms with the budget and repair them, or remove them with the stack."""
     if "ResponseURL" in event:
-        has_time = lambda: context.get_remaining_time_in_millis() > _LAST_CALL_MILLISECONDS  # noqa: E731
-        answer(event, lambda: _billing(context).remove(has_time), logger)
+        answer(
+            event,
+            remove=lambda: _billing(context).remove(),
+            tell=lambda left: _billing(context).tell_left_behind(left),
+            seconds=context.get_remaining_time_in_millis() / 1000,
+            logger=logger,
+        )
         return None
     return _billing(context).run(parse_request(event))
 

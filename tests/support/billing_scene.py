@@ -1,7 +1,7 @@
 """An account in memory for the billing alarms: alarms and topics of the billing region, and what people are told."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -210,9 +210,12 @@ class BillingScene:
         assert json.loads(json.dumps(said)) == said
         return cast("dict[str, Any]", said)
 
-    def remove(self, has_time: Callable[[], bool] = lambda: True) -> list[str]:
-        """Let CloudFormation delete the stack."""
-        return self.billing.remove(has_time)
+    def remove(self) -> list[str]:
+        """Let CloudFormation delete the stack, and people be told of what is left."""
+        left = self.billing.remove()
+        if left:
+            self.billing.tell_left_behind(left)
+        return left
 
     def pass_days(self, days: float) -> None:
         """Let time pass without a run."""

@@ -2,18 +2,20 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 from typing import Any, cast
 
 import boto3
 import pytest
+from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from moto import mock_aws
 
 from billing_alarms.billing import parse_request
 from billing_alarms.handler import handler
+from billing_alarms.removal import answer
 from billing_alarms.settings import Settings
 from billing_scene import PREFIX, TOPIC
 from cluster_common import clients
@@ -30,7 +32,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def context(partition: str = "aws", region: str = "eu-west-1", milliseconds: int = 240_000) -> LambdaContext:
+def context(partition: str = "aws", region: str = "eu-west-1") -> LambdaContext:
     return cast(
         "LambdaContext",
         SimpleNamespace(
@@ -38,7 +40,7 @@ def context(partition: str = "aws", region: str = "eu-west-1", milliseconds: int
             memory_limit_in_mb=256,
             invoked_function_arn=f"arn:{partition}:lambda:{region}:123456789012:function:billing",
             aws_request_id="11111111-2222-3333-4444-555555555555",
-            get_remaining_time_in_millis=lambda: milliseconds,
+            get_remaining_time_in_millis=lambda: 240_000,
         ),
     )
 
@@ -152,13 +154,12 @@ def test_a_deletion_removes_alarms_and_topic_and_answers(cloudwatch: Any, answer
 
 
 UNABLE: dict[str, tuple[str, dict[str, Any], str]] = {
-    "broken settings": (
-        "{",
-        {},
-        "InvalidSettingsError: the environment variable BILLING_ALARMS_SETTINGS is not JSON",
+    "broken settings": ("{", {}, "the billing alarms: InvalidSettingsError: the environment variable BILLING_"),
+    "another partition": (
+        json.dumps(SETTINGS),
+        {"partition": "aws-cn"},
+        "the billing alarms: InvalidSettingsError: billing alarms need us-east-1",
     ),
-    "another partition": (json.dumps(SETTINGS), {"partition": "aws-cn"}, "InvalidSettingsError: billing alarms need"),
-    "no time": (json.dumps(SETTINGS), {"milliseconds": 1}, f"The alarms of {PREFIX[:-1]}: the time was up."),
 }
 
 
@@ -171,6 +172,22 @@ def test_a_deletion_that_cannot_remove_anything_is_answered_all_the_same(
     handler(request(answers, "Delete"), context(**where))
 
     assert answered(answers)["Reason"].startswith(reason)
+
+
+def test_a_removal_that_hangs_is_answered_in_time(answers: Answers) -> None:
+    released = threading.Event()
+    told: list[Sequence[str]] = []
+
+    def hang() -> list[str]:
+        released.wait()
+        return []
+
+    # No time at all: what answers does not wait.
+    answer(request(answers, "Delete"), remove=hang, tell=told.append, seconds=0, logger=Logger(service="test"))
+    released.set()
+
+    assert answered(answers)["Reason"] == "the billing alarms: the time was up"
+    assert told == [("the billing alarms: the time was up",)]
 
 
 @pytest.mark.parametrize("partition", ["aws-cn", "aws-us-gov", "aws-iso"])
