@@ -28,6 +28,7 @@ CAPACITIES = {
     "no settings": ("{on_demand: {}}", Capacity.on_demand()),
     "Spot without settings": ("{spot: {}}", Capacity.spot()),
     "a price": ("{spot: {max_price: 12.5}}", Capacity.spot(max_price=12.5)),
+    "rebalancing": ("{spot: {capacity_rebalancing: true}}", Capacity.spot(capacity_rebalancing=True)),
     "a price in whole dollars": ("{spot_fleet: {max_price: 12}}", Capacity.spot_fleet(max_price=12)),
     "no end": ("{reservation: {end: until_cancelled}}", Capacity.reservation(end=UNTIL_CANCELLED)),
     "an end": ("{reservation: {end: 2026-12-24T18:00:00Z}}", Capacity.reservation(end=END)),

@@ -62,6 +62,7 @@ OF_ONE_SETTING: Mapping[str, SearchStrategy[Broken]] = {
     "availability_zone": _buy(("from_reservation", "capacity_block"), "availability_zone", "", 5),
     "instance_count": _buy(("from_reservation", "capacity_block"), "instance_count", 0, -1, 1.5, "8", float("nan")),
     "max_price": _buy(("spot", "spot_fleet"), "max_price", 0, -1.5, float("nan"), float("inf"), "12", True),
+    "capacity_rebalancing": _buy("spot", "capacity_rebalancing", "yes", None),
     "reservations": _buy("prioritized", "reservations", ["cr-1"], "cr-0a1b2c3d", None),
     "capacity_blocks": _buy("prioritized", "capacity_blocks", [5], reservation_id(0xBAD)),
     "on_demand": _buy("prioritized", "on_demand", "yes", None),

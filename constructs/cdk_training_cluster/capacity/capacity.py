@@ -136,24 +136,29 @@ class Capacity(ABC):
         )
 
     @staticmethod
-    def spot(*, max_price: float | None = None) -> "Capacity":
+    def spot(*, max_price: float | None = None, capacity_rebalancing: bool = False) -> "Capacity":
         """Buy Spot Instances with an Auto Scaling group: cheap, and EC2 may take them back at two minutes' notice.
 
         Several types make it likelier that there are any. Each type gets the network interfaces that suit it.
 
         Resources: a launch template for each interface layout among the types, and one Auto Scaling group over
-        all types with `price-capacity-optimized` and capacity rebalancing; what is interrupted is terminated.
+        all types with `price-capacity-optimized`; what is interrupted is terminated.
 
         Args:
             max_price: The most to pay for an instance and hour, in US dollars; at least 0.001. Default: - the
                 On-Demand price; a lower limit means more interruptions.
+            capacity_rebalancing: Whether Auto Scaling launches another node when EC2 calls one likelier to be
+                interrupted, and then terminates that one, whether EC2 ever takes it or not: a gang's job ends with
+                it. A group at its maximum size may exceed it by 10 % meanwhile, and is billed for both. For nodes
+                that each work for themselves. Default: - a node stays until EC2 takes it.
 
         Raises:
-            ValueError: The price is no number, or too low.
+            ValueError: The price is no number, or too low, or `capacity_rebalancing` is no flag.
 
-        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/mixed-instances-groups-set-up-overview.html
+        Sources: https://docs.aws.amazon.com/autoscaling/ec2/userguide/mixed-instances-groups-set-up-overview.html
+        and https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-capacity-rebalancing.html
         """
-        return kinds.Spot(max_price=max_price)
+        return kinds.Spot(max_price=max_price, capacity_rebalancing=capacity_rebalancing)
 
     @staticmethod
     def spot_fleet(*, max_price: float | None = None) -> "Capacity":

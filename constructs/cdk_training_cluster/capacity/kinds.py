@@ -160,9 +160,20 @@ class _AtSpotPrice(Capacity):
 class Spot(_AtSpotPrice):
     """See `Capacity.spot`."""
 
+    capacity_rebalancing: bool
+
     call = "Capacity.spot()"
     # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
     lowest_price = 0.001
+
+    def __post_init__(self) -> None:
+        """Check each setting by itself."""
+        _raise(
+            [
+                *_price_problems(self.max_price, self.lowest_price),
+                *_flag_problems("capacity_rebalancing", self.capacity_rebalancing),
+            ]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

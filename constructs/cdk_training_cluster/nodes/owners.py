@@ -77,7 +77,10 @@ def make_auto_scaling_group(
         vpc_zone_identifier=[network.node_subnet.subnet_id],
         launch_template=None if mixed else _specification(launches[0].template),
         mixed_instances_policy=_mixed_instances_policy(node_group, launches) if mixed else None,
-        capacity_rebalance=True if isinstance(node_group.capacity, Spot) else None,
+        # Left out, what an earlier deployment switched on would stay.
+        capacity_rebalance=node_group.capacity.capacity_rebalancing
+        if isinstance(node_group.capacity, Spot)
+        else None,
         capacity_reservation_specification=reserved.group_specification,
         placement_group=placement_group,
         # Where more nodes come than the power function asked for, none that works goes for one that has just come.

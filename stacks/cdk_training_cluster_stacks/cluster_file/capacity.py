@@ -123,8 +123,11 @@ class SpotSettings(CallSettings):
     max_price: fields.SpotPrice | None = Field(default=None, examples=[12.5])
     """The most that an instance-hour may cost, in USD. Left out: the On-Demand price."""
 
+    capacity_rebalancing: fields.Flag = Field(default=False, examples=[True])
+    """Whether Auto Scaling replaces and ends a node that EC2 calls likelier to be interrupted. Left out: no."""
+
     def _capacity(self) -> Capacity:
-        return Capacity.spot(max_price=self.max_price)
+        return Capacity.spot(max_price=self.max_price, capacity_rebalancing=self.capacity_rebalancing)
 
 
 class SpotFleetSettings(CallSettings):

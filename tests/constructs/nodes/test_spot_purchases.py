@@ -54,10 +54,15 @@ def test_spot_makes_one_mixed_group_and_a_launch_template_for_each_layout() -> N
             ],
         },
     }
-    assert group["CapacityRebalance"] is True
+    assert group["CapacityRebalance"] is False
     assert {"LaunchTemplate", "CapacityReservationSpecification", "PlacementGroup"}.isdisjoint(group)
     assert scene.launch_data(first)["InstanceType"] == "g5.48xlarge"
     assert scene.launch_data(second)["InstanceType"] == "g6e.48xlarge"
+
+
+def test_rebalancing_is_a_choice() -> None:
+    _, group = _spot(capacity=Capacity.spot(capacity_rebalancing=True)).only(GROUP)
+    assert group["CapacityRebalance"] is True
 
 
 def test_each_layout_has_the_interfaces_of_its_types() -> None:
