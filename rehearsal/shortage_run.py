@@ -85,6 +85,8 @@ class Shortage:
     def differences(self) -> Iterator[str]:
         """Say what is not as it has to be: of its goal the power function never loses sight."""
         count = self._group["count_running"]
+        if count > 1 and self.told["whole"]["problem"] != "mixed-versions":
+            yield f"node group {self._group['name']}: nodes of two launch template versions were not told of"
         for moment, desired, running in (
             ("lost", count, count - 1),
             ("lowered", count - 1, count - 1),
@@ -95,6 +97,9 @@ class Shortage:
         ):
             said, wanted = self.told[moment], 0 if moment == "stopped" else count
             found = tuple(said[key] for key in ("wanted", "desired", "missing"))
+            # The node that came back was launched from the changed template; a start renews all.
+            if said["problem"] == "mixed-versions" and (moment != "whole" or count == 1):
+                yield f"node group {said['node_group']}, {moment}: {said['reason']}"
             if found != (wanted, desired, wanted - running):
                 yield (
                     f"node group {said['node_group']}, {moment}: {found} nodes were wanted, desired and missing, not "

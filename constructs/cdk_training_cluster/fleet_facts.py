@@ -22,7 +22,11 @@ def power_group(fleet: NodeFleet, policy: IdlePolicy) -> PowerGroup:
         fleet: The nodes.
         policy: When they are idle and what becomes of them.
     """
-    return replace(_bought_group(fleet), terminates_nodes=policy.takes_single_nodes)
+    return replace(
+        _bought_group(fleet),
+        terminates_nodes=policy.takes_single_nodes,
+        warm_pool=fleet.node_group.warm_pool is not None,
+    )
 
 
 def idle_group(fleet: NodeFleet, policy: IdlePolicy) -> IdleGroup:

@@ -17,6 +17,7 @@ from cluster_power.memory import (
     PROBLEM_TAG,
     SURPLUS_SINCE_TAG,
     SURPLUS_TAG,
+    VERSIONS_TAG,
     Memory,
 )
 from cluster_power.owners import Owner
@@ -88,6 +89,10 @@ class Announcements:
             self._tell_problem(decision, group, PROBLEM_TAG, lambda memory: memory.problems, decision.problem)
         if decision.surplus_known:
             self._tell_problem(decision, group, SURPLUS_TAG, lambda memory: memory.surplus, decision.surplus_problem)
+        if decision.versions_known:
+            self._tell_problem(
+                decision, group, VERSIONS_TAG, lambda memory: memory.versions, decision.versions_problem
+            )
         self._tell_closing(decision, group)
         self._tell_end(decision, group)
         self._tell_blocks_end(decision, group)

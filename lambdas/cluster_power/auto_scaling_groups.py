@@ -8,10 +8,16 @@ from cluster_common.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from cluster_power.groups import Activity, Group, Node
 from cluster_power.memory import Memory
 from cluster_power.owners import Glance, OwnerBusyError, Reading
+from cluster_power.versions import is_old
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
-    from mypy_boto3_autoscaling.type_defs import ActivityTypeDef, AutoScalingGroupTypeDef
+    from mypy_boto3_autoscaling.type_defs import (
+        ActivityTypeDef,
+        AutoScalingGroupTypeDef,
+        LaunchTemplateSpecificationTypeDef,
+    )
+    from mypy_boto3_ec2.client import EC2Client
 
 # Enough for every node of a large group to have failed once; only the newest matter.
 _ACTIVITIES = 100
@@ -30,6 +36,7 @@ class AutoScalingGroups:
         self,
         client: "AutoScalingClient",
         once: "Callable[[], AutoScalingClient]",
+        ec2: "Callable[[], EC2Client]",
         cluster: str,
         node_groups: Collection[str],
     ) -> None:
@@ -38,12 +45,14 @@ class AutoScalingGroups:
         Args:
             client: The client for all that may be sent again.
             once: Makes a client that sends a request once.
+            ec2: Makes the client of EC2.
             cluster: The value of the tag on the groups.
             node_groups: The node groups that they should own.
         """
         self.node_groups = node_groups
         self._client = client
         self._once = once
+        self._ec2 = ec2
         self._cluster = cluster
 
     def read(self) -> Reading:
@@ -90,6 +99,24 @@ class AutoScalingGroups:
     def resume_launching(self, group: Group) -> None:
         """Resume the process Launch of a group, and no other."""
         self._client.resume_processes(AutoScalingGroupName=group.name, ScalingProcesses=["Launch"])
+
+    def retire_warm_nodes(self, group: Group) -> None:
+        """Terminate the nodes of a group's warm pool that an old launch template version has launched.
+
+        Auto Scaling launches others in their place. Its own TerminateInstanceInAutoScalingGroup cannot be called on
+        instances in a warm pool.
+        https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html
+        """
+        pages = self._client.get_paginator("describe_warm_pool").paginate(AutoScalingGroupName=group.name)
+        old = [
+            one["InstanceId"]
+            for page in pages
+            for one in page["Instances"]
+            if is_old(_template(one.get("LaunchTemplate", {})), group.templates)
+            and not one["LifecycleState"].startswith("Warmed:Terminat")
+        ]
+        if old:
+            self._ec2().terminate_instances(InstanceIds=old)
 
     def terminate(self, instance_id: str) -> None:
         """Terminate one node and lower its group's desired capacity by one.
@@ -150,12 +177,28 @@ def _group(raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str]) -> Group:
         deleting=bool(raw.get("Status")),
         nodes={
             instance["InstanceId"]: Node(
-                state=instance["LifecycleState"], protected=instance.get("ProtectedFromScaleIn", False)
+                state=instance["LifecycleState"],
+                protected=instance.get("ProtectedFromScaleIn", False),
+                template=_template(instance.get("LaunchTemplate", {})),
             )
             for instance in raw.get("Instances", [])
         },
+        templates=_templates(raw),
         memory=Memory.from_tags(tags),
     )
+
+
+def _templates(raw: "AutoScalingGroupTypeDef") -> frozenset[str]:
+    """Return what a group launches from: its launch template, or its mixed policy's and those of the overrides."""
+    mixed = raw.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {})
+    named = [one.get("LaunchTemplateSpecification", {}) for one in (mixed, *mixed.get("Overrides", []))]
+    return frozenset(map(_template, [raw.get("LaunchTemplate", {}), *named])) - {""}
+
+
+def _template(said: "LaunchTemplateSpecificationTypeDef") -> str:
+    if "LaunchTemplateId" not in said or "Version" not in said:
+        return ""
+    return f"{said['LaunchTemplateId']} {said['Version']}"
 
 
 def _activity(raw: "ActivityTypeDef") -> Activity:

@@ -24,6 +24,7 @@ from cluster_power.settings import GroupSettings
 from cluster_power.shortages import decide_desired, decide_resume
 from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
+from cluster_power.versions import find_mixture
 from cluster_power.windows import Phase, Window, too_small
 
 _PHASE_VERDICTS = {
@@ -194,7 +195,10 @@ def _explain(decision: Decision, situation: Situation) -> Decision:
         decision = replace(decision, verdict=verdict, reason=reason)
     if surplus.problem and decision.verdict is not Verdict.SURPLUS:
         decision = replace(decision, reason=f"{decision.reason.removesuffix('.')}. {surplus.problem.sentence}")
-    return decision
+    mixture = find_mixture(group)
+    if mixture is not None:
+        decision = replace(decision, reason=f"{decision.reason.removesuffix('.')}. {mixture.sentence}")
+    return replace(decision, versions_problem=mixture, versions_known=True)
 
 
 def _explain_window(decision: Decision, window: Window, situation: Situation) -> Decision:

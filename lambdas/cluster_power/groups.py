@@ -105,10 +105,13 @@ class Node:
     Attributes:
         state: Its state, in the owner's words.
         protected: Whether it is protected from scale-in.
+        template: The launch template and version that it was launched from, such as `lt-0a1b2c3d4e5f67890 3`.
+            Empty: unknown.
     """
 
     state: str
     protected: bool = False
+    template: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +136,7 @@ class Group:
         busy: Whether it takes no new size at the moment, and may not show the one it was given last.
         deleting: Whether it is going away.
         nodes: Its nodes by their ids.
+        templates: The launch templates and versions that it launches from, likewise. Empty: unknown.
         memory: What the function wrote on it.
         activities: What its owner did with it, newest first. None: that could not be read.
     """
@@ -154,6 +158,7 @@ class Group:
     busy: bool = False
     deleting: bool = False
     nodes: Mapping[str, Node] = field(default_factory=dict)
+    templates: frozenset[str] = frozenset()
     memory: Memory = NO_MEMORY
     activities: tuple[Activity, ...] | None = ()
 

@@ -126,6 +126,8 @@ class Hands:
 
     def _size(self, decision: Decision, group: Group) -> Decision:
         owner = self._owners[group.owner]
+        if decision.wanted > group.desired and self._settings.groups[decision.node_group].warm_pool:
+            self._retire_warm_nodes(group)
         try:
             owner.set_size(group, decision.wanted)
         except OwnerBusyError:
@@ -145,6 +147,14 @@ class Hands:
             owner.write_tags(group, {SIZE_TAG: NONE})
             return _wait(decision, "was given another size at the same moment: the next tick decides")
         return replace(decision, group=replace(group, desired=decision.wanted, memory=memory))
+
+    def _retire_warm_nodes(self, group: Group) -> None:
+        """Let a group that grows take no node of an old launch template version from its warm pool."""
+        try:
+            self._owners[group.owner].retire_warm_nodes(group)
+        except AWS_ERRORS as error:
+            what = "could not renew its warm pool: nodes of an old launch template version may join it"
+            self._failures.add(group.node_group, what, error)
 
     def _set_desired(self, decision: Decision, group: Group, desired: int) -> Decision:
         """Lower a group to the nodes that it has, or raise it to its size again.

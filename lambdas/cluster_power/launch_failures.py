@@ -34,6 +34,7 @@ class ProblemKind(StrEnum):
     SURPLUS = "surplus"
     LEFT_BEHIND = "left-behind"
     EMPTIED = "emptied"
+    MIXED_VERSIONS = "mixed-versions"
     OTHER = "other"
 
 

@@ -22,6 +22,7 @@ LEFT_SINCE_TAG = f"{_PREFIX}left-since"
 OUTSIDE_SINCE_TAG = f"{_PREFIX}outside-since"
 CLOSING_TAG = f"{_PREFIX}closing"
 BLOCK_TAG = f"{_PREFIX}block"
+VERSIONS_TAG = f"{_PREFIX}versions"
 TERMINATED_TAG = f"{_PREFIX}terminated"
 DESIRED_TAG = f"{_PREFIX}desired"
 
@@ -106,6 +107,7 @@ class Memory:
         since: When the function last changed state or size.
         problems: The kinds of problems of missing nodes that were reported since the last time all was well.
         surplus: The same of nodes too many.
+        versions: The same of nodes that run different launch template versions.
         surplus_since: Since when more nodes have been seen alive than should be. None: no more are.
         left_since: Since when nodes have been seen to run in it although it has left the cluster. None: none do.
         outside_since: Since when nodes have been seen to run outside their reservation. None: none do.
@@ -124,6 +126,7 @@ class Memory:
     since: datetime | None = None
     problems: tuple[str, ...] = ()
     surplus: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
     surplus_since: datetime | None = None
     left_since: datetime | None = None
     outside_since: datetime | None = None
@@ -154,6 +157,7 @@ class Memory:
             since=_read(tags, SINCE_TAG, parse_time, unreadable),
             problems=_read(tags, PROBLEM_TAG, _words, unreadable) or (),
             surplus=_read(tags, SURPLUS_TAG, _words, unreadable) or (),
+            versions=_read(tags, VERSIONS_TAG, _words, unreadable) or (),
             surplus_since=_read(tags, SURPLUS_SINCE_TAG, parse_time, unreadable),
             left_since=_read(tags, LEFT_SINCE_TAG, parse_time, unreadable),
             outside_since=_read(tags, OUTSIDE_SINCE_TAG, parse_time, unreadable),

@@ -71,5 +71,8 @@ class Owner(Protocol):
     def resume_launching(self, group: Group) -> None:
         """Let a group launch nodes again."""
 
+    def retire_warm_nodes(self, group: Group) -> None:
+        """Terminate the nodes of its warm pool that an old launch template version has launched."""
+
     def write_tags(self, group: Group, tags: Mapping[str, str]) -> None:
         """Write tags on what owns a group's nodes only, not on the nodes it launches."""

@@ -75,7 +75,11 @@ class Power:
         self._now = now.replace(microsecond=0)
         self._failures = Failures(logger, subject_key="node_group")
         auto_scaling_groups = AutoScalingGroups(
-            clients.auto_scaling(), clients.auto_scaling_once, settings.cluster, settings.auto_scaling_groups
+            clients.auto_scaling(),
+            clients.auto_scaling_once,
+            clients.ec2,
+            settings.cluster,
+            settings.auto_scaling_groups,
         )
         self._owners = _owners(auto_scaling_groups, settings, clients, self._now)
         self._stops = Stops(clients.ssm, settings.stopped_parameter, self._failures)

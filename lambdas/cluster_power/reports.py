@@ -14,12 +14,14 @@ from cluster_power.problems import Problem
 from cluster_power.settings import Settings
 from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
+from cluster_power.versions import count_versions
 from cluster_power.windows import Window
 
 MISSING_NODES = "MissingNodes"
 SURPLUS_NODES = "SurplusNodes"
 RUNNING_NODES = "RunningNodes"
 HELD_GROUPS = "HeldGroups"
+MIXED_GROUPS = "MixedGroups"
 SUCCESSFUL_TICKS = "SuccessfulTicks"
 
 
@@ -54,6 +56,7 @@ def emit_metrics(situation: Situation, decisions: Sequence[Decision], *, complet
         counts |= {
             SURPLUS_NODES: counts[SURPLUS_NODES] + left_behind,
             HELD_GROUPS: sum(decision.is_held for decision in configured),
+            MIXED_GROUPS: sum(decision.versions_problem is not None for decision in configured),
             SUCCESSFUL_TICKS: int(complete),
         }
         emit_counts(counts, **{CLUSTER_DIMENSION: settings.cluster})
@@ -158,6 +161,11 @@ _SUBJECTS: dict[str, tuple[str, str, str]] = {
         "no nodes of {} are left behind any more",
         "No nodes are left behind any more",
     ),
+    ProblemKind.MIXED_VERSIONS: (
+        "nodes of {} run different launch template versions",
+        "all nodes of {} run one launch template version again",
+        "All nodes run one launch template version again",
+    ),
     ProblemKind.EMPTIED: (
         "{} has no nodes and is not stopped",
         "{} is no longer empty without being stopped",
@@ -201,7 +209,8 @@ def _running(decision: Decision) -> int:
 def _summarize_group(decision: Decision) -> dict[str, object]:
     group = decision.group
     memory = group.memory if group else None
-    problem = decision.problem or decision.surplus_problem
+    problem = decision.problem or decision.surplus_problem or decision.versions_problem
+    versions = count_versions(group) if group else {}
     return {
         "node_group": decision.node_group,
         "auto_scaling_group": group.name if group and group.owner is OwnerKind.AUTO_SCALING_GROUP else None,
@@ -220,6 +229,7 @@ def _summarize_group(decision: Decision) -> dict[str, object]:
         "decision": decision.verdict.value,
         "reason": decision.reason,
         "problem": problem.kind.value if problem else None,
+        **({"launch_template_versions": versions} if versions else {}),
         **({} if decision.terminated is None else {"terminated": list(decision.terminated)}),
         **({} if decision.taken_back is None else {"taken_back": decision.taken_back}),
     }

@@ -13,7 +13,7 @@ TOPIC_VARIABLE = "ALERT_TOPIC_ARN"
 STOPS_VARIABLE = "STOPPED_PARAMETER"
 
 _IDS = ("block", "released", "reservation", "spot_fleet")
-_GROUP_KEYS = (*_IDS, "block_ends_early_minutes", "blocks", "count", "on_demand")
+_GROUP_KEYS = (*_IDS, "block_ends_early_minutes", "blocks", "count", "on_demand", "warm_pool")
 _CLOSING_NOTICE_SECONDS = 1800
 _BLOCK_ENDS_EARLY_MINUTES = 30
 
@@ -32,6 +32,7 @@ class GroupSettings:
             them, and is found by its tags.
         reservation: The id of the capacity reservation that its nodes run in. Default: - none.
         release: Whether that reservation is lowered while the group is stopped.
+        warm_pool: Whether it has a warm pool, whose nodes are renewed after a deployment when the group grows.
     """
 
     count: int
@@ -42,6 +43,7 @@ class GroupSettings:
     spot_fleet: str | None = None
     reservation: str | None = None
     release: bool = False
+    warm_pool: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +134,7 @@ def _group(name: str, raw: object) -> GroupSettings:
         spot_fleet=ids["spot_fleet"],
         reservation=ids["released"] or ids["reservation"],
         release=ids["released"] is not None,
+        warm_pool=_warm_pool(settings, name),
     )
 
 
@@ -154,6 +157,13 @@ def _on_demand(settings: Mapping[str, object], name: str, *, has_blocks: bool) -
     if isinstance(value, bool) and (has_blocks or "on_demand" not in settings):
         return value
     raise _invalid(f"on_demand is true or false and goes with blocks, got {settings!r} for {name!r}")
+
+
+def _warm_pool(settings: Mapping[str, object], name: str) -> bool:
+    value = settings.get("warm_pool", False)
+    if isinstance(value, bool):
+        return value
+    raise _invalid(f"warm_pool is true or false, got {settings!r} for {name!r}")
 
 
 def _id(settings: Mapping[str, object], key: str, name: str) -> str | None:

@@ -100,6 +100,9 @@ class SpotFleets:
     def resume_launching(self, group: Group) -> None:
         """Do nothing: nobody suspends the launches of a Spot Fleet."""
 
+    def retire_warm_nodes(self, group: Group) -> None:
+        """Do nothing: a Spot Fleet has no warm pool."""
+
     def write_tags(self, group: Group, tags: Mapping[str, str]) -> None:
         """Write tags on a request."""
         self._client.create_tags(

@@ -85,6 +85,8 @@ class Decision:
         problem_known: Whether `problem` is a finding; if not, what was reported stays as it is.
         surplus_problem: What keeps nodes from going. None: nothing.
         surplus_known: Whether `surplus_problem` is a finding, likewise.
+        versions_problem: That nodes run different launch template versions. None: they do not.
+        versions_known: Whether `versions_problem` is a finding, likewise.
         window: What its Capacity Block allows. None: it has none, or is stopped whatever that says.
         blocks_end: The end of Capacity Blocks that some of its nodes run in, which is to be told. None: none is.
         reservation_ends: When its reservation ends, where that is soon. None: it is not.
@@ -106,6 +108,8 @@ class Decision:
     problem_known: bool = False
     surplus_problem: Problem | None = None
     surplus_known: bool = False
+    versions_problem: Problem | None = None
+    versions_known: bool = False
     window: Window | None = None
     blocks_end: BlocksEnd | None = None
     reservation_ends: datetime | None = None

@@ -34,6 +34,8 @@ class FakeGroup:
         zones: The Availability Zones it launches in.
         suspended: Why it launches nothing. None: it launches.
         terminating_suspended: Why it terminates nothing. None: it terminates.
+        version: The version of its launch template. None: it does not say.
+        warm: The nodes in its warm pool, and the version that each was launched from.
     """
 
     name: str
@@ -55,6 +57,9 @@ class FakeGroup:
     slow: bool = False
     zones: list[str] = field(default_factory=lambda: ["us-east-1b"])
     activities: list[dict[str, Any]] = field(default_factory=list)
+    version: int | None = None
+    warm: dict[str, int] = field(default_factory=dict)
+    _versions: dict[str, int | None] = field(default_factory=dict)
     _ids: dict[str, list[str]] = field(default_factory=dict)
     _launched: int = 0
 
@@ -90,6 +95,7 @@ class FakeGroup:
         while len(ids) < number:
             self._launched += 1
             ids.append(f"i-{zlib.crc32(self.name.encode()):08x}{self._launched:04x}")
+            self._versions[ids[-1]] = self.version
         return ids
 
     def terminate(self, instance_id: str) -> None:
@@ -147,6 +153,7 @@ class FakeGroup:
                     "InstanceType": "p4de.24xlarge",
                     "LifecycleState": state,
                     "ProtectedFromScaleIn": number < self.protected,
+                    **_launch_template(self._versions[name]),
                 }
                 for number, (name, state) in enumerate(self.nodes)
             ],
@@ -155,6 +162,7 @@ class FakeGroup:
                 for key, value in sorted(self.tags.items())
             ],
         }
+        raw |= _launch_template(self.version)
         raw["SuspendedProcesses"] = [
             {"ProcessName": name, "SuspensionReason": reason}
             for name, reason in (("Launch", self.suspended), ("Terminate", self.terminating_suspended))
@@ -185,9 +193,20 @@ class FakeAutoScaling(FakeService):
         return self.groups[name]
 
     def get_paginator(self, operation: str) -> FakePaginator:
-        """Return the paginator of DescribeAutoScalingGroups."""
-        assert operation == "describe_auto_scaling_groups"
-        return FakePaginator(self.describe_groups)
+        """Return the paginator of a Describe operation."""
+        pages = {
+            "describe_auto_scaling_groups": self.describe_groups,
+            "describe_warm_pool": self.describe_warm_pool,
+        }
+        return FakePaginator(pages[operation])
+
+    def describe_warm_pool(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        """Answer DescribeWarmPool, an instance a page."""
+        group = self._group(parameters["AutoScalingGroupName"])
+        self.record("DescribeWarmPool", parameters, names=[group.name])
+        for name, version in group.warm.items():
+            instance = {"InstanceId": name, "LifecycleState": "Warmed:Stopped", **_launch_template(version)}
+            yield {"Instances": [instance]}
 
     def describe_groups(self, **parameters: Any) -> Iterator[dict[str, Any]]:
         """Answer DescribeAutoScalingGroups, page by page."""
@@ -275,6 +294,10 @@ class FakeAutoScaling(FakeService):
         if name not in self.groups:
             raise _validation(f"AutoScalingGroup name not found - {name}")
         return self.groups[name]
+
+
+def _launch_template(version: int | None) -> dict[str, Any]:
+    return {} if version is None else {"LaunchTemplate": {"LaunchTemplateId": "lt-1", "Version": str(version)}}
 
 
 def _matches(group: FakeGroup, filters: list[dict[str, Any]]) -> bool:

@@ -67,7 +67,7 @@ class ClusterPower(Construct):
     first deployment, until the first tick has reported: a function that has never reported is silent too.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, one `AWS::SSM::Parameter`,
-    four more alarms; for Capacity Blocks one `AWS::Events::Rule` with an `AWS::Lambda::Permission`.
+    five more alarms; for Capacity Blocks one `AWS::Events::Rule` with an `AWS::Lambda::Permission`.
 
     Attributes:
         order_name: What orders are sent to, as the function name of an Invoke: the function's alias `operate`.
@@ -171,6 +171,16 @@ class ClusterPower(Construct):
             datapoints=_HELD_DATAPOINTS,
             alert_topic=alert_topic,
         )
+        self.mixed_groups_alarm = lasting_alarm(
+            self,
+            "MixedGroups",
+            self.metric_mixed_groups(statistic="Minimum"),
+            description=f"Nodes of one node group of {cluster_name} have run different versions of its launch "
+            f"template, and perhaps different images, for 15 minutes. Invoke {self.function.function_name} with "
+            '{"action": "status"} to see which; when the work is saved, order a stop and a start of the group.',
+            periods=3,
+            alert_topic=alert_topic,
+        )
         self.silence_alarm = self._watch_silence()
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
@@ -248,6 +258,17 @@ class ClusterPower(Construct):
             period: How much time a point covers. Default: - 5 minutes.
         """
         return self._metric(POWER_METRICS.held_groups, statistic, period)
+
+    def metric_mixed_groups(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
+        """Return how many node groups have nodes of different launch template versions.
+
+        A deployment reaches nodes that are launched later only. Nodes of Spot Fleets do not say their version.
+
+        Args:
+            statistic: Over what the function reports each minute. Default: - `Maximum`.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(POWER_METRICS.mixed_groups, statistic, period)
 
     def _metric(
         self, name: str, statistic: str, period: Duration | None, node_group: str | None = None

@@ -36,6 +36,8 @@ class PowerGroup:
             group is stopped, and raised before it starts. Default: - it is left as it is.
         terminates_nodes: Whether the order `terminate` may take single nodes out of it. A Spot Fleet chooses itself
             which of its nodes go. Default: - it may not.
+        warm_pool: Whether it has a warm pool: when the group grows, nodes in the pool that an old launch template
+            version has launched are terminated, and Auto Scaling launches others. Default: - it has none.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
     """
@@ -49,6 +51,7 @@ class PowerGroup:
     capacity_reservation_id: str | None = None
     released: bool = False
     terminates_nodes: bool = False
+    warm_pool: bool = False
 
     def __post_init__(self) -> None:
         """Check the settings.
@@ -77,6 +80,8 @@ class PowerGroup:
             settings["spot_fleet"] = self.spot_fleet_id
         if self.capacity_reservation_id is not None:
             settings["released" if self.released else "reservation"] = self.capacity_reservation_id
+        if self.warm_pool:
+            settings["warm_pool"] = True
         return {"count": self.count, **settings} if settings else self.count
 
     @property
@@ -107,5 +112,7 @@ class PowerGroup:
             )
         if self.released and self.capacity_reservation_id is None:
             yield "released needs capacity_reservation_id: the reservation that is lowered while the group is stopped"
+        if self.warm_pool and self.spot_fleet_id is not None:
+            yield "warm_pool excludes spot_fleet_id: Auto Scaling groups alone have warm pools"
         if self.terminates_nodes and self.spot_fleet_id is not None:
             yield "terminates_nodes excludes spot_fleet_id: a Spot Fleet chooses itself which of its nodes go"

@@ -16,6 +16,7 @@ class PowerMetrics:
         surplus_nodes: How many nodes live, and are billed, beyond those that should, likewise.
         running_nodes: How many nodes are in service, by cluster and by node group.
         held_groups: How many node groups have a size that somebody else gave them, by cluster.
+        mixed_groups: How many node groups have nodes of different launch template versions, by cluster.
         successful_ticks: 1 for a tick in which nothing failed, else 0, by cluster.
     """
 
@@ -23,6 +24,7 @@ class PowerMetrics:
     surplus_nodes: str
     running_nodes: str
     held_groups: str
+    mixed_groups: str
     successful_ticks: str
 
 
@@ -31,6 +33,7 @@ POWER_METRICS = PowerMetrics(
     surplus_nodes="SurplusNodes",
     running_nodes="RunningNodes",
     held_groups="HeldGroups",
+    mixed_groups="MixedGroups",
     successful_ticks="SuccessfulTicks",
 )
 """What the power function of this library reports."""

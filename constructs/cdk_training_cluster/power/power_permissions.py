@@ -8,6 +8,7 @@ from aws_cdk import aws_iam as iam
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.functions import (
     AUTO_SCALING_GROUPS,
+    INSTANCES,
     RESERVATIONS,
     SPOT_FLEETS,
     ClusterPermissions,
@@ -59,6 +60,7 @@ class PowerPermissions:
         )
         self._releases = any(group.released for group in groups)
         self._terminates = any(group.terminates_nodes for group in groups)
+        self._warm_pools = any(group.warm_pool for group in groups)
 
     def grant(self, role: iam.Role) -> None:
         """Give the permissions to the function's role."""
@@ -82,6 +84,8 @@ class PowerPermissions:
         if self._fleets:
             permissions.write(["ec2:ModifySpotFleetRequest"], SPOT_FLEETS)
             permissions.write(["ec2:CreateTags"], SPOT_FLEETS, own_tags_only=True)
+        if self._warm_pools:
+            permissions.write(["ec2:TerminateInstances"], INSTANCES)
         if self._releases:
             permissions.write(["ec2:ModifyCapacityReservation"], RESERVATIONS)
 
@@ -89,6 +93,8 @@ class PowerPermissions:
         yield "autoscaling:DescribeAutoScalingGroups"
         if self._auto_scaling:
             yield "autoscaling:DescribeScalingActivities"
+        if self._warm_pools:
+            yield "autoscaling:DescribeWarmPool"
         if self._fleets:
             yield from (
                 "ec2:DescribeSpotFleetInstances",

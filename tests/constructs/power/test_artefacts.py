@@ -152,6 +152,7 @@ def test_an_id_that_is_known_at_deployment_only_reaches_the_function() -> None:
         (reports.SURPLUS_NODES, POWER_METRICS.surplus_nodes),
         (reports.RUNNING_NODES, POWER_METRICS.running_nodes),
         (reports.HELD_GROUPS, POWER_METRICS.held_groups),
+        (reports.MIXED_GROUPS, POWER_METRICS.mixed_groups),
         (reports.SUCCESSFUL_TICKS, POWER_METRICS.successful_ticks),
         (function_metrics.CLUSTER_DIMENSION, NODE_METRICS.cluster_dimension),
         (function_metrics.NODE_GROUP_DIMENSION, NODE_METRICS.node_group_dimension),

@@ -139,7 +139,7 @@ def test_every_alarm_tells_people_when_it_begins(stack: Stack) -> None:
     topic = next(iter(resources(stack, "AWS::SNS::Topic")))
     alarms = resources(stack, "AWS::CloudWatch::Alarm")
 
-    assert len(alarms) == 6
+    assert len(alarms) == 7
     for alarm in alarms.values():
         assert alarm["Properties"]["AlarmActions"] == [{"Ref": topic}]
 
@@ -156,6 +156,7 @@ def test_no_new_stack_tells_of_the_end_of_a_problem_that_never_was(stack: Stack)
         "Errors": None,
         "NumberOfMessagesSent": None,
         "HeldGroups": None,
+        "MixedGroups": None,
         "MissingNodes": None,
         "SurplusNodes": None,
         "SuccessfulTicks": [{"Ref": topic}],
@@ -166,7 +167,7 @@ def test_no_resource_is_made_silently(stack: Stack) -> None:
     kinds = sorted(resource["Type"] for resource in resources_of(stack).values())
 
     assert kinds == [
-        *["AWS::CloudWatch::Alarm"] * 6,
+        *["AWS::CloudWatch::Alarm"] * 7,
         "AWS::IAM::Policy",
         "AWS::IAM::Policy",
         "AWS::IAM::Role",
@@ -191,7 +192,7 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
 
     missing = power.metric_missing_nodes(node_group="workers")
     running = power.metric_running_nodes(statistic="Maximum", period=Duration.minutes(1))
-    held = power.metric_held_groups()
+    held, mixed = power.metric_held_groups(), power.metric_mixed_groups()
     surplus = power.metric_surplus_nodes(node_group="workers")
 
     assert (missing.namespace, missing.metric_name, missing.dimensions) == (
@@ -211,6 +212,7 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
         "Minimum",
     )
     assert (held.metric_name, held.dimensions) == ("HeldGroups", {"Cluster": "base-pod"})
+    assert (mixed.metric_name, mixed.dimensions) == ("MixedGroups", {"Cluster": "base-pod"})
 
 
 def test_the_alarms_are_there_for_other_actions() -> None:

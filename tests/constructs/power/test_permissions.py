@@ -72,6 +72,15 @@ def live_with_terminations(scene: Scene) -> None:
     scene.minute(2)
 
 
+def live_with_a_warm_pool(scene: Scene) -> None:
+    """Do all that is done with a warm pool when a deployment has changed the launch template."""
+    scene.counts["warm"] = 8
+    scene.details["warm"] = {"warm_pool": True}
+    group = scene.add("warm", version=1, warm={"i-1": 1})
+    group.version = 2
+    scene.minute(2)
+
+
 def live_with_a_fleet(scene: Scene) -> None:
     """Do all that is done with a Spot Fleet."""
     fleet = scene.add_fleet("extras", capacity=1)
@@ -138,6 +147,10 @@ def live_with_blocks_among_others(scene: Scene) -> None:
 LIVES = {
     "groups": ({"workers": PowerGroup(count=8)}, [live_with_groups]),
     "terminations": ({"workers": PowerGroup(count=8, terminates_nodes=True)}, [live_with_terminations]),
+    "a warm pool": (
+        {"workers": PowerGroup(count=8), "warm": PowerGroup(count=8, warm_pool=True)},
+        [live_with_groups, live_with_a_warm_pool],
+    ),
     "a fleet": ({"extras": PowerGroup(count=4, spot_fleet_id="sfr-extras")}, [live_with_a_fleet]),
     "a block": (
         {"workers": PowerGroup(count=8), "pod": PowerGroup(count=8, capacity_block="cr-pod")},

@@ -33,6 +33,7 @@ from cdk_training_cluster.power import PowerGroup
         ),
         (PowerGroup(count=8, block_ends_early_minutes=60), 8),
         (PowerGroup(count=8, terminates_nodes=True), 8),
+        (PowerGroup(count=8, warm_pool=True), {"count": 8, "warm_pool": True}),
     ],
 )
 def test_a_group_says_what_the_function_has_to_know(group: PowerGroup, settings: object) -> None:

@@ -12,11 +12,16 @@ from fake_auto_scaling import FakeAutoScaling
 if TYPE_CHECKING:
     from botocore.model import StringShape
     from mypy_boto3_autoscaling.client import AutoScalingClient
+    from mypy_boto3_ec2.client import EC2Client
+
+
+def no_ec2() -> "EC2Client":
+    raise AssertionError
 
 
 def owner(fake: FakeAutoScaling) -> AutoScalingGroups:
     client = cast("AutoScalingClient", fake)
-    return AutoScalingGroups(client, lambda: client, "base-pod", ["workers"])
+    return AutoScalingGroups(client, lambda: client, no_ec2, "base-pod", ["workers"])
 
 
 def read(fake: FakeAutoScaling) -> list[Group]:
@@ -99,7 +104,7 @@ def test_a_termination_is_requested_by_the_client_that_sends_a_request_once() ->
     raw = once.add("asg", cluster="base-pod", node_group="workers", desired=2, in_service=2)
     name = raw.nodes[0][0]
     groups = AutoScalingGroups(
-        cast("AutoScalingClient", usual), lambda: cast("AutoScalingClient", once), "base-pod", ["workers"]
+        cast("AutoScalingClient", usual), lambda: cast("AutoScalingClient", once), no_ec2, "base-pod", ["workers"]
     )
 
     groups.terminate(name)

@@ -32,7 +32,14 @@ def test_missing_and_running_nodes_are_counted_by_group_and_together(capsys: pyt
     scene.minute(2)
 
     assert metrics(capsys) == {
-        "": {"MissingNodes": 5, "RunningNodes": 5, "SurplusNodes": 0, "HeldGroups": 0, "SuccessfulTicks": 1},
+        "": {
+            "MissingNodes": 5,
+            "RunningNodes": 5,
+            "SurplusNodes": 0,
+            "HeldGroups": 0,
+            "MixedGroups": 0,
+            "SuccessfulTicks": 1,
+        },
         "eval": {"MissingNodes": 0, "RunningNodes": 2, "SurplusNodes": 0},
         "workers": {"MissingNodes": 5, "RunningNodes": 3, "SurplusNodes": 0},
     }
@@ -51,6 +58,7 @@ def test_a_held_group_is_counted_and_misses_what_the_operator_asked_for(capsys: 
         "RunningNodes": 5,
         "SurplusNodes": 0,
         "HeldGroups": 1,
+        "MixedGroups": 0,
         "SuccessfulTicks": 1,
     }
 
@@ -88,6 +96,7 @@ def test_a_stopped_cluster_misses_nothing(capsys: pytest.CaptureFixture[str]) ->
         "RunningNodes": 0,
         "SurplusNodes": 0,
         "HeldGroups": 0,
+        "MixedGroups": 0,
         "SuccessfulTicks": 1,
     }
 
@@ -180,6 +189,7 @@ def test_a_tick_in_which_something_failed_is_no_success_and_still_measures(
         "RunningNodes": 0,
         "SurplusNodes": 0,
         "HeldGroups": 0,
+        "MixedGroups": 0,
         "SuccessfulTicks": 0,
     }
 

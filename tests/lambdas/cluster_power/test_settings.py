@@ -105,8 +105,9 @@ def test_wrong_settings_are_refused(text: str, message: str) -> None:
         (
             {"count": 1, "blok": "cr-1"},
             "a node group takes block, block_ends_early_minutes, blocks, count, on_demand, released, reservation, "
-            "spot_fleet, got blok for 'pod'",
+            "spot_fleet, warm_pool, got blok for 'pod'",
         ),
+        ({"count": 1, "warm_pool": 1}, "warm_pool is true or false, got {'count': 1, 'warm_pool': 1} for 'pod'"),
         ({"count": 1, "blocks": "cr-1"}, "blocks must be a list of ids, got 'cr-1' for 'pod'"),
         (
             {"count": 1, "on_demand": True},
