@@ -19,6 +19,8 @@ _USUAL_WARNINGS = ("cdk-training-cluster:latestImage", "cdk-training-cluster:noA
 _WARNINGS = {
     # The nodes of the block end with it, and others at full price take their place.
     "prioritized": (*_USUAL_WARNINGS, "cdk-training-cluster:prioritizedBlocks"),
+    # The nodes install the Lustre client, which there is not for every kernel.
+    "trn1": (*_USUAL_WARNINGS, "cdk-training-cluster:lustreClient"),
     # Of each group the image, and of the extras what AWS says of Spot Fleets.
     "spot-elastic": (*_USUAL_WARNINGS, "cdk-training-cluster:latestImage", "cdk-training-cluster:spotFleet"),
 }

@@ -83,6 +83,12 @@ exit 1
     "systemctl": """
 case $1 in
   is-enabled) [[ -e $SANDBOX/units/${@: -1} ]] ;;
+  is-active)
+    # Each answer is given once.
+    if [[ ! -s $SANDBOX/updates ]]; then echo inactive; exit 3; fi
+    head -n 1 "$SANDBOX/updates"
+    sed -i 1d "$SANDBOX/updates"
+    ;;
   start) if [[ -s $SANDBOX/units/$2 ]]; then source "$SANDBOX/units/$2"; fi ;;
 esac
 """,

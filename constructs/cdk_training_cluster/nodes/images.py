@@ -28,10 +28,12 @@ class PublicImage:
     Attributes:
         parameter_name: The public SSM parameter that holds the newest image's id.
         root_device_name: The device name of its root volume; another name would add a volume, not size the root.
+        has_lustre_client: Whether FSx for Lustre's client is in it. Default: - yes.
     """
 
     parameter_name: str
     root_device_name: str
+    has_lustre_client: bool = True
 
 
 def public_image(info: InstanceTypeInfo) -> PublicImage | None:
@@ -54,4 +56,4 @@ def public_image(info: InstanceTypeInfo) -> PublicImage | None:
 def _neuron_image(info: InstanceTypeInfo) -> PublicImage | None:
     if any((device.core_version or 0) < _OLDEST_NEURON_CORE for device in info.accelerators):
         return None
-    return PublicImage(parameter_name=_NEURON_PARAMETER, root_device_name="/dev/sda1")
+    return PublicImage(parameter_name=_NEURON_PARAMETER, root_device_name="/dev/sda1", has_lustre_client=False)

@@ -139,7 +139,7 @@ class NodeFleet(Construct):
             for number, (layout, types) in enumerate(layouts.items())
         ]
         for layout in layouts:
-            self._warn_of_a_moving_image(layout)
+            self._warn_of_a_moving_image(layout, mount)
         self.launch_templates = tuple(launch.template for launch in launches)
         self._auto_scaling_group: autoscaling.CfnAutoScalingGroup | None = None
         self._spot_fleet: ec2.CfnSpotFleet | None = None
@@ -268,7 +268,16 @@ class NodeFleet(Construct):
     def _warn(self, rule: str, sentence: str) -> None:
         Annotations.of(self).add_warning_v2(f"cdk-training-cluster:{rule}", sentence)
 
-    def _warn_of_a_moving_image(self, layout: LaunchLayout) -> None:
+    def _warn_of_a_moving_image(self, layout: LaunchLayout, mount: Mount | None) -> None:
+        if layout.image is not None and mount is not None and not layout.image.has_lustre_client:
+            # https://docs.aws.amazon.com/fsx/latest/LustreGuide/lustre-client-matrix.html
+            self._warn(
+                "lustreClient",
+                f"node group {self.node_group.name!r} mounts a file system, and the newest image of "
+                f"{layout.image.parameter_name} has no Lustre client: each node installs the one for its kernel at "
+                "first boot, and cannot be set up while FSx for Lustre has none for a newer kernel. Pin an image "
+                "that you have tested, or one with the client in it, with machine_image.",
+            )
         if layout.image is not None:
             self._warn(
                 "latestImage",

@@ -8,7 +8,15 @@ from aws_cdk import Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Match, Template
 
-from cdk_training_cluster import InstanceTypeInfo, NodeGroup, Placement, TrainingCluster, instance_type_info
+from cdk_training_cluster import (
+    ClusterNetwork,
+    InstanceTypeInfo,
+    NodeGroup,
+    Placement,
+    TrainingCluster,
+    TrainingFileSystem,
+    instance_type_info,
+)
 from cdk_training_cluster.metrics import NODE_METRICS
 from synthesis import ZONE, new_stack, only, resources, warnings
 
@@ -167,6 +175,30 @@ def test_the_newest_image_is_a_choice_that_warns() -> None:
         "base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id: a later deployment may move drivers under a "
         "running fleet. Pin the image you have tested with machine_image. [ack: cdk-training-cluster:latestImage]"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "mounts", "warned"),
+    [("trn1.32xlarge", True, True), ("trn1.32xlarge", False, False), ("p4de.24xlarge", True, False)],
+)
+def test_the_newest_ubuntu_image_may_have_outrun_the_lustre_client(name: str, mounts: bool, warned: bool) -> None:
+    stack = new_stack()
+    network = ClusterNetwork(stack, "Network", availability_zone=ZONE)
+    TrainingCluster(
+        stack,
+        "Llama",
+        network=network,
+        node_groups=[NodeGroup("workers", instance_types=[name], count=2)],
+        file_system=TrainingFileSystem(stack, "Files", network=network, storage_capacity_gib=1200)
+        if mounts
+        else None,
+    )
+    told = [text for text in warnings(stack) if "[ack: cdk-training-cluster:lustreClient]" in text]
+    assert [text.partition(". Pin")[0] for text in told] == [
+        "node group 'workers' mounts a file system, and the newest image of "
+        "/aws/service/neuron/dlami/base/ubuntu-24.04/latest/image_id has no Lustre client: each node installs the "
+        "one for its kernel at first boot, and cannot be set up while FSx for Lustre has none for a newer kernel"
+    ] * warned
 
 
 def test_an_image_of_one_s_own_is_taken_as_it_is() -> None:

@@ -43,7 +43,7 @@ def test_a_node_is_set_up_whatever_its_image(make_node: MakeNode, os_release: st
     assert node.read("dev/console") == "cdk-training-cluster: ready\n"
     assert node.read("etc/fstab") == f"UUID=1234 / xfs defaults,noatime 1 1\n{FSTAB_LINE}"
     assert (node.root / "fsx").is_dir()
-    started = [call for call in node.calls if call.startswith("systemctl start")]
+    started = [call for call in node.calls if call.startswith("systemctl start fsx")]
     assert started == ["systemctl start fsx.automount", "systemctl start fsx.mount"]
     assert node.read("etc/security/limits.d/90-cdk-training-cluster.conf") == (
         "* - memlock unlimited\n* - nofile 1048576\nroot - memlock unlimited\nroot - nofile 1048576\n"
@@ -70,15 +70,15 @@ def test_the_steps_come_in_order(make_node: MakeNode) -> None:
     node.change_settings(SCRIPTS_AFTER=[node.user_script("ccc.sh", "true")])
     assert node.bootstrap().returncode == 0
     assert node.steps == [
-        *["before: a.sh", "before: bb.sh", "limits", "kernel", "nvme", "efa", "lustre", "mount"],
-        *["environment", "agent", "neuron", "after: ccc.sh"],
+        *["updates", "before: a.sh", "before: bb.sh", "limits", "kernel", "nvme", "efa", "lustre", "mount"],
+        *["environment", "agent", "neuron", "after: ccc.sh", "updates"],
     ]
 
 
 def test_a_node_without_file_system_efa_or_accelerator_does_without_their_steps(make_node: MakeNode) -> None:
     node = make_node(vendor=AcceleratorVendor.OTHER, EFA="", MOUNT_SOURCE="", MOUNT_POINT="")
     assert node.bootstrap().returncode == 0
-    assert node.steps == ["limits", "kernel", "nvme", "environment"]
+    assert node.steps == ["updates", "limits", "kernel", "nvme", "environment", "updates"]
     assert node.read("etc/fstab") == "UUID=1234 / xfs defaults,noatime 1 1\n"
 
 
@@ -102,6 +102,8 @@ FAILURES = [
     (AMAZON_LINUX, "curl", "169.254.169.254", "hook"),
     (AMAZON_LINUX, "aws", "describe-auto-scaling-instances", "hook"),
     (AMAZON_LINUX, "aws", "complete-lifecycle-action", "hook"),
+    (UBUNTU, "systemctl", "stop apt-daily", "updates"),
+    (UBUNTU, "systemctl", "start apt-daily", "updates"),
     (UBUNTU, "dpkg-query", "", "kernel"),
     (UBUNTU, "apt-mark", "", "kernel"),
     (UBUNTU, "curl", "fsx-ubuntu", "lustre"),
@@ -226,6 +228,34 @@ def test_dnf_keeps_its_hands_off_the_kernel(make_node: MakeNode, before: str, af
     node.write("etc/dnf/dnf.conf", before)
     assert node.step("kernel.sh").returncode == 0
     assert node.read("etc/dnf/dnf.conf") == after
+
+
+def test_nothing_is_installed_while_the_image_s_own_updates_run(make_node: MakeNode) -> None:
+    node = _bare(make_node(os_release=UBUNTU))
+    (node.sandbox / "updates").write_text("activating\ndeactivating\n")
+    assert node.bootstrap().returncode == 0
+    of_updates = [call for call in node.calls if "apt-daily" in call]
+    asked = "systemctl is-active apt-daily.service apt-daily-upgrade.service"
+    timers = "apt-daily.timer apt-daily-upgrade.timer"
+    assert of_updates == [f"systemctl stop {timers}", *[asked] * 3, f"systemctl start {timers}"]
+    installs = [number for number, call in enumerate(node.calls) if call.startswith(("apt-get", "apt-mark"))]
+    assert node.calls.index(of_updates[0]) < min(installs) <= max(installs) < node.calls.index(of_updates[-1])
+
+
+def test_updates_that_do_not_end_end_the_set_up(make_node: MakeNode) -> None:
+    node = make_node(os_release=UBUNTU)
+    (node.sandbox / "updates").write_text("activating\n" * 20)
+    result = node.step("updates.sh pause")
+    assert result.returncode == 1
+    assert (
+        "the updates that the image starts at boot do not end: see journalctl -u apt-daily-upgrade" in result.stderr
+    )
+
+
+def test_a_system_without_updates_at_boot_is_left_alone(make_node: MakeNode) -> None:
+    node = make_node()
+    assert node.step("updates.sh pause").returncode == node.step("updates.sh resume").returncode == 0
+    assert not [call for call in node.calls if "apt-daily" in call]
 
 
 def test_apt_holds_the_kernel_packages_that_are_installed(make_node: MakeNode) -> None:

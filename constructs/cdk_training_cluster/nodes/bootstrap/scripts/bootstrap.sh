@@ -51,6 +51,7 @@ fi
 
 report_state running "" ""
 rm -f "$SET_UP"
+run updates bash updates.sh pause
 run_user_scripts before "${SCRIPTS_BEFORE[@]}"
 run limits bash limits.sh
 run kernel bash kernel.sh
@@ -64,6 +65,7 @@ run environment bash environment.sh
 if [[ -f agent.json ]]; then run agent bash agent.sh; fi
 if [[ -f neuron-monitor.json ]]; then run neuron bash neuron.sh; fi
 run_user_scripts after "${SCRIPTS_AFTER[@]}"
+run updates bash updates.sh resume
 step=report
 report_state ready "" ""
 to_console "ready"

@@ -72,7 +72,7 @@ package_manager() {
   esac
 }
 
-# install PACKAGE...: apt waits for the updates that an image starts at boot; dnf waits by itself.
+# install PACKAGE...: updates.sh keeps updates away; apt waits for others that hold dpkg's lock, dnf for all.
 install() {
   local manager
   manager=$(package_manager)

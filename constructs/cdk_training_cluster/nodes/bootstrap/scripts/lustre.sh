@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the FSx for Lustre client where the image has none.
+# Installs the FSx for Lustre client where the image has none, as AWS's Neuron images do.
 # https://docs.aws.amazon.com/fsx/latest/LustreGuide/install-lustre-client.html
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -28,5 +28,6 @@ if ! command -v mount.lustre >/dev/null; then
     install "lustre-client-modules-$kernel" ||
       die "there is no Lustre client for kernel $kernel: use an image whose kernel FSx for Lustre supports"
   fi
+  command -v mount.lustre >/dev/null || die "the Lustre client for kernel $kernel came without mount.lustre"
 fi
 modprobe lustre || die "the Lustre client does not fit kernel $kernel: use an image whose kernel FSx for Lustre supports"
