@@ -424,6 +424,9 @@ ROWS = (
 # EC2 does not check by its model: the pattern of a placement group's ARN has a stray `^`, and no ARN would match.
 _OWN_VALIDATION = frozenset({"ec2"})
 
+# XML has no such characters.
+_UNPRINTABLE = regex.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
 # The code of a service's validation.
 _CODES = {
     "autoscaling": "ValidationError",
@@ -461,18 +464,15 @@ def refusal_of(service: str, operation: str, parameters: Mapping[str, Any]) -> t
     if not isinstance(shape, StructureShape):
         return None
     for place, path, member, value in _members(shape, parameters, ""):
-        code = _CODES.get(service, "ValidationException")
+        code, shown = _CODES.get(service, "ValidationException"), _UNPRINTABLE.sub("?", str(value))
         broken = None if service in _OWN_VALIDATION else _broken_by_model(member, value)
         if broken is not None:
-            at = path[:1].lower() + path[1:]
-            return (
-                code,
-                f"1 validation error detected: Value '{value}' at '{at}' failed to satisfy constraint: {broken}",
-            )
+            told = f"1 validation error detected: Value '{shown}' at '{path[:1].lower()}{path[1:]}'"
+            return code, f"{told} failed to satisfy constraint: {broken}"
         rows = _rows_by_place()
         for row in rows.get(f"{service} {place}") or rows.get(f"{service} {place.rpartition('.')[0]}.$", ()):
             if row.refuses(value):
-                return row.code or code, row.message.replace("{value}", str(value))
+                return row.code or code, row.message.replace("{value}", shown)
     return None
 
 

@@ -12,6 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.json import JSONSnapshotExtension
 
 from examples import EXAMPLES, PROJECT, SWEPT_EXAMPLES, run_app, templates, without_asset_hashes
+from template_texts import texts_without_a_limit
 
 _WARNING_IDS = re.compile(r"Acknowledge with 'Annotation::(.+)'")
 
@@ -73,6 +74,11 @@ def _digest(output: Path) -> dict[str, str]:
         for path in sorted(output.rglob("*"))
         if path.is_file() and not path.name.endswith(".metadata.json")
     }
+
+
+def test_each_text_has_a_documented_limit_or_is_no_free_text(assembly: Path) -> None:
+    found = {text for template in templates(assembly).values() for text in texts_without_a_limit(template)}
+    assert sorted(found) == []
 
 
 def test_there_are_examples() -> None:

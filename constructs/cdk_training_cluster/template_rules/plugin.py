@@ -1,7 +1,7 @@
 """Looks at a synthesized template, after the last escape hatch, and ends the synth where it breaks a rule."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jsii
@@ -18,6 +18,7 @@ from aws_cdk import (
 from constructs import Construct
 
 from cdk_training_cluster.template_rules.table import RULES, broken_rules
+from cdk_training_cluster.template_rules.template import Finding
 from cdk_training_cluster.template_rules.text_rules import broken_texts
 from cdk_training_cluster.validation import LIMITS
 
@@ -103,17 +104,13 @@ class TemplateRulesPlugin:
 def _violations(path: Path) -> Iterator[PolicyViolation]:
     content = path.read_bytes()
     definition = json.loads(content)
-    for found in broken_texts(definition):
+    for (limit, sentence), findings in broken_texts(definition).items():
         yield PolicyViolation(
-            rule_name=found.limit.id,
-            description=found.sentence,
-            fix=f"See {found.limit.source}",
+            rule_name=limit.id,
+            description=sentence,
+            fix=f"See {limit.source}",
             severity="error",
-            violating_resources=[
-                PolicyViolatingResource(
-                    resource_logical_id=found.logical_id, template_path=str(path), locations=[found.location]
-                )
-            ],
+            violating_resources=_places(path, findings),
         )
     for rule, findings in broken_rules(definition, size=len(content)):
         yield PolicyViolation(
@@ -122,10 +119,14 @@ def _violations(path: Path) -> Iterator[PolicyViolation]:
             fix=f"{rule.fix}. See {rule.source}",
             # Said, because a report in which one finding is acknowledged counts only those that say so.
             severity=rule.severity,
-            violating_resources=[
-                PolicyViolatingResource(
-                    resource_logical_id=finding.logical_id, template_path=str(path), locations=[finding.location]
-                )
-                for finding in findings
-            ],
+            violating_resources=_places(path, findings),
         )
+
+
+def _places(path: Path, findings: Sequence[Finding]) -> list[PolicyViolatingResource]:
+    return [
+        PolicyViolatingResource(
+            resource_logical_id=finding.logical_id, template_path=str(path), locations=[finding.location]
+        )
+        for finding in findings
+    ]

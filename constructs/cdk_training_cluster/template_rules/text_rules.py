@@ -2,39 +2,28 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from cdk_training_cluster.template_rules.template import Finding
 from cdk_training_cluster.template_rules.values import is_intrinsic
 from cdk_training_cluster.validation import LIMITS, TextLimit
 
 _VARIABLE = re.compile(r"\$\{[^!][^}]*\}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class TextFinding:
-    """A text of a template that AWS refuses.
-
-    Attributes:
-        limit: The row that it breaks.
-        logical_id: The resource. Empty: it is in another section.
-        location: Where it is, with dots.
-        sentence: What is wrong and how to mend it.
-    """
-
-    limit: TextLimit
-    logical_id: str
-    location: str
-    sentence: str
-
-
-def broken_texts(definition: Mapping[str, Any], limits: Mapping[str, TextLimit] = LIMITS) -> Iterator[TextFinding]:
-    """Yield each text of a template that AWS refuses, as far as that is certain before the deployment.
+def broken_texts(
+    definition: Mapping[str, Any], limits: Mapping[str, TextLimit] = LIMITS
+) -> Mapping[tuple[TextLimit, str], Sequence[Finding]]:
+    """Return the texts of a template that AWS refuses, as far as that is certain before the deployment.
 
     Args:
         definition: The template.
         limits: The rows to go by. Default: - all of them.
+
+    Returns:
+        The places of each text, by the row that it breaks and the sentence that says so.
     """
+    found: dict[tuple[TextLimit, str], list[Finding]] = {}
     kinds: dict[str, list[tuple[str, Any]]] = {"Template": [("", definition)]}
     for logical_id, resource in (definition.get("Resources") or {}).items():
         kinds.setdefault(str(resource.get("Type")), []).append((logical_id, resource.get("Properties") or {}))
@@ -43,9 +32,22 @@ def broken_texts(definition: Mapping[str, Any], limits: Mapping[str, TextLimit] 
             kind, _, path = place.partition(" ")
             for logical_id, properties in _of_kind(kinds, kind):
                 for at, pieces in texts_at(properties, path):
-                    sentence = row.problem(at if logical_id else f"template's {at}", pieces)
+                    sentence = row.problem(_property(at), pieces)
                     if sentence is not None:
-                        yield TextFinding(limit=row, logical_id=logical_id, location=at, sentence=sentence)
+                        finding = Finding(logical_id, f"Properties.{at}") if logical_id else _of_section(at)
+                        found.setdefault((row, sentence), []).append(finding)
+    return found
+
+
+def _property(at: str) -> str:
+    """Name a property without the places of items, so that one text in many resources is one finding."""
+    return ".".join(part for part in at.split(".") if not part.isdigit())
+
+
+def _of_section(at: str) -> Finding:
+    """Return the place of a text outside of the resources: outputs and parameters have logical ids too."""
+    _, _, rest = at.partition(".")
+    return Finding(rest.partition(".")[0] or at, at)
 
 
 def _of_kind(kinds: Mapping[str, Sequence[tuple[str, Any]]], kind: str) -> Iterator[tuple[str, Any]]:

@@ -65,7 +65,7 @@ def _tag_rows(
         TextLimit(
             id=f"{name}TagKey",
             places=(*(f"{each}.*.Key" for each in lists), *(f"{each}.~" for each in maps)),
-            allowed=f"1 to {longest_key} characters{of}, and not start with aws:",
+            allowed=f"1 to {longest_key} characters{of}, and must not start with aws:",
             characters=characters,
             minimum=1,
             maximum=longest_key,
@@ -150,7 +150,7 @@ _ROWS = (
     TextLimit(
         id="securityGroupName",
         places=("AWS::EC2::SecurityGroup GroupName",),
-        allowed=f"1 to 255 characters of {_GROUP_WORDS}, and not start with sg-",
+        allowed=f"1 to 255 characters of {_GROUP_WORDS}, and must not start with sg-",
         characters=_GROUP_TEXT,
         minimum=1,
         maximum=255,
@@ -340,7 +340,7 @@ _ROWS = (
     TextLimit(
         id="logGroupName",
         places=("AWS::Lambda::Function LoggingConfig.LogGroup", "AWS::Logs::LogGroup LogGroupName"),
-        allowed="1 to 512 characters of a-z, A-Z, 0-9 and . - _ / #, and not start with aws/",
+        allowed="1 to 512 characters of a-z, A-Z, 0-9 and . - _ / #, and must not start with aws/",
         characters=r"[.\-_/#A-Za-z0-9]",
         minimum=1,
         maximum=512,
@@ -469,7 +469,7 @@ _ROWS = (
     TextLimit(
         id="documentName",
         places=("AWS::SSM::Document Name",),
-        allowed="3 to 128 characters of a-z, A-Z, 0-9 and _ - ., and not start with aws, amazon or amzn",
+        allowed="3 to 128 characters of a-z, A-Z, 0-9 and _ - ., and must not start with aws, amazon or amzn",
         characters=r"[a-zA-Z0-9_\-.]",
         minimum=3,
         maximum=128,
@@ -479,7 +479,7 @@ _ROWS = (
     TextLimit(
         id="parameterName",
         places=("AWS::SSM::Parameter Name",),
-        allowed="1 to 1011 characters of a-z, A-Z, 0-9 and _ . - /, and not start with aws or ssm",
+        allowed="1 to 1011 characters of a-z, A-Z, 0-9 and _ . - /, and must not start with aws or ssm",
         characters=r"[a-zA-Z0-9_.\-/]",
         minimum=1,
         maximum=1011,
@@ -537,7 +537,7 @@ _ROWS = (
     TextLimit(
         id="resourceGroupName",
         places=("AWS::ResourceGroups::Group Name",),
-        allowed="1 to 128 letters, digits and . - _, and not start with aws",
+        allowed="1 to 128 letters, digits and . - _, and must not start with aws",
         characters="[A-Za-z0-9._-]",
         minimum=1,
         maximum=128,

@@ -17,6 +17,10 @@ REGION = r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]+"
 """The name of a region: us-east-1, us-gov-west-1, ap-southeast-7, eusc-de-east-1."""
 
 
+# Half of a surrogate pair, which JSON can write and no request can carry.
+_HALF = re.compile("[\\ud800-\\udfff]")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Text:
     """Marks a string that has a form: the pattern goes into the JSON Schema, the sentence into the error.
@@ -54,7 +58,7 @@ class Text:
                     "length": len(value),
                 },
             )
-        if re.fullmatch(self.pattern, value) is None:
+        if re.fullmatch(self.pattern, value) is None or _HALF.search(value):
             near = next(iter(get_close_matches(value.lower(), self.words, n=1)), "")
             raise PydanticCustomError("form", "must {must}", {"must": self.must, "near": near})
         return value

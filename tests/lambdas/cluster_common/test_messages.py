@@ -1,6 +1,9 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cluster_common.messages import subject
+from rehearsal.local_aws.texts import refusal_of
 
 
 @pytest.mark.parametrize(
@@ -16,3 +19,8 @@ from cluster_common.messages import subject
 )
 def test_a_subject_is_what_sns_takes(text: str, expected: str) -> None:
     assert subject(text) == expected
+
+
+@given(st.text(max_size=200))
+def test_any_text_behind_a_clusters_name_becomes_a_subject(text: str) -> None:
+    assert refusal_of("sns", "Publish", {"Subject": subject(f"pod: {text}"), "Message": "x"}) is None

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aws_texts import is_taken
 from cluster_common.tags import tag_value
 
 
@@ -32,3 +33,5 @@ def test_a_tag_value_is_short_tidy_and_stays_as_it_is(text: str) -> None:
     assert value == value.strip()
     assert not value.lower().startswith("aws:")
     assert tag_value(value) == value
+    assert is_taken("fsxTagValue", value)
+    assert is_taken("autoScalingTagValue", value)

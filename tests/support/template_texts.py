@@ -1,0 +1,123 @@
+"""Which texts of a template have a row in the table of documented limits, and which are no free texts."""
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from cdk_training_cluster.template_rules.values import is_intrinsic
+from cdk_training_cluster.validation import LIMITS
+
+# Texts that nobody words: AWS's own words, ids, ARNs, numbers, and what other tests read. By the reason.
+NOT_FREE: Mapping[str, tuple[str, ...]] = {
+    "AWS's own words, which its schemas list": (
+        "AWS::*.AllocationStrategy",
+        "AWS::*.CapacityReservationPreference",
+        "AWS::*.ResourceType",
+        "AWS::*.SSEAlgorithm",
+        "AWS::*.VolumeType",
+        "AWS::AutoScaling::*AllocationStrategy",
+        "AWS::AutoScaling::*.TargetCapacityTypes.*",
+        "AWS::AutoScaling::AutoScalingGroup TerminationPolicies.*",
+        "AWS::AutoScaling::LifecycleHook DefaultResult",
+        "AWS::AutoScaling::LifecycleHook LifecycleTransition",
+        "AWS::AutoScaling::WarmPool PoolState",
+        "AWS::CloudWatch::Alarm ComparisonOperator",
+        "AWS::CloudWatch::Alarm Metrics.*.MetricStat.Stat",
+        "AWS::CloudWatch::Alarm Statistic",
+        "AWS::CloudWatch::Alarm TreatMissingData",
+        "AWS::EC2::CapacityReservation EndDateType",
+        "AWS::EC2::CapacityReservation InstanceMatchCriteria",
+        "AWS::EC2::CapacityReservation InstancePlatform",
+        "AWS::EC2::CapacityReservation Tenancy",
+        "AWS::EC2::EIP Domain",
+        "AWS::EC2::FlowLog *",
+        "AWS::EC2::LaunchTemplate *.HttpTokens",
+        "AWS::EC2::LaunchTemplate *.InterfaceType",
+        "AWS::EC2::LaunchTemplate *.MarketType",
+        "AWS::EC2::PlacementGroup Strategy",
+        "AWS::EC2::SpotFleet *.ExcessCapacityTerminationPolicy",
+        "AWS::EC2::SpotFleet *.InstanceInterruptionBehavior",
+        "AWS::EC2::SpotFleet *.Type",
+        "AWS::EC2::VPCEndpoint VpcEndpointType",
+        "AWS::Events::Rule State",
+        "AWS::FSx::*.Events.*",
+        "AWS::FSx::FileSystem FileSystemType*",
+        "AWS::FSx::FileSystem LustreConfiguration.*",
+        "AWS::FSx::FileSystem StorageType",
+        "AWS::Lambda::Function Architectures.*",
+        "AWS::Lambda::Function Runtime",
+        "AWS::Lambda::Permission *",
+        "AWS::ResourceGroups::Group Configuration.*",
+        "AWS::SSM::Document DocumentFormat",
+        "AWS::SSM::Document DocumentType",
+        "AWS::SSM::Document UpdateMethod",
+        "AWS::SSM::Parameter Type",
+        "AWS::Scheduler::Schedule FlexibleTimeWindow.Mode",
+    ),
+    "ids, ARNs, zones, types, addresses and times, whose form is checked where they are given": (
+        "AWS::*Arn",
+        "AWS::*CidrBlock",
+        "AWS::*CidrIp",
+        "AWS::*IpProtocol",
+        "AWS::*AvailabilityZone",
+        "AWS::*InstanceType",
+        "AWS::*ReservationId",
+        "AWS::EC2::LaunchTemplate *.DeviceName",
+        "AWS::EC2::VPCEndpoint ServiceName",
+        "AWS::IAM::Role ManagedPolicyArns.*",
+        "AWS::Lambda::EventInvokeConfig *",
+        "AWS::Lambda::Function Layers.*",
+        "AWS::ResourceGroups::Group Resources.*",
+    ),
+    "numbers as text": (
+        "AWS::AutoScaling::AutoScalingGroup M??Size",
+        "AWS::AutoScaling::AutoScalingGroup *.SpotMaxPrice",
+        "AWS::EC2::SpotFleet *.SpotPrice",
+    ),
+    "names that CDK makes of hashes": ("AWS::Lambda::Function Code.*", "AWS::Lambda::Function Handler"),
+    "policies and patterns, which are JSON of the library's own": (
+        "AWS::*PolicyDocument*",
+        "AWS::Events::Rule EventPattern.*",
+    ),
+    "a program": ("AWS::EC2::LaunchTemplate *.UserData",),
+    "rate(…), written by the library": ("AWS::Scheduler::Schedule ScheduleExpression",),
+    "constant JSON of the library's own, without a documented length": ("AWS::Scheduler::Schedule Target.Input",),
+    "a runbook's texts: AWS documents no limit but 64 KB for the whole document": ("AWS::SSM::Document Content.*",),
+    "a label, for which AWS documents no limit": ("AWS::CloudWatch::Alarm Metrics.*.Label",),
+}
+
+
+def texts_without_a_limit(template: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the type and the property of each text that has neither a row nor a reason to have none."""
+    rows = [place.partition(" if ")[0] for row in LIMITS.values() for place in row.places]
+    keys = {place.removesuffix(".~") for place in rows if place.endswith(".~")}
+    free = [pattern for patterns in NOT_FREE.values() for pattern in patterns]
+    for resource in template["Resources"].values():
+        for path in _texts(resource.get("Properties", {}), ""):
+            place = f"{resource['Type']} {path}"
+            known = any(_is_at(place, row) for row in rows) or any(fnmatchcase(place, each) for each in free)
+            if not known and place.rpartition(".")[0] not in keys:
+                yield place
+
+
+def _texts(value: object, path: str) -> Iterator[str]:
+    if isinstance(value, str) or (is_intrinsic(value) and {"Fn::Join", "Fn::Sub"} & set(value)):
+        yield path
+    elif isinstance(value, dict) and not is_intrinsic(value):
+        for name, item in value.items():
+            yield from _texts(item, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item, f"{path}.*")
+
+
+def _is_at(place: str, row: str) -> bool:
+    """Tell whether a row's place is that of a text: `*` is one step of the path, or the rest of a type."""
+    kind, _, path = place.partition(" ")
+    of_kind, _, steps = row.partition(" ")
+    parts, wanted = path.split("."), steps.split(".")
+    return (
+        fnmatchcase(kind, of_kind)
+        and len(parts) == len(wanted)
+        and all(step in {part, "*"} for part, step in zip(parts, wanted, strict=True))
+    )
