@@ -42,7 +42,8 @@ def read_clock(idle: Sequence[Instance], together: Sequence[Instance], situation
         situation: What the decision rests on.
     """
     now, policy = situation.now, situation.policy(idle[0])
-    since = max(_idle_since(instance, situation) for instance in idle)
+    # What came lately in place of another is idle so far, and says nothing of the time before.
+    since = max(_idle_since(instance, situation) for instance in idle if situation.evidence[instance.id].idle_since)
     carriers = {situation.target(instance): instance for instance in idle}
     marks = [situation.marks(target, instance) for target, instance in carriers.items()]
     warned = [one.warned_at for one in marks if one.warned_at is not None]
@@ -53,6 +54,7 @@ def read_clock(idle: Sequence[Instance], together: Sequence[Instance], situation
         len(warned) == len(stops) == len(marks)
         and since <= min(warned)
         and max(warned) <= now
+        and not _has_grown(together, marks, min(warned))
         and all(_says_so(one, instance, situation) for one, instance in zip(marks, carriers.values(), strict=True))
         and not any(_was_kept(instance, min(warned), situation) for instance in together)
     )
@@ -67,6 +69,12 @@ def read_clock(idle: Sequence[Instance], together: Sequence[Instance], situation
         renew=is_warned and now - min(warned) >= policy.warning + PERIOD,
         refused=any(one.is_refused(now) for one in marks),
     )
+
+
+def _has_grown(together: Sequence[Instance], marks: Sequence[Marks], warned_at: datetime) -> bool:
+    """Say whether nodes came since a warning, and not in place of others: somebody has plans for them."""
+    came = any(one.launched >= warned_at for one in together)
+    return came and any(one.nodes is None or len(together) > one.nodes for one in marks)
 
 
 def _says_so(marks: Marks, instance: Instance, situation: Situation) -> bool:

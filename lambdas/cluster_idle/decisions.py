@@ -46,6 +46,9 @@ def decide(instances: Sequence[Instance], situation: Situation) -> Decisions:
         findings += found
         units += [unit] if unit else []
     breaker = _breaker(findings, situation)
+    waiting = {target for unit in units if unit.waits and unit.told for target in unit.targets}
+    renew = tuple(unit for unit in units if unit.renew)
+    units = [unit for unit in units if not unit.waits]
     now = situation.now
     due = sorted((unit for unit in units if unit.stop_at <= now and unit.told), key=_longest_idle)
     stop = [] if breaker else _within_limit(due, situation.settings.policy.most_stops)
@@ -59,8 +62,8 @@ def decide(instances: Sequence[Instance], situation: Situation) -> Decisions:
         findings=tuple(sorted(findings, key=lambda finding: finding.instance.id)),
         warn=() if breaker else tuple(unit for unit in units if not unit.told),
         stop=tuple(stop),
-        renew=tuple(unit for unit in units if unit.renew),
-        clear=_void(instances, findings, situation),
+        renew=renew,
+        clear=tuple(one for one in _void(instances, findings, situation) if one not in waiting),
         breaker=breaker,
         reminders=tuple(find_reminders(instances, situation)),
     )
@@ -69,6 +72,8 @@ def decide(instances: Sequence[Instance], situation: Situation) -> Decisions:
 def _decide_unit(name: str, together: Sequence[Instance], situation: Situation) -> tuple[list[Finding], Unit | None]:
     """Decide about nodes that are stopped together; without the limits of a whole run."""
     alone = {instance.id: _alone(instance, situation) for instance in together}
+    newcomers = _newcomers(name, together, alone)
+    alone |= {one: None for one in newcomers if _is_idle_so_far(one, situation)}
     block = _block(name, together, alone, situation)
     obstacles = Obstacles(together, situation)
     findings: list[Finding] = []
@@ -82,6 +87,11 @@ def _decide_unit(name: str, together: Sequence[Instance], situation: Situation) 
         verdict, reason = own or obstacle or (Verdict.UNKNOWN, "")
         found = _finding(instance, verdict, reason, name, situation)
         findings.append(replace(found, for_others=alone[instance.id] is None and block is not None))
+    # Nodes that came in place of others do not start the clock again, but nothing is stopped before they are judged.
+    staying = [one for one in together if alone[one.id] is not None and not _is_bystander(one, situation)]
+    waits = bool(staying) and newcomers.issuperset(one.id for one in staying)
+    if waits:
+        idle = [one for one in together if alone[one.id] is None and obstacles.find(one) is None]
     if not idle:
         return findings, None
     clock = read_clock(idle, together, situation)
@@ -92,13 +102,16 @@ def _decide_unit(name: str, together: Sequence[Instance], situation: Situation) 
         idle_since=clock.idle_since,
         idle_words=situation.policy(idle[0]).words,
         stop_at=clock.stop_at,
-        others=tuple(finding.instance.id for finding in findings),
+        others=tuple(one.id for one in together if one not in idle),
         dry_run=situation.policy(idle[0]).dry_run,
         told=clock.warned,
         told_of_dry_run=clock.told,
         renew=clock.renew,
         refused=clock.refused,
+        waits=waits,
     )
+    if waits:
+        return findings, unit
     verdict = Verdict.STOP if clock.warned and clock.stop_at <= situation.now else Verdict.WARN
     reason = _idle_reason(unit, clock, situation)
     return [*findings, *(_finding(instance, verdict, reason, name, situation) for instance in idle)], unit
@@ -129,6 +142,8 @@ def _young(instance: Instance, situation: Situation) -> tuple[Verdict, str] | No
     """Say that it has not been up for long: then nothing is to be known of it yet."""
     policy, evidence = situation.policy(instance), situation.evidence.get(instance.id)
     age = situation.now - instance.launched
+    if evidence is not None and evidence.state is EvidenceState.BUSY:
+        return None
     if not instance.running or age < policy.grace:
         return Verdict.GRACE, f"was launched at {time_text(instance.launched)}, a moment ago"
     if evidence is not None and evidence.state is EvidenceState.UNKNOWN and age < policy.grace + policy.window:
@@ -143,6 +158,20 @@ def _not_idle(instance: Instance, situation: Situation) -> tuple[Verdict, str] |
     if evidence.state is EvidenceState.UNKNOWN:
         return Verdict.UNKNOWN, f"may work: {evidence.reason}"
     return (Verdict.BUSY, f"works: {evidence.reason}") if evidence.state is EvidenceState.BUSY else None
+
+
+def _newcomers(
+    name: str, together: Sequence[Instance], alone: Mapping[str, tuple[Verdict, str] | None]
+) -> frozenset[str]:
+    """Return the nodes that came lately into a group of which more nodes are proven idle: in place of others."""
+    young = {one.id for one in together if (own := alone[one.id]) and own[0] is Verdict.GRACE}
+    proven = sum(alone[one.id] is None for one in together)
+    return frozenset(young) if name != together[0].id and len(young) < proven else frozenset()
+
+
+def _is_idle_so_far(instance_id: str, situation: Situation) -> bool:
+    evidence = situation.evidence.get(instance_id)
+    return evidence is not None and evidence.idle_so_far
 
 
 def _block(

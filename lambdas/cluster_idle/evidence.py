@@ -27,6 +27,15 @@ _LATEST_PERIODS_OF_EC2 = 3
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
 _LEAST_LOOKS = 4
 
+BOOT = timedelta(minutes=15)
+"""How long a node may take to come up and report."""
+
+# Of the time after that, what EC2 measures may be still to come.
+_UNSEEN = BOOT + 2 * PERIOD
+
+# The signals that EC2 measures itself, from a node's first minute on.
+_OF_EC2 = frozenset({SignalKind.CPU, SignalKind.NETWORK})
+
 # A run may fail, or come late: what went dark since the last few counts as just gone dark.
 _TICKS_BACK = 3
 
@@ -94,12 +103,14 @@ class Evidence:
         reason: Why: the end of a sentence that begins with the node.
         idle_since: Since when it is proven idle, as far as was looked back. None: it is not.
         was_known: Of what is unknown: whether it was known to be idle or busy some ticks ago.
+        idle_so_far: Of what is unknown because it came lately: whether it has been idle ever since it came up.
     """
 
     state: EvidenceState
     reason: str
     idle_since: datetime | None = None
     was_known: bool = False
+    idle_so_far: bool = False
 
 
 def unreadable(why: str) -> Evidence:
@@ -128,7 +139,11 @@ def weigh(
     unknown = next((one for one in found if one.state is EvidenceState.UNKNOWN), None)
     if unknown is not None:
         ticks = range(1, _TICKS_BACK + 1)
-        return replace(unknown, was_known=any(_was_known(readings, policy, now - number * tick) for number in ticks))
+        return replace(
+            unknown,
+            was_known=any(_was_known(readings, policy, now - number * tick) for number in ticks),
+            idle_so_far=_is_idle_so_far(readings, policy, now, launched),
+        )
     since = max(one.idle_since for one in found if one.idle_since is not None)
     return Evidence(
         state=EvidenceState.IDLE,
@@ -145,16 +160,33 @@ def _was_known(readings: NodeReadings, policy: Policy, before: datetime) -> bool
     )
 
 
+def _is_idle_so_far(readings: NodeReadings, policy: Policy, now: datetime, launched: datetime | None) -> bool:
+    """Say whether a node that came too lately to be judged has been seen idle ever since it came up."""
+    age = now - launched if launched is not None else timedelta(0)
+    periods = age // PERIOD + 1
+    if age < policy.grace + BOOT or periods * PERIOD >= policy.grace + policy.window:
+        return False
+    # Its whole life counts, of which nothing need be seen while it comes up.
+    coverage = policy.coverage * max(0.0, 1 - _UNSEEN / (periods * PERIOD))
+    life = replace(policy, window=periods * PERIOD, coverage=coverage)
+    return all(one.state is EvidenceState.IDLE for one in _find(readings, life, now))
+
+
 def _since(readings: NodeReadings, launched: datetime) -> NodeReadings:
-    def later(series: Series) -> Series:
-        return replace(series, points=[point for point in series.points if point[0] >= launched])
+    def later(series: Series, since: datetime = launched) -> Series:
+        return replace(series, points=[point for point in series.points if point[0] >= since])
+
+    def up(signal: Signal, every: tuple[Series, ...]) -> tuple[Series, ...]:
+        """Leave out what a node does while it comes up, which is no job's work: it loads software."""
+        since = launched + BOOT if signal.kind in _OF_EC2 else launched
+        return tuple(later(series, since) for series in every)
 
     samples = readings.samples
     return replace(
         readings,
         utilization=later(readings.utilization),
         samples=samples and replace(samples, counts=later(samples.counts)),
-        signals={signal: tuple(map(later, every)) for signal, every in readings.signals.items()},
+        signals={signal: up(signal, every) for signal, every in readings.signals.items()},
     )
 
 

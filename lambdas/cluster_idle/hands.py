@@ -269,7 +269,12 @@ class Hands:
         now = self._clock()
         units = [replace(unit, stop_at=self._stop_at(unit, now)) for unit in units]
         failed = self._owners.write(
-            (target, notice_tags(unit.idle_since, unit.stop_at, note(self._settings, unit)))
+            (
+                target,
+                notice_tags(
+                    unit.idle_since, len(unit.ids) + len(unit.others), unit.stop_at, note(self._settings, unit)
+                ),
+            )
             for unit in units
             for target in unit.targets
         )

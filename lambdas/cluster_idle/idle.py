@@ -160,10 +160,10 @@ class Idle:
             spot_requests=self._read_spot_requests(looked_at),
         )
 
-    def _is_looked_at(self, instance: Instance, situation: Situation) -> bool:
-        policy = situation.policy(instance)
-        young = self._now - instance.launched < policy.grace
-        return instance.running and not policy.off and not young and situation.is_looked_at(instance)
+    @staticmethod
+    def _is_looked_at(instance: Instance, situation: Situation) -> bool:
+        # A young one, too: work of a node that has just come starts its group's clock again.
+        return instance.running and not situation.policy(instance).off and situation.is_looked_at(instance)
 
     def _read_sessions(self, instances: Sequence[Instance]) -> Collection[str] | None:
         """Return who has a session, where a policy asks."""

@@ -55,6 +55,7 @@ class Marks:
         keep: The value of the tag `keep`. None: there is no such tag.
         keep_until: The value of the tag `keep-until`, likewise.
         idle_since: Since when it was idle when people were warned. None: they were not, or it cannot be read.
+        nodes: How many nodes its group had then. None: likewise.
         warned_at: When people were warned that it is stopped, or when it was last seen idle since. None: likewise.
         stop_at: When they were told that it is.
         note: What they were told, in short.
@@ -69,6 +70,7 @@ class Marks:
     keep: str | None = None
     keep_until: str | None = None
     idle_since: datetime | None = None
+    nodes: int | None = None
     warned_at: datetime | None = None
     stop_at: datetime | None = None
     note: str = ""
@@ -85,10 +87,12 @@ class Marks:
         if not any(key.startswith("cdk-training-cluster:") for key in tags):
             return NO_MARKS
         refused_at, _, refusal = tags.get(REFUSED_TAG, "").partition(" ")
+        idle_since, _, nodes = tags.get(SINCE_TAG, "").partition(" ")
         return cls(
             keep=tags.get(KEEP_TAG),
             keep_until=tags.get(KEEP_UNTIL_TAG),
-            idle_since=_time(tags.get(SINCE_TAG)),
+            idle_since=_time(idle_since),
+            nodes=int(nodes) if nodes.isdecimal() and nodes.isascii() else None,
             warned_at=_time(tags.get(WARNED_AT_TAG)),
             stop_at=_time(tags.get(STOP_AT_TAG)),
             note=tags.get(NOTE_TAG, ""),
@@ -150,14 +154,14 @@ NO_MARKS = Marks()
 """What the tags say of what has none."""
 
 
-def notice_tags(idle_since: datetime, stop_at: datetime, note: str) -> dict[str, str]:
+def notice_tags(idle_since: datetime, nodes: int, stop_at: datetime, note: str) -> dict[str, str]:
     """Return the tags that are written before people are warned; the clock runs with `warned_tags`.
 
     An older warning, whose time to stop may be over, no longer counts. No tag comes after the message that was not
     there before: what can take no more tags is not told of again and again.
     """
     return {
-        SINCE_TAG: time_text(idle_since),
+        SINCE_TAG: f"{time_text(idle_since)} {nodes}",
         WARNED_AT_TAG: _NOT_YET,
         STOP_AT_TAG: time_text(stop_at),
         NOTE_TAG: tag_value(note),

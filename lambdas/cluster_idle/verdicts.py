@@ -86,6 +86,7 @@ class Unit:
         told_of_dry_run: Whether they know that a dry run would have stopped it.
         renew: Whether the warning has to be renewed, since no metric is read of so long ago.
         refused: Whether AWS refused to stop it within the last day.
+        waits: Whether it waits for nodes that came lately, in place of others, to be judged.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Unit:
     told_of_dry_run: bool = False
     renew: bool = False
     refused: bool = False
+    waits: bool = False
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -81,6 +81,7 @@ def marks(draw: st.DrawFn) -> Marks:
         warned_at=draw(st.sampled_from([warned] * 5 + [None])),
         stop_at=draw(st.sampled_from([warned + timedelta(minutes=30)] * 5 + [None, NOW + timedelta(hours=5)])),
         told=draw(st.booleans()),
+        nodes=draw(st.sampled_from([None, 2, 9])),
         noted=True,
     )
 

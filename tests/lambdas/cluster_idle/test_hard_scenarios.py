@@ -275,20 +275,86 @@ def test_where_no_tag_can_be_written_people_are_not_told_in_every_run(monkeypatc
     assert scene.subjects() == []
 
 
-def test_an_idle_gang_to_which_young_nodes_come_again_and_again_is_counted(
+def replace_one(scene: IdleScene, **settings: Any) -> FakeNode:
+    """Let a node of a group end, and Auto Scaling launch another in its place."""
+    victim = next(node for node in scene.ec2.nodes.values() if node.state == "running")
+    victim.state = "terminated"
+    scene.auto_scaling.members["workers-asg"].remove(victim.id)
+    return scene.join("workers", age=timedelta(0), **settings)
+
+
+def test_an_idle_gang_whose_nodes_are_replaced_again_and_again_is_stopped_all_the_same() -> None:
+    scene = IdleScene()
+    scene.add_group(count=8)
+    hours = 0
+    while not scene.lambda_.orders and hours < 14:
+        replace_one(scene)
+        scene.ticks(55)
+        hours += 1
+
+    assert hours <= 3
+    assert scene.subjects()[0] == "base-pod: 8 nodes idle, terminated in 30 minutes"
+    assert len(scene.subjects()) == 2
+
+
+def test_an_idle_gang_to_which_nodes_come_too_often_to_be_judged_is_counted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     scene = IdleScene()
     scene.add_group(count=8)
-    for _ in range(4):
-        victim = next(node for node in scene.ec2.nodes.values() if node.state == "running")
-        victim.state = "terminated"
-        scene.auto_scaling.members["workers-asg"].remove(victim.id)
-        scene.join("workers", age=timedelta(0))
-        found = scene.ticks(55)
+    for _ in range(6):
+        replace_one(scene)
+        found = scene.ticks(35)
 
     assert set(verdicts(found)) == {"grace"}
     assert metrics(capsys)["IdleLingeringNodes"] >= 4
+
+
+@pytest.mark.parametrize("minutes", [10, 40])
+def test_a_node_that_works_in_place_of_an_idle_one_starts_the_clock_again(minutes: int) -> None:
+    scene = IdleScene()
+    scene.add_group(count=8)
+    scene.tick()
+    newcomer = replace_one(scene)
+    scene.ticks(minutes)
+    newcomer.load = 80
+    scene.tick()
+    newcomer.load = 0
+
+    assert set(verdicts(scene.ticks(10))) == {"busy"}
+    assert not any("idle-" in key for key in scene.auto_scaling.groups["workers-asg"].tags)
+    scene.ticks(45)
+    assert scene.lambda_.orders == []
+
+
+def test_a_node_in_place_of_an_idle_one_of_a_warned_gang_is_waited_for_and_no_longer() -> None:
+    scene = IdleScene()
+    scene.add_group(count=4)
+    scene.tick()
+    replace_one(scene)
+
+    assert set(verdicts(scene.ticks(40))) == {"grace"}
+    assert set(verdicts(scene.tick())) == {"stop"}
+    assert len(scene.subjects()) == 2
+
+
+def test_a_gang_that_grew_has_its_time_from_then_on() -> None:
+    scene = IdleScene()
+    scene.add_group(count=4)
+    scene.tick()
+    scene.join("workers", age=timedelta(0))
+
+    scene.ticks(50)
+    assert (scene.lambda_.orders, len(scene.subjects())) == ([], 2)
+
+
+def test_a_gang_of_which_most_nodes_came_lately_is_judged_as_a_new_one() -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    for _ in range(2):
+        scene.join("workers", age=timedelta(0))
+
+    assert set(verdicts(scene.ticks(55))) == {"grace"}
 
 
 def test_a_silent_node_of_another_service_is_counted_as_unknown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,7 +105,7 @@ def test_no_value_of_a_tag_is_too_strange(value: str) -> None:
 
 @given(moments, moments, st.text(max_size=400))
 def test_what_was_written_is_read_back_and_fits_tags(warned_at: datetime, stop_at: datetime, note: str) -> None:
-    before = notice_tags(warned_at, stop_at, note)
+    before = notice_tags(warned_at, 8, stop_at, note)
     tags = before | warned_tags(warned_at) | refusal_tags(stop_at, "Unsupported: no")
     marks = Marks.from_tags(tags)
 
@@ -113,7 +113,8 @@ def test_what_was_written_is_read_back_and_fits_tags(warned_at: datetime, stop_a
     assert all(len(key) <= 128 and len(value) <= 256 for key, value in tags.items())
     assert (marks.warned_at, marks.stop_at, marks.noted, marks.told) == (warned_at, stop_at, True, False)
     assert Marks.from_tags(tags | before).warned_at is None
-    assert (marks.idle_since, marks.refused_at, marks.refusal) == (warned_at, stop_at, "Unsupported: no")
+    assert (marks.idle_since, marks.nodes) == (warned_at, 8)
+    assert (marks.refused_at, marks.refusal) == (stop_at, "Unsupported: no")
 
 
 @pytest.mark.parametrize("key", NOTICE_TAGS)

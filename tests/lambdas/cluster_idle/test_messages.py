@@ -346,6 +346,6 @@ def test_a_subject_is_what_sns_takes(cluster: str) -> None:
 )
 def test_the_note_on_an_owner_fits_a_tag_as_it_is(of: Unit, text: str) -> None:
     assert note(SETTINGS, of) == text
-    tags = notice_tags(of.idle_since, of.stop_at, note(SETTINGS, of))
+    tags = notice_tags(of.idle_since, 1, of.stop_at, note(SETTINGS, of))
     assert text in tags.values()
     assert Marks.from_tags(tags).of_dry_run is of.dry_run
