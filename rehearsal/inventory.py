@@ -126,7 +126,12 @@ def _buckets(client: Client) -> dict[str, Any]:
     s3 = client("s3")
     own = _toolkit_bucket(client)
     names = [bucket["Name"] for bucket in s3.list_buckets()["Buckets"] if bucket["Name"] != own]
-    return {name: {"objects": _objects(s3, name), "policy": _policy(s3, name)} for name in names}
+    # S3 puts logs of what a rehearsal itself asks for into the bucket that another one names.
+    logging = [s3.get_bucket_logging(Bucket=name).get("LoggingEnabled", {}).get("TargetBucket") for name in names]
+    return {
+        name: {"objects": {} if name in logging else _objects(s3, name), "policy": _policy(s3, name)}
+        for name in names
+    }
 
 
 def _toolkit_bucket(client: Client) -> str | None:

@@ -1,11 +1,14 @@
 """What the account holds before the cluster comes: all that the cluster file names as already there."""
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, NetworkSettings
 from cdk_training_cluster_stacks.cluster_file.capacity import ExistingReservationSettings, ReservationSettings
+from cdk_training_cluster_stacks.key_policy import key_policy_text
 from rehearsal.given_capacity import prepare_capacity
 from rehearsal.instance_types import description
 from rehearsal.local_aws import LocalAws
@@ -30,6 +33,8 @@ def prepare(cluster: ClusterFile, aws: LocalAws) -> list[str]:
     added = [info.name for info in instance_types(cluster) if aws.add_instance_type(description(info))]
     _add_images(cluster, aws)
     prepare_capacity(cluster, aws)
+    if cluster.encryption_key is not None:
+        aws.add_key(cluster.encryption_key, key_policy_text(cluster))
     if cluster.powertools_layer_arn is not None:
         aws.add_layer(cluster.powertools_layer_arn)
     if cluster.network is not None:
@@ -39,6 +44,8 @@ def prepare(cluster: ClusterFile, aws: LocalAws) -> list[str]:
     location: dict[str, Any] = (
         {} if aws.region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": aws.region}}
     )
+    if cluster.access_logs is not None:
+        _add_log_bucket(cluster.access_logs.bucket, aws, location)
     for bucket in named_buckets(cluster):
         s3.create_bucket(Bucket=bucket, **location)
     for settings in cluster.datasets:
@@ -81,6 +88,24 @@ def put_objects(aws: LocalAws, bucket: str, prefix: str) -> None:
     """
     for name in _SAMPLE_OBJECTS:
         aws.client("s3").put_object(Bucket=bucket, Key=f"{prefix}{name}", Body=name.encode())
+
+
+def _add_log_bucket(name: str, aws: LocalAws, location: Mapping[str, Any]) -> None:
+    """Make the bucket that access logs go to, with the policy that docs/security.md asks for.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html
+    """
+    s3 = aws.client("s3")
+    s3.create_bucket(Bucket=name, **location)
+    statement = {
+        "Sid": "AccessLogs",
+        "Effect": "Allow",
+        "Principal": {"Service": "logging.s3.amazonaws.com"},
+        "Action": "s3:PutObject",
+        "Resource": f"arn:aws:s3:::{name}/*",
+        "Condition": {"StringEquals": {"aws:SourceAccount": aws.account}},
+    }
+    s3.put_bucket_policy(Bucket=name, Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
 
 
 def _add_images(cluster: ClusterFile, aws: LocalAws) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from weakref import WeakKeyDictionary
 
 from aws_cdk import Stack, Stage
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct, IConstruct
@@ -61,6 +62,7 @@ def check_cluster(
     budget: Budget | None,
     instance_type_facts: Sequence[InstanceTypeInfo],
     powertools_layer: lambda_.ILayerVersion | None,
+    encryption_key: kms.IKey | None,
 ) -> None:
     """Refuse the settings of a `TrainingCluster` that cannot be; they are explained there.
 
@@ -71,7 +73,7 @@ def check_cluster(
     problems = [
         *_list_problems(node_groups, datasets, instance_type_facts),
         *_text_problems(availability_zone, cluster_name),
-        *_construct_problems(network, file_system, alert_topic, powertools_layer),
+        *_construct_problems(network, file_system, alert_topic, powertools_layer, encryption_key),
         *_policy_problems(idle_policy),
         *([] if budget is None else kind_problems("budget", budget, Budget, "Budget(monthly_usd=20_000)")),
     ]
@@ -109,7 +111,7 @@ def _text_problems(availability_zone: object, cluster_name: object) -> Iterator[
 
 
 def _construct_problems(
-    network: object, file_system: object, alert_topic: object, powertools_layer: object
+    network: object, file_system: object, alert_topic: object, powertools_layer: object, encryption_key: object
 ) -> Iterator[str]:
     if network is not None:
         yield from kind_problems("network", network, ClusterNetwork, "ClusterNetwork.from_subnet(…)")
@@ -125,6 +127,10 @@ def _construct_problems(
             powertools_layer,
             "layer_version_arn",
             "a layer of CDK, such as lambda_.LayerVersion.from_layer_version_arn(…)",
+        )
+    if encryption_key is not None:
+        yield from interface_problems(
+            "encryption_key", encryption_key, "key_arn", "a key of CDK, such as kms.Key.from_key_arn(…)"
         )
 
 

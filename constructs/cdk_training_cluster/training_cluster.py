@@ -8,12 +8,14 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.cluster_checks import check_cluster, check_name
+from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.fleet_facts import idle_group, power_group
 from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleStop, ResumeDocument
 from cdk_training_cluster.instance_types import InstanceTypeInfo
@@ -68,6 +70,7 @@ class TrainingCluster(Construct):
         budget: Budget | None = None,
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
         powertools_layer: lambda_.ILayerVersion | None = None,
+        encryption_key: kms.IKey | None = None,
     ) -> None:
         """Make the cluster.
 
@@ -90,6 +93,10 @@ class TrainingCluster(Construct):
             instance_type_facts: Facts about instance types that the catalog does not have. Default: - none.
             powertools_layer: A layer with Powertools for the functions' runtime, for regions where AWS publishes
                 none. Default: - AWS's public layer.
+            encryption_key: The KMS key that encrypts what is made here: alert topic, logs, functions' environments
+                and queues, nodes' root volumes, network flow log and file system. A key that is made in CDK lets
+                AWS's services use it; see docs/security.md for the policy of any other. A file system's key can
+                never change. Default: - keys that AWS owns or manages.
 
         Raises:
             ValueError: There is no network or there are two, no node group or two of one name, another cluster of the
@@ -108,7 +115,9 @@ class TrainingCluster(Construct):
             budget=budget,
             instance_type_facts=instance_type_facts,
             powertools_layer=powertools_layer,
+            encryption_key=encryption_key,
         )
+        self._encryption_key = encryption_key
         public = network is not None and network.is_public
         told = cluster_warnings(node_groups, facts=instance_type_facts, public_subnet=public)
         for rule, sentence in told.items():
@@ -118,9 +127,13 @@ class TrainingCluster(Construct):
         self._idle_policies = idle_policies(node_groups, idle_policy, instance_type_facts)
         self.cluster_name = cluster_name or Names.unique_resource_name(self, max_length=64, separator="-")
         check_name(self, self.cluster_name)
-        self.network = network or ClusterNetwork(self, "Network", availability_zone=availability_zone)
+        self.network = network or ClusterNetwork(
+            self, "Network", availability_zone=availability_zone, encryption_key=encryption_key
+        )
         if file_system is None and datasets:
-            file_system = TrainingFileSystem(self, "FileSystem", network=self.network, datasets=datasets)
+            file_system = TrainingFileSystem(
+                self, "FileSystem", network=self.network, datasets=datasets, encryption_key=encryption_key
+            )
         elif file_system is not None:
             for dataset in datasets:
                 file_system.add_dataset(dataset)
@@ -142,6 +155,7 @@ class TrainingCluster(Construct):
                 mount=_mount(file_system),
                 instance_type_facts=instance_type_facts,
                 idle_policy=self._idle_policies[group.name],
+                encryption_key=encryption_key,
             )
             for group in node_groups
         }
@@ -153,6 +167,7 @@ class TrainingCluster(Construct):
             groups={name: power_group(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()},
             alert_topic=self.alert_topic,
             powertools_layer=powertools_layer,
+            encryption_key=self._encryption_key,
         )
         for fleet in self.node_groups:
             # The function learns of a group when CloudFormation is done with it: a group that gets its nodes
@@ -265,7 +280,8 @@ class TrainingCluster(Construct):
         return role
 
     def _make_alert_topic(self) -> sns.Topic:
-        topic = sns.Topic(self, "Alerts", enforce_ssl=True)
+        allow(self, self._encryption_key, KeyUser.ALARMS)
+        topic = sns.Topic(self, "Alerts", enforce_ssl=True, master_key=self._encryption_key)
         # A topic policy of its own takes away the default one, under which alarms of the account may publish.
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
         topic.add_to_resource_policy(
@@ -299,6 +315,7 @@ class TrainingCluster(Construct):
             power=self.power,
             gpu_counts={info.name: info.nvidia_gpu_count for info in facts if info.has_nvidia_gpus},
             powertools_layer=powertools_layer,
+            encryption_key=self._encryption_key,
         )
 
     def _make_billing_alarms(

@@ -291,6 +291,15 @@ class LocalAws(Steering):
         """
         self._control("layer", {"arn": arn})
 
+    def add_key(self, arn: str, policy: str) -> None:
+        """Make a KMS key.
+
+        Args:
+            arn: Its ARN.
+            policy: Its policy, as JSON.
+        """
+        self._control("key", {"arn": arn, "policy": policy})
+
     def send_event(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Send an event to the default event bus and return what its rules invoke, without invoking it.
 

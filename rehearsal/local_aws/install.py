@@ -24,6 +24,7 @@ from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
 from moto.events.models import EventsBackend
 from moto.fsx.responses import FSxResponse
 from moto.iam.models import IAMBackend
+from moto.logs.models import LogsBackend
 from moto.resourcegroups import urls as resource_groups_urls
 from moto.resourcegroups.responses import ResourceGroupsResponse
 from moto.s3.models import FakeBucket
@@ -43,6 +44,7 @@ from rehearsal.local_aws.services import (
     images,
     instances,
     invocations,
+    keys,
     launches,
     layers,
     lifecycle_hooks,
@@ -186,8 +188,8 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
     (
         CloudWatchResponse,
         "put_metric_alarm",
-        alarms.checked(CloudWatchResponse.put_metric_alarm),
-        "takes any period and any number of data points",
+        alarms.checked(keys.checked_alarm(CloudWatchResponse.put_metric_alarm)),
+        "takes any period, any number of data points and topics that CloudWatch cannot write to",
     ),
     (
         CloudWatchResponse,
@@ -201,6 +203,7 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
         metric_data.by_metric(CloudWatchResponse.get_metric_data),
         "searches everything, mixes namespaces up, knows no limits and is always complete",
     ),
+    (LogsBackend, "create_log_group", keys.checked_log_group(LogsBackend.create_log_group), "takes any key"),
     (EventsBackend, "put_targets", events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
     (IAMBackend, "create_role", roles.checked(IAMBackend.create_role), "takes any trust policy"),
     (FakeBucket, "get_permission", buckets.permission_by_policy, "denies where a condition does not hold"),

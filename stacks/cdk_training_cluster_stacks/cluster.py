@@ -8,7 +8,7 @@ from constructs import Construct
 
 from cdk_training_cluster import TrainingCluster
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
-from cdk_training_cluster_stacks.foundation import FoundationStack
+from cdk_training_cluster_stacks.foundation import FoundationStack, encryption_key
 
 
 class ClusterStack(Stack):
@@ -51,6 +51,7 @@ class ClusterStack(Stack):
             idle_policy=None if cluster.idle is None else cluster.idle.to_policy(),
             budget=cluster.to_budget(),
             powertools_layer=self._powertools_layer(cluster.powertools_layer_arn),
+            encryption_key=encryption_key(self, cluster),
             instance_type_facts=[facts.to_info() for facts in cluster.instance_type_facts],
         )
         if not cluster.alerts.emails:

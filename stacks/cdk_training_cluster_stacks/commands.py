@@ -52,3 +52,13 @@ def check(file: Annotated[Path, typer.Argument(help="The cluster file.", show_de
 
     with plain_errors():
         show(read_cluster_file(file), now=datetime.now(UTC))
+
+
+@training_cluster.command(name="key-policy")
+def key_policy(file: Annotated[Path, typer.Argument(help="The cluster file.", show_default=False)]) -> None:
+    """Print the policy that the KMS key of a cluster file needs. Asks nothing of AWS."""
+    from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
+    from cdk_training_cluster_stacks.key_policy import key_policy_text  # noqa: PLC0415
+
+    with plain_errors():
+        sys.stdout.write(f"{key_policy_text(read_cluster_file(file))}\n")

@@ -1,7 +1,8 @@
 """The stack that keeps: network, security groups and their rules, file system and bucket."""
 
-from aws_cdk import Annotations, CfnOutput, Environment, RemovalPolicy, Stack, Tags
+from aws_cdk import Annotations, CfnOutput, Duration, Environment, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -9,6 +10,9 @@ from cdk_training_cluster import ClusterNetwork, Dataset, TrainingFileSystem
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.tags import CLUSTER_TAG
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_stacks.cluster_file.model import AccessLogSettings
+
+_OLD_VERSIONS_KEPT = Duration.days(90)
 
 
 class FoundationStack(Stack):
@@ -40,6 +44,7 @@ class FoundationStack(Stack):
             env=Environment(account=cluster.account, region=cluster.region),
             termination_protection=cluster.termination_protection,
         )
+        self._encryption_key = encryption_key(self, cluster)
         self.network = self._network(cluster)
         self.dataset_bucket = None
         self.file_system = None
@@ -51,9 +56,10 @@ class FoundationStack(Stack):
                 storage_capacity_gib=cluster.file_system.storage_capacity_gib,
                 throughput_mbps_per_tib=cluster.file_system.throughput_mbps_per_tib,
                 mount_point=cluster.file_system.mount_point,
+                encryption_key=self._encryption_key,
                 datasets=[
                     Dataset(
-                        bucket=self._bucket(settings.bucket),
+                        bucket=self._bucket(settings.bucket, cluster.access_logs),
                         prefix=settings.prefix,
                         file_system_path=settings.file_system_path,
                     )
@@ -70,7 +76,13 @@ class FoundationStack(Stack):
     def _network(self, cluster: ClusterFile) -> ClusterNetwork:
         existing = cluster.network
         if existing is None:
-            return ClusterNetwork(self, "Network", availability_zone=cluster.availability_zone, cidr=cluster.vpc_cidr)
+            return ClusterNetwork(
+                self,
+                "Network",
+                availability_zone=cluster.availability_zone,
+                cidr=cluster.vpc_cidr,
+                encryption_key=self._encryption_key,
+            )
         # Nothing here changes the routes of a network that is somebody else's.
         Annotations.of(self).acknowledge_warning("@aws-cdk/aws-ec2:noSubnetRouteTableId")
         subnet = ec2.Subnet.from_subnet_attributes(
@@ -90,33 +102,70 @@ class FoundationStack(Stack):
             subnet=subnet,
         )
 
-    def _bucket(self, name: str | None) -> s3.IBucket:
+    def _bucket(self, name: str | None, access_logs: AccessLogSettings | None) -> s3.IBucket:
         if name is not None:
             child = self.node.try_find_child(f"Bucket-{name}")
             return (
                 s3.Bucket.from_bucket_name(self, f"Bucket-{name}", name) if child is None else child  # type: ignore[return-value]  # made in the line above for an earlier data set
             )
         if self.dataset_bucket is None:
-            self.dataset_bucket = self._make_bucket()
+            self.dataset_bucket = self._make_bucket(access_logs)
         return self.dataset_bucket
 
-    def _make_bucket(self) -> s3.Bucket:
+    def _make_bucket(self, access_logs: AccessLogSettings | None) -> s3.Bucket:
+        key = self._encryption_key
         bucket = s3.Bucket(
             self,
             "Datasets",
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            encryption=s3.BucketEncryption.S3_MANAGED,
+            encryption=s3.BucketEncryption.S3_MANAGED if key is None else s3.BucketEncryption.KMS,
+            encryption_key=key,
+            # One data key for many objects: without, each read of one asks KMS, which bills and throttles.
+            bucket_key_enabled=None if key is None else True,
+            versioned=True,
+            # What was overwritten or deleted can be brought back for a while, and does not bill for ever.
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="old-versions",
+                    noncurrent_version_expiration=_OLD_VERSIONS_KEPT,
+                    abort_incomplete_multipart_upload_after=Duration.days(7),
+                )
+            ],
+            server_access_logs_bucket=(
+                None if access_logs is None else s3.Bucket.from_bucket_name(self, "AccessLogs", access_logs.bucket)
+            ),
+            server_access_logs_prefix=None if access_logs is None else access_logs.prefix,
             enforce_ssl=True,
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         if bucket.policy is not None:
             # The bucket stays when the stack goes, and so does what it demands of its readers.
             bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        acknowledge(
-            bucket,
-            "AwsSolutions-S1",
-            "Reads of training data come from FSx, file by file; who may ask for an audit of that turns on "
-            "CloudTrail data events, which unlike access logs are complete.",
-        )
+        if access_logs is not None:
+            # CDK says so of any bucket that it does not make, without saying how the policy has to be.
+            Annotations.of(bucket).acknowledge_warning("@aws-cdk/aws-s3:accessLogsPolicyNotAdded")
+            Annotations.of(bucket).add_warning_v2(
+                "cdk-training-cluster:accessLogsPolicy",
+                f"the policy of the bucket {access_logs.bucket} must let logging.s3.amazonaws.com put objects, or S3 "
+                "refuses to write access logs into it: see docs/security.md for the statement.",
+            )
+        else:
+            acknowledge(
+                bucket,
+                "AwsSolutions-S1",
+                "Reads of training data come from FSx, file by file; who may ask for an audit of that turns on "
+                "CloudTrail data events, which unlike access logs are complete.",
+            )
         CfnOutput(self, "DatasetBucketName", value=bucket.bucket_name)
         return bucket
+
+
+def encryption_key(stack: Stack, cluster: ClusterFile) -> kms.IKey | None:
+    """Return the key that a cluster file names, for one of its stacks.
+
+    Args:
+        stack: The stack.
+        cluster: What the file says.
+    """
+    arn = cluster.encryption_key
+    return None if arn is None else kms.Key.from_key_arn(stack, "EncryptionKey", arn)

@@ -18,6 +18,12 @@ _WARNING_IDS = re.compile(r"Acknowledge with 'Annotation::(.+)'")
 
 _USUAL_WARNINGS = ("cdk-training-cluster:latestImage", "cdk-training-cluster:noAlerts")
 _WARNINGS = {
+    # What is made elsewhere, of either stack, and what can never change.
+    "hardened": (
+        "cdk-training-cluster:accessLogsPolicy",
+        *("cdk-training-cluster:encryptionKeyPolicy",) * 2,
+        "cdk-training-cluster:fileSystemKey",
+    ),
     # The nodes of the block end with it, and others at full price take their place.
     "prioritized": (*_USUAL_WARNINGS, "cdk-training-cluster:prioritizedBlocks"),
     # The nodes install the Lustre client, which there is not for every kernel.
@@ -83,7 +89,7 @@ def test_each_text_has_a_documented_limit_or_is_no_free_text(assembly: Path) -> 
 
 def test_there_are_examples() -> None:
     assert [Path(example).stem for example in EXAMPLES] == [
-        *("base-pod", "dev-box", "p5-capacity-block", "p5-reservation", "p6-b300", "prioritized"),
+        *("base-pod", "dev-box", "hardened", "p5-capacity-block", "p5-reservation", "p6-b300", "prioritized"),
         *("spot-elastic", "spot", "trn1"),
     ]
 

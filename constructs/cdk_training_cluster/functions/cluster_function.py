@@ -18,6 +18,7 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
 from cdk_training_cluster.checks import whole_number_problems
+from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions.assets import function_source
 from cdk_training_cluster.functions.powertools import powertools_layer
 from cdk_training_cluster.metrics import FUNCTION_NAMESPACE, NODE_METRICS
@@ -136,6 +137,13 @@ class ClusterFunction(Construct):
         )
         self.log_group.grant_write(self.role)
         self._encryption_key = encryption_key
+        if encryption_key is not None:
+            allow(self, encryption_key, KeyUser.LOGS)
+            acknowledge(
+                self.role,
+                "AwsSolutions-IAM5[Action::kms:GenerateDataKey*]",
+                "CDK's grant to publish to a topic that the key encrypts; it ends at that key.",
+            )
         self.failed_events = self._make_queue(encryption_key)
         self.grant_send_failed_events(self.role)
         self.function = lambda_.Function(

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
@@ -81,6 +82,7 @@ class IdleStop(Construct):
         prices: Mapping[str, float] | None = None,
         gpu_counts: Mapping[str, int] | None = None,
         powertools_layer: lambda_.ILayerVersion | None = None,
+        encryption_key: kms.IKey | None = None,
     ) -> None:
         """Make the function, its tick and its alarms.
 
@@ -105,6 +107,7 @@ class IdleStop(Construct):
                 list: each of them must report. Default: - that list; nodes of a type that is not in it are unknown
                 and never stopped.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
+            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
 
         Raises:
             ValueError: A setting is of the wrong kind, there are node groups and no power function, or
@@ -156,6 +159,7 @@ class IdleStop(Construct):
             reserved_concurrency=1,
             max_failed_events=2,
             powertools_layer=powertools_layer,
+            encryption_key=encryption_key,
         )
         self.function: lambda_.IFunction = self._cluster_function.function
         self.error_alarm = self._cluster_function.error_alarm

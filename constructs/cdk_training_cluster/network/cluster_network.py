@@ -7,11 +7,13 @@ from typing import Self
 import jsii
 from aws_cdk import Annotations, Aws, CfnResource, RemovalPolicy, Stack, Token
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
 from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
 from cdk_training_cluster.checks import interface_problems
+from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.network.security_group import EfaSecurityGroup
 from cdk_training_cluster.retention import keep, keep_unless_replaced
 
@@ -57,6 +59,7 @@ class ClusterNetwork(Construct):
         cidr: str = "10.0.0.0/16",
         vpc: ec2.IVpc | None = None,
         subnet: ec2.ISubnet | None = None,
+        encryption_key: kms.IKey | None = None,
     ) -> None:
         """Make the network, or take an existing one (see `from_subnet`).
 
@@ -68,6 +71,7 @@ class ClusterNetwork(Construct):
             cidr: The VPC's IPv4 range, a /16 to a /24. Half of it is for the nodes. Default: - `10.0.0.0/16`.
             vpc: An existing VPC; give `subnet` too. Default: - a VPC is made.
             subnet: An existing subnet of that VPC, with a way out to the AWS APIs. Default: - subnets are made.
+            encryption_key: The KMS key that encrypts the flow log. Default: - a key that AWS owns.
 
         Raises:
             ValueError: There is no zone, it is not a zone's name, the subnet lies in another zone, or the range
@@ -85,7 +89,7 @@ class ClusterNetwork(Construct):
             raise ValueError("vpc and subnet go together: give both to use an existing network, or neither")
         else:
             self.availability_zone = _checked_zone(availability_zone, Stack.of(self).region)
-            self._build(_ip_range(cidr))
+            self._build(_ip_range(cidr), encryption_key)
         self.security_group = EfaSecurityGroup(self, "SecurityGroup", vpc=self.vpc)
         group, *rules = self.security_group.resources
         self._kept.append(group)
@@ -149,7 +153,7 @@ class ClusterNetwork(Construct):
         for resource in self._kept_unless_replaced:
             keep_unless_replaced(resource)
 
-    def _build(self, network: ipaddress.IPv4Network) -> None:
+    def _build(self, network: ipaddress.IPv4Network, encryption_key: kms.IKey | None) -> None:
         # Of L2 subnets: `ec2.Vpc` would ask AWS for the account's zones where the stack names its region.
         lower, nodes_range = network.subnets(prefixlen_diff=1)
         public_range = next(lower.subnets(new_prefix=max(24, network.prefixlen + 3)))
@@ -201,7 +205,7 @@ class ClusterNetwork(Construct):
             route_table_ids=[nodes.route_table.route_table_id, public.route_table.route_table_id],
         )
         self._way_out.append(endpoint)
-        self._log_flows()
+        self._log_flows(encryption_key)
         for subnet in (public, nodes):
             resource = default_child(subnet)
             ignore_lint(resource, "W3010")  # see _ONE_ZONE
@@ -236,9 +240,14 @@ class ClusterNetwork(Construct):
             "for whether NAT gateways and FSx for Lustre are among them, or bring a network of your own.",
         )
 
-    def _log_flows(self) -> None:
+    def _log_flows(self, encryption_key: kms.IKey | None) -> None:
+        allow(self, encryption_key, KeyUser.LOGS)
         group = logs.LogGroup(
-            self, "FlowLogs", retention=logs.RetentionDays.THREE_MONTHS, removal_policy=RemovalPolicy.DESTROY
+            self,
+            "FlowLogs",
+            retention=logs.RetentionDays.THREE_MONTHS,
+            removal_policy=RemovalPolicy.DESTROY,
+            encryption_key=encryption_key,
         )
         self._kept.append(default_child(group))
         ec2.FlowLog(

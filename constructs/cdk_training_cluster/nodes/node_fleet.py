@@ -8,9 +8,11 @@ from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from cdk_training_cluster.capacity.kinds import ExistingReservation, SpotFleet
+from cdk_training_cluster.capacity.kinds import ExistingReservation, Spot, SpotFleet
+from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
 from cdk_training_cluster.nodes.bootstrap import Mount, NodeBootstrap
@@ -73,6 +75,7 @@ class NodeFleet(Construct):
         mount: Mount | None = None,
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
         idle_policy: IdlePolicy | None = None,
+        encryption_key: kms.IKey | None = None,
     ) -> None:
         """Make the nodes.
 
@@ -87,6 +90,8 @@ class NodeFleet(Construct):
             mount: The file system to mount. Default: - none.
             instance_type_facts: Facts about types that the catalog does not have. Default: - none.
             idle_policy: When they are idle; they report what it looks at. Default: - as `node_group` says.
+            encryption_key: The KMS key that encrypts their root volumes. Default: - AWS's own, or the account's
+                default.
 
         Raises:
             ValueError: EC2 would refuse the group; every reason, a line each.
@@ -103,6 +108,7 @@ class NodeFleet(Construct):
         policy = idle_policy or node_group.idle_policy
         self._reports_efa_traffic = policy is not None and not policy.is_off and policy.has_signal("efa")
         self._connections = network.connections
+        allow(self, encryption_key, *_launchers(node_group))
         self._tag()
         for rule, sentence in node_group_warnings(node_group, instance_type_facts).items():
             self._warn(rule, sentence)
@@ -133,6 +139,7 @@ class NodeFleet(Construct):
                     placement_group=(
                         self.placement_group_name if isinstance(node_group.capacity, SpotFleet) else None
                     ),
+                    encryption_key=encryption_key,
                 ),
                 instance_types=types,
             )
@@ -351,3 +358,9 @@ class NodeFleet(Construct):
 def _suffix(number: int) -> str:
     """Return what tells a further construct of a kind from the first, whose id is as if it were the only one."""
     return str(number + 1) if number else ""
+
+
+def _launchers(node_group: NodeGroup) -> list[KeyUser]:
+    if isinstance(node_group.capacity, SpotFleet):
+        return [KeyUser.SPOT, KeyUser.SPOT_FLEET]
+    return [KeyUser.AUTO_SCALING, *([KeyUser.SPOT] if isinstance(node_group.capacity, Spot) else [])]

@@ -4,6 +4,7 @@ from typing import Any
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import default_child
@@ -36,6 +37,7 @@ def make_launch_template(
     user_data: ec2.UserData,
     block_id: str | None = None,
     placement_group: str | None = None,
+    encryption_key: kms.IKey | None = None,
 ) -> ec2.LaunchTemplate:
     """Make the launch template of the nodes of one layout.
 
@@ -50,6 +52,7 @@ def make_launch_template(
         user_data: What sets a node up.
         block_id: The Capacity Block that the nodes are launched into. Default: - none.
         placement_group: The placement group, where there is no Auto Scaling group to name it. Default: - none.
+        encryption_key: The KMS key that encrypts the root volume. Default: - AWS's own, or the account's default.
 
     Raises:
         ValueError: Only a launch would find the image's id, and a Spot Fleet does not look.
@@ -70,6 +73,7 @@ def make_launch_template(
                     node_group.root_volume_gib or _usual_root_volume_gib(instance_type),
                     volume_type=ec2.EbsDeviceVolumeType.GP3,
                     encrypted=True,
+                    kms_key=encryption_key,
                     delete_on_termination=True,
                 ),
             )

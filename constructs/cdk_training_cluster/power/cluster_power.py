@@ -7,11 +7,13 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions import TICK, ClusterFunction, lasting_alarm, make_tick, silence_alarm
 from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.power.power_metrics import POWER_METRICS
@@ -93,6 +95,7 @@ class ClusterPower(Construct):
         launch_grace: Duration | None = None,
         closing_notice: Duration | None = None,
         powertools_layer: lambda_.ILayerVersion | None = None,
+        encryption_key: kms.IKey | None = None,
     ) -> None:
         """Make the function, its tick and its alarms.
 
@@ -110,6 +113,7 @@ class ClusterPower(Construct):
             closing_notice: How long before its nodes go people are told that a Capacity Block ends.
                 Default: - 30 minutes.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
+            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
 
         Raises:
             ValueError: There is no node group, or `ClusterFunction` refuses its settings.
@@ -141,6 +145,7 @@ class ClusterPower(Construct):
             reserved_concurrency=1,
             max_failed_events=2,
             powertools_layer=powertools_layer,
+            encryption_key=encryption_key,
         )
         self.function: lambda_.IFunction = self._cluster_function.function
         self.order_name = f"{self.function.function_name}:{_OPERATE}"
@@ -149,6 +154,8 @@ class ClusterPower(Construct):
         alert_topic.grant_publish(self._cluster_function.role)
         self.schedule = make_tick(self, self._cluster_function, cluster_name=cluster_name, every=Duration.minutes(1))
         blocks = sorted({group.capacity_block for group in groups.values() if group.capacity_block is not None})
+        if blocks:
+            allow(self, encryption_key, KeyUser.EVENTS)
         self.block_events = self._make_block_events(blocks) if blocks else None
         self.missing_nodes_alarm = self._watch_nodes(
             "MissingNodes",

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 import jsii
-from aws_cdk import CfnResource, Token
+from aws_cdk import Annotations, CfnResource, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import Mount
 from cdk_training_cluster.retention import keep, keep_unless_replaced
@@ -55,6 +57,7 @@ class TrainingFileSystem(Construct):
         throughput_mbps_per_tib: int = 250,
         datasets: Sequence[Dataset] = (),
         mount_point: str = "/fsx",
+        encryption_key: kms.IKey | None = None,
     ) -> None:
         """Make the file system.
 
@@ -68,6 +71,8 @@ class TrainingFileSystem(Construct):
                 regions offer 125 and 250 only. Default: - 250.
             datasets: What to link. Default: - nothing; see also `add_dataset`.
             mount_point: Where the nodes mount it. Default: - `/fsx`.
+            encryption_key: The KMS key that encrypts it. It can never be given, changed or taken away later: FSx
+                would need a new, empty file system. Default: - AWS's own key for FSx.
 
         Raises:
             ValueError: A setting that FSx refuses; data sets that overlap.
@@ -90,6 +95,7 @@ class TrainingFileSystem(Construct):
             storage_capacity=storage_capacity_gib,
             subnet_ids=[network.node_subnet.subnet_id],
             security_group_ids=[group.attr_group_id],
+            kms_key_id=None if encryption_key is None else encryption_key.key_arn,
             lustre_configuration=fsx.CfnFileSystem.LustreConfigurationProperty(
                 deployment_type=_DEPLOYMENT_TYPE,
                 per_unit_storage_throughput=throughput_mbps_per_tib,
@@ -102,6 +108,14 @@ class TrainingFileSystem(Construct):
         # https://docs.aws.amazon.com/fsx/latest/LustreGuide/cannot-create-fs.html
         file_system.node.add_dependency(*rules)
         keep(file_system)
+        if encryption_key is not None:
+            # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-filesystem.html
+            Annotations.of(self).add_warning_v2(
+                "cdk-training-cluster:fileSystemKey",
+                "the encryption_key of a file system is for ever: to give one to a file system that is deployed "
+                "without, or another one, makes CloudFormation put a new, empty file system in its place. Deploy it "
+                "with a new file system only.",
+            )
         network.retain()
         self.file_system_id = file_system.ref
         self.dns_name = file_system.attr_dns_name
@@ -137,6 +151,7 @@ class TrainingFileSystem(Construct):
         if problems:
             raise ValueError("\n".join(problems))
         self._datasets.append(dataset)
+        allow(self, dataset.bucket.encryption_key, KeyUser.DATASETS)
         previous = self._links.node.children[-1:]
         link = fsx.CfnDataRepositoryAssociation(
             self._links,

@@ -34,6 +34,8 @@ _KEPT = (
     "MaxInstanceLifetime",
 )
 
+_ROLES = {"autoscaling.amazonaws.com": "AWSServiceRoleForAutoScaling"}
+
 
 def create_auto_scaling_group(response: Any) -> ActionResult:
     """Carry out CreateAutoScalingGroup: make the group empty, try its launches out, then fill it."""
@@ -211,7 +213,9 @@ def launch_more(
             "aws:ec2launchtemplate:id": purchase.template_id,
             "aws:ec2launchtemplate:version": str(purchase.template_version),
         }
-        request = launches.LaunchRequest(data=purchase.data, subnet_id=subnet_id, count=count, tags=tags)
+        request = launches.LaunchRequest(
+            data=purchase.data, subnet_id=subnet_id, count=count, tags=tags, roles=_ROLES
+        )
         launched: list[Any] = []
         try:
             launched, failure = launches.launch(group.ec2_backend, request)

@@ -14,6 +14,7 @@ from rehearsal.functions import Outcome
 from rehearsal.local_aws import sessions
 from rehearsal.local_aws.policies import Call, is_allowed
 from rehearsal.local_aws.refusal import Refusal
+from rehearsal.local_aws.services import keys
 from rehearsal.local_aws.services.roles import statements_of
 
 # The retries of an event where nothing else is set.
@@ -36,6 +37,7 @@ def checked(original: Callable[..., Any]) -> Callable[..., Any]:
                     "InvalidParameterValueException",
                     f"The function's execution role does not have permissions to call {action} on {destination}",
                 )
+            keys.check_destination(function, destination)
         function.event_invoke_config.clear()
         return original(backend, function_name, config)
 

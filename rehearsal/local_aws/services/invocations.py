@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from rehearsal.functions import DeployedFunction, Outcome
 from rehearsal.local_aws.refusal import Refusal
-from rehearsal.local_aws.services import event_invocations
+from rehearsal.local_aws.services import event_invocations, keys
 
 logger = logging.getLogger("local_aws")
 
@@ -65,6 +65,7 @@ class Invocations:
             alias: The alias that it is called through. Default: - none.
             waits: Whether the event waits until the function is free; else it is refused.
         """
+        keys.check_environment(made)
         with self._place(made, waits=waits):
             outcome = self.function(made, region).run(event, later=self.later, alias=alias)
         for line in outcome.output.splitlines():

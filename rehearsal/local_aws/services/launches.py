@@ -4,7 +4,7 @@ One path for RunInstances and for Auto Scaling, so that what one refuses the oth
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -28,7 +28,7 @@ from rehearsal.local_aws.launch_facts import (
     type_of,
 )
 from rehearsal.local_aws.launch_rules import check_launch
-from rehearsal.local_aws.services import reserved_launches, resource_groups, spot_requests
+from rehearsal.local_aws.services import keys, reserved_launches, resource_groups, spot_requests
 from rehearsal.local_aws.services.placement_groups import groups_of
 from rehearsal.local_aws.services.reserved_capacity import CapacityReservation, reservations_of
 
@@ -39,12 +39,16 @@ _REQUEST_ONLY = ("MinCount", "MaxCount", "LaunchTemplate", "DryRun", "ClientToke
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
-    """A launch: launch data (as in a launch template), where to, how many, and tags on top of the data's."""
+    """A launch: launch data (as in a launch template), where to, how many, and tags on top of the data's.
+
+    A service that launches does so in its service-linked roles, here by the services' names.
+    """
 
     data: Mapping[str, Any]
     subnet_id: str | None
     count: int
     tags: Mapping[str, str]
+    roles: Mapping[str, str] = field(default_factory=dict)
 
 
 def resolved_image(ec2: Any, image: str | None) -> str | None:
@@ -137,6 +141,7 @@ def launch(ec2: Any, request: LaunchRequest) -> tuple[list[Instance], Ec2Refusal
     data = {**request.data, "ImageId": resolved_image(ec2, request.data.get("ImageId"))}
     subnet = ec2.get_subnet(request.subnet_id) if request.subnet_id else _default_subnet(ec2)
     judged = check(ec2, data, subnet.id, room=True)
+    keys.check_volumes(ec2, data, request.roles)
     addresses = sum(type_of(i) != "efa-only" for i in data.get("NetworkInterfaces") or []) or 1
     room = min(request.count, subnet.available_ip_address_count // addresses)
     places, unreserved = reserved_launches.places(ec2, judged, room)

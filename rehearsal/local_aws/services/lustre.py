@@ -14,7 +14,7 @@ from moto.ec2.models import ec2_backends
 from moto.s3.models import s3_backends
 
 from rehearsal.local_aws.refusal import Refusal
-from rehearsal.local_aws.services import lustre_rules
+from rehearsal.local_aws.services import keys, lustre_rules
 
 _LNET_PORT = 988
 
@@ -108,6 +108,7 @@ def create_file_system(response: Any) -> str:
     configuration = {"DeploymentType": "SCRATCH_1", **request.get("LustreConfiguration", {})}
     storage_type = request.get("StorageType", "SSD")
     lustre_rules.check_file_system(storage_type, request.get("StorageCapacity"), configuration)
+    keys.check_file_system_key(request.get("KmsKeyId"), response.current_account, response.region)
     version = lustre_rules.lustre_version(configuration, request.get("FileSystemTypeVersion"))
     ec2 = ec2_backends[response.current_account][response.region]
     group_ids = request.get("SecurityGroupIds") or []
@@ -205,6 +206,8 @@ def create_data_repository_association(response: Any) -> str:
     bucket = request["DataRepositoryPath"].removeprefix("s3://").partition("/")[0]
     if bucket not in s3_backends[response.current_account][response.partition].buckets:
         raise Refusal("BadRequest", f"The S3 bucket {bucket} does not exist or cannot be read by Amazon FSx.")
+    made = s3_backends[response.current_account][response.partition].buckets[bucket]
+    keys.check_linked_bucket(response, file_system.file_system_id, made)
     association_id = f"dra-0{token_hex(8)}"
     arn = (
         f"arn:{response.partition}:fsx:{response.region}:{response.current_account}:association/"

@@ -20,6 +20,8 @@ FLEET_TAG = "aws:ec2spot:fleet-request-id"
 
 _GONE = frozenset({"shutting-down", "terminated"})
 
+_ROLES = {"spotfleet.amazonaws.com": "AWSServiceRoleForEC2SpotFleet"}
+
 
 @dataclass
 class Pace:
@@ -153,7 +155,7 @@ class SpotFleet:
             "aws:ec2launchtemplate:version": str(pool.template_version),
         }
         data = as_spot(pool.data, self.config)
-        request = launches.LaunchRequest(data=data, subnet_id=pool.subnet_id, count=count, tags=tags)
+        request = launches.LaunchRequest(data=data, subnet_id=pool.subnet_id, count=count, tags=tags, roles=_ROLES)
         failure: ServiceException | None
         try:
             launched, failure = launches.launch(self.ec2, request)

@@ -279,6 +279,16 @@ LayerArn = Annotated[
         must="be the ARN of a layer's version, such as arn:aws:lambda:us-east-1:111122223333:layer:powertools:1",
     ),
 ]
+# https://docs.aws.amazon.com/kms/latest/developerguide/concepts.html#key-id-key-ARN
+KeyArn = Annotated[
+    str,
+    Text(
+        pattern=r"arn:[a-z0-9-]+:kms:[a-z0-9-]+:[0-9]{12}:key/"
+        r"(?:mrk-[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",
+        must="be the ARN of a KMS key, and no alias, such as "
+        "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-4e5f-6789-abcd-ef0123456789",
+    ),
+]
 Email = Annotated[str, _limited("email", must="be an e-mail address, such as ml-platform@example.com")]
 # The tags of all services: what SNS, FSx and IAM take, EC2 and Auto Scaling take too.
 TagKey = Annotated[

@@ -62,6 +62,16 @@ class DatasetSettings(Settings):
     datasets that name none share, and keeps it when the stack is deleted."""
 
 
+class AccessLogSettings(Settings):
+    """Where S3 writes who asked for what in the bucket that the foundation makes."""
+
+    bucket: fields.BucketName = Field(examples=["my-access-logs"])
+    """An existing bucket in the cluster's region and account, whose policy lets S3's logging service write."""
+
+    prefix: fields.Prefix = Field(default="", examples=["base-pod/"])
+    """How the keys of the logs start. Left out: with nothing of its own."""
+
+
 class AlertSettings(Settings):
     """Who hears of missing capacity, failing functions and unhealthy nodes."""
 
@@ -111,6 +121,15 @@ class ClusterFile(Settings):
 
     budget: BudgetSettings | None = Field(default=None, examples=[{"monthly_usd": 20000}])
     """What the account may cost in a month. Left out: no billing alarms are made."""
+
+    encryption_key: fields.KeyArn | None = Field(
+        default=None, examples=["arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-4e5f-6789-abcd-ef0123456789"]
+    )
+    """The KMS key that encrypts all that the stacks make. `training-cluster key-policy` prints the policy that it
+    needs. It can never change for a file system. Left out: keys that AWS owns or manages."""
+
+    access_logs: AccessLogSettings | None = None
+    """Logs of requests to the bucket that the foundation makes. Left out: none."""
 
     tags: dict[fields.TagKey, fields.TagValue] = Field(default={}, examples=[{"team": "ml-platform"}])
     """Tags for all that the stacks make, where a change of tags replaces nothing."""

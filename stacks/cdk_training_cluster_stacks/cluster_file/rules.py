@@ -29,6 +29,7 @@ _ZONE: TypeAdapter[str] = TypeAdapter(fields.AvailabilityZone)
 _DIRECTORY: TypeAdapter[str] = TypeAdapter(fields.FileSystemPath)
 _PREFIX: TypeAdapter[str] = TypeAdapter(fields.Prefix)
 _BUCKET: TypeAdapter[str] = TypeAdapter(fields.BucketName)
+_KEY: TypeAdapter[str] = TypeAdapter(fields.KeyArn)
 _NAME: TypeAdapter[str] = TypeAdapter(fields.NodeGroupName)
 _TYPE: TypeAdapter[str] = TypeAdapter(fields.InstanceTypeName)
 _SCRIPT: TypeAdapter[str] = TypeAdapter(fields.ScriptName)
@@ -94,6 +95,26 @@ def datasets_do_not_overlap(file: Part) -> Iterator[Complaint]:
                     "link the outer one alone, or use prefixes side by side",
                 )
         seen.append((at, directory, link))
+
+
+def the_key_is_in_the_region_of_the_cluster(file: Part) -> Iterator[Complaint]:
+    """No service uses a key of another region."""
+    zone, key = _formed(file, "availability_zone", _ZONE), _formed(file, "encryption_key", _KEY)
+    region = key and key.split(":")[3]
+    if zone and region and not re.fullmatch(rf"{region}(?:-[a-z]+-[0-9]+)?[a-z]", zone):
+        yield (
+            ("encryption_key",),
+            f"the key is in {region} and the cluster in {zone}; name a key of the zone's region",
+        )
+
+
+def access_logs_need_a_bucket_that_is_made_here(file: Part) -> Iterator[Complaint]:
+    """Nothing here changes a bucket that is somebody else's."""
+    if file.get("access_logs") and all("bucket" in dataset for _, dataset in _parts(file, "datasets")):
+        yield (
+            ("access_logs",),
+            "must have a bucket that is made here to tell of; leave it out, or leave out a dataset's bucket",
+        )
 
 
 def names_are_unique(file: Part) -> Iterator[Complaint]:
@@ -181,6 +202,8 @@ RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     the_subnet_is_in_the_zone_of_the_cluster,
     datasets_need_a_file_system,
     datasets_do_not_overlap,
+    the_key_is_in_the_region_of_the_cluster,
+    access_logs_need_a_bucket_that_is_made_here,
     names_are_unique,
     types_are_known,
     the_library_refuses_nothing,

@@ -42,6 +42,7 @@ class Function(Handler):
             "Architectures",
             "Code",
             "FunctionName",
+            "KmsKeyArn",
             "PackageType",
             "ReservedConcurrentExecutions",
             "Tags",
@@ -57,6 +58,7 @@ class Function(Handler):
             Code=_code(properties),
             Tags=tags_of(properties),
             **picked(properties, *self._configuration, "Architectures", "PackageType", "TracingConfig"),
+            **({"KMSKeyArn": properties["KmsKeyArn"]} if "KmsKeyArn" in properties else {}),
         )
         call.made(name)
         self._reserve(call, properties)

@@ -1,0 +1,188 @@
+"""A customer's KMS key: which statements its policy needs, and how a key that is made in CDK gets them.
+
+Identities of the account get their permission from IAM, as the key's statement on the account's root lets them;
+AWS's services and their service-linked roles need a statement of the key's own policy.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from aws_cdk import Annotations, Aws, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+Statement = dict[str, Any]
+
+KEY_USER_METADATA = "cdk-training-cluster:encryption-key-user"
+"""The metadata of a construct that says which `KeyUser` it has."""
+
+_USE = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*"]
+
+
+class KeyUser(Enum):
+    """What uses the key in its own name: its statements in the policy, and the document that asks for them."""
+
+    LOGS = "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html"
+    ALARMS = "https://repost.aws/knowledge-center/cloudwatch-configure-alarm-sns"
+    EVENTS = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html"
+    AUTO_SCALING = "https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html"
+    SPOT = (
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html"
+        "#spot-instance-service-linked-roles-access-to-cmks"
+    )
+    SPOT_FLEET = (
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-prerequisites.html#spot-fleet-access-to-cmks"
+    )
+    DATASETS = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html"
+
+
+_SERVICE_LINKED_ROLES: Mapping[KeyUser, tuple[str, str]] = {
+    KeyUser.AUTO_SCALING: ("autoscaling.amazonaws.com", "AWSServiceRoleForAutoScaling"),
+    KeyUser.SPOT: ("spot.amazonaws.com", "AWSServiceRoleForEC2Spot"),
+    KeyUser.SPOT_FLEET: ("spotfleet.amazonaws.com", "AWSServiceRoleForEC2SpotFleet"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyPlace:
+    """Where a key is used.
+
+    Attributes:
+        account: The account.
+        region: The region.
+        partition: The partition.
+        url_suffix: The end of the partition's domain names.
+    """
+
+    account: str = Aws.ACCOUNT_ID
+    region: str = Aws.REGION
+    partition: str = Aws.PARTITION
+    url_suffix: str = Aws.URL_SUFFIX
+
+
+def allow(scope: Construct, key: kms.IKey | None, *users: KeyUser) -> None:
+    """Let services use a key; where its policy is made elsewhere, warn of what it has to hold.
+
+    Args:
+        scope: What is encrypted with it.
+        key: The key. None: nothing is encrypted with one.
+        users: The services.
+    """
+    if key is None:
+        return
+    for user in users:
+        # For whoever writes the policy of a key that is made elsewhere.
+        scope.node.add_metadata(KEY_USER_METADATA, user.name)
+    for statement in key_statements(KeyPlace(), *users):
+        added = key.add_to_resource_policy(iam.PolicyStatement.from_json(statement), True)
+        if not added.statement_added:
+            Annotations.of(Stack.of(scope)).add_warning_v2(
+                "cdk-training-cluster:encryptionKeyPolicy",
+                "the policy of encryption_key is made elsewhere and must let AWS's services use the key: otherwise "
+                "log groups are refused, alarms reach nobody and nodes end with Client.InternalError at launch. See "
+                "docs/security.md for its statements; `training-cluster key-policy <file>` prints them.",
+            )
+            return
+
+
+def key_statements(place: KeyPlace, *users: KeyUser) -> Iterator[Statement]:
+    """Return the statements that let services use a key, each with a `Sid` of its own.
+
+    Args:
+        place: Where the key is used.
+        users: The services.
+    """
+    for user in users:
+        if user in _SERVICE_LINKED_ROLES:
+            yield from _volume_statements(place, *_SERVICE_LINKED_ROLES[user])
+        else:
+            yield _STATEMENTS[user](place)
+
+
+def key_policy(place: KeyPlace, *users: KeyUser) -> Statement:
+    """Return a whole key policy, with the statement that lets IAM decide about the account's own identities.
+
+    Args:
+        place: Where the key is used.
+        users: The services.
+    """
+    root = f"arn:{place.partition}:iam::{place.account}:root"
+    # https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-default.html
+    account = {"Sid": "Account", "Effect": "Allow", "Principal": {"AWS": root}, "Action": "kms:*", "Resource": "*"}
+    return {"Version": "2012-10-17", "Statement": [account, *key_statements(place, *users)]}
+
+
+def _volume_statements(place: KeyPlace, service: str, role: str) -> Iterator[Statement]:
+    name = role.removeprefix("AWSServiceRoleFor")
+    principal = {"AWS": f"arn:{place.partition}:iam::{place.account}:role/aws-service-role/{service}/{role}"}
+    yield {
+        "Sid": f"{name}Volumes",
+        "Effect": "Allow",
+        "Principal": principal,
+        "Action": [*_USE, "kms:DescribeKey"],
+        "Resource": "*",
+    }
+    yield {
+        "Sid": f"{name}VolumeGrants",
+        "Effect": "Allow",
+        "Principal": principal,
+        "Action": "kms:CreateGrant",
+        "Resource": "*",
+        "Condition": {"Bool": {"kms:GrantIsForAWSResource": "true"}},
+    }
+
+
+def _logs(place: KeyPlace) -> Statement:
+    log_groups = f"arn:{place.partition}:logs:{place.region}:{place.account}:log-group:*"
+    return {
+        "Sid": "LogGroups",
+        "Effect": "Allow",
+        "Principal": {"Service": f"logs.{place.region}.{place.url_suffix}"},
+        "Action": [*_USE, "kms:Describe*"],
+        "Resource": "*",
+        "Condition": {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_groups}},
+    }
+
+
+def _service(sid: str, service: str) -> Statement:
+    # Without a condition: no document says that these services give one of KMS's keys for it.
+    return {
+        "Sid": sid,
+        "Effect": "Allow",
+        "Principal": {"Service": service},
+        "Action": ["kms:Decrypt", "kms:GenerateDataKey*"],
+        "Resource": "*",
+    }
+
+
+def _datasets(place: KeyPlace) -> Statement:
+    # FSx makes a role for each file system, named for it: a policy cannot name what is not there yet.
+    roles = (
+        f"arn:{place.partition}:iam::{place.account}:role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/"
+        "AWSServiceRoleForFSxS3Access_*"
+    )
+    return {
+        "Sid": "LinkedBuckets",
+        "Effect": "Allow",
+        "Principal": {"AWS": "*"},
+        "Action": [*_USE, "kms:DescribeKey"],
+        "Resource": "*",
+        "Condition": {
+            "StringEquals": {
+                "kms:CallerAccount": place.account,
+                "kms:ViaService": f"s3.{place.region}.{place.url_suffix}",
+            },
+            "ArnLike": {"aws:PrincipalArn": roles},
+        },
+    }
+
+
+_STATEMENTS = {
+    KeyUser.LOGS: _logs,
+    KeyUser.ALARMS: lambda _: _service("Alarms", "cloudwatch.amazonaws.com"),
+    KeyUser.EVENTS: lambda _: _service("UndeliveredEvents", "events.amazonaws.com"),
+    KeyUser.DATASETS: _datasets,
+}
