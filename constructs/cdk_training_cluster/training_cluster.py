@@ -15,6 +15,7 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.cluster_checks import check_cluster, check_name
+from cdk_training_cluster.conditions import in_this_region
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.fleet_facts import idle_group, power_group
 from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleStop, ResumeDocument
@@ -270,12 +271,14 @@ class TrainingCluster(Construct):
         )
         # Not AmazonSSMManagedInstanceCore, which lets every job on a node read the account's whole Parameter Store.
         # https://docs.aws.amazon.com/systems-manager/latest/userguide/getting-started-create-iam-instance-profile.html
-        role.add_to_policy(iam.PolicyStatement(actions=list(_SESSION_MANAGER), resources=["*"]))
+        role.add_to_policy(
+            iam.PolicyStatement(actions=list(_SESSION_MANAGER), resources=["*"], conditions=in_this_region())
+        )
         acknowledge(
             role,
             "AwsSolutions-IAM5[Resource::*]",
             "Session Manager's, Auto Scaling's Describe and CloudWatch's PutMetricData actions know no resources; "
-            "the last is limited to one namespace.",
+            "each is limited to the region, and the last to one namespace.",
         )
         return role
 
@@ -330,6 +333,7 @@ class TrainingCluster(Construct):
             name=self.cluster_name,
             alert_topic=self.alert_topic,
             powertools_layer=powertools_layer,
+            encryption_key=self._encryption_key,
         )
 
     def _watch_bootstrap(self) -> cloudwatch.Alarm:

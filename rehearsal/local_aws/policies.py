@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rehearsal.local_aws import settings
+
 _KNOWN_ELEMENTS = {"Sid", "Effect", "Principal", "Action", "Resource", "Condition"}
 
 
@@ -23,12 +25,14 @@ class Call:
         context: The condition keys of the request, such as `aws:ResourceTag/team`.
         principal: Who calls, where a policy of a resource is asked: the ARN of an identity or a service's name.
             Default: - the identity whose policy it is.
+        region: The region that it is sent to.
     """
 
     action: str
     resource: str
     context: Mapping[str, str | list[str]] = field(default_factory=dict)
     principal: str | None = None
+    region: str = settings.REGION
 
 
 def is_allowed(statements: Sequence[Mapping[str, Any]], call: Call) -> bool:
@@ -46,7 +50,7 @@ def applies(statement: Mapping[str, Any], call: Call) -> bool:
         any(_like(action.lower(), call.action.lower()) for action in as_list(statement["Action"]))
         and any(_like(resource, call.resource) for resource in as_list(statement["Resource"]))
         and _is_principal(statement, call)
-        and _conditions_hold(statement.get("Condition", {}), call.context)
+        and _conditions_hold(statement.get("Condition", {}), {"aws:RequestedRegion": call.region, **call.context})
     )
 
 

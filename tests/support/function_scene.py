@@ -11,7 +11,7 @@ from rehearsal.local_aws import LocalAws
 
 
 @contextmanager
-def made_function(aws: LocalAws, name: str, handler: str, variables: Mapping[str, str]) -> Iterator[str]:
+def made_function(aws: LocalAws, name: str, handler: str, variables: Mapping[str, str], **more: Any) -> Iterator[str]:
     """Make a function and yield its ARN.
 
     Args:
@@ -19,6 +19,7 @@ def made_function(aws: LocalAws, name: str, handler: str, variables: Mapping[str
         name: Its name.
         handler: The text of its one module, with a function `handler`.
         variables: Its environment.
+        more: What else CreateFunction takes.
     """
     code = io.BytesIO()
     with zipfile.ZipFile(code, "w") as archive:
@@ -34,6 +35,7 @@ def made_function(aws: LocalAws, name: str, handler: str, variables: Mapping[str
         Handler="pack.handler.handler",
         Code={"ZipFile": code.getvalue()},
         Environment={"Variables": dict(variables)},
+        **more,
     )
     yield str(made["FunctionArn"])
     aws.client("lambda").delete_function(FunctionName=name)

@@ -6,6 +6,7 @@ from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.conditions import in_this_region
 
 AUTO_SCALING_GROUPS = "autoscaling:{account}:autoScalingGroup:*:autoScalingGroupName/*"
 INSTANCES = "ec2:{account}:instance/*"
@@ -37,8 +38,10 @@ class ClusterPermissions:
         Args:
             actions: The actions; none changes anything.
         """
-        self._role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=["*"]))
-        reason = "Reading actions, which take no resource and change nothing."
+        self._role.add_to_policy(
+            iam.PolicyStatement(actions=list(actions), resources=["*"], conditions=in_this_region())
+        )
+        reason = "Reading actions, which take no resource and change nothing, in one region."
         acknowledge(self._role, "AwsSolutions-IAM5[Resource::*]", reason)
 
     def write(

@@ -5,6 +5,7 @@ import re
 from aws_cdk import Annotations, Aws, CfnCustomResource, Duration, Stack, Token, region_info
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
@@ -86,6 +87,7 @@ class BillingAlarms(Construct):
         name: str,
         alert_topic: sns.ITopic,
         powertools_layer: lambda_.ILayerVersion | None = None,
+        encryption_key: kms.IKey | None = None,
     ) -> None:
         """Make the function, its tick and its alarms.
 
@@ -98,6 +100,7 @@ class BillingAlarms(Construct):
             alert_topic: What hears of problems with the alarms, in the stack's region. It must let CloudWatch
                 publish; if it is encrypted, so must its key.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
+            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
 
         Raises:
             ValueError: The stack is in a partition without billing metrics, a setting is of the wrong kind, or
@@ -146,6 +149,7 @@ class BillingAlarms(Construct):
             # The next tick does the work again.
             max_failed_events=2,
             powertools_layer=powertools_layer,
+            encryption_key=encryption_key,
         )
         self.function: lambda_.IFunction = self._cluster_function.function
         self.error_alarm = self._cluster_function.error_alarm

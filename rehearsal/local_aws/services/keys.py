@@ -120,7 +120,7 @@ def check_volumes(ec2: Any, data: Mapping[str, Any], roles: Mapping[str, str]) -
         roles: The names of the service-linked roles that launch, by their services.
     """
     for mapping in data.get("BlockDeviceMappings") or []:
-        key = (mapping.get("Ebs") or {}).get("KmsKeyId")
+        key = str((mapping.get("Ebs") or {}).get("KmsKeyId") or "")
         for service, role in roles.items() if key else ():
             arn = f"arn:{ec2.partition}:iam::{ec2.account_id}:role/aws-service-role/{service}/{role}"
             if not usable(key, ec2.account_id, ec2.region_name, arn, *_VOLUMES):

@@ -14,6 +14,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct, IConstruct
 
 from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.conditions import in_this_region
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
@@ -184,7 +185,12 @@ class NodeBootstrap(Construct):
             iam.PolicyStatement(
                 actions=["cloudwatch:PutMetricData"],
                 resources=["*"],
-                conditions={"StringEquals": {"cloudwatch:namespace": NODE_METRICS.namespace}},
+                conditions={
+                    "StringEquals": {
+                        "cloudwatch:namespace": NODE_METRICS.namespace,
+                        **in_this_region()["StringEquals"],
+                    }
+                },
             ),
             *(self._hook_statements() if self._launch_hook is not None else ()),
         ]
@@ -192,7 +198,9 @@ class NodeBootstrap(Construct):
     def _hook_statements(self) -> list[iam.PolicyStatement]:
         # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2autoscaling.html
         return [
-            iam.PolicyStatement(actions=["autoscaling:DescribeAutoScalingInstances"], resources=["*"]),
+            iam.PolicyStatement(
+                actions=["autoscaling:DescribeAutoScalingInstances"], resources=["*"], conditions=in_this_region()
+            ),
             iam.PolicyStatement(
                 actions=["autoscaling:CompleteLifecycleAction"],
                 resources=[

@@ -114,7 +114,12 @@ def test_the_role_may_read_these_assets_and_write_these_metrics_and_nothing_else
     assert all("*" not in json.dumps(resource) for resource in read["Resource"])
     assert write == {
         "Action": "cloudwatch:PutMetricData",
-        "Condition": {"StringEquals": {"cloudwatch:namespace": "CdkTrainingCluster"}},
+        "Condition": {
+            "StringEquals": {
+                "cloudwatch:namespace": "CdkTrainingCluster",
+                "aws:RequestedRegion": {"Ref": "AWS::Region"},
+            }
+        },
         "Effect": "Allow",
         "Resource": "*",
     }
@@ -148,7 +153,12 @@ def test_with_a_hook_the_role_may_complete_actions_of_its_cluster_s_groups(clust
         )
     statements = [one for one in cluster.statements() if str(one["Action"]).startswith("autoscaling:")]
     assert statements == [
-        {"Action": "autoscaling:DescribeAutoScalingInstances", "Effect": "Allow", "Resource": "*"},
+        {
+            "Action": "autoscaling:DescribeAutoScalingInstances",
+            "Condition": {"StringEquals": {"aws:RequestedRegion": {"Ref": "AWS::Region"}}},
+            "Effect": "Allow",
+            "Resource": "*",
+        },
         {
             "Action": "autoscaling:CompleteLifecycleAction",
             "Condition": {"StringEquals": {"aws:ResourceTag/cdk-training-cluster:cluster": "llama"}},
