@@ -53,8 +53,8 @@ class IdleStop(Construct):
     the alarm `failed_notifications_alarm` then shows it in CloudWatch's console, and as an event "CloudWatch Alarm
     State Change" on the default event bus, which a rule of yours can send another way.
 
-    It costs, at the prices of us-east-1, about 5 USD a month for its 14 metrics and 9 alarms, less than 1 USD for its
-    runs, and about 0.09 USD for each series that it reads of a node: five, and what the policy's signals add.
+    It costs, at the prices of us-east-1, about 5 USD a month for its 14 metrics and 10 alarms, less than 1 USD for
+    its runs, and about 0.09 USD for each series that it reads of a node: five, and what the policy's signals add.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and eight more
     `AWS::CloudWatch::Alarm`s.
@@ -211,7 +211,7 @@ class IdleStop(Construct):
         self.failed_notifications_alarm = self._watch(
             "FailedNotifications",
             self._metric(IDLE_METRICS.failed_notifications, "Maximum", None),
-            "the alert topic does not take the idle function's messages, so it stops no more nodes",
+            "the alert topic does not take the idle function's messages, so it starts no new countdown to a stop",
             "Check the topic, its policy and its key",
             periods=1,
         )

@@ -209,6 +209,30 @@ def test_a_host_that_is_not_seen_is_unknown(drawn: str, reason: str) -> None:
     assert (found.state.value, found.reason) == ("unknown", reason)
 
 
+@pytest.mark.parametrize(
+    ("minutes", "gpus", "cpu", "state", "idle_so_far"),
+    [
+        # It came up 47 minutes ago, and loaded software: EC2 shows that from the first minute on.
+        (47, "....._______.", "...TTT_____..", "unknown", True),
+        (52, "....________.", "..TTT______..", "unknown", True),
+        # It has worked since: on the host after it came up, or on its GPUs at any time.
+        (47, "....._______.", "...TTTTTT__..", "busy", False),
+        (47, "....T_______.", "...TTT_____..", "busy", False),
+        # Too little is known of it yet.
+        (42, "......______.", "....TTT____..", "unknown", False),
+        (47, ".........___.", "...TTT_____..", "unknown", False),
+        (47, "....._______.", "...TTT.......", "unknown", False),
+    ],
+)
+def test_what_a_node_does_while_it_comes_up_is_no_work(
+    minutes: int, gpus: str, cpu: str, state: str, idle_so_far: bool
+) -> None:
+    readings = NodeReadings(utilization=series(gpus), signals={CPU: (series(cpu, scale=0.1),)})
+
+    found = weigh(readings, Policy(signals=(CPU,)), NOW, TICK, NOW - timedelta(minutes=minutes))
+    assert (found.state.value, found.idle_so_far) == (state, idle_so_far)
+
+
 @pytest.mark.parametrize("signal", [CPU, NETWORK, MEMORY, HEARTBEAT, EFA])
 def test_a_signal_that_was_not_read_is_not_agreement(signal: Signal) -> None:
     found = agree(signal)
