@@ -113,5 +113,6 @@ class Shortage:
     def _call(self, moment: str, action: str, *, after: timedelta = _NOW) -> None:
         self._later += after
         groups = {} if action == "tick" else {"node_groups": [self._group["name"]]}
-        said = self._power({"action": action, **groups}, later=self._later)["node_groups"]
+        alias = "" if action == "tick" else "operate"
+        said = self._power({"action": action, **groups}, later=self._later, alias=alias)["node_groups"]
         self.told[moment] = next(one for one in said if one["node_group"] == self._group["name"])

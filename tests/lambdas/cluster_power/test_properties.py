@@ -214,3 +214,29 @@ def test_nodes_that_live_beyond_the_grace_are_a_problem_that_people_were_told(ha
         if many:
             assert told["decision"] in {"surplus", "short", "held", "unclear", "blocked"}
             assert "still run" in told["reason"]
+
+
+def die(name: str, number: int) -> Event:
+    def event(scene: Scene) -> None:
+        group = scene.auto_scaling.groups[f"{name}-asg"]
+        group.in_service -= min(number, group.in_service)
+
+    return event
+
+
+def running(scene: Scene) -> dict[str, int]:
+    return {name: scene.auto_scaling.groups[f"{name}-asg"].in_service for name in GROUPS}
+
+
+@given(st.lists(ticks | st.builds(capacity, names, sizes) | st.builds(die, names, sizes) | faults, max_size=10))
+@settings(deadline=None, max_examples=25)
+def test_a_shortage_ends_no_node_and_ends_itself(happening: list[Event]) -> None:
+    scene = new_scene()
+    for event in happening:
+        play(scene, [event])
+        before = running(scene)
+        play(scene, [lambda scene: scene.minute()])
+        assert all(running(scene)[name] >= before[name] for name in GROUPS)
+    play(scene, [capacity(name, 8) for name in GROUPS] + [lambda scene: scene.minute()] * 40)
+
+    assert running(scene) == scene.counts
