@@ -33,7 +33,7 @@ node_modules/.installed: package.json package-lock.json $(VENV)/.installed
 	@touch $@
 
 rehearse: setup ## Deploy CLUSTER to a local AWS, show what came up, and destroy it with the data kept
-	@python -m rehearsal --cluster '$(CLUSTER)'
+	@python -m rehearsal --cluster '$(CLUSTER)' --remove-parts
 
 test: setup ## Run the tests
 	@pytest -q -n 2 --dist worksteal

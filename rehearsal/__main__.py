@@ -22,16 +22,21 @@ from rehearsal.user_environment import aws_settings
 def main(
     cluster: Annotated[Path, typer.Option(help="The cluster file.")] = Path("clusters/base-pod.yaml"),
     build: Annotated[Path, typer.Option(help="Where logs and rehearsal.json are written to.")] = Path("build"),
+    remove_parts: Annotated[
+        bool, typer.Option(help="Also take the file's optional parts away, one after another.")
+    ] = False,
 ) -> None:
     """Deploy a cluster to a local AWS, show what came up, and destroy it with the data kept."""
     console, results = report.make_console(), build / "rehearsal.json"
-    status = conduct(lambda findings: _rehearse(cluster, build / "rehearsal", console, findings), results, console)
+    status = conduct(
+        lambda findings: _rehearse(cluster, build / "rehearsal", console, findings, remove_parts), results, console
+    )
     if (build / "rehearsal" / "cdk.log").exists():
         console.print(f"Details: {results}, {build / 'rehearsal' / 'cdk.log'}", soft_wrap=True)
     sys.exit(status)
 
 
-def _rehearse(file: Path, workspace: Path, console: Console, findings: Findings) -> None:
+def _rehearse(file: Path, workspace: Path, console: Console, findings: Findings, remove_parts: bool) -> None:
     shutil.rmtree(workspace, ignore_errors=True)
     workspace.mkdir(parents=True)
     unused = aws_settings(os.environ, Path.home())
@@ -53,7 +58,15 @@ def _rehearse(file: Path, workspace: Path, console: Console, findings: Findings)
             account=aws.account,
             region=aws.region,
         )
-        Rehearsal(cluster, cdk=cdk, aws=aws, workspace=workspace.resolve(), console=console, findings=findings).run()
+        Rehearsal(
+            cluster,
+            cdk=cdk,
+            aws=aws,
+            workspace=workspace.resolve(),
+            console=console,
+            findings=findings,
+            remove_parts=remove_parts,
+        ).run()
 
 
 if __name__ == "__main__":

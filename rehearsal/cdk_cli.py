@@ -50,12 +50,13 @@ class CdkCli:
         """Run the app and write its cloud assembly, with CDK's own template validation: `cdk synth`."""
         self._run(["synth", "--quiet", *self._app()])
 
-    def deploy(self, stack: str | None = None, *, assembly: bool = False) -> str:
+    def deploy(self, stack: str | None = None, *, assembly: bool = False, exclusively: bool = False) -> str:
         """Deploy one stack, or all: `cdk deploy`. Returns what the CLI said.
 
         Args:
             stack: The stack's name. Default: - all.
             assembly: Deploy what `synth` wrote, instead of running the app again.
+            exclusively: Leave the stacks alone that it depends on.
         """
         app = ["--app", str(self.output)] if assembly else self._app()
         # Direct: the local AWS evaluates no outputs in change sets.
@@ -66,6 +67,7 @@ class CdkCli:
                 "--method=direct",
                 "--require-approval=never",
                 "--concurrency=1",
+                *(["--exclusively"] if exclusively else []),
                 *app,
             ]
         )

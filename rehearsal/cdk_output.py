@@ -13,6 +13,10 @@ _SERVICE = re.compile(r" \(Service: [^()]*Error Code: (?P<code>[\w.]+)[^()]*\)")
 # A consequence of another failure, and never the reason.
 _CANCELLED = ("Resource creation cancelled", "Resource update cancelled", "Resource deletion cancelled")
 _OWN = re.compile(r"^error: (.+)$", re.MULTILINE)
+# What no resource is to blame for, such as an export that is in use.
+_STACK = re.compile(
+    r"DeploymentError: The stack named (?P<stack>\S+) failed to deploy: \w+ \((?P<why>.+)\)$", re.MULTILINE
+)
 _CROSS = re.compile(r"^\s*❌ +(?P<message>.+)$", re.MULTILINE)
 _UP_TO_ITS_NAME = re.compile(r"^.*?\b\w*Error: ")
 _FRAME = re.compile(r"^\s*(?:at |\.{3}|[}{]|\w+: .*,$|Source Location|NOTICES|$)")
@@ -22,7 +26,8 @@ _NOTHING = "it gave no reason"
 def reason(said: str) -> str:
     """Return the reason of a failure in one line.
 
-    That is the first resource that failed with its reason; else the app's own errors, which are sentences already;
+    That is the first resource that failed with its reason; else what CloudFormation says of the
+    stack; else the app's own errors, which are sentences already;
     else the CLI's own error; else the last line that is not a stack frame.
 
     Args:
@@ -31,6 +36,8 @@ def reason(said: str) -> str:
     for failed in _FAILED.finditer(said):
         if failed["type"] != "AWS::CloudFormation::Stack" and not any(word in failed["rest"] for word in _CANCELLED):
             return _resource(failed["type"], failed["rest"])
+    if stack := _STACK.search(said):
+        return f"{stack['stack']}: {stack['why']}"
     own = list(dict.fromkeys(_OWN.findall(said)))
     if own:
         return "; ".join(own)

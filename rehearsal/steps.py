@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -23,6 +24,7 @@ from rehearsal.inventory import Inventory, take_inventory
 from rehearsal.local_aws import LocalAws
 from rehearsal.node_groups import node_groups
 from rehearsal.outcome import Findings
+from rehearsal.parts import PartsRemoval, without_parts
 from rehearsal.preparation import prepare, put_objects
 from rehearsal.shortage_run import Shortage, changed_file, group_to_shorten
 from rehearsal.templates import resource_types
@@ -43,6 +45,7 @@ class Rehearsal:
         workspace: Path,
         console: Console,
         findings: Findings,
+        remove_parts: bool = False,
     ) -> None:
         """Prepare the rehearsal; nothing runs yet.
 
@@ -53,6 +56,8 @@ class Rehearsal:
             workspace: A directory for functions' code and logs.
             console: Where progress and tables are shown.
             findings: Where results and differences are collected.
+            remove_parts: Whether a second cluster of the file loses its optional parts one after another.
+                Default: - no.
         """
         self._cluster = cluster
         self._cdk = cdk
@@ -60,6 +65,7 @@ class Rehearsal:
         self._workspace = workspace
         self._console = console
         self._findings = findings
+        self._removes_parts = remove_parts
         self._started = monotonic()
 
     def run(self) -> None:
@@ -106,6 +112,8 @@ class Rehearsal:
                 "were there, one of them somebody else's."
             )
         self._destroy_foundation(theirs, whole)
+        if self._removes_parts:
+            self._remove_parts()
         self._findings.results["seconds"] = round(monotonic() - self._started, 1)
 
     def _differs(self, *differences: str) -> None:
@@ -286,6 +294,19 @@ class Rehearsal:
         report.show_kept(self._console, kept, named)
         self._findings.results["kept"] = kept
         self._findings.results["untouched"] = named
+
+    def _remove_parts(self) -> None:
+        """Deploy the file once more under another name, and take its optional parts away."""
+        removal = PartsRemoval(self._aws.client, lambda file: replace(self._cdk, cluster_file=file))
+        removed = []
+        for part, file in without_parts(self._cdk.cluster_file, self._workspace, "parts"):
+            alone = "first the cluster by itself, then " if part.imported else ""
+            with self._step(f"Deploy it without {part.name}: {alone}cdk deploy --all"):
+                self._differs(*removal.remove(part, file))
+            removed.append(part.name)
+        with self._step("Destroy what is left of it"):
+            removal.destroy(file)
+        self._findings.results["removed_parts"] = removed[1:]
 
     def _refuse_then_allow(self, foundation: str) -> None:
         with self._step(f"Try to destroy {foundation}: its termination protection has to refuse"):

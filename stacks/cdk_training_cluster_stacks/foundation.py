@@ -1,6 +1,6 @@
 """The stack that keeps: network, security groups and their rules, file system and bucket."""
 
-from aws_cdk import Annotations, CfnOutput, Duration, Environment, RemovalPolicy, Stack, Tags
+from aws_cdk import Annotations, CfnOutput, Duration, Environment, RemovalPolicy, Stack, Tags, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -67,11 +67,27 @@ class FoundationStack(Stack):
                 ],
             )
             CfnOutput(self, "FileSystemId", value=self.file_system.file_system_id)
+        self._keep_exports()
         CfnOutput(self, "VpcId", value=self.network.vpc.vpc_id)
         CfnOutput(self, "NodeSubnetId", value=self.network.node_subnet.subnet_id)
         Tags.of(self).add(CLUSTER_TAG, cluster.name)
         for key, value in cluster.tags.items():
             Tags.of(self).add(key, value)
+
+    def _keep_exports(self) -> None:
+        """Export all that a cluster stack can import, whether one does or not.
+
+        The foundation is deployed before the cluster: an export that went with its last import would have to go while
+        the deployed cluster still imports it, which CloudFormation refuses.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html
+        """
+        system = self.file_system
+        values = [self.network.node_subnet.subnet_id, self.network.security_group.security_group_id]
+        values += [] if system is None else [system.dns_name, system.mount_name]
+        for value in values:
+            if Token.is_unresolved(value):  # the id of a subnet that is somebody else's is written as it is
+                self.export_value(value)
 
     def _network(self, cluster: ClusterFile) -> ClusterNetwork:
         existing = cluster.network

@@ -37,6 +37,12 @@ base-pod-foundation: destroying... [1/1]
 Stack [pod] cannot be deleted while TerminationProtection is enabled
 """  # noqa: E501 - as the CLI prints it
 
+_STACK = """\
+pod-foundation |   1 | 7:09:07 AM | UPDATE_ROLLBACK_COMPLET | AWS::CloudFormation::Stack            | pod-foundation Export pod-foundation:Files cannot be deleted as it is in use by pod-cluster
+❌  pod-foundation failed to deploy
+‣ DeploymentError: The stack named pod-foundation failed to deploy: UPDATE_ROLLBACK_COMPLETE (Export pod-foundation:Files cannot be deleted as it is in use by pod-cluster)
+"""  # noqa: E501 - as the CLI prints it
+
 _APP = """\
 error: powertools_layer is required in the region cn-northwest-1
 error: node group 'a' has no image
@@ -54,6 +60,11 @@ Need to perform AWS calls for account 1, but no credentials have been configured
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
+        pytest.param(
+            _STACK,
+            "pod-foundation: Export pod-foundation:Files cannot be deleted as it is in use by pod-cluster",
+            id="a stack",
+        ),
         pytest.param(
             _DEPLOYMENT,
             "AWS::AutoScaling::AutoScalingGroup NodeGroups/workers/AutoScalingGroup: The image id '[ami-1]' does not "

@@ -23,12 +23,19 @@ FLEET_ROLE: dict[str, Any] = {
 }
 
 
+def in_subnet(device: int, kind: str) -> dict[str, Any]:
+    """An interface as a fleet's launch template has it: with its subnet, and without the number of the first card."""
+    made = {"SubnetId": imported("Subnet"), **interface(0, device, kind)}
+    del made["NetworkCardIndex"]
+    return made
+
+
 def spot_fleet(target: int = 0) -> Template:
     """A fleet of type maintain over two types, empty unless told otherwise."""
     launch = copy.deepcopy(NODES["Resources"]["Launch"])
     launch["Properties"]["LaunchTemplateData"] |= {
         "InstanceType": FLEET_TYPES[0],
-        "NetworkInterfaces": [interface(0, 0, "interface"), interface(0, 1, "efa-only")],
+        "NetworkInterfaces": [in_subnet(0, "interface"), in_subnet(1, "efa-only")],
     }
     return {
         "Parameters": copy.deepcopy(NODES["Parameters"]),
@@ -53,9 +60,7 @@ def spot_fleet(target: int = 0) -> Template:
                                     "LaunchTemplateId": {"Ref": "Launch"},
                                     "Version": {"Fn::GetAtt": ["Launch", "LatestVersionNumber"]},
                                 },
-                                "Overrides": [
-                                    {"InstanceType": kind, "SubnetId": imported("Subnet")} for kind in FLEET_TYPES
-                                ],
+                                "Overrides": [{"InstanceType": kind} for kind in FLEET_TYPES],
                             }
                         ],
                         "TagSpecifications": [

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from local_aws_scene import ROLE, X86_IMAGE, Template, interface
-from spot_scene import FLEET_ROLE, fleet_config, spot_fleet
+from local_aws_scene import ROLE, X86_IMAGE, Template, imported, interface
+from spot_scene import FLEET_ROLE, fleet_config, in_subnet, spot_fleet
 from template_changes import Change, launch, properties
 from warm_scene import warm_nodes
 
@@ -58,11 +58,16 @@ def _in_a_placement_group(behavior: str) -> Change:
 
 def _fleet_of(kind: str) -> Change:
     def change(template: Template) -> None:
-        launch(NetworkInterfaces=[interface(0, 0, "interface")])(template)
+        launch(NetworkInterfaces=[in_subnet(0, "interface")])(template)
         (config,) = fleet_config(template)["LaunchTemplateConfigs"]
         config["Overrides"][1]["InstanceType"] = kind
 
     return change
+
+
+def _instance_level_subnet(template: Template) -> None:
+    (config,) = fleet_config(template)["LaunchTemplateConfigs"]
+    config["Overrides"][1]["SubnetId"] = imported("Subnet")
 
 
 def _fleet_of_version(version: str) -> Change:
@@ -179,6 +184,13 @@ WRONG_SPOT: tuple[WrongSpot, ...] = (
         launch(ImageId=f"resolve:ssm:{X86_IMAGE}"),
         "Fleet",
         "EC2 Fleet and Spot Fleet do not support specifying a Systems Manager parameter.",
+    ),
+    WrongSpot(
+        "a fleet with a subnet beside interfaces",
+        spot_fleet,
+        _instance_level_subnet,
+        "Fleet",
+        "Network interfaces and an instance-level subnet ID may not be specified on the same request",
     ),
     WrongSpot(
         "a fleet with market options in its template",

@@ -80,19 +80,26 @@ def make_launch_template(
         ],
     )
     # A rule says so of CDK's own such images, before anything is made.
-    if isinstance(node_group.capacity, SpotFleet) and (template.image_id or "").startswith("resolve:ssm:"):
+    is_fleet = isinstance(node_group.capacity, SpotFleet)
+    if is_fleet and (template.image_id or "").startswith("resolve:ssm:"):
         raise ValueError(f"node group {node_group.name!r}: {IMAGE_AT_LAUNCH}")
     # ec2.LaunchTemplate knows one interface only, and nothing of reservations. Groups stand on each interface,
-    # since EC2 refuses them at the top beside interfaces; the subnet is left to what launches.
+    # since EC2 refuses them at the top beside interfaces; the subnet is left to the Auto Scaling group. A Spot Fleet
+    # could name it in its overrides only, as the instance's, which EC2 refuses beside interfaces.
     # https://docs.aws.amazon.com/autoscaling/ec2/userguide/create-launch-template.html
+    # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html (SubnetId)
+    subnet = {"SubnetId": network.node_subnet.subnet_id} if is_fleet else {}
     added: dict[str, Any] = {
         "NetworkInterfaces": [
             {
-                "NetworkCardIndex": interface.card,
+                # Card 0 is the default, and older Spot requests take no number of a card.
+                # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceNetworkInterfaceSpecification.html
+                **({} if is_fleet and interface.card == 0 else {"NetworkCardIndex": interface.card}),
                 "DeviceIndex": interface.device,
                 "InterfaceType": interface.interface_type,
                 "Groups": [network.security_group.security_group_id],
                 "DeleteOnTermination": True,
+                **subnet,
             }
             for interface in layout.interfaces
         ]

@@ -166,7 +166,7 @@ def make_spot_fleet(
             # with two minutes' notice either way.
             # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-capacity-rebalance.html
             spot_price=capacity.max_price_text,
-            launch_template_configs=[_fleet_config(launch, network) for launch in launches],
+            launch_template_configs=[_fleet_config(launch) for launch in launches],
             tag_specifications=[
                 ec2.CfnSpotFleet.SpotFleetTagSpecificationProperty(
                     resource_type="spot-fleet-request", tags=list(tags)
@@ -179,15 +179,13 @@ def make_spot_fleet(
     return fleet
 
 
-def _fleet_config(launch: Launch, network: ClusterNetwork) -> ec2.CfnSpotFleet.LaunchTemplateConfigProperty:
+def _fleet_config(launch: Launch) -> ec2.CfnSpotFleet.LaunchTemplateConfigProperty:
     return ec2.CfnSpotFleet.LaunchTemplateConfigProperty(
         launch_template_specification=ec2.CfnSpotFleet.FleetLaunchTemplateSpecificationProperty(
             launch_template_id=launch.template.launch_template_id, version=launch.template.latest_version_number
         ),
         overrides=[
-            ec2.CfnSpotFleet.LaunchTemplateOverridesProperty(
-                instance_type=info.name, subnet_id=network.node_subnet.subnet_id
-            )
+            ec2.CfnSpotFleet.LaunchTemplateOverridesProperty(instance_type=info.name)
             for info in launch.instance_types
         ],
     )

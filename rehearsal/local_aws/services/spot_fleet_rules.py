@@ -76,10 +76,14 @@ def pools(ec2: Any, config: Mapping[str, Any]) -> Iterator[Pool]:
             unknown = sorted(set(override) - _OVERRIDES_CARRIED_OUT)
             if unknown:
                 raise NotImplementedError(f"{', '.join(unknown)} in an override of a Spot Fleet")
-            kind = {"InstanceType": override["InstanceType"]} if override.get("InstanceType") else {}
+            # An override's subnet is one of the instance: EC2 has refused it beside interfaces, as in any launch.
+            # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html (SubnetId)
+            changed = {key: override[key] for key in ("InstanceType", "SubnetId") if override.get(key)}
+            data = {**version.data, **changed}
+            (own, *_) = [interface.get("SubnetId") for interface in data.get("NetworkInterfaces") or []] or [None]
             yield Pool(
-                data={**version.data, **kind},
-                subnet_id=override.get("SubnetId"),
+                data=data,
+                subnet_id=data.get("SubnetId") or own,
                 template_id=template.id,
                 template_version=version.number,
             )

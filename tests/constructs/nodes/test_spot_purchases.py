@@ -167,7 +167,6 @@ def test_a_spot_fleet_is_a_request_that_maintains_nothing_until_it_is_told_to() 
     scene = _fleet()
     assert scene.kinds == sorted([FLEET, TEMPLATE, TEMPLATE])
     first, second = scene.all(TEMPLATE)
-    subnet = scene.stack.resolve(scene.cluster.network.node_subnet.subnet_id)
     ((role, _),) = _fleet_roles(scene).items()
     name, properties = scene.only(FLEET)
     assert properties == {
@@ -182,13 +181,13 @@ def test_a_spot_fleet_is_a_request_that_maintains_nothing_until_it_is_told_to() 
                 {
                     "LaunchTemplateSpecification": scene.newest(first),
                     "Overrides": [
-                        {"InstanceType": "g5.48xlarge", "SubnetId": subnet},
-                        {"InstanceType": "g6.48xlarge", "SubnetId": subnet},
+                        {"InstanceType": "g5.48xlarge"},
+                        {"InstanceType": "g6.48xlarge"},
                     ],
                 },
                 {
                     "LaunchTemplateSpecification": scene.newest(second),
-                    "Overrides": [{"InstanceType": "g6e.48xlarge", "SubnetId": subnet}],
+                    "Overrides": [{"InstanceType": "g6e.48xlarge"}],
                 },
             ],
             "TagSpecifications": [
@@ -203,6 +202,23 @@ def test_a_spot_fleet_is_a_request_that_maintains_nothing_until_it_is_told_to() 
         }
     }
     assert scene.stack.resolve(scene.fleet.spot_fleet.ref) == {"Ref": name}
+
+
+def test_the_interfaces_of_a_spot_fleet_name_their_subnet_and_no_first_card() -> None:
+    scene = _fleet()
+    subnet = scene.stack.resolve(scene.cluster.network.node_subnet.subnet_id)
+    interfaces = [
+        interface
+        for template in scene.all(TEMPLATE).values()
+        for interface in template["Properties"]["LaunchTemplateData"]["NetworkInterfaces"]
+    ]
+    assert [interface["SubnetId"] for interface in interfaces] == [subnet] * len(interfaces)
+    assert {interface.get("NetworkCardIndex") for interface in interfaces} == {None, 1, 2, 3}
+    in_a_group = bought(new_stack(), instance_types=["g6e.48xlarge"], capacity=Capacity.spot())
+    for template in in_a_group.all(TEMPLATE).values():
+        for interface in template["Properties"]["LaunchTemplateData"]["NetworkInterfaces"]:
+            assert "SubnetId" not in interface
+            assert "NetworkCardIndex" in interface
 
 
 def _fleet_roles(scene: FleetScene) -> dict[str, Any]:

@@ -1,0 +1,60 @@
+"""Every optional part of a cluster file is deployed and taken away again, with the real CDK CLI."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from rehearsal.cdk_cli import CdkCli
+from rehearsal.local_aws import LocalAws
+from rehearsal.parts import PARTS, PartsRemoval, without_parts
+from rehearsal.preparation import prepare
+
+_BUCKET = "my-training-data"
+_FILE = f"""
+name: whole
+availability_zone: us-east-1b
+file_system: {{}}
+datasets: [{{bucket: {_BUCKET}, prefix: tokens/, file_system_path: /tokens}}, {{file_system_path: /made}}]
+tags: {{team: ml-platform}}
+alerts: {{emails: [ml-platform@example.com]}}
+node_groups:
+  - name: workers
+    instance_types: [p5.48xlarge]
+    count: 2
+    image: latest
+    warm_pool: {{size: 1}}
+    idle: {{window_minutes: 120}}
+  - name: held
+    instance_types: [p5.48xlarge]
+    count: 1
+    image: latest
+    capacity: {{reservation: {{end: until_cancelled}}}}
+  - {{name: extras, instance_types: [g5.xlarge], count: 2, image: latest, capacity: spot_fleet}}
+"""
+
+
+def test_every_optional_part_can_be_taken_away_and_leaves_what_holds_data(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.yaml"
+    whole.write_text(_FILE)
+    files = list(without_parts(whole, tmp_path, "parts"))
+    assert [part for part, _ in files[1:]] == list(PARTS)
+    with LocalAws(tmp_path / "local-aws.log") as aws:
+        prepare(read_cluster_file(whole), aws)
+        cdk = CdkCli(
+            environment=aws.environment(),
+            cluster_file=whole,
+            output=tmp_path / "cdk.out",
+            log=tmp_path / "cdk.log",
+            account=aws.account,
+            region=aws.region,
+        )
+        cdk.bootstrap()
+        removal = PartsRemoval(aws.client, lambda file: replace(cdk, cluster_file=file))
+        assert [sentence for part, file in files for sentence in removal.remove(part, file)] == []
+        (exports,) = [
+            {export["Name"].rpartition(":")[2] for export in page["Exports"]}
+            for page in aws.client("cloudformation").get_paginator("list_exports").paginate()
+        ]
+        assert not [name for name in exports if "FileSystem" in name]
+        removal.destroy(files[-1][1])
+        assert len(aws.client("s3").list_buckets()["Buckets"]) == 3  # CDK's own, the user's, and the one made

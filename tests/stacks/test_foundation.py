@@ -1,0 +1,34 @@
+"""What the foundation exports for the cluster."""
+
+from typing import Any
+
+import pytest
+from aws_cdk import App
+from aws_cdk.assertions import Template
+
+from cdk_training_cluster_stacks.cluster import ClusterStack
+from cdk_training_cluster_stacks.cluster_file import NetworkSettings, read_cluster_file
+from cdk_training_cluster_stacks.foundation import FoundationStack
+from examples import EXAMPLES, PROJECT
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_it_exports_all_that_the_cluster_imports_even_before_it_does(example: str) -> None:
+    file = read_cluster_file(PROJECT / example)
+    alone = _exports(FoundationStack(App(), file.foundation_stack_name, cluster=file))
+    app = App()
+    foundation = FoundationStack(app, file.foundation_stack_name, cluster=file)
+    ClusterStack(app, file.cluster_stack_name, cluster=file, foundation=foundation)
+    assert _exports(foundation) == alone
+    assert len(alone) == (2 if file.file_system is None else 4)
+
+
+def test_what_is_somebody_else_s_needs_no_export() -> None:
+    network = NetworkSettings(vpc_id="vpc-0a1b2c3d", subnet_id="subnet-0a1b2c3d")
+    file = read_cluster_file(PROJECT / "clusters/dev-box.yaml").model_copy(update={"network": network})
+    assert len(_exports(FoundationStack(App(), "foundation", cluster=file))) == 1
+
+
+def _exports(stack: FoundationStack) -> dict[str, Any]:
+    outputs = Template.from_stack(stack).to_json()["Outputs"]
+    return {name: output for name, output in outputs.items() if "Export" in output}
