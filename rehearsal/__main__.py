@@ -65,7 +65,7 @@ def _rehearse(file: Path, workspace: Path, console: Console, findings: Findings,
             workspace=workspace.resolve(),
             console=console,
             findings=findings,
-            remove_parts=remove_parts,
+            parts_of=file if remove_parts else None,
         ).run()
 
 

@@ -25,7 +25,7 @@ class CdkCli:
 
     Attributes:
         environment: The variables that point it at the local AWS.
-        cluster_file: The cluster file, given to the app as context.
+        cluster_file: The cluster file, given to the app as context. None: the cloud assembly is there already.
         output: Where the cloud assembly is written to.
         log: Where all that it says is written to.
         account: The account of the local AWS.
@@ -34,7 +34,7 @@ class CdkCli:
     """
 
     environment: Mapping[str, str]
-    cluster_file: Path
+    cluster_file: Path | None
     output: Path
     log: Path
     account: str
@@ -77,6 +77,8 @@ class CdkCli:
         return self._run(["destroy", stack, "--force", "--exclusively", "--app", str(self.output)])
 
     def _app(self) -> list[str]:
+        if self.cluster_file is None:
+            return ["--app", str(self.output)]
         return ["--context", f"cluster={self.cluster_file}", "--output", str(self.output)]
 
     def _run(self, arguments: Sequence[str]) -> str:

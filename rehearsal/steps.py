@@ -45,7 +45,7 @@ class Rehearsal:
         workspace: Path,
         console: Console,
         findings: Findings,
-        remove_parts: bool = False,
+        parts_of: Path | None = None,
     ) -> None:
         """Prepare the rehearsal; nothing runs yet.
 
@@ -56,8 +56,8 @@ class Rehearsal:
             workspace: A directory for functions' code and logs.
             console: Where progress and tables are shown.
             findings: Where results and differences are collected.
-            remove_parts: Whether a second cluster of the file loses its optional parts one after another.
-                Default: - no.
+            parts_of: The cluster file, for a second cluster of it that loses its optional parts one after another.
+                Default: - none.
         """
         self._cluster = cluster
         self._cdk = cdk
@@ -65,7 +65,7 @@ class Rehearsal:
         self._workspace = workspace
         self._console = console
         self._findings = findings
-        self._removes_parts = remove_parts
+        self._parts_of = parts_of
         self._started = monotonic()
 
     def run(self) -> None:
@@ -112,8 +112,8 @@ class Rehearsal:
                 "were there, one of them somebody else's."
             )
         self._destroy_foundation(theirs, whole)
-        if self._removes_parts:
-            self._remove_parts()
+        if self._parts_of is not None:
+            self._remove_parts(self._parts_of)
         self._findings.results["seconds"] = round(monotonic() - self._started, 1)
 
     def _differs(self, *differences: str) -> None:
@@ -295,11 +295,11 @@ class Rehearsal:
         self._findings.results["kept"] = kept
         self._findings.results["untouched"] = named
 
-    def _remove_parts(self) -> None:
+    def _remove_parts(self, whole: Path) -> None:
         """Deploy the file once more under another name, and take its optional parts away."""
         removal = PartsRemoval(self._aws.client, lambda file: replace(self._cdk, cluster_file=file))
-        removed = []
-        for part, file in without_parts(self._cdk.cluster_file, self._workspace, "parts"):
+        removed: list[str] = []
+        for part, file in without_parts(whole, self._workspace, "parts"):
             alone = "first the cluster by itself, then " if part.imported else ""
             with self._step(f"Deploy it without {part.name}: {alone}cdk deploy --all"):
                 self._differs(*removal.remove(part, file))

@@ -31,22 +31,28 @@ def price_lines(region: str, fleets: Sequence[NodeFleet]) -> Iterator[str]:
         yield f"  {fleet.node_group.name}: {fleet.node_group.count} x {each}"
 
 
+def list_price(name: str, region: str) -> tuple[float | None, str]:
+    """Return what an instance costs an hour on demand, in USD, and the region whose price that is.
+
+    Args:
+        name: Its type.
+        region: Where it runs; where that region's price is not known it is us-east-1's. None: neither is.
+    """
+    found = ((_price_list()(name, place, {}), place) for place in (region, _NEAREST_KNOWN))
+    return next((each for each in found if each[0] is not None), (None, region))
+
+
 def _dearest(fleet: NodeFleet, region: str) -> float | None:
-    prices = [_price(info.name, region)[0] for info in fleet.instance_types]
+    prices = [list_price(info.name, region)[0] for info in fleet.instance_types]
     known = [price for price in prices if price is not None]
     return max(known) if len(known) == len(prices) else None
 
 
 def _each(name: str, region: str) -> str:
-    price, place = _price(name, region)
+    price, place = list_price(name, region)
     if price is None:
         return f"{name}, whose price is not known"
     return f"{name} at ${price:,.2f}{f' (in {place}; that in {region} is not known)' if place != region else ''}"
-
-
-def _price(name: str, region: str) -> tuple[float | None, str]:
-    found = ((_price_list()(name, place, {}), place) for place in (region, _NEAREST_KNOWN))
-    return next((each for each in found if each[0] is not None), (None, region))
 
 
 @cache

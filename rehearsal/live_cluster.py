@@ -1,0 +1,102 @@
+"""What `make live` deploys: the library's own two stacks, in which nothing may start a node."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+from aws_cdk import App
+from aws_cdk import aws_events as events
+from aws_cdk import aws_scheduler as scheduler
+
+from cdk_training_cluster_stacks.cluster import ClusterStack
+from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_stacks.foundation import FoundationStack
+from cdk_training_cluster_stacks.price_words import list_price
+
+_PROJECT = Path(__file__).parents[1]
+
+NAME = "live-check"
+"""The cluster's name, in the names of its stacks and in a tag on all that it is made of."""
+
+RESERVED_TYPE = "g4dn.xlarge"
+"""What is reserved: the cheapest type of the catalog that goes into a cluster placement group."""
+
+_CAPACITY_GIB = 1200
+_HOURS_A_MONTH = 730
+# us-east-1's: https://aws.amazon.com/fsx/lustre/pricing/ and https://aws.amazon.com/vpc/pricing/
+_FILE_SYSTEM_USD_PER_GIB_MONTH = 0.145
+_NAT_GATEWAY_USD, _ADDRESS_USD = 0.045, 0.005
+
+
+def live_file(zone: str, *, account: str | None = None, reserved_until: datetime | None = None) -> ClusterFile:
+    """Return the cluster file of the check: the smallest file system, and three groups that stay empty.
+
+    Args:
+        zone: The Availability Zone.
+        account: The account. Default: - that of the credentials.
+        reserved_until: When EC2 ends the reservation, whatever becomes of the check. Default: - never.
+    """
+    end = "until_cancelled" if reserved_until is None else f"{reserved_until:%Y-%m-%dT%H:%M:%SZ}"
+    return ClusterFile.model_validate(
+        {
+            "name": NAME,
+            "availability_zone": zone,
+            **({} if account is None else {"account": account}),
+            "file_system": {"storage_capacity_gib": _CAPACITY_GIB, "throughput_mbps_per_tib": 125},
+            "termination_protection": False,
+            "node_groups": [
+                {"name": "p5", "instance_types": ["p5.48xlarge"], "count": 1, "image": "latest"},
+                {
+                    "name": "extras",
+                    "instance_types": ["g5.48xlarge", "g6.48xlarge"],
+                    "count": 1,
+                    "image": "latest",
+                    "capacity": {"spot_fleet": {"max_price": 9.5}},
+                },
+                {
+                    "name": "held",
+                    "instance_types": [RESERVED_TYPE],
+                    "count": 1,
+                    "image": "latest",
+                    "capacity": {"reservation": {"end": end}},
+                },
+            ],
+        }
+    )
+
+
+def prices(region: str) -> Mapping[str, float]:
+    """Return what the check costs an hour while it is there, in USD, by what costs it.
+
+    Args:
+        region: Where it is made. The price of what is reserved is the region's, the others are us-east-1's.
+
+    Raises:
+        ValueError: The price of what is reserved is not known.
+    """
+    reserved, _ = list_price(RESERVED_TYPE, region)
+    if reserved is None:
+        raise ValueError(f"the price of {RESERVED_TYPE} is not known: name another zone")
+    return {
+        f"FSx for Lustre, {_CAPACITY_GIB} GiB": _CAPACITY_GIB * _FILE_SYSTEM_USD_PER_GIB_MONTH / _HOURS_A_MONTH,
+        "NAT gateway and its address": _NAT_GATEWAY_USD + _ADDRESS_USD,
+        f"reservation of one {RESERVED_TYPE}": reserved,
+    }
+
+
+def write_assembly(cluster: ClusterFile, directory: Path) -> None:
+    """Synthesize the stacks with every schedule and rule turned off: no function runs, so no group gets a node.
+
+    Args:
+        cluster: The cluster file.
+        directory: Where the cloud assembly is written to.
+    """
+    context = json.loads((_PROJECT / "cdk.json").read_text(encoding="utf-8"))["context"]
+    app = App(outdir=str(directory), context=context, analytics_reporting=False)
+    foundation = FoundationStack(app, cluster.foundation_stack_name, cluster=cluster)
+    ClusterStack(app, cluster.cluster_stack_name, cluster=cluster, foundation=foundation)
+    for construct in app.node.find_all():
+        if isinstance(construct, scheduler.CfnSchedule | events.CfnRule):
+            construct.state = "DISABLED"
+    app.synth()

@@ -1,0 +1,109 @@
+"""`make live`, against a local AWS that takes the place of the real account."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples import PROJECT
+from max_seconds import MAX_SECONDS
+from rehearsal.cdk_cli import CdkCli
+from rehearsal.live_cluster import NAME, live_file
+from rehearsal.live_facts import fact_differences
+from rehearsal.local_aws import LocalAws
+from rehearsal.preparation import prepare
+
+_ZONE = "us-east-1b"
+_CONFIRMED = "0.81 USD an hour in us-east-1"
+_DELETE = f"make live ARGS='--availability-zone {_ZONE} --delete'"
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
+    directory = tmp_path_factory.mktemp("account")
+    with LocalAws(directory / "local-aws.log") as aws:
+        prepare(live_file(_ZONE), aws)
+        yield aws
+
+
+def _live(
+    build: Path, environment: Mapping[str, str], *arguments: str, typed: str = ""
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rehearsal.live", "--availability-zone", _ZONE, "--build", str(build), *arguments],
+        cwd=PROJECT,
+        env={**environment, "COLUMNS": "200"},
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=MAX_SECONDS,
+        check=False,
+    )
+
+
+def test_without_credentials_it_says_so(tmp_path: Path) -> None:
+    nobody = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    files = dict.fromkeys(("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"), os.devnull)
+    ended = _live(tmp_path, {**nobody, **files, "AWS_EC2_METADATA_DISABLED": "true"}, typed=_CONFIRMED)
+    assert (ended.returncode, ended.stderr) == (1, "error: Unable to locate credentials\n")
+
+
+def test_it_creates_compares_and_deletes(account: LocalAws, tmp_path: Path) -> None:
+    environment = account.environment()
+    bootstrap = f"cdk bootstrap -c cluster=clusters/dev-box.yaml aws://{account.account}/us-east-1"
+    assert _live(tmp_path, environment, typed=_CONFIRMED).stderr == f"error: run this once: {bootstrap}\n"
+    CdkCli(
+        environment=environment,
+        cluster_file=PROJECT / "clusters" / "dev-box.yaml",
+        output=tmp_path / "cdk.out",
+        log=tmp_path / "cdk.log",
+        account=account.account,
+        region=account.region,
+    ).bootstrap()
+
+    refused = _live(tmp_path, environment, typed="yes\n")
+    assert "reservation of one g4dn.xlarge: 0.53 USD an hour" in refused.stdout
+    assert refused.stderr == f"error: nothing was made: what was typed is not {_CONFIRMED!r}\n"
+    assert _stacks(account) == {"CDKToolkit"}
+
+    ended = _live(tmp_path, environment, typed=f"{_CONFIRMED}\n")
+    assert ended.stdout.splitlines()[-1] == "Nothing is left of it.", ended.stdout
+    assert (ended.returncode, json.loads((tmp_path / "live.json").read_text())) == (
+        0,
+        {"differences": [], "left": []},
+    )
+    assert _stacks(account) == {"CDKToolkit"}
+
+
+def _stacks(aws: LocalAws) -> set[str]:
+    return {stack["StackName"] for stack in aws.client("cloudformation").describe_stacks()["Stacks"]}
+
+
+def test_what_is_left_is_listed_with_the_command_that_deletes_it(account: LocalAws, tmp_path: Path) -> None:
+    ec2 = account.client("ec2")
+    tags: Any = [{"ResourceType": "vpc", "Tags": [{"Key": "cdk-training-cluster:cluster", "Value": NAME}]}]
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/24", TagSpecifications=tags)["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/25")["Subnet"]["SubnetId"]
+    interface = ec2.create_network_interface(SubnetId=subnet)["NetworkInterface"]["NetworkInterfaceId"]
+    ended = _live(tmp_path, account.environment(), "--delete")
+    assert ended.returncode == 1
+    assert f"left: VPCs: {vpc}\n" in ended.stdout
+    assert ended.stdout.endswith(f"It may bill. Delete it with: {_DELETE}\n")
+    ec2.delete_network_interface(NetworkInterfaceId=interface)
+    ended = _live(tmp_path, account.environment(), "--delete")
+    assert (ended.returncode, ended.stdout.splitlines()[-1]) == (0, "Nothing is left of it.")
+
+
+def test_each_difference_is_a_sentence() -> None:
+    local = {"Held (T)": {"Size": 1, "Groups": [{"Id": "<G>"}], "None": None}, "Gone (T)": {}, "Same (T)": [1]}
+    found = {"Held (T)": {"Size": 2, "Groups": [{"Id": "<H>"}], "More": 1}, "Same (T)": [1]}
+    assert fact_differences(local, found) == [
+        "Held (T): Size is 2 on AWS, 1 on the local AWS",
+        'Held (T): Groups[0].Id is "<H>" on AWS, "<G>" on the local AWS',
+        "Gone (T): it is not there",
+    ]
