@@ -25,21 +25,23 @@ class CdkCli:
 
     Attributes:
         environment: The variables that point it at the local AWS.
-        cluster_file: The cluster file, given to the app as context. None: the cloud assembly is there already.
+        cluster_file: The cluster file, given to the app as context.
         output: Where the cloud assembly is written to.
         log: Where all that it says is written to.
         account: The account of the local AWS.
         region: The region of the cluster file.
         seconds: How long one command may take. Default: 1800
+        synthesized: Whether the cloud assembly is there already, and no app is to be run. Default: False
     """
 
     environment: Mapping[str, str]
-    cluster_file: Path | None
+    cluster_file: Path
     output: Path
     log: Path
     account: str
     region: str
     seconds: float = 1800
+    synthesized: bool = False
 
     def bootstrap(self) -> None:
         """Make CDK's own resources in the account and region: `cdk bootstrap`."""
@@ -77,7 +79,7 @@ class CdkCli:
         return self._run(["destroy", stack, "--force", "--exclusively", "--app", str(self.output)])
 
     def _app(self) -> list[str]:
-        if self.cluster_file is None:
+        if self.synthesized:
             return ["--app", str(self.output)]
         return ["--context", f"cluster={self.cluster_file}", "--output", str(self.output)]
 

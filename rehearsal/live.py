@@ -111,8 +111,8 @@ class LiveCheck:
 
     def run(self) -> list[str]:
         """Deploy to the local AWS and to AWS, and return what AWS says otherwise. Nothing is deleted yet."""
-        local = self._said_by_the_local_aws()
         try:
+            local = self._said_by_the_local_aws()
             found = self._deployed(self._cdk(self._cluster, os.environ), self._client, self._account)
             return [*fact_differences(local, found), *self._running()]
         except _FOREIGN as error:
@@ -121,9 +121,9 @@ class LiveCheck:
     def delete(self) -> list[str]:
         """Delete all of it, going on where something fails, and return what is left, a sentence each."""
         self._console.print("Deleting it")
-        write_assembly(self._cluster, self._workspace / self._account)
         cdk = self._cdk(self._cluster, os.environ)
         steps: list[Callable[[], object]] = [
+            partial(write_assembly, self._cluster, cdk.output),
             *(partial(cdk.destroy, name) for name in reversed(self._stacks)),
             self._delete_file_systems,
             self._delete_networks,
@@ -165,7 +165,8 @@ class LiveCheck:
     def _cdk(self, cluster: ClusterFile, environment: Mapping[str, str]) -> CdkCli:
         return CdkCli(
             environment={**environment, "AWS_REGION": self._region, "AWS_DEFAULT_REGION": self._region},
-            cluster_file=None,
+            cluster_file=Path(os.devnull),
+            synthesized=True,
             output=self._workspace / str(cluster.account),
             log=self._workspace / "cdk.log",
             account=str(cluster.account),

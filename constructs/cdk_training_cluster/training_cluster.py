@@ -341,8 +341,9 @@ class TrainingCluster(Construct):
         alarm = failures.create_alarm(
             self,
             "BootstrapFailed",
-            alarm_description=f"A node of {self.cluster_name} could not be set up: its console output and "
-            "/var/lib/cdk-training-cluster/bootstrap.json on it say which step failed.",
+            alarm_description=f"{self.cluster_name}: a node could not be set up, and is billed without working. Look "
+            "in its console output, or in /var/lib/cdk-training-cluster/bootstrap.json on it, for the step that "
+            "failed. Mend that step, and terminate the node: its group launches another.",
             threshold=1,
             evaluation_periods=1,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,

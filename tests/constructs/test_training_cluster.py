@@ -1,6 +1,7 @@
 """The whole cluster: what it composes, what it refuses, and who may do what."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -100,6 +101,16 @@ def test_names_that_are_not_known_yet_are_not_compared() -> None:
     name = CfnParameter(stack, "Name").value_as_string
     for each in ("One", "Two"):
         TrainingCluster(stack, each, availability_zone=ZONE, node_groups=[_WORKERS], cluster_name=name)
+
+
+def test_every_alarm_says_what_is_wrong_where_to_look_and_what_to_do() -> None:
+    stack = new_stack()
+    _cluster(stack)
+    alarms = resources(stack, "AWS::CloudWatch::Alarm")
+    assert len(alarms) > 12
+    for alarm in alarms.values():
+        description = json.dumps(alarm["Properties"]["AlarmDescription"])
+        assert re.search(r"pod: .+\. Look in .+\. [A-Z].+\.\W*$", description), description
 
 
 def test_two_groups_with_one_name_are_refused() -> None:

@@ -171,7 +171,7 @@ class ClusterFunction(Construct):
                 config.add_property_override("DestinationConfig.OnFailure.Destination", self.failed_events.queue_arn)
         # CDK names the role in DependsOn, though the reference to it says as much: cfn-lint W3005.
         ignore_lint(default_child(self.function), "W3005")
-        self.error_alarm = self._watch_errors(package, cluster_name, alert_topic)
+        self.error_alarm = self._watch_errors(package, alert_topic)
         self.failed_events_alarm = self._watch_failed_events(package, cluster_name, alert_topic, max_failed_events)
 
     @property
@@ -255,6 +255,15 @@ class ClusterFunction(Construct):
         acknowledge(queue, "AwsSolutions-SQS3", "It is itself where events end that could not be handled.")
         return queue
 
+    def alarm_description(self, trouble: str, remedy: str) -> str:
+        """Say what is wrong, where to look and what to do.
+
+        Args:
+            trouble: What is wrong.
+            remedy: What to do.
+        """
+        return f"{self._cluster_name}: {trouble}. Look in the log group {self.log_group.log_group_name}. {remedy}."
+
     def _watch_failed_events(
         self, package: str, cluster_name: str, alert_topic: sns.ITopic, allowed: int
     ) -> cloudwatch.Alarm:
@@ -275,12 +284,13 @@ class ClusterFunction(Construct):
         alarm.add_alarm_action(actions.SnsAction(alert_topic))
         return alarm
 
-    def _watch_errors(self, package: str, cluster_name: str, alert_topic: sns.ITopic) -> cloudwatch.Alarm:
+    def _watch_errors(self, package: str, alert_topic: sns.ITopic) -> cloudwatch.Alarm:
         alarm = self.function.metric_errors(period=Duration.minutes(5)).create_alarm(
             self,
             "Errors",
-            alarm_description=f"{package} of {cluster_name} fails again and again; its log group "
-            f"{self.log_group.log_group_name} says why.",
+            alarm_description=self.alarm_description(
+                f"{package} has failed in two of its last three periods of 5 minutes", "Mend what its last error says"
+            ),
             threshold=1,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             # One failed run is made good by the next.

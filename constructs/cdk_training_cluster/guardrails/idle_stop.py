@@ -295,17 +295,12 @@ class IdleStop(Construct):
             self,
             id,
             metric,
-            description=self._describe(trouble, remedy),
+            description=self._cluster_function.alarm_description(trouble, remedy),
             periods=periods,
             datapoints=datapoints,
             threshold=threshold,
             alert_topic=self._alert_topic,
         )
-
-    def _describe(self, trouble: str, remedy: str) -> str:
-        """Say what is wrong, where to look and what to do."""
-        log_group = self._cluster_function.log_group.log_group_name
-        return f"{self._cluster_name}: {trouble}. Look in the log group {log_group}. {remedy}."
 
     def _watch_reserved(self) -> cloudwatch.Alarm:
         idle = cloudwatch.MathExpression(
@@ -333,7 +328,7 @@ class IdleStop(Construct):
         return silence_alarm(
             self,
             self._metric(IDLE_METRICS.evaluations, "Sum", None),
-            description=self._describe(
+            description=self._cluster_function.alarm_description(
                 "the idle function has not succeeded for 10 minutes, so idle nodes may go on costing money",
                 "Mend what its last error says",
             ),

@@ -160,20 +160,24 @@ class ClusterPower(Construct):
         self.missing_nodes_alarm = self._watch_nodes(
             "MissingNodes",
             self.metric_missing_nodes(),
-            f"Nodes of {cluster_name} that should run have been missing for 15 minutes",
+            "for 15 minutes fewer nodes have run than should",
+            "Wait for EC2, whose answer is there, or name another type, zone or way to buy",
         )
         self.surplus_nodes_alarm = self._watch_nodes(
             "SurplusNodes",
             self.metric_surplus_nodes(),
-            f"More nodes of {cluster_name} than should have been running, and costing, for 15 minutes",
+            "for 15 minutes more nodes have run, and been billed, than should",
+            "Take their protection from scale-in away, or terminate them yourself",
         )
         self.held_groups_alarm = lasting_alarm(
             self,
             "HeldGroups",
             self.metric_held_groups(statistic="Minimum"),
-            description=f"Node groups of {cluster_name} have had another size than the power function gave them for "
-            f"an hour, or tags that it does not write: it leaves them alone. Invoke {self.order_name} "
-            'with {"action": "status"} to see which; order a start or a stop.',
+            description=self._cluster_function.alarm_description(
+                "for an hour some node groups have had another size than the power function gave them, or tags that "
+                "it does not write, so it leaves them alone",
+                f'Invoke {self.order_name} with {{"action": "status"}} to see which, then with start or stop',
+            ),
             periods=_HELD_PERIODS,
             datapoints=_HELD_DATAPOINTS,
             alert_topic=alert_topic,
@@ -318,12 +322,12 @@ class ClusterPower(Construct):
             ],
         )
 
-    def _watch_nodes(self, id: str, metric: cloudwatch.Metric, trouble: str) -> cloudwatch.Alarm:
+    def _watch_nodes(self, id: str, metric: cloudwatch.Metric, trouble: str, remedy: str) -> cloudwatch.Alarm:
         return lasting_alarm(
             self,
             id,
             metric,
-            description=f"{trouble}; the log group {self._cluster_function.log_group.log_group_name} says why.",
+            description=self._cluster_function.alarm_description(trouble, remedy),
             periods=3,
             alert_topic=self._alert_topic,
         )
@@ -332,8 +336,11 @@ class ClusterPower(Construct):
         return silence_alarm(
             self,
             self._metric(POWER_METRICS.successful_ticks, "Sum", None),
-            description=f"cluster_power of {self._cluster_name} has not once succeeded in 15 minutes: "
-            "nobody knows whether the nodes that should run do.",
+            description=self._cluster_function.alarm_description(
+                "the power function has not succeeded for 15 minutes, so nodes may be missing, or run and be billed, "
+                "without a message",
+                "Mend what its last error says",
+            ),
             periods=3,
             alert_topic=self._alert_topic,
         )
