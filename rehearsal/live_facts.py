@@ -31,6 +31,11 @@ def _listed(parameter: str, **more: Any) -> Callable[[str], dict[str, Any]]:
     return lambda name: {parameter: [name], **more}
 
 
+def _alias(arn: str) -> dict[str, Any]:
+    function, _, name = arn.rpartition(":")
+    return {"FunctionName": function, "Name": name}
+
+
 _READERS: Mapping[str, Sequence[_Reader]] = {
     "AWS::AutoScaling::AutoScalingGroup": [
         _Reader(
@@ -76,6 +81,7 @@ _READERS: Mapping[str, Sequence[_Reader]] = {
     "AWS::FSx::FileSystem": [
         _Reader("fsx", "describe_file_systems", _listed("FileSystemIds"), "FileSystems[0]"),
     ],
+    "AWS::Lambda::Alias": [_Reader("lambda", "get_alias", _alias, "@")],
     "AWS::Lambda::Function": [
         _Reader("lambda", "get_function_configuration", _named("FunctionName"), "@"),
         _Reader("lambda", "get_function_event_invoke_config", _named("FunctionName"), "@"),

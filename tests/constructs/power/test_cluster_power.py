@@ -101,7 +101,7 @@ def test_nodes_missing_or_too_many_alarm_after_a_quarter_of_an_hour_and_silence_
 def test_a_group_that_is_held_for_an_hour_alarms_though_a_point_is_missing_now_and_then(stack: Stack) -> None:
     alarm = {"MetricName": "HeldGroups", "Statistic": "Minimum", "EvaluationPeriods": 12, "DatapointsToAlarm": 9}
     description = only(stack, "AWS::CloudWatch::Alarm", alarm)["Properties"]["AlarmDescription"]
-    assert "order a start or a stop" in str(description)
+    assert "then with start or stop" in str(description)
 
 
 def test_silence_alarms(stack: Stack) -> None:
