@@ -115,7 +115,7 @@ class Billing:
         settings = self._settings
         topic: Topic | None = None
         changes: list[Change] = []
-        silent: list[str] = []
+        silent: list[str] | None = None
         with self._attempt("the topic could not be read"):
             topic = read_topic(self._clients.sns(), settings)
         with self._attempt("the alarms could not be read"):
@@ -126,8 +126,8 @@ class Billing:
         waiting = sorted(set(settings.emails) - set(confirmed))
         if request is Request.TICK:
             if topic is not None:
-                self._apply(topic, changes, silent, waiting)
-            self._emit(silent, waiting)
+                self._apply(topic, changes, silent or [], waiting)
+            self._emit(silent, None if topic is None else waiting)
         self._failures.raise_all()
         return {
             "action": request.value,
@@ -135,7 +135,7 @@ class Billing:
             "alarms": [{"name": each.name, "action": each.action.value, "reason": each.reason} for each in changes],
             "confirmed": confirmed,
             "waiting_for_confirmation": waiting,
-            "no_billing_metrics_of": silent,
+            "no_billing_metrics_of": silent or [],
         }
 
     def remove(self) -> list[str]:
@@ -171,8 +171,8 @@ class Billing:
         pages = paginator.paginate(AlarmNamePrefix=self._settings.prefix, PaginationConfig={"PageSize": _MAX_ALARMS})
         return [alarm for page in pages for alarm in page["MetricAlarms"]]
 
-    def _silent(self, topic: Topic | None) -> list[str]:
-        """Name the accounts without billing metrics, unless the alarms are too young to tell."""
+    def _silent(self, topic: Topic | None) -> list[str] | None:
+        """Name the accounts without billing metrics, unless the alarms are too young; None: their age is unknown."""
         paginator = self._clients.cloudwatch().get_paginator("list_metrics")
         pages = paginator.paginate(Namespace=METRIC_NAMESPACE, MetricName=METRIC_NAME)
         seen = [
@@ -181,8 +181,8 @@ class Billing:
             for metric in page["Metrics"]
         ]
         if topic is None or not topic.exists:
-            return []
-        since = topic.time(SINCE_TAG)
+            return None if topic is None else []
+        since = topic.time(SINCE_TAG, self._now)
         return silent_series(self._settings, seen) if since is None or self._is_past(since, _GRACE) else []
 
     def _is_past(self, moment: datetime | None, time: timedelta) -> bool:
@@ -202,13 +202,13 @@ class Billing:
         remembered = {asked_tag(address): self._now for address in self._subscribe(topic)}
         for change in changes:
             self._change(change)
-        late = [each for each in waiting if self._is_past(topic.time(asked_tag(each)), _GRACE)]
+        late = [each for each in waiting if self._is_past(topic.time(asked_tag(each), self._now), _GRACE)]
         due = [
             *([no_metrics(settings, silent)] if silent else []),
             *([unconfirmed(settings, late)] if late else []),
         ]
         for notification in due:
-            told = topic.time(notification.tag)
+            told = topic.time(notification.tag, self._now)
             if told is None or self._is_past(told, notification.every):
                 with self._attempt("people could not be notified"):
                     self._publish(notification.subject, notification.text)
@@ -247,9 +247,11 @@ class Billing:
             TopicArn=self._settings.alert_topic_arn, Subject=subject(title), Message=text
         )
 
-    def _emit(self, silent: list[str], waiting: list[str]) -> None:
-        counts = {EVALUATIONS: int(not self._failures), SILENT_ACCOUNTS: len(silent), UNCONFIRMED: len(waiting)}
-        emit_counts(counts, **{CLUSTER_DIMENSION: self._settings.cluster})
+    def _emit(self, silent: list[str] | None, waiting: list[str] | None) -> None:
+        """Write the run's metrics: of what could not be read no point, rather than a wrong one."""
+        found = {SILENT_ACCOUNTS: silent, UNCONFIRMED: waiting}
+        counts = {name: len(each) for name, each in found.items() if each is not None}
+        emit_counts({EVALUATIONS: int(not self._failures), **counts}, **{CLUSTER_DIMENSION: self._settings.cluster})
 
     # Removing
 

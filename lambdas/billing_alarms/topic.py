@@ -53,12 +53,13 @@ class Topic:
         """The addresses that are told."""
         return sorted(each for each, arn in self.subscriptions.items() if arn.startswith("arn:"))
 
-    def time(self, tag: str) -> datetime | None:
-        """Return a time that a tag remembers; None: it remembers none, or nothing that can be read."""
+    def time(self, tag: str, now: datetime) -> datetime | None:
+        """Return a time that a tag remembers; None: it remembers none, or what was not written here."""
         try:
-            return parse_time(self.tags[tag])
+            found = parse_time(self.tags[tag])
         except (KeyError, ValueError):
             return None
+        return found if found <= now else None
 
 
 def read_topic(sns: "SNSClient", settings: Settings) -> Topic:
@@ -142,7 +143,7 @@ def topic_policy(settings: Settings) -> dict[str, Any]:
 def addresses_to_ask(settings: Settings, topic: Topic, now: datetime) -> Iterator[str]:
     """Name the addresses that are not subscribed, and were not asked to confirm in the last week."""
     for address in settings.emails:
-        asked = topic.time(asked_tag(address))
+        asked = topic.time(asked_tag(address), now)
         if address not in topic.subscriptions and (asked is None or now - asked >= ASK_AGAIN_AFTER):
             yield address
 

@@ -126,6 +126,7 @@ OF_THE_CLUSTER: Mapping[str, SearchStrategy[Broken]] = {
     "a cluster's name that is none": _given("cluster_name", 5, ["pod"], "a" * 129),
     "a topic that is none": _given("alert_topic", "arn:aws:sns:us-east-1:111122223333:alerts", 5),
     "an idle policy that is none": _given("idle_policy", "off", 60, IdlePolicy),
+    "a budget that is none": _given("budget", 20_000, "20000", {"monthly_usd": 20_000}),
     "a layer that is none": _given("powertools_layer", "arn:aws:lambda:us-east-1:111122223333:layer:tools:1", 5),
     "two of one name": st.builds(
         lambda plan: Broken(

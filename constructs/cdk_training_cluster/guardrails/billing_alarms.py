@@ -15,6 +15,7 @@ from cdk_training_cluster.checks import kind_problems
 from cdk_training_cluster.functions import ClusterFunction, lasting_alarm, make_tick, silence_alarm
 from cdk_training_cluster.guardrails.billing_metrics import BILLING_METRICS
 from cdk_training_cluster.guardrails.budget import Budget
+from cdk_training_cluster.validation import text_problems
 
 BILLING_REGION = "us-east-1"
 """The only region with billing metrics.
@@ -113,6 +114,8 @@ class BillingAlarms(Construct):
         ]
         if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME_LENGTH:
             problems.append(f"name must be text of 1 to {_MAX_NAME_LENGTH} characters, got {name!r}")
+        else:
+            problems += text_problems("name", name, "dimensionValue", "lambdaTagValue")
         if problems:
             raise ValueError("\n".join(problems))
         if not budget.emails:

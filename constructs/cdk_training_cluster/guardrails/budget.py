@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cdk_training_cluster.checks import is_unknown, number_problems
+from cdk_training_cluster.validation import text_problems
 
 # A service's name is whatever AWS reports it under, such as AmazonEC2 or awskms: an open set.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/billing-metricscollected.html
 _SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _ACCOUNT = re.compile(r"[0-9]{12}")
-_EMAIL = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+\.[A-Za-z]{2,}")
 
 MAX_ALARMS = 100
 """The most alarms of one budget: CloudWatch takes three PutMetricAlarm a second, and a first run makes all of them.
@@ -88,7 +88,8 @@ class Budget:
             yield from _amount_problems("thresholds", each, 1000)
         yield from _text_problems("services", self.services, _SERVICE, "names of billing metrics, such as AmazonEC2")
         yield from _text_problems("linked_accounts", self.linked_accounts, _ACCOUNT, "12 digits, as text")
-        yield from _text_problems("emails", self.emails, _EMAIL, "e-mail addresses")
+        for email in self.emails:
+            yield from text_problems("emails", email if isinstance(email, str) else repr(email), "email")
         yield from _twice("thresholds", [f"{each:g}" for each in self.thresholds if isinstance(each, int | float)])
         for name, values, _ in lists[1:]:
             yield from _twice(name, [str(each) for each in values])

@@ -17,6 +17,7 @@ from billing_alarms.settings import Settings
 from billing_scene import BILLING, PREFIX, TOPIC, BillingScene
 from cdk_training_cluster import BillingAlarms, Budget, NodeGroup, TrainingCluster
 from cdk_training_cluster.guardrails.billing_metrics import BILLING_METRICS
+from cdk_training_cluster.validation import text_problems
 from fake_service import ACCOUNT
 from policy_evaluator import Call, is_allowed, resolve, role_statements, unused
 from synthesis import new_stack, only, resources, warnings
@@ -83,7 +84,6 @@ def test_the_function_reads_the_budget_and_makes_as_many_alarms_as_it_says() -> 
 
 
 def test_the_names_of_the_longest_budget_are_within_cloudwatchs_and_snss_limits() -> None:
-    # AlarmName has at most 255 characters, AlarmDescription 1,024, a topic's name 256.
     settings = replace(
         read(made(name="n" * 128)),
         prefix=f"{'s' * 128}/ap-southeast-5/billing-1a2b3c4d/",
@@ -92,9 +92,9 @@ def test_the_names_of_the_longest_budget_are_within_cloudwatchs_and_snss_limits(
     )
     for alarm in decide(settings, []):
         assert alarm.request is not None
-        assert len(alarm.name) <= 255
-        assert len(alarm.request["AlarmDescription"]) <= 1024
-    assert len(settings.topic_arn.rpartition(":")[2]) <= 256
+        assert text_problems("name", alarm.name, "alarmName") == []
+        assert text_problems("description", alarm.request["AlarmDescription"], "alarmDescription") == []
+    assert text_problems("topic", settings.topic_arn.rpartition(":")[2], "topicName") == []
 
 
 def test_two_budgets_never_have_names_in_common() -> None:
@@ -257,7 +257,11 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "linked_accounts must be 12 digits, as text, got 111122223333",
     ),
     "an account too short": ({"linked_accounts": ["1"]}, "linked_accounts must be 12 digits, as text, got '1'"),
-    "an address": ({"emails": ["me"]}, "emails must be e-mail addresses, got 'me'"),
+    "an address": (
+        {"emails": ["me"]},
+        "emails must have the form of an e-mail address, such as ml-platform@example.com, got 'me': write it in that "
+        "form",
+    ),
     "too many addresses": (
         {"emails": [f"m{number}@example.com" for number in range(21)]},
         "emails must be at most 20, got 21: use a mailing list",

@@ -253,12 +253,32 @@ def test_an_account_without_billing_metrics_is_told_of_once_a_day_after_a_day(
     assert len(scene.home.messages) == 2
 
 
-def test_who_tampers_with_the_age_of_the_alarms_does_not_silence_them() -> None:
+@pytest.mark.parametrize("tag", ["since", "told-silent"])
+@pytest.mark.parametrize("value", ["tomorrow", "2062-01-01T00:00:00Z"])
+def test_who_tampers_with_what_the_tags_remember_does_not_silence_anything(tag: str, value: str) -> None:
     scene = settled()
     scene.cloudwatch.metrics = []
-    scene.topics.topics[TOPIC]["tags"]["cdk-training-cluster:billing-since"] = "tomorrow"
+    scene.pass_days(2)
+    scene.topics.topics[TOPIC]["tags"][f"cdk-training-cluster:billing-{tag}"] = value
 
     assert scene.run()["no_billing_metrics_of"] == [f"account {ACCOUNT}"]
+    assert len(scene.home.messages) == 1
+
+
+@pytest.mark.parametrize("operation", ["ListMetrics", "ListTagsForResource"])
+def test_what_could_not_be_read_is_never_reported_as_well(operation: str, capsys: pytest.CaptureFixture[str]) -> None:
+    scene = settled()
+    scene.cloudwatch.metrics = []
+    scene.pass_days(2)
+    service = scene.cloudwatch if operation == "ListMetrics" else scene.topics
+    service.fail_next(operation, "Throttling")
+    _points(capsys)
+    with pytest.raises(PartialFailureError):
+        scene.run()
+
+    points = _points(capsys)
+    assert points["BillingEvaluations"] == [0]
+    assert "BillingSilentAccounts" not in points
 
 
 def test_an_address_that_nobody_confirms_is_asked_again_and_told_of_once_a_week(
