@@ -19,6 +19,20 @@ CHANGES = {
             "subnet in us-east-1b, or set the cluster's availability_zone to us-east-1a"
         ],
     ),
+    "a key of another region": (
+        "file_system: {}",
+        "file_system: {}\n"
+        "encryption_key: arn:aws:kms:us-east-2:111122223333:key/mrk-0a1b2c3d4e5f67890a1b2c3d4e5f6789",
+        ["4: encryption_key: the key is in us-east-2 and the cluster in us-east-1b; name a key of the zone's region"],
+    ),
+    "access logs of no bucket": (
+        "    prefix: tokens/\n",
+        "    prefix: tokens/\n    bucket: my-corpus\naccess_logs: {bucket: my-logs}\n",
+        [
+            "8: access_logs: must have a bucket that is made here to tell of; leave it out, or leave out a "
+            "dataset's bucket"
+        ],
+    ),
     "two groups of one name": (
         "    image: latest\n",
         "    image: latest\n  - {name: workers, instance_types: [g5.xlarge], count: 1, image: latest}\n",

@@ -128,6 +128,7 @@ OF_THE_CLUSTER: Mapping[str, SearchStrategy[Broken]] = {
     "an idle policy that is none": _given("idle_policy", "off", 60, IdlePolicy),
     "a budget that is none": _given("budget", 20_000, "20000", {"monthly_usd": 20_000}),
     "a layer that is none": _given("powertools_layer", "arn:aws:lambda:us-east-1:111122223333:layer:tools:1", 5),
+    "a key that is none": _given("encryption_key", "arn:aws:kms:us-east-1:111122223333:key/mrk-1", 5),
     "two of one name": st.builds(
         lambda plan: Broken(
             plan=ClusterPlan(**{**vars(plan), "groups": (*plan.groups, {**_NEW, "name": plan.groups[0]["name"]})}),

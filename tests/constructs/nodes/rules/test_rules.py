@@ -249,11 +249,12 @@ _A_LIST = (
             for name in (5, "a" * 129)
         ),
         (
-            {"alert_topic": "alerts", "powertools_layer": "tools"},
+            {"alert_topic": "alerts", "powertools_layer": "tools", "encryption_key": "mine"},
             [
                 "alert_topic must be a topic of CDK, such as sns.Topic.from_topic_arn(…), got 'alerts'",
                 "powertools_layer must be a layer of CDK, such as lambda_.LayerVersion.from_layer_version_arn(…), "
                 "got 'tools'",
+                "encryption_key must be a key of CDK, such as kms.Key.from_key_arn(…), got 'mine'",
             ],
         ),
         (
