@@ -57,6 +57,7 @@ def _bought_group(fleet: NodeFleet) -> PowerGroup:
             count=count,
             # Shared ones are given as ARNs, which end with the id that EC2 describes them by.
             capacity_blocks=[block.rpartition("/")[2] for block in capacity.capacity_blocks],
+            listed_reservations=[one.rpartition("/")[2] for one in capacity.reservations],
             on_demand=capacity.falls_back,
             # Nobody knows here which block is of which type: all are told as early as the earliest wants it.
             block_ends_early_minutes=max(info.block_ends_early_minutes for info in fleet.instance_types),

@@ -12,6 +12,7 @@ from cluster_power.memory import (
     BLOCK_TAG,
     CLOSING_TAG,
     LEFT_SINCE_TAG,
+    LISTED_END_TAG,
     NONE,
     OUTSIDE_SINCE_TAG,
     PROBLEM_TAG,
@@ -22,7 +23,14 @@ from cluster_power.memory import (
 )
 from cluster_power.owners import Owner
 from cluster_power.problems import Problem
-from cluster_power.reports import block_closes, blocks_end, problem_began, problem_ended, reservation_ends
+from cluster_power.reports import (
+    block_closes,
+    blocks_end,
+    listed_reservation_ends,
+    problem_began,
+    problem_ended,
+    reservation_ends,
+)
 from cluster_power.settings import Settings
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.windows import Phase
@@ -96,6 +104,7 @@ class Announcements:
         self._tell_closing(decision, group)
         self._tell_end(decision, group)
         self._tell_blocks_end(decision, group)
+        self._tell_listed_end(decision, group)
 
     def _tell_problem(
         self,
@@ -146,6 +155,19 @@ class Announcements:
             return
         message = blocks_end(self._settings, decision.node_group, end, end.goes_at - self._now, buys=own.on_demand)
         self._tell_moment(group, end.goes_at, message, "could not report that Capacity Blocks end")
+
+    def _tell_listed_end(self, decision: Decision, group: Group) -> None:
+        """Tell once that one of several reservations ends."""
+        if decision.listed_end is None:
+            return
+        one, ends = decision.listed_end
+        self._tell(
+            group,
+            listed_reservation_ends(self._settings, decision.node_group, one, ends, ends - self._now),
+            {LISTED_END_TAG: time_text(ends)},
+            lambda memory: memory.listed_end == ends,
+            "could not report that a capacity reservation ends",
+        )
 
     def _tell_moment(self, group: Group, moment: datetime, message: tuple[str, str], failure: str) -> None:
         if group.memory.closing == moment:

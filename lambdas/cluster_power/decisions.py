@@ -7,8 +7,9 @@ from dataclasses import replace
 from cluster_common.times import time_text
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.intentions import is_stopped
+from cluster_power.listed import decide_listed
 from cluster_power.memory import Memory, State
-from cluster_power.notices import find_blocks_end
+from cluster_power.notices import find_blocks_end, find_listed_end
 from cluster_power.outside import Outside, find_outside
 from cluster_power.problems import (
     Finding,
@@ -83,7 +84,13 @@ def _decide_group(
     if decision.verdict not in (Verdict.SIZE, Verdict.BLOCKED):
         decision = _explain(decision, situation)
     own = situation.settings.groups[name]
-    decision = replace(decision, blocks_end=find_blocks_end(group, own, situation))
+    decision = replace(
+        decision,
+        blocks_end=find_blocks_end(group, own, situation),
+        listed_end=find_listed_end(group, own, situation),
+    )
+    if own.listed:
+        return decide_resume(decide_listed(decision, own, situation))
     return decide_resume(decide_reservation(decision, own, situation, outside))
 
 

@@ -21,6 +21,7 @@ SURPLUS_SINCE_TAG = f"{_PREFIX}surplus-since"
 LEFT_SINCE_TAG = f"{_PREFIX}left-since"
 OUTSIDE_SINCE_TAG = f"{_PREFIX}outside-since"
 CLOSING_TAG = f"{_PREFIX}closing"
+LISTED_END_TAG = f"{_PREFIX}reservation-end"
 BLOCK_TAG = f"{_PREFIX}block"
 VERSIONS_TAG = f"{_PREFIX}versions"
 TERMINATED_TAG = f"{_PREFIX}terminated"
@@ -113,6 +114,7 @@ class Memory:
         outside_since: Since when nodes have been seen to run outside their reservation. None: none do.
         closing: When its nodes go at the end of its Capacity Block, or when its reservation ends, as people were last
             told. None: they were not.
+        listed_end: The latest end of one of several reservations that people were told of. None: they were of none.
         block: The Capacity Block that it was last given nodes for. None: it never was.
         terminated: The last order to terminate single nodes. None: there was none.
         desired: The desired capacity that the function last set while EC2 lacked nodes. None: the size it set.
@@ -131,6 +133,7 @@ class Memory:
     left_since: datetime | None = None
     outside_since: datetime | None = None
     closing: datetime | None = None
+    listed_end: datetime | None = None
     block: str | None = None
     terminated: Termination | None = None
     desired: Desired | None = None
@@ -162,6 +165,7 @@ class Memory:
             left_since=_read(tags, LEFT_SINCE_TAG, parse_time, unreadable),
             outside_since=_read(tags, OUTSIDE_SINCE_TAG, parse_time, unreadable),
             closing=_read(tags, CLOSING_TAG, parse_time, unreadable),
+            listed_end=_read(tags, LISTED_END_TAG, parse_time, unreadable),
             block=_read(tags, BLOCK_TAG, str, unreadable),
             terminated=Termination.from_tag(tags.get(TERMINATED_TAG, "")),
             desired=_read(tags, DESIRED_TAG, Desired.from_tag, unreadable),

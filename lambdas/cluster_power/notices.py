@@ -1,7 +1,7 @@
 """What is to be told of the Capacity Blocks that some of a group's nodes run in, and that do not drive its size."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from cluster_power.groups import Group
 from cluster_power.reservations import ACTIVE, Reservation
@@ -22,6 +22,23 @@ class BlocksEnd:
     blocks: tuple[str, ...]
     goes_at: datetime
     ends: datetime
+
+
+NOTICE = timedelta(days=1)
+"""How long before the end of a reservation people are told of it."""
+
+
+def find_listed_end(group: Group, own: GroupSettings, situation: Situation) -> tuple[str, datetime] | None:
+    """Return the next end of a listed reservation that people were not told of, with its id. None: none is near."""
+    told, now = group.memory.listed_end, situation.now
+    found = [situation.reservations.find(one) for one in own.listed]
+    ends = [
+        (one.ends, one.id)
+        for one in found
+        if isinstance(one, Reservation) and one.state == ACTIVE and one.ends and (not told or one.ends > told)
+    ]
+    near = min(((end, one) for end, one in ends if end - NOTICE <= now < end), default=None)
+    return (near[1], near[0]) if near and group.alive else None
 
 
 def find_blocks_end(group: Group, own: GroupSettings, situation: Situation) -> BlocksEnd | None:

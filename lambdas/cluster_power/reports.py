@@ -137,15 +137,34 @@ def reservation_ends(
         ends: When it ends.
         left: In how much time that is.
     """
-    hours = round(left.total_seconds() / 3600)
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-release.html
     text = (
         f"Cluster {settings.cluster}\n\n{node_group}: its capacity reservation {id} ends at {time_text(ends)}: nodes "
         "that run go on without it, and from then on no node can start.\n\nIt cannot be brought back once it has "
         "ended: give it a later end before, in the cluster's file if the cluster made it, and else in EC2."
     )
-    when = "less than an hour" if hours < 1 else "1 hour" if hours == 1 else f"{hours} hours"
-    return subject(f"{settings.cluster}: the capacity reservation of {node_group} ends in {when}"), text
+    return subject(f"{settings.cluster}: the capacity reservation of {node_group} ends in {_hours(left)}"), text
+
+
+def listed_reservation_ends(
+    settings: Settings, node_group: str, id: str, ends: datetime, left: timedelta
+) -> tuple[str, str]:
+    """Return the subject and the text of the message that one of a node group's reservations is about to end.
+
+    Args:
+        settings: The function's settings.
+        node_group: The node group.
+        id: The reservation's id.
+        ends: When it ends.
+        left: In how much time that is.
+    """
+    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
+    text = (
+        f"Cluster {settings.cluster}\n\n{node_group}: its capacity reservation {id} ends at {time_text(ends)}: nodes "
+        "that run in it go on, at On-Demand prices, where no other reservation has room for them.\n\nGive it a later "
+        "end in EC2 before that, put another into the cluster's file and deploy, or stop the node group."
+    )
+    return subject(f"{settings.cluster}: a capacity reservation of {node_group} ends in {_hours(left)}"), text
 
 
 # How a problem of a kind is told: its begin, its end, and the words before the reason for that.
@@ -195,6 +214,11 @@ def _counts(decisions: Sequence[Decision]) -> dict[str, int]:
         SURPLUS_NODES: sum(decision.surplus for decision in decisions),
         RUNNING_NODES: sum(_running(decision) for decision in decisions),
     }
+
+
+def _hours(time: timedelta) -> str:
+    hours = round(time.total_seconds() / 3600)
+    return "less than an hour" if hours < 1 else "1 hour" if hours == 1 else f"{hours} hours"
 
 
 def _minutes(time: timedelta) -> str:

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 
 from cluster_common.times import time_text
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.memory import State
+from cluster_power.notices import NOTICE
 from cluster_power.outside import Outside, outside_problem
 from cluster_power.problems import Problem
 from cluster_power.releases import decide_release, starts
@@ -14,9 +14,6 @@ from cluster_power.reservations import ACTIVE, COMING, ENDED, Absence, Reservati
 from cluster_power.settings import GroupSettings
 from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
-
-NOTICE = timedelta(days=1)
-"""How long before its end people are told of it."""
 
 _LEFT_ALONE = frozenset({Verdict.DELETING, Verdict.UNCONFIGURED, Verdict.UNCLEAR, Verdict.BLOCKED})
 _KINDS = frozenset({ProblemKind.RESERVATION_ENDED.value, ProblemKind.OUTSIDE_RESERVATION.value})

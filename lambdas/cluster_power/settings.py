@@ -13,7 +13,7 @@ TOPIC_VARIABLE = "ALERT_TOPIC_ARN"
 STOPS_VARIABLE = "STOPPED_PARAMETER"
 
 _IDS = ("block", "released", "reservation", "spot_fleet")
-_GROUP_KEYS = (*_IDS, "block_ends_early_minutes", "blocks", "count", "on_demand", "warm_pool")
+_GROUP_KEYS = (*_IDS, "block_ends_early_minutes", "blocks", "count", "listed", "on_demand", "warm_pool")
 _CLOSING_NOTICE_SECONDS = 1800
 _BLOCK_ENDS_EARLY_MINUTES = 30
 
@@ -27,6 +27,7 @@ class GroupSettings:
         block: The id of the Capacity Block that its nodes run in. Default: - none.
         blocks: The ids of Capacity Blocks that some of its nodes may run in, whose ends are told and drive nothing.
         block_ends_early: How long before a block's end EC2 begins to terminate its nodes.
+        listed: The ids of the reservations that some of its nodes may run in, whose ends are told, likewise.
         on_demand: Whether On-Demand Instances replace the nodes in those blocks.
         spot_fleet: The id of the Spot Fleet request that owns its nodes. Default: - an Auto Scaling group owns
             them, and is found by its tags.
@@ -38,6 +39,7 @@ class GroupSettings:
     count: int
     block: str | None = None
     blocks: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
     block_ends_early: timedelta = timedelta(0)
     on_demand: bool = False
     spot_fleet: str | None = None
@@ -81,7 +83,7 @@ class Settings:
     def reservations(self) -> dict[str, tuple[str, ...]]:
         """The ids of the Capacity Blocks and reservations, by node group, where there are any."""
         ids = {
-            name: tuple(one for one in (group.block, *group.blocks, group.reservation) if one)
+            name: tuple(one for one in (group.block, *group.blocks, *group.listed, group.reservation) if one)
             for name, group in self.groups.items()
         }
         return {name: found for name, found in ids.items() if found}
@@ -122,13 +124,15 @@ def _group(name: str, raw: object) -> GroupSettings:
     unknown = sorted(set(settings) - set(_GROUP_KEYS))
     if unknown:
         raise _invalid(f"a node group takes {', '.join(sorted(_GROUP_KEYS))}, got {', '.join(unknown)} for {name!r}")
-    ids, blocks = {key: _id(settings, key, name) for key in _IDS}, _blocks(settings, name)
-    if sum(bool(one) for one in (blocks, *ids.values())) > 1:
+    ids, blocks = {key: _id(settings, key, name) for key in _IDS}, _list(settings, "blocks", name)
+    listed = _list(settings, "listed", name)
+    if sum(bool(one) for one in (blocks or listed, *ids.values())) > 1:
         raise _invalid(f"{', '.join(_IDS)} and blocks exclude each other, got {raw!r} for {name!r}")
     return GroupSettings(
         count=count,
         block=ids["block"],
         blocks=blocks,
+        listed=listed,
         block_ends_early=_ends_early(settings, name, has_blocks=bool(ids["block"] or blocks)),
         on_demand=_on_demand(settings, name, has_blocks=bool(blocks)),
         spot_fleet=ids["spot_fleet"],
@@ -138,11 +142,11 @@ def _group(name: str, raw: object) -> GroupSettings:
     )
 
 
-def _blocks(settings: Mapping[str, object], name: str) -> tuple[str, ...]:
-    value = settings.get("blocks", [])
+def _list(settings: Mapping[str, object], key: str, name: str) -> tuple[str, ...]:
+    value = settings.get(key, [])
     if isinstance(value, list) and all(isinstance(one, str) and one for one in value):
         return tuple(value)
-    raise _invalid(f"blocks must be a list of ids, got {value!r} for {name!r}")
+    raise _invalid(f"{key} must be a list of ids, got {value!r} for {name!r}")
 
 
 def _ends_early(settings: Mapping[str, object], name: str, *, has_blocks: bool) -> timedelta:

@@ -258,11 +258,11 @@ _ID, _BLOCK = "cr-0a1b2c3d4e5f67890", "cr-0b1b2c3d4e5f67890"
             ["trn2u.48xlarge"],
             {"count": 4, "block": _BLOCK, "block_ends_early_minutes": 60},
         ),
-        (Capacity.prioritized(reservations=[_ID]), ["p5.48xlarge"], 4),
+        (Capacity.prioritized(reservations=[_ID]), ["p5.48xlarge"], {"count": 4, "listed": [_ID]}),
         (
             Capacity.prioritized(reservations=[_ID], capacity_blocks=[_BLOCK]),
             ["p5.48xlarge"],
-            {"count": 4, "blocks": [_BLOCK]},
+            {"count": 4, "blocks": [_BLOCK], "listed": [_ID]},
         ),
         (
             Capacity.prioritized(capacity_blocks=[_BLOCK], on_demand=False),

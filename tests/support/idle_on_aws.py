@@ -114,7 +114,9 @@ class IdleOnAws:
     def order(self, action: str) -> dict[str, Any]:
         """Order something of the power function, and return what it says of the node group."""
         answer = self.aws.client("lambda").invoke(
-            FunctionName=self.power, Qualifier="operate", Payload=json.dumps({"action": action}).encode()
+            FunctionName=self.power,
+            Qualifier="$LATEST" if action == "tick" else "operate",
+            Payload=json.dumps({"action": action}).encode(),
         )
         told = json.loads(answer["Payload"].read())
         assert "FunctionError" not in answer, told

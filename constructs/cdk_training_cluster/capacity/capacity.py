@@ -191,7 +191,10 @@ class Capacity(ABC):
         """Use what is reserved first: reservations, then Capacity Blocks, then On-Demand.
 
         EC2 terminates the nodes of a block at its end, and Auto Scaling then launches others where the list
-        goes on. Of several types, each is launched where it is sold: there are no Capacity Blocks of a g5.
+        goes on. The nodes of a reservation run on when it ends, at On-Demand prices, even without `on_demand`, which
+        decides about launches only; the power function tells people then. Nodes that target the group move into
+        reservations that are added to it later. Of several types, each is launched where it is sold: there are no
+        Capacity Blocks of a g5.
 
         Resources: an `AWS::ResourceGroups::Group` of all reservations and blocks, and an Auto Scaling group
         with distribution segments that targets it; no placement group unless the node group asks for one.
@@ -205,7 +208,8 @@ class Capacity(ABC):
         Raises:
             ValueError: There is neither a reservation nor a block, or an id is none or given twice.
 
-        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html
+        Sources: https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html and
+        https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
         """
         return kinds.Prioritized(reservations=reservations, capacity_blocks=capacity_blocks, falls_back=on_demand)
 

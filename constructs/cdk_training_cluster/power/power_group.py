@@ -24,6 +24,8 @@ class PowerGroup:
             EC2 terminates them. Default: - none.
         capacity_blocks: The ids of Capacity Blocks that some of its nodes may run in: people are told before they
             end, and the group keeps its size. Default: - none.
+        listed_reservations: The ids of the reservations that some of its nodes may run in: people are told before
+            they end, and that nodes run on at On-Demand prices. Default: - none.
         on_demand: Whether On-Demand Instances replace the nodes in those blocks.
             Default: - they do not, which is what people are told.
         block_ends_early_minutes: How long before a block's end EC2 begins to terminate its nodes, in minutes.
@@ -45,6 +47,7 @@ class PowerGroup:
     count: int
     capacity_block: str | None = None
     capacity_blocks: Sequence[str] = ()
+    listed_reservations: Sequence[str] = ()
     on_demand: bool = False
     block_ends_early_minutes: int = BLOCK_ENDS_EARLY_MINUTES
     spot_fleet_id: str | None = None
@@ -76,6 +79,8 @@ class PowerGroup:
             settings["on_demand"] = False
         if settings and self.block_ends_early_minutes != BLOCK_ENDS_EARLY_MINUTES:
             settings["block_ends_early_minutes"] = self.block_ends_early_minutes
+        if self.listed_reservations:
+            settings["listed"] = list(self.listed_reservations)
         if self.spot_fleet_id is not None:
             settings["spot_fleet"] = self.spot_fleet_id
         if self.capacity_reservation_id is not None:

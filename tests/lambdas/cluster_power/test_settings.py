@@ -104,8 +104,8 @@ def test_wrong_settings_are_refused(text: str, message: str) -> None:
         ({}, "groups must give each node group's count, got {} for 'pod'"),
         (
             {"count": 1, "blok": "cr-1"},
-            "a node group takes block, block_ends_early_minutes, blocks, count, on_demand, released, reservation, "
-            "spot_fleet, warm_pool, got blok for 'pod'",
+            "a node group takes block, block_ends_early_minutes, blocks, count, listed, on_demand, released, "
+            "reservation, spot_fleet, warm_pool, got blok for 'pod'",
         ),
         ({"count": 1, "warm_pool": 1}, "warm_pool is true or false, got {'count': 1, 'warm_pool': 1} for 'pod'"),
         ({"count": 1, "blocks": "cr-1"}, "blocks must be a list of ids, got 'cr-1' for 'pod'"),
