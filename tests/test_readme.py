@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from cdk_training_cluster import (
     TrainingCluster,
     TrainingFileSystem,
 )
+from cdk_training_cluster.guardrails.idle_metrics import IdleMetrics
+from cdk_training_cluster.power.power_metrics import PowerMetrics
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cluster_power.orders import parse_order
 from cluster_power.settings import GroupSettings, Settings
@@ -102,6 +105,17 @@ def test_the_power_function_takes_the_payloads(payload: str) -> None:
 @pytest.mark.parametrize("command", re.findall(r"(?:`|\$ )make ([a-z]+)", _README))
 def test_a_make_target_that_is_named_exists(command: str) -> None:
     assert re.search(rf"^{command}:", (PROJECT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_what_watching_costs_counts_every_series_and_alarm(tmp_path: Path) -> None:
+    assert run_app("clusters/base-pod.yaml", tmp_path).returncode == 0
+    made = templates(tmp_path)["base-pod-cluster"]["Resources"].values()
+    alarms = [each["Properties"] for each in made if each["Type"] == "AWS::CloudWatch::Alarm"]
+    metrics = sum(sum("MetricStat" in one for one in alarm.get("Metrics", ())) or 1 for alarm in alarms)
+    assert f"| {metrics} metrics of {len(alarms)} alarms at $0.10 | {metrics / 10:.2f} |" in _README
+    by_group = 3  # missing, surplus and running nodes
+    series = len(fields(PowerMetrics)) + by_group + len(fields(IdleMetrics))
+    assert f"| {series} series at $0.30 (the first 10,000) | {series * 0.3:.2f} |" in _README
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#:]+)\)", _README))))

@@ -186,9 +186,12 @@ class ClusterPower(Construct):
             self,
             "MixedGroups",
             self.metric_mixed_groups(statistic="Minimum"),
-            description=f"Nodes of one node group of {cluster_name} have run different versions of its launch "
-            f"template, and perhaps different images, for 15 minutes. Invoke {self.function.function_name} with "
-            '{"action": "status"} to see which; when the work is saved, order a stop and a start of the group.',
+            description=self._cluster_function.alarm_description(
+                "for 15 minutes nodes of one node group have run different versions of its launch template, and "
+                "perhaps different images",
+                f'Invoke {self.order_name} with {{"action": "status"}} to see which group, and stop and start it '
+                "when its work is saved",
+            ),
             periods=3,
             alert_topic=alert_topic,
         )
