@@ -19,7 +19,7 @@ from moto.core.utils import get_service_model
 _MOST = 10_000
 # moto's names of services that boto3 calls otherwise.
 _BOTO_NAMES = {"awslambda": "lambda", "s3bucket_path": "s3"}
-# Their bodies are objects, not parameters, but for tags.
+# Their bodies are objects, not parameters, but for tags and rules of lifecycles.
 _UNREAD = frozenset({"s3"})
 # What of a request its parameters are read from.
 _KEPT = frozenset(
@@ -94,7 +94,7 @@ def read(environ: WSGIEnvironment, service_of: Callable[[WSGIEnvironment], str])
     service = service_of(environ)
     service = _BOTO_NAMES.get(service, service)
     body = b""
-    is_read = service not in _UNREAD or "tagging" in environ.get("QUERY_STRING", "")
+    is_read = service not in _UNREAD or {"tagging", "lifecycle"} & {*environ.get("QUERY_STRING", "").partition("=")}
     if is_read and environ.get("CONTENT_LENGTH"):
         body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
         environ["wsgi.input"] = io.BytesIO(body)

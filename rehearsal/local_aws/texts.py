@@ -395,6 +395,13 @@ ROWS = (
         source=f"{_API}/AmazonS3/latest/userguide/bucketnamingrules.html",
     ),
     Row(
+        places=("s3 LifecycleRule.ID",),
+        pattern=r".{0,255}",
+        code="InvalidArgument",
+        message="ID length should not exceed allowed limit of 255",
+        source=f"{_API}/AmazonS3/latest/API/API_LifecycleRule.html",
+    ),
+    Row(
         places=("s3 Tag.Key",),
         pattern=r"[\p{L}\p{Z}\p{N}_.:/=+\-@]{1,128}",
         code="InvalidTag",

@@ -239,6 +239,11 @@ CHANGES = {
         "file_system: {}\nalerts: {emails: [ml@example.com, me]}",
         ['4: alerts.emails[1]: must be an e-mail address, such as ml-platform@example.com, got "me"'],
     ),
+    "too many tags": (
+        "file_system: {}",
+        f"file_system: {{}}\ntags: {{{', '.join(f'k{number}: v' for number in range(21))}}}",
+        ["4: tags: must hold at most 20, got 21"],
+    ),
     "a tag of AWS's": (
         "file_system: {}",
         "file_system: {}\ntags: {aws:x: y}",

@@ -47,6 +47,8 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
         "AWS::Lambda::Function Architectures.*",
         "AWS::Lambda::Function Runtime",
         "AWS::Lambda::Permission *",
+        "AWS::S3::Bucket *.Status",
+        "AWS::SNS::Subscription Protocol",
         "AWS::ResourceGroups::Group Configuration.*",
         "AWS::SSM::Document DocumentFormat",
         "AWS::SSM::Document DocumentType",
@@ -62,7 +64,11 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
         "AWS::*AvailabilityZone",
         "AWS::*InstanceType",
         "AWS::*ReservationId",
+        "AWS::*KeyId",
+        "AWS::*KeyID",
         "AWS::EC2::LaunchTemplate *.DeviceName",
+        "AWS::EC2::LaunchTemplate *.ImageId",
+        "AWS::Lambda::Alias FunctionVersion",
         "AWS::EC2::VPCEndpoint ServiceName",
         "AWS::IAM::Role ManagedPolicyArns.*",
         "AWS::Lambda::EventInvokeConfig *",
@@ -83,7 +89,10 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
     "rate(…), written by the library": ("AWS::Scheduler::Schedule ScheduleExpression",),
     "constant JSON of the library's own, without a documented length": ("AWS::Scheduler::Schedule Target.Input",),
     "a runbook's texts: AWS documents no limit but 64 KB for the whole document": ("AWS::SSM::Document Content.*",),
-    "a label, for which AWS documents no limit": ("AWS::CloudWatch::Alarm Metrics.*.Label",),
+    "a label and a prefix, for which AWS documents no limit": (
+        "AWS::CloudWatch::Alarm Metrics.*.Label",
+        "AWS::S3::Bucket LoggingConfiguration.LogFilePrefix",
+    ),
 }
 
 

@@ -20,7 +20,7 @@ from constructs import Construct
 from cdk_training_cluster.template_rules.table import RULES, broken_rules
 from cdk_training_cluster.template_rules.template import Finding
 from cdk_training_cluster.template_rules.text_rules import broken_texts
-from cdk_training_cluster.validation import LIMITS
+from cdk_training_cluster.validation import LIMITS, TAG_COUNT
 
 _ID = "CdkTrainingClusterTemplateRules"
 
@@ -83,7 +83,7 @@ class TemplateRulesPlugin:
     @property
     def rule_ids(self) -> list[str]:
         """The ids of all rules."""
-        return [*(rule.id for rule in RULES), *LIMITS]
+        return [*(rule.id for rule in RULES), *LIMITS, TAG_COUNT.id]
 
     def validate(self, context: IPolicyValidationContext) -> PolicyValidationPluginReport:
         """Report every place that breaks a rule.

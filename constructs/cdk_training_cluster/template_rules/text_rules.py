@@ -6,7 +6,7 @@ from typing import Any
 
 from cdk_training_cluster.template_rules.template import Finding
 from cdk_training_cluster.template_rules.values import is_intrinsic
-from cdk_training_cluster.validation import LIMITS, TextLimit
+from cdk_training_cluster.validation import LIMITS, TAG_COUNT, TextLimit
 
 _VARIABLE = re.compile(r"\$\{[^!][^}]*\}")
 
@@ -36,6 +36,13 @@ def broken_texts(
                     if sentence is not None:
                         finding = Finding(logical_id, f"Properties.{at}") if logical_id else _of_section(at)
                         found.setdefault((row, sentence), []).append(finding)
+    for logical_id, properties in (each for resources in kinds.values() for each in resources):
+        tags = properties.get("Tags")
+        if isinstance(tags, list | Mapping) and len(tags) > TAG_COUNT.maximum:
+            sentence = (
+                f"Tags must have {TAG_COUNT.allowed}, got {len(tags)}: take {len(tags) - TAG_COUNT.maximum} out"
+            )
+            found.setdefault((TAG_COUNT, sentence), []).append(Finding(logical_id, "Properties.Tags"))
     return found
 
 

@@ -401,8 +401,18 @@ _ROWS = (
         source=f"{_LAMBDA_API}/API_CreateFunction.html",
     ),
     TextLimit(
+        id="functionAlias",
+        places=("AWS::Lambda::Alias Name",),
+        allowed="1 to 128 letters, digits, hyphens and underscores, not all of them digits",
+        characters="[A-Za-z0-9_-]",
+        form="(?![0-9]+$).*",
+        minimum=1,
+        maximum=128,
+        source=f"{_LAMBDA_API}/API_CreateAlias.html",
+    ),
+    TextLimit(
         id="functionDescription",
-        places=("AWS::Lambda::Function Description",),
+        places=("AWS::Lambda::Alias Description", "AWS::Lambda::Function Description"),
         allowed="at most 256 characters",
         maximum=256,
         source=f"{_LAMBDA_API}/API_CreateFunction.html",
@@ -505,7 +515,7 @@ _ROWS = (
     # Storage, keys, groups, budgets
     TextLimit(
         id="bucketName",
-        places=("AWS::S3::Bucket BucketName",),
+        places=("AWS::S3::Bucket BucketName", "AWS::S3::Bucket LoggingConfiguration.DestinationBucketName"),
         allowed="the form of a bucket's name: 3 to 63 lower-case letters, digits, hyphens and dots, a letter or "
         "digit first and last, no two dots side by side, no IP address, without s3:// and without a path",
         characters="[a-z0-9.-]",
@@ -515,6 +525,13 @@ _ROWS = (
         reserved=("xn--", "sthree-", "amzn-s3-demo-"),
         reserved_ends=("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3"),
         source=f"{_DOCS}/AmazonS3/latest/userguide/bucketnamingrules.html",
+    ),
+    TextLimit(
+        id="lifecycleRuleId",
+        places=("AWS::S3::Bucket LifecycleConfiguration.Rules.*.Id",),
+        allowed="at most 255 characters",
+        maximum=255,
+        source=f"{_DOCS}/AmazonS3/latest/API/API_LifecycleRule.html",
     ),
     TextLimit(
         id="fileSystemPath",
@@ -637,6 +654,15 @@ _ROWS = (
 LIMITS: Mapping[str, TextLimit] = {row.id: row for row in _ROWS}
 """All rows, by their ids."""
 
+
+TAG_COUNT = TextLimit(
+    id="tagCount",
+    places=(),
+    allowed="at most 50 tags",
+    maximum=50,
+    source=f"{_DOCS}/tag-editor/latest/userguide/best-practices-and-strats.html",
+)
+"""How many tags a resource may have."""
 
 # It is within descriptions, of which a function's is the shortest: 256 characters.
 _LONGEST_CLUSTER_NAME = 128

@@ -21,6 +21,9 @@ from cdk_training_cluster_stacks.cluster_file.settings import Settings
 MOST_DATASETS = 8
 """Data repository associations of one file system: https://docs.aws.amazon.com/fsx/latest/LustreGuide/limits.html"""
 
+MOST_TAGS = 20
+"""Of the 50 tags that AWS lets a group have, the functions write up to 30."""
+
 
 class NetworkSettings(Settings):
     """An existing VPC and subnet for the cluster to live in, in place of ones made for it."""
@@ -131,8 +134,10 @@ class ClusterFile(Settings):
     access_logs: AccessLogSettings | None = None
     """Logs of requests to the bucket that the foundation makes. Left out: none."""
 
-    tags: dict[fields.TagKey, fields.TagValue] = Field(default={}, examples=[{"team": "ml-platform"}])
-    """Tags for all that the stacks make, where a change of tags replaces nothing."""
+    tags: Annotated[dict[fields.TagKey, fields.TagValue], Field(max_length=MOST_TAGS)] = Field(
+        default={}, examples=[{"team": "ml-platform"}]
+    )
+    """Tags for all that the stacks make, where a change of tags replaces nothing; at most 20."""
 
     powertools_layer_arn: fields.LayerArn | None = Field(
         default=None, examples=["arn:aws:lambda:us-east-1:111122223333:layer:powertools:1"]

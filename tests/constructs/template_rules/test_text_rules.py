@@ -40,6 +40,8 @@ RESOURCES = [
     ),
     (_GROUP, {"SecurityGroupIngress": {"Fn::If": ["C", [{"Description": "it's"}], []]}}, None, ""),
     (_GROUP, {"Tags": [{"Key": "aws:a", "Value": "b"}]}, "ec2TagKey", "Tags.0.Key"),
+    (_GROUP, {"Tags": [{"Key": f"k{number}", "Value": ""} for number in range(51)]}, "tagCount", "Tags"),
+    (_GROUP, {"Tags": [{"Key": f"k{number}", "Value": ""} for number in range(50)]}, None, ""),
     ("AWS::EC2::EIP", {"Tags": [{"Key": {"Fn::Sub": "aws:${Name}"}}]}, "ec2TagKey", "Tags.0.Key"),
     ("AWS::SSM::Parameter", {"Tags": {"a'b": "c"}}, "ssmTagKey", "Tags.a'b"),
     ("AWS::SSM::Parameter", {"Tags": {"a": "c'd"}}, "ssmTagValue", "Tags.a"),
