@@ -134,8 +134,9 @@ def _decide_sized(group: Group, wanted: int, window: Window | None) -> Decision:
     name = group.node_group
     if group.busy and group.desired != wanted:
         verdict, reason = Verdict.BLOCKED, _busy(group, wanted)
-    elif group.owner is OwnerKind.SPOT_FLEET and group.desired == 0 and wanted:
-        # CloudFormation sends the template's target with any change of the request.
+    elif group.owner is OwnerKind.SPOT_FLEET and group.desired == 0 and wanted and group.keeps_excess is not False:
+        # With any change of the request CloudFormation sends what the template says: the target 0, and that no node
+        # goes for it. Whoever lets the nodes go with the target is an operator.
         verdict = Verdict.SIZE
         reason = (
             f"{name} was given {_nodes(wanted)} and a deploy set its target to 0: it is given its size again, and "

@@ -24,8 +24,8 @@ class ImmediateStops:
 
     Who orders such a stop knows only of this moment that nothing is lost by it; a minute later a job may run. So
     the size is set first, and a group is remembered as stopped once it has it. Wherever a run is interrupted, a
-    tick finds what was never stopped, or a group at zero as an operator leaves one: it holds that, and gives a Spot
-    Fleet its nodes again, as it does when a deploy takes them. Only where somebody sets another size at the same
+    tick finds what was never stopped, or a group at zero as an operator leaves one: it holds that, and tells people.
+    Only where somebody sets another size at the same
     moment, what was remembered before is written back.
 
     An order may say what its node group was when somebody judged that it may stop. It is taken back where the size

@@ -95,6 +95,16 @@ def test_a_deploy_that_resets_the_target_is_no_operators_change(scene: Scene, fl
     assert scene.sns.messages == []
 
 
+def test_an_operator_who_lets_all_nodes_go_is_not_fought(scene: Scene, fleet: FakeFleet) -> None:
+    scene.minute(3)
+    fleet.target, fleet.policy = 0, "default"
+
+    held = scene.minute(5)["extras"]
+
+    assert (held["decision"], held["problem"], fleet.desired, fleet.alive) == ("held", "emptied", 0, 0)
+    assert scene.order("start")["extras"]["desired"] == 4
+
+
 def test_a_deploy_on_a_stopped_fleet_wakes_nothing(scene: Scene, fleet: FakeFleet) -> None:
     scene.minute(3)
     scene.order("stop", by="ana", reason="weekend")

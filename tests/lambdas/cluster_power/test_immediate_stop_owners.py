@@ -115,8 +115,8 @@ def test_a_target_that_somebody_sets_at_the_same_moment_stays(fleet: tuple[Scene
     assert (request.target, stopped(scene)) == (3, [])
 
 
-def test_a_fleet_whose_stop_cannot_be_remembered_gets_its_nodes_again(fleet: tuple[Scene, FakeFleet]) -> None:
-    """To a tick a deploy took them."""
+def test_a_fleet_whose_stop_cannot_be_remembered_is_held_and_told_of(fleet: tuple[Scene, FakeFleet]) -> None:
+    """To a tick an operator let its nodes go."""
     scene, request = fleet
     scene.ec2.fail_next("CreateTags", "RequestLimitExceeded")
 
@@ -124,19 +124,23 @@ def test_a_fleet_whose_stop_cannot_be_remembered_gets_its_nodes_again(fleet: tup
         "extras: was brought to 0, and that could not be remembered (RequestLimitExceeded: no). Everything else was "
         "done."
     )
-    scene.minute(10)
-    assert (request.target, request.alive, stopped(scene)) == (4, 4, [])
+    held_and_told(scene, request)
 
 
-def test_a_fleet_whose_stop_is_interrupted_gets_its_nodes_again(fleet: tuple[Scene, FakeFleet]) -> None:
+def held_and_told(scene: Scene, request: FakeFleet) -> None:
+    held = scene.minute(10)["extras"]
+    assert (held["decision"], held["problem"], request.target, request.alive) == ("held", "emptied", 0, 0)
+    assert (scene.subjects(), stopped(scene)) == (["base-pod: extras has no nodes and is not stopped"], [])
+
+
+def test_a_fleet_whose_stop_is_interrupted_is_held_and_told_of(fleet: tuple[Scene, FakeFleet]) -> None:
     scene, request = fleet
     scene.ec2.before_next("CreateTags", "sfr-extras", end_run)
 
     with pytest.raises(LambdaEndedError):
         stop_now(scene, "extras")
 
-    scene.minute(10)
-    assert (request.target, request.alive, stopped(scene)) == (4, 4, [])
+    held_and_told(scene, request)
 
 
 def add_twin(scene: Scene, size: int) -> FakeGroup:
