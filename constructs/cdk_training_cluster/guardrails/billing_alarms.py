@@ -68,7 +68,7 @@ class BillingAlarms(Construct):
     cannot publish to topics under SNS's AWS managed key. A message holds an alarm's name and amounts.
 
     It costs 0.10 USD a month for each alarm, of which an account has ten free, and at the prices of us-east-1 about
-    1.20 USD for its own three metrics and three alarms.
+    1.30 USD for its own three metrics and four alarms.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, one
     `AWS::CloudFormation::CustomResource`, two more `AWS::CloudWatch::Alarm`s. By the function, in us-east-1: the
