@@ -136,7 +136,7 @@ class TrainingFileSystem(Construct):
         return tuple(self._datasets)
 
     def add_dataset(self, dataset: Dataset) -> None:
-        """Link a data set: its names at once, and as the bucket changes; its contents when they are first read.
+        """Link a data set: its names by an import task, and as the bucket changes; contents when they are first read.
 
         FSx makes the links of a file system one at a time, so each adds some minutes to a first deployment. A link
         cannot be changed, only taken away in one deployment and made anew in the next; the bucket loses nothing.
