@@ -162,7 +162,6 @@ def test_a_gang_is_stopped_as_one_by_the_power_function() -> None:
             "now_or_never": True,
             "expected_size": 4,
             "expected_instance_ids": [node.id for node in nodes],
-            "by": "cluster_idle",
             "reason": "idle since 2026-11-02 06:30 UTC",
         }
     ]
