@@ -69,7 +69,8 @@ class ClusterPower(Construct):
     first deployment, until the first tick has reported: a function that has never reported is silent too.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, one `AWS::SSM::Parameter`,
-    five more alarms; for Capacity Blocks one `AWS::Events::Rule` with an `AWS::Lambda::Permission`.
+    five more alarms, an `AWS::Lambda::Alias` for each kind of caller; for Capacity Blocks one `AWS::Events::Rule`
+    with an `AWS::Lambda::Permission`.
 
     Attributes:
         order_name: What orders are sent to, as the function name of an Invoke: the function's alias `operate`.
