@@ -48,7 +48,7 @@ PARTS = (
     Part("the groups' warm pools and idle policies", _groups(_less("warm_pool", "idle"))),
     Part("idle stop", lambda file: file | {"idle": {"off": True}}),
     Part("all node groups but one", _groups(dict, count=1)),
-    Part("datasets", _less("datasets")),
+    Part("datasets", _less("datasets", "access_logs")),
     Part("file_system", _less("file_system"), imported=True),
 )
 """Cumulative: each is taken away from what those before it have left."""
