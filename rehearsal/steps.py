@@ -192,7 +192,8 @@ class Rehearsal:
             shortage.end()
         with self._step(f"Let Auto Scaling suspend the launches of {group['name']}, and start it"):
             shortage.suspend_and_start()
-        self._findings.results["shortage"] = shortage.told
+        nodes = node_groups(self._aws.client, self._cluster.name)
+        self._findings.results.update(shortage=shortage.told, node_groups=nodes)
         self._differs(*shortage.differences())
 
     def _stop_idle_nodes(self) -> None:

@@ -51,6 +51,7 @@ def _surroundings() -> dict[str, Any]:
         "network": ClusterNetwork(stack, "ReadmeNetwork", availability_zone="us-east-1b"),
         "corpus": s3.Bucket.from_bucket_name(stack, "Corpus", "my-training-corpus"),
         "operators": iam.Role(stack, "Operators", assumed_by=iam.AccountRootPrincipal()),
+        "on_call": iam.Role(stack, "OnCall", assumed_by=iam.AccountRootPrincipal()),
         "cluster": TrainingCluster(
             stack,
             "Cluster",
