@@ -22,10 +22,11 @@ _LATEST_PERIODS = 2
 _LATEST_PERIODS_OF_EC2 = 3
 
 
-# How many looks at its GPUs a node must have reported of a period: the agent takes one a minute, and one that falls
-# beside the period's edge is its neighbour's. Each look has as many samples as there are GPUs.
+# How many looks at its GPUs a node may have reported of a period: the agent takes one a minute, and one that falls
+# beside the period's edge is its neighbour's. Each look has as many samples as there are GPUs. More are of an agent
+# that looks more often, where the GPUs that report would stand for those that do not.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
-_LEAST_LOOKS = 4
+_LEAST_LOOKS, _MOST_LOOKS = 4, 6
 
 BOOT = timedelta(minutes=15)
 """How long a node may take to come up and report."""
@@ -232,7 +233,7 @@ def _needed(readings: NodeReadings, policy: Policy) -> Iterator[tuple[Series, _L
         gpus = readings.samples.gpus
         of = "all its GPUs, whose number is not known," if gpus is None else f"all its {gpus} GPUs"
         # The last minute's samples may be still to come.
-        what = f"the utilization of {of} (one in MIG mode or off the bus reports none)"
+        what = f"the utilization of {of} once a minute (one in MIG mode or off the bus reports none)"
         yield _complete(readings.samples), _Limit(below=1, what=what, form="", latest=_LATEST_PERIODS_OF_EC2)
     for signal, every in readings.signals.items():
         if signal.kind is not SignalKind.HEARTBEAT:
@@ -241,16 +242,10 @@ def _needed(readings: NodeReadings, policy: Policy) -> Iterator[tuple[Series, _L
 
 
 def _complete(samples: Samples) -> Series:
-    """Return a point for each period in which every GPU reported at every look, and at least at so many."""
-    gpus = samples.gpus
-    return replace(
-        samples.counts,
-        points=[
-            (when, 0.0)
-            for when, count in samples.counts.points
-            if gpus is not None and count % gpus == 0 and count >= _LEAST_LOOKS * gpus
-        ],
-    )
+    """Return a point for each period in which every GPU reported at every look, and there was one a minute."""
+    complete = {number * samples.gpus for number in range(_LEAST_LOOKS, _MOST_LOOKS + 1)} if samples.gpus else set()
+    points = [(when, 0.0) for when, count in samples.counts.points if count in complete]
+    return replace(samples.counts, points=points)
 
 
 def _limit(signal: Signal) -> _Limit:

@@ -181,7 +181,7 @@ def test_it_is_said_whether_it_was_known_some_ticks_ago(drawn: str, was_known: b
     assert (found.state, found.was_known) == (EvidenceState.UNKNOWN, was_known)
 
 
-_ALL = "the utilization of all its 8 GPUs (one in MIG mode or off the bus reports none)"
+_ALL = "the utilization of all its 8 GPUs once a minute (one in MIG mode or off the bus reports none)"
 _IDLE = "its utilization has been below 5 % for 60 minutes"
 
 
@@ -201,6 +201,9 @@ _IDLE = "its utilization has been below 5 % for 60 minutes"
         ([5] * 12, 8, f"there is no point of {_ALL}"),
         # A node that is looked at half as often as it should be, and one whose looks come in bursts.
         ([16, 24] * 6, 8, f"there is no point of {_ALL}"),
+        # More looks than one a minute prove nothing: those at some GPUs would count for the others.
+        ([80] * 12, 8, f"there is no point of {_ALL}"),
+        ([56] * 12, 8, f"there is no point of {_ALL}"),
         ([48, 0] * 6, 8, f"{_ALL} has points in 6 of 11 periods only"),
         ([5] * 12, 1, _IDLE),
         ([3] * 12, 1, f"there is no point of {_ALL.replace('8', '1')}"),
