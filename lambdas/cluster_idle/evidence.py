@@ -218,12 +218,14 @@ class _Limit:
         what: How people are told of the series.
         form: The form of its values.
         latest: How old its newest point may be, in periods.
+        averaged: Whether its values are averages over the periods: that of a period that is not over may still fall.
     """
 
     below: float
     what: str
     form: str
     latest: int = _LATEST_PERIODS
+    averaged: bool = False
 
 
 def _needed(readings: NodeReadings, policy: Policy) -> Iterator[tuple[Series, _Limit]]:
@@ -250,7 +252,13 @@ def _complete(samples: Samples) -> Series:
 
 def _limit(signal: Signal) -> _Limit:
     if signal.kind is SignalKind.CPU:
-        return _Limit(below=signal.below, what="its CPU use", form="{:.2f} vCPUs", latest=_LATEST_PERIODS_OF_EC2)
+        return _Limit(
+            below=signal.below,
+            what="its CPU use",
+            form="{:.2f} vCPUs",
+            latest=_LATEST_PERIODS_OF_EC2,
+            averaged=True,
+        )
     if signal.kind is SignalKind.NETWORK:
         return _Limit(
             below=signal.below * PERIOD.total_seconds(),
@@ -260,7 +268,8 @@ def _limit(signal: Signal) -> _Limit:
         )
     if signal.kind is SignalKind.GPU_MEMORY:
         return _Limit(below=signal.below, what="its GPU memory in use", form="{:,.0f} MiB")
-    return _Limit(below=signal.below, what=f"its {signal.metric}", form="{:g}")
+    averaged = signal.statistic == "Average"
+    return _Limit(below=signal.below, what=f"its {signal.metric}", form="{:g}", averaged=averaged)
 
 
 def _judge(series: Series, limit: _Limit, policy: Policy, now: datetime) -> Evidence:
@@ -275,7 +284,9 @@ def _judge(series: Series, limit: _Limit, policy: Policy, now: datetime) -> Evid
     newest: float | None = None
     for when, value in ((moment.timestamp(), value) for moment, value in series.points):
         number = int(current - when // seconds)
-        if 0 <= value < limit.below:
+        # Of a period that is not over, this much of its average is certain: one busy minute at its start is no work.
+        share = at % seconds / seconds if limit.averaged and number == 0 else 1
+        if 0 <= value * share < limit.below:
             idle.add(number)
         else:  # Also what is no number at all.
             busy[number] = (when, value)

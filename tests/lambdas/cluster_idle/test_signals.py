@@ -160,6 +160,31 @@ def test_a_metric_of_ones_own_must_agree(drawn: str, state: str, reason: str) ->
     assert (found.state.value, found.reason) == (state, reason)
 
 
+AVERAGE = replace(EFA, statistic="Average")
+
+
+@pytest.mark.parametrize(
+    ("signal", "drawn", "value", "state"),
+    [
+        # Two of the current period's five minutes are over. An average of 0.6 vCPUs may become one of 0.24,
+        (CPU, "____________T", 0.6, "idle"),
+        # and one of 1.25 does not fall below 0.5. A period that is over counts as it is.
+        (CPU, "____________T", 1.24, "idle"),
+        (CPU, "____________T", 1.25, "busy"),
+        (CPU, "___________T.", 0.6, "busy"),
+        (CPU, "____________n", 1.0, "busy"),
+        (AVERAGE, "____________T", 12.4, "idle"),
+        (AVERAGE, "____________T", 12.5, "busy"),
+        # A sum only grows.
+        (EFA, "____________T", 5.0, "busy"),
+    ],
+)
+def test_of_a_period_that_is_not_over_its_certain_part_counts(
+    signal: Signal, drawn: str, value: float, state: str
+) -> None:
+    assert agree(signal, series(drawn, scale=value / 5)).state.value == state
+
+
 KIB, MIB = 1024, 1024 * 1024
 HOST = (CPU, Signal(kind=SignalKind.NETWORK, below=128 * KIB))
 _BELOW = "its utilization has been below 5 % for 60 minutes"
