@@ -120,7 +120,9 @@ class FakeBillingTopics(FakeService):
     def unsubscribe(self, **parameters: Any) -> None:
         """Answer Unsubscribe."""
         arn = parameters["SubscriptionArn"]
-        self._record("Unsubscribe", parameters, arn)
+        # IAM sees the topic, or an asterisk; never the subscription.
+        for seen in (arn.rpartition(":")[0], "*"):
+            self._record("Unsubscribe", parameters, seen, asked=seen == "*", context=IN_BILLING_REGION)
         for topic in self.topics.values():
             topic["subscriptions"] = {who: one for who, one in topic["subscriptions"].items() if one != arn}
 

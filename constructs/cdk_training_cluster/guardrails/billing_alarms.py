@@ -1,5 +1,6 @@
 """The construct that keeps billing alarms: its function, its tick, its alarms and its permissions."""
 
+import hashlib
 import re
 
 from aws_cdk import Annotations, Aws, CfnCustomResource, Duration, Stack, Token, region_info
@@ -126,8 +127,10 @@ class BillingAlarms(Construct):
             )
         self.budget, self._name, self._alert_topic = budget, name, alert_topic
         stack = Stack.of(self)
-        # Of one stack, region and construct; it stays when the cluster gets another name.
-        owner = f"{stack.stack_name}/{stack.region}/billing-{self.node.addr[-8:]}"
+        # Of one stack, region and construct; it stays when the cluster gets another name, or the stack a stage. The
+        # alarms of another prefix would be left behind.
+        path = self.node.path.removeprefix(stack.node.path)
+        owner = f"{stack.stack_name}/{stack.region}/billing-{hashlib.sha256(path.encode()).hexdigest()[:8]}"
         self._cluster_function = ClusterFunction(
             self,
             "Function",
@@ -187,23 +190,23 @@ class BillingAlarms(Construct):
         topic = f"arn:{Aws.PARTITION}:sns:{account}:{owner.replace('/', '-')}"
         for actions, resource, conditions in (
             (
-                ["cloudwatch:DescribeAlarms", "cloudwatch:ListMetrics"],
+                # AWS documents no resource for Unsubscribe; its errors name the topic or an asterisk, never what a
+                # subscription's ARN begins with.
+                ["cloudwatch:DescribeAlarms", "cloudwatch:ListMetrics", "sns:Unsubscribe"],
                 "*",
                 {"StringEquals": {"aws:RequestedRegion": BILLING_REGION}},
             ),
             (["cloudwatch:DeleteAlarms", "cloudwatch:PutMetricAlarm"], alarms, {}),
             (list(_TOPIC_ACTIONS), topic, {}),
             (["sns:Subscribe"], topic, {"StringEquals": {"sns:Protocol": "email"}}),
-            # A subscription's ARN is that of its topic and an id.
-            (["sns:Unsubscribe"], f"{topic}:*", {}),
         ):
             role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[resource], conditions=conditions))
             if resource.endswith("*"):
                 acknowledge(
                     role,
                     f"AwsSolutions-IAM5[Resource::{_as_nag_says(resource)}]",
-                    "Reading actions, which take no resource, in one region; or the names of this budget's own "
-                    "alarms and subscriptions, whose ends are made at run time.",
+                    "Actions that take no resource, in one region; or the names of this budget's own alarms, whose "
+                    "ends are made at run time.",
                 )
 
     def _metric(self, name: str, statistic: str) -> cloudwatch.Metric:

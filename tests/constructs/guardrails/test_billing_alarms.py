@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from aws_cdk import CfnParameter, Stack
+from aws_cdk import App, CfnParameter, Environment, Stack, Stage
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk.assertions import Match, Template
@@ -110,6 +110,15 @@ def test_two_budgets_never_have_names_in_common() -> None:
 
     assert len(prefixes) == len({first, second})
     assert len({len(prefix) for prefix in prefixes}) == 1
+
+
+def test_a_stack_that_moves_into_a_stage_keeps_its_alarms() -> None:
+    prefixes = {
+        read(made(Stack(scope, name, stack_name="pod", env=Environment(region=HOME)))).prefix
+        for scope, name in ((App(), "Pod"), (Stage(App(), "Production"), "PodStack"))
+    }
+
+    assert len(prefixes) == 1
 
 
 def test_the_removal_is_deleted_after_the_schedule_and_before_all_that_it_needs() -> None:
@@ -217,7 +226,7 @@ def test_the_policy_allows_what_the_function_does_and_no_more() -> None:
         Call(action="cloudwatch:DescribeAlarms", resource="*", context={"aws:RequestedRegion": HOME}),
         Call(action="sns:DeleteTopic", resource=TOPIC),
         Call(action="sns:Subscribe", resource=settings.topic_arn, context={"sns:Protocol": "https"}),
-        Call(action="sns:Unsubscribe", resource=f"{TOPIC}:1"),
+        Call(action="sns:Unsubscribe", resource="*", context={"aws:RequestedRegion": HOME}),
         Call(action="sns:Publish", resource=settings.topic_arn),
     )
     assert [call for call in foreign if is_allowed(statements, call)] == []
