@@ -119,6 +119,7 @@ class Memory:
         terminated: The last order to terminate single nodes. None: there was none.
         desired: The desired capacity that the function last set while EC2 lacked nodes. None: the size it set.
         unreadable: A sentence that says which tag holds what the function never writes. Empty: none.
+        spoiled: Those tags; the next order overwrites them.
     """
 
     state: State | None = None
@@ -138,6 +139,7 @@ class Memory:
     terminated: Termination | None = None
     desired: Desired | None = None
     unreadable: str = ""
+    spoiled: tuple[str, ...] = ()
 
     @property
     def ordered(self) -> tuple[object, ...]:
@@ -147,11 +149,11 @@ class Memory:
     @classmethod
     def from_tags(cls, tags: Mapping[str, str]) -> "Memory":
         """Read a group's tags. What cannot be read is said, never guessed."""
-        unreadable: list[str] = []
+        unreadable: dict[str, str] = {}
         state = _read(tags, STATE_TAG, State, unreadable)
         size = _read(tags, SIZE_TAG, _size, unreadable)
         if state is None and size is not None and not unreadable:
-            unreadable.append(f"the tag {SIZE_TAG} is there and {STATE_TAG} is not")
+            unreadable[SIZE_TAG] = f"the tag {SIZE_TAG} is there and {STATE_TAG} is not"
         return cls(
             state=state,
             size=size,
@@ -169,12 +171,13 @@ class Memory:
             block=_read(tags, BLOCK_TAG, str, unreadable),
             terminated=Termination.from_tag(tags.get(TERMINATED_TAG, "")),
             desired=_read(tags, DESIRED_TAG, Desired.from_tag, unreadable),
-            unreadable="; ".join(unreadable),
+            unreadable="; ".join(unreadable.values()),
+            spoiled=tuple(unreadable),
         )
 
     def to_tags(self) -> dict[str, str]:
         """Return the tags that say what was ordered; what is noted or told is tagged on its own."""
-        return {
+        return dict.fromkeys(self.spoiled, NONE) | {
             STATE_TAG: self.state.value if self.state else NONE,
             SIZE_TAG: NONE if self.size is None else str(self.size),
             BY_TAG: self.by,
@@ -197,12 +200,12 @@ def _size(text: str) -> int:
     return int(text)
 
 
-def _read(tags: Mapping[str, str], key: str, parse: Callable[[str], _T], unreadable: list[str]) -> _T | None:
+def _read(tags: Mapping[str, str], key: str, parse: Callable[[str], _T], unreadable: dict[str, str]) -> _T | None:
     text = tags.get(key, "")
     if text in ("", NONE):
         return None
     try:
         return parse(text)
     except ValueError:
-        unreadable.append(f"the tag {key} says {text!r}")
+        unreadable[key] = f"the tag {key} says {text!r}"
         return None

@@ -44,10 +44,13 @@ def decide_desired(decision: Decision, missing: Finding, situation: Situation) -
 def decide_resume(decision: Decision) -> Decision:
     """Add whether launches are to be resumed: Auto Scaling suspends them after a day of failures, and never resumes.
 
-    What somebody else suspended stays so.
+    What somebody else suspended stays so, and in a group that is left alone everything.
     """
-    group = decision.group
+    group, window = decision.group, decision.window
     if group is None or not group.suspended_by_auto_scaling or not decision.wanted:
+        return decision
+    block_forbids = window is not None and (window.is_elsewhere or window.phase is Phase.UNSEEN)
+    if decision.verdict in (Verdict.UNCLEAR, Verdict.BLOCKED) or block_forbids:
         return decision
     raises = decision.desired is not None and decision.desired > group.desired
     short = group.goal == decision.wanted and group.counted < group.desired

@@ -153,7 +153,7 @@ class FakeGroup:
                     "InstanceType": "p4de.24xlarge",
                     "LifecycleState": state,
                     "ProtectedFromScaleIn": number < self.protected,
-                    **_launch_template(self._versions[name]),
+                    **_launch_template(self._versions.get(name)),
                 }
                 for number, (name, state) in enumerate(self.nodes)
             ],

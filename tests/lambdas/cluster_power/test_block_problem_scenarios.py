@@ -125,10 +125,13 @@ def test_nodes_that_run_stay_when_a_deploy_moves_their_group_to_another_zone(sce
     group, _ = scene.deploy_pod(starts=-HOUR)
     scene.minute(2)
     group.zones = ["us-east-1d"]
+    group.in_service, group.suspended = 7, "It has failed for 24 hours"
 
     told = scene.minute(3)["pod"]
     scene.order(action)
 
+    assert group.suspended, "launches of a group that is left alone stay suspended"
+    group.in_service = 8
     assert (told["decision"], told["problem"]) == ("unusable", "capacity-block")
     assert "is in us-east-1b and its nodes launch in us-east-1d: none is started or ended" in told["reason"]
     assert scene.subjects() == ["base-pod: the Capacity Block of pod cannot be used"]

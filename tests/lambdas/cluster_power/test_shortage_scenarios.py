@@ -213,3 +213,23 @@ def test_launches_of_a_stopped_group_stay_suspended_until_it_starts(scene: Scene
     assert group.suspended
     scene.order("start")
     assert scene.minute()["workers"]["in_service"] == 8
+
+
+@pytest.mark.parametrize("action", ["start", "stop"])
+@pytest.mark.parametrize("tag", ["desired", "reservation-end", "closing", "surplus-since"])
+def test_an_order_overwrites_every_tag_that_cannot_be_read(
+    scene: Scene, group: FakeGroup, action: str, tag: str
+) -> None:
+    group.tags[f"cdk-training-cluster:power-{tag}"] = "soon"
+    assert scene.minute()["workers"]["decision"] == "unclear"
+    scene.order(action)
+    assert scene.minute(2)["workers"]["decision"] == {"start": "short", "stop": "keep"}[action]
+
+
+def test_launches_of_a_group_that_is_left_alone_stay_suspended(scene: Scene, group: FakeGroup) -> None:
+    group.suspended = BY_AUTO_SCALING
+    group.in_service = group.capacity = 3
+    group.tags[TAG] = "soon"
+    scene.counts["workers"] = 5
+    assert scene.minute(2)["workers"]["decision"] == "unclear"
+    assert group.suspended == BY_AUTO_SCALING
