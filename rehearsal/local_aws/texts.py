@@ -24,6 +24,7 @@ class Row:
 
     Attributes:
         places: The members, as `service Shape.Member`; a map's keys are `.*`, its values `.$` or their keys.
+        unless: Another parameter of the call and the values with which the row does not hold.
         pattern: A regular expression that the whole text matches.
         code: The error's code. Empty: that of the service's other validation.
         message: The error's message; `{value}` is the text.
@@ -33,6 +34,7 @@ class Row:
     """
 
     places: tuple[str, ...]
+    unless: tuple[str, Sequence[str]] = ("", ())
     pattern: str = ""
     code: str = ""
     message: str
@@ -221,13 +223,13 @@ ROWS = (
         places=("sqs CreateQueueRequest.tags.*", "sqs TagQueueRequest.Tags.*"),
         pattern=r"[\p{L}\p{Z}\p{N}_.:/=+\-@]{1,128}",
         message="Tag keys can have 1 to 128 letters, digits, spaces and _ . : / = + - @",
-        source=f"{_API}/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-queue-tags.html",
+        source=f"{_API}/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html",
     ),
     Row(
         places=("sqs CreateQueueRequest.tags.$", "sqs TagQueueRequest.Tags.$"),
-        pattern=r"[\p{L}\p{Z}\p{N}_.:/=+\-@]{0,256}",
-        message="Tag values can have at most 256 letters, digits, spaces and _ . : / = + - @",
-        source=f"{_API}/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-queue-tags.html",
+        pattern=r"(?i:(?!aws:))[\p{L}\p{Z}\p{N}_.:/=+\-@]{0,256}",
+        message="Tag values can have at most 256 letters, digits, spaces and _ . : / = + - @, and not aws: first",
+        source=f"{_API}/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html",
     ),
     Row(
         places=("sqs CreateQueueRequest.QueueName",),
@@ -341,9 +343,16 @@ ROWS = (
     ),
     Row(
         places=("ssm PutParameterRequest.Value",),
+        unless=("Tier", ("Advanced", "Intelligent-Tiering")),
         pattern=r"[\s\S]{1,4096}",
         message="Standard tier parameters support a maximum parameter value of 4096 characters. To create a larger "
         "parameter value, upgrade the parameter to use the advanced-parameter tier.",
+        source=f"{_API}/systems-manager/latest/APIReference/API_PutParameter.html",
+    ),
+    Row(
+        places=("ssm PutParameterRequest.Value",),
+        pattern=r"[\s\S]{1,8192}",
+        message="Advanced tier parameters support a maximum parameter value of 8192 characters.",
         source=f"{_API}/systems-manager/latest/APIReference/API_PutParameter.html",
     ),
     Row(
@@ -478,7 +487,7 @@ def refusal_of(service: str, operation: str, parameters: Mapping[str, Any]) -> t
             return code, f"{told} failed to satisfy constraint: {broken}"
         rows = _rows_by_place()
         for row in rows.get(f"{service} {place}") or rows.get(f"{service} {place.rpartition('.')[0]}.$", ()):
-            if row.refuses(value):
+            if parameters.get(row.unless[0]) not in row.unless[1] and row.refuses(value):
                 return row.code or code, row.message.replace("{value}", shown)
     return None
 

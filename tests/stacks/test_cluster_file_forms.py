@@ -244,6 +244,11 @@ CHANGES = {
         f"file_system: {{}}\ntags: {{{', '.join(f'k{number}: v' for number in range(21))}}}",
         ["4: tags: must hold at most 20, got 21"],
     ),
+    "a tag's value of AWS's": (
+        "file_system: {}",
+        "file_system: {}\ntags: {x: 'aws:y'}",
+        ['4: tags.x: must be letters, digits, spaces and . : / = + @ _ -, and not start with aws:, got "aws:y"'],
+    ),
     "a tag of AWS's": (
         "file_system: {}",
         "file_system: {}\ntags: {aws:x: y}",

@@ -9,6 +9,7 @@ from rehearsal.local_aws.cloudformation.failures import ValidationError
 from rehearsal.local_aws.texts import refusal_of
 
 # For each row of the library's table: service, operation and member; `~` is the key of a map, 0 the item of a list.
+# `if Member=text` is what else the request has.
 REQUESTS: Mapping[str, str] = {
     "ec2TagKey": "ec2 CreateTags Tags.0.Key",
     "ec2TagValue": "ec2 CreateTags Tags.0.Value",
@@ -79,7 +80,8 @@ REQUESTS: Mapping[str, str] = {
     "documentName": "ssm CreateDocument Name",
     "parameterName": "ssm PutParameter Name",
     "parameterDescription": "ssm PutParameter Description",
-    "parameterValue": "ssm PutParameter Value",
+    "standardParameterValue": "ssm PutParameter Value",
+    "parameterValue": "ssm PutParameter Value if Tier=Advanced",
     "bucketName": "s3 CreateBucket Bucket",
     "lifecycleRuleId": "s3 PutBucketLifecycleConfiguration LifecycleConfiguration.Rules.0.ID",
     "fileSystemPath": "fsx CreateDataRepositoryAssociation FileSystemPath",
@@ -100,7 +102,9 @@ REQUESTS: Mapping[str, str] = {
 
 def is_taken(row: str, text: str) -> bool:
     """Tell whether AWS, as the local AWS knows it, takes a text that a row of the library's table is about."""
-    service, operation, path = REQUESTS[row].split(" ")
+    service, operation, path = REQUESTS[row].split(" ", 2)
+    path, _, condition = path.partition(" if ")
+    other = dict([condition.split("=")]) if condition else {}
     if service == "template":
         return _is_template({"Resources": {"R": {"Type": "T"}}, **_nested(path.split("."), text)})
     if service == "export":
@@ -109,7 +113,7 @@ def is_taken(row: str, text: str) -> bool:
     in_schema = {"Name": "group", path: text} if row in {"resourceGroupName", "resourceGroupDescription"} else {}
     if in_schema and schemas.check("AWS::ResourceGroups::Group", "Group", in_schema)[1] is not None:
         return False
-    return refusal_of(service, operation, _nested(path.split("."), text)) is None
+    return refusal_of(service, operation, {**_nested(path.split("."), text), **other}) is None
 
 
 def _nested(path: list[str], text: str) -> Any:

@@ -116,7 +116,7 @@ class BillingAlarms(Construct):
         if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME_LENGTH:
             problems.append(f"name must be text of 1 to {_MAX_NAME_LENGTH} characters, got {name!r}")
         else:
-            problems += text_problems("name", name, "dimensionValue", "lambdaTagValue")
+            problems += text_problems("name", name, "dimensionValue", "sqsTagValue")
         if problems:
             raise ValueError("\n".join(problems))
         if not budget.emails:

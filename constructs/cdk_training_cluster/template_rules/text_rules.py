@@ -93,7 +93,7 @@ def _texts(value: object, path: Sequence[str], at: str, condition: str) -> Itera
             yield from _texts(item, rest, f"{at}.{name}", condition)
     elif key in value:
         name, _, wanted = condition.partition("=")
-        if rest or not condition or value.get(name) == wanted:
+        if rest or not condition or value.get(name, "") == wanted:
             yield from _texts(value[key], rest, f"{at}.{key}".lstrip("."), condition)
 
 

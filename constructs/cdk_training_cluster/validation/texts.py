@@ -2,7 +2,8 @@
 
 One row is one limit of AWS's, with its address and all places in a template that it holds for. A place is a resource
 type and the path of a property: `*` stands for each item of a list or each value of a map, `~` for each key of a map,
-and `Endpoint if Protocol=email` holds only beside that value. Where AWS gives no set of characters, none is here.
+and `Endpoint if Protocol=email` holds only beside that value, `Value if Tier=` only where Tier is left out. Where AWS
+gives no set of characters, none is here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,6 +58,7 @@ def _tag_rows(
     characters: str = _TAG,
     words: str = _TAG_WORDS,
     longest_key: int = 128,
+    reserved_values: tuple[str, ...] = (),
     source: str,
 ) -> tuple[TextLimit, TextLimit]:
     """Return the two rows for the tags of a service: the keys and the values of lists and of maps of tags."""
@@ -75,9 +77,10 @@ def _tag_rows(
         TextLimit(
             id=f"{name}TagValue",
             places=(*(f"{each}.*.Value" for each in lists), *(f"{each}.*" for each in maps)),
-            allowed=f"at most 256 characters{of}",
+            allowed=f"at most 256 characters{of}{', and must not start with aws:' if reserved_values else ''}",
             characters=characters,
             maximum=256,
+            reserved=reserved_values,
             source=source,
         ),
     )
@@ -123,7 +126,12 @@ _ROWS = (
     ),
     *_tag_rows("s3", "AWS::S3::* Tags", source=f"{_DOCS}/AmazonS3/latest/API/API_control_Tag.html"),
     *_tag_rows("sns", "AWS::SNS::* Tags", source=_COST_TAGS),
-    *_tag_rows("sqs", "AWS::SQS::* Tags", source=_COST_TAGS),
+    *_tag_rows(
+        "sqs",
+        "AWS::SQS::* Tags",
+        reserved_values=("aws:",),
+        source=f"{_DOCS}/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html",
+    ),
     *_tag_rows("kms", "AWS::KMS::* Tags", source=_COST_TAGS),
     *_tag_rows(
         "dynamodb",
@@ -375,7 +383,7 @@ _ROWS = (
         # SNS documents no length; RFC 5321 allows a path of 256 with its brackets.
         allowed="the form of an e-mail address, such as ml-platform@example.com",
         characters=r"[^\s<>,;]",
-        form=r"[^@]+@(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]{2,}",
+        form=r"[^@]+@(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]",
         minimum=1,
         maximum=254,
         source=f"{_SNS_API}/API_Subscribe.html",
@@ -504,12 +512,20 @@ _ROWS = (
         source=f"{_SSM_API}/API_PutParameter.html",
     ),
     TextLimit(
+        id="standardParameterValue",
+        # Without a tier it is the account's default: Standard, unless the account changed it.
+        places=("AWS::SSM::Parameter Value if Tier=", "AWS::SSM::Parameter Value if Tier=Standard"),
+        allowed="at most 4096 characters without Tier: Advanced",
+        maximum=4096,
+        source=f"{_SSM_API}/API_PutParameter.html",
+    ),
+    TextLimit(
         id="parameterValue",
         places=("AWS::SSM::Parameter Value",),
-        allowed="1 to 4096 characters, and nothing in double braces",
+        allowed="1 to 8192 characters, and nothing in double braces",
         form=r"(?![\s\S]*\{\{[\s\S]*\}\})[\s\S]*",
         minimum=1,
-        maximum=4096,
+        maximum=8192,
         source=f"{_SSM_API}/API_PutParameter.html",
     ),
     # Storage, keys, groups, budgets
@@ -679,7 +695,7 @@ def cluster_name_problems(cluster_name: object) -> list[str]:
             f"cluster_name must be text of at most {_LONGEST_CLUSTER_NAME} characters, such as 'llama', got "
             f"{cluster_name!r}"
         ]
-    return text_problems("cluster_name", cluster_name, "dimensionValue", "lambdaTagValue")
+    return text_problems("cluster_name", cluster_name, "dimensionValue", "sqsTagValue")
 
 
 def text_problems(setting: str, value: str, *limits: str) -> list[str]:

@@ -290,7 +290,7 @@ KeyArn = Annotated[
     ),
 ]
 Email = Annotated[str, _limited("email", must="be an e-mail address, such as ml-platform@example.com")]
-# The tags of all services: what SNS, FSx and IAM take, EC2 and Auto Scaling take too.
+# The tags of all services: what SNS, FSx and IAM take, EC2 and Auto Scaling take too; queues take the fewest values.
 TagKey = Annotated[
     str,
     _limited(
@@ -300,7 +300,9 @@ TagKey = Annotated[
         before="(?!cdk-training-cluster:)",
     ),
 ]
-TagValue = Annotated[str, _limited("fsxTagValue", must="be letters, digits, spaces and . : / = + @ _ -")]
+TagValue = Annotated[
+    str, _limited("sqsTagValue", must="be letters, digits, spaces and . : / = + @ _ -, and not start with aws:")
+]
 
 # A number in quotes is text and `yes` is a word: in a file that buys GPUs nothing is guessed.
 Flag = StrictBool

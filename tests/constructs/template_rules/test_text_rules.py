@@ -46,6 +46,16 @@ RESOURCES = [
     ("AWS::SSM::Parameter", {"Tags": {"a'b": "c"}}, "ssmTagKey", "Tags.a'b"),
     ("AWS::SSM::Parameter", {"Tags": {"a": "c'd"}}, "ssmTagValue", "Tags.a"),
     ("AWS::SNS::Subscription", {"Protocol": "email", "Endpoint": "me"}, "email", "Endpoint"),
+    *(
+        ("AWS::SSM::Parameter", {**tier, "Value": "a" * 8192}, limit, "Value" if limit else "")
+        for tier, limit in (
+            ({}, "standardParameterValue"),
+            ({"Tier": "Standard"}, "standardParameterValue"),
+            ({"Tier": "Advanced"}, None),
+            ({"Tier": "Intelligent-Tiering"}, None),
+            ({"Tier": {"Ref": "Tier"}}, None),
+        )
+    ),
     ("AWS::SNS::Subscription", {"Protocol": "https", "Endpoint": "https://me"}, None, ""),
     (_TOPIC, {"Subscription": [{"Protocol": "email", "Endpoint": "me"}]}, "email", "Subscription.0.Endpoint"),
     ("AWS::Other::Thing", {"GroupDescription": "it's"}, None, ""),

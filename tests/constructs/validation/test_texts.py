@@ -15,11 +15,13 @@ _GROUP = "aZ09. _-:/()#,@[]+=&;{}!$*"
 _FIFO = "a" * 5 + ".fifo"
 
 # For each row: texts that AWS takes, and texts that differ from them by what it refuses.
-_PLAIN_TAGS = ("iam", "lambda", "logs", "fsx", "ssm", "resourceGroups", "s3", "sns", "sqs", "kms")
+_PLAIN_TAGS = ("iam", "lambda", "logs", "fsx", "ssm", "resourceGroups", "s3", "sns", "kms")
 
 CASES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     **{f"{service}TagKey": _KEY for service in _PLAIN_TAGS},
     **{f"{service}TagValue": _VALUE for service in _PLAIN_TAGS},
+    "sqsTagKey": _KEY,
+    "sqsTagValue": (["", "a" * 256, "a aws:x é_.:/=+-@ 1"], ["a" * 257, "a,b", "aws:x", "AWS:x"]),
     "dynamodbTagKey": (["a_.:/=+- 1", "a" * 128], ["", "a" * 129, "aws:x", "a@b"]),
     "dynamodbTagValue": (["", "a_.:/=+- 1", "a" * 256], ["a" * 257, "a@b"]),
     **{f"{service}TagKey": _ANY_KEY for service in ("cloudwatch", "events")},
@@ -51,7 +53,10 @@ CASES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "logGroupName": (["/aws/lambda/a-B_#.9", "a" * 512], ["", "a" * 513, "a b", "a:b", "aws/a"]),
     "topicName": (["aB-_9", "a" * 256, _FIFO], ["", "a" * 257, "a b", "a.b", "é"]),
     "topicDisplayName": (["", "it's", "a" * 100], ["a" * 101, "a\nb"]),
-    "email": (["a.b+c@mail.example.com"], ["me", "a@b", "a b@example.com", "@example.com", "a@example..com"]),
+    "email": (
+        ["a.b+c@mail.example.com", "ops@example.xn--p1ai"],
+        ["me", "a@b", "a b@example.com", "@example.com", "a@example..com"],
+    ),
     "queueName": (["aB-_9", "a" * 80, _FIFO], ["", "a" * 81, "a b", "a.b"]),
     "functionName": (["aB-_9", "a" * 64], ["", "a" * 65, "a b", "a.b"]),
     "functionAlias": (["aB-_9", "1a", "a" * 128], ["", "a" * 129, "a b", "a.b", "12"]),
@@ -66,7 +71,8 @@ CASES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "documentName": (["aB.-_9", "a" * 128], ["ab", "a" * 129, "a b c", "AWS-a", "amazon-a", "amzn-a"]),
     "parameterName": (["/a/aws.b_-9", "a" * 1011], ["", "a" * 1012, "a b", "aws.a", "/AWS/a", "ssm-a", "/ssm/a"]),
     "parameterDescription": (["", "it's →", "é" * 1024], ["a" * 1025]),
-    "parameterValue": (["{}", '{"a": "it\'s"}', "a" * 4096], ["", "a" * 4097, "{{a}}", "a {{ssm:b}} c"]),
+    "standardParameterValue": (["a" * 4096], ["a" * 4097]),
+    "parameterValue": (["{}", '{"a": "it\'s"}', "a" * 8192], ["", "a" * 8193, "{{a}}", "a {{ssm:b}} c"]),
     "bucketName": (
         ["abc", "a" * 63, "a.b-9", "my-sthree-a", "1.2.3", "s3alias"],
         [

@@ -78,6 +78,7 @@ CALLS: list[tuple[str, str, dict[str, Any], str]] = [
     ("s3", "create_bucket", {"Bucket": "xn--a"}, "InvalidBucketName"),
     ("resource-groups", "create_group", {"Name": "aws-a"}, "BadRequestException"),
     ("sqs", "create_queue", {"QueueName": "a", "tags": {"a'b": "c"}}, "InvalidParameterValue"),
+    ("sqs", "create_queue", {"QueueName": "a", "tags": {"a": "aws:c"}}, "InvalidParameterValue"),
 ]
 
 
