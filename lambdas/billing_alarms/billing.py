@@ -9,18 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools import Logger
 
-from billing_alarms.decisions import (
-    METRIC_NAME,
-    METRIC_NAMESPACE,
-    Action,
-    Change,
-    decide,
-    silent_series,
-)
-from billing_alarms.messages import left_behind, no_metrics, unconfirmed
+from billing_alarms.decisions import Action, Change, decide, silent
+from billing_alarms.messages import Notification, left_behind, no_charges, no_metrics, over, unconfirmed
 from billing_alarms.settings import Settings
 from billing_alarms.topic import (
-    SINCE_TAG,
+    CONFIRMED,
     ForeignTopicError,
     Topic,
     addresses_to_ask,
@@ -28,6 +21,7 @@ from billing_alarms.topic import (
     asked_tag,
     read_topic,
     repair_topic,
+    superfluous_tags,
 )
 from cluster_common.errors import AWS_ERRORS, InvalidEventError
 from cluster_common.failures import Failures
@@ -43,9 +37,7 @@ EVALUATIONS = "BillingEvaluations"
 SILENT_ACCOUNTS = "BillingSilentAccounts"
 UNCONFIRMED = "BillingUnconfirmedAddresses"
 
-# Metrics appear about 15 minutes after billing alerts are switched on, and are sent several times a day. People get
-# as long to confirm.
-# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html
+# As long as people get to confirm.
 _GRACE = timedelta(days=1)
 
 # Of one page, and of one deletion.
@@ -115,27 +107,40 @@ class Billing:
         settings = self._settings
         topic: Topic | None = None
         changes: list[Change] = []
-        silent: list[str] | None = None
+        confirmed, accounts, services = list[str](), list[str](), list[str]()
+        counts = {}
         with self._attempt("the topic could not be read"):
             topic = read_topic(self._clients.sns(), settings)
+            confirmed = topic.confirmed
+            counts[UNCONFIRMED] = len(set(settings.emails) - set(confirmed))
         with self._attempt("the alarms could not be read"):
             changes = decide(settings, self._present())
-        with self._attempt("the billing metrics could not be listed"):
-            silent = self._silent(topic)
-        confirmed = topic.confirmed if topic is not None else []
+            accounts, services = silent(settings, changes, self._now)
+            counts[SILENT_ACCOUNTS] = len(accounts)
         waiting = sorted(set(settings.emails) - set(confirmed))
+        reached = [change.name for change in changes if change.rings]
         if request is Request.TICK:
             if topic is not None:
-                self._apply(topic, changes, silent or [], waiting)
-            self._emit(silent, None if topic is None else waiting)
+                due = [
+                    no_metrics(settings, accounts),
+                    no_charges(settings, services),
+                    unconfirmed(settings, [each for each in waiting if self._is_late(topic, each)]),
+                    over(settings, reached if waiting or not topic.is_heard else []),
+                ]
+                self._apply(topic, changes, due)
+            # Of what could not be read no point, rather than a wrong one.
+            counts[EVALUATIONS] = int(not self._failures)
+            emit_counts(counts, **{CLUSTER_DIMENSION: settings.cluster})
         self._failures.raise_all()
         return {
             "action": request.value,
             "topic": settings.topic_arn,
             "alarms": [{"name": each.name, "action": each.action.value, "reason": each.reason} for each in changes],
+            "reached": reached,
             "confirmed": confirmed,
             "waiting_for_confirmation": waiting,
-            "no_billing_metrics_of": silent or [],
+            "no_billing_metrics_of": accounts,
+            "no_charges_yet_or_a_wrong_name": services,
         }
 
     def remove(self) -> list[str]:
@@ -171,54 +176,48 @@ class Billing:
         pages = paginator.paginate(AlarmNamePrefix=self._settings.prefix, PaginationConfig={"PageSize": _MAX_ALARMS})
         return [alarm for page in pages for alarm in page["MetricAlarms"]]
 
-    def _silent(self, topic: Topic | None) -> list[str] | None:
-        """Name the accounts without billing metrics, unless the alarms are too young; None: their age is unknown."""
-        paginator = self._clients.cloudwatch().get_paginator("list_metrics")
-        pages = paginator.paginate(Namespace=METRIC_NAMESPACE, MetricName=METRIC_NAME)
-        seen = [
-            frozenset((each["Name"], each["Value"]) for each in metric["Dimensions"])
-            for page in pages
-            for metric in page["Metrics"]
-        ]
-        if topic is None or not topic.exists:
-            return None if topic is None else []
-        since = topic.time(SINCE_TAG, self._now)
-        return silent_series(self._settings, seen) if since is None or self._is_past(since, _GRACE) else []
+    def _is_late(self, topic: Topic, address: str) -> bool:
+        return self._is_past(topic.time(asked_tag(address), self._now), _GRACE)
 
     def _is_past(self, moment: datetime | None, time: timedelta) -> bool:
         return moment is not None and self._now - moment >= time
 
     # Applying
 
-    def _apply(self, topic: Topic, changes: list[Change], silent: list[str], waiting: list[str]) -> None:
+    def _apply(self, topic: Topic, changes: list[Change], due: list[Notification]) -> None:
         sns, settings = self._clients.sns(), self._settings
         try:
-            done = repair_topic(sns, settings, topic, self._now)
+            done = repair_topic(sns, settings, topic)
         except AWS_ERRORS as error:
             self._failures.add(settings.cluster, "the topic could not be made, so no alarm was changed", error)
             return
         if done:
             self._logger.info(f"{settings.topic_arn}: {done}")
-        remembered = {asked_tag(address): self._now for address in self._subscribe(topic)}
+        tags = {asked_tag(address): time_text(self._now) for address in self._subscribe(topic)}
         for change in changes:
             self._change(change)
-        late = [each for each in waiting if self._is_past(topic.time(asked_tag(each), self._now), _GRACE)]
-        due = [
-            *([no_metrics(settings, silent)] if silent else []),
-            *([unconfirmed(settings, late)] if late else []),
-        ]
+        joined = {asked_tag(each): CONFIRMED for each in topic.confirmed if each in settings.emails}
+        if joined.items() - topic.tags.items():
+            with self._attempt("the alarms could not be made to notify again"):
+                for change in changes:
+                    if change.rings and change.action is Action.KEEP:
+                        self._notify_again(change)
+                tags |= joined
         for notification in due:
             told = topic.time(notification.tag, self._now)
-            if told is None or self._is_past(told, notification.every):
+            if notification.about and (told is None or self._is_past(told, notification.every)):
                 with self._attempt("people could not be notified"):
                     self._publish(notification.subject, notification.text)
-                    remembered[notification.tag] = self._now
-        if remembered:
+                    tags[notification.tag] = time_text(self._now)
+        if tags:
             with self._attempt("the topic could not be tagged"):
                 sns.tag_resource(
                     ResourceArn=settings.topic_arn,
-                    Tags=[{"Key": key, "Value": time_text(when)} for key, when in remembered.items()],
+                    Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
                 )
+        if superfluous := superfluous_tags(settings, topic):
+            with self._attempt("tags could not be taken off the topic"):
+                sns.untag_resource(ResourceArn=settings.topic_arn, TagKeys=superfluous)
 
     def _subscribe(self, topic: Topic) -> list[str]:
         """Subscribe and unsubscribe addresses; return those that were asked to confirm."""
@@ -240,18 +239,25 @@ class Billing:
                 self._clients.cloudwatch().delete_alarms(AlarmNames=[change.name])
             else:
                 self._clients.cloudwatch().put_metric_alarm(**change.request)
+                if change.rings:
+                    self._notify_again(change)
             self._logger.info(f"{change.name}: {change.action}, because {change.reason}")
+
+    def _notify_again(self, change: Change) -> None:
+        """Let CloudWatch evaluate an alarm anew: it notifies when a state changes, and an update keeps the state.
+
+        https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_SetAlarmState.html
+        """
+        self._clients.cloudwatch().set_alarm_state(
+            AlarmName=change.name,
+            StateValue="INSUFFICIENT_DATA",
+            StateReason="So that it notifies again: the alarm was changed, or an address was confirmed.",
+        )
 
     def _publish(self, title: str, text: str) -> None:
         self._clients.home_sns().publish(
             TopicArn=self._settings.alert_topic_arn, Subject=subject(title), Message=text
         )
-
-    def _emit(self, silent: list[str] | None, waiting: list[str] | None) -> None:
-        """Write the run's metrics: of what could not be read no point, rather than a wrong one."""
-        found = {SILENT_ACCOUNTS: silent, UNCONFIRMED: waiting}
-        counts = {name: len(each) for name, each in found.items() if each is not None}
-        emit_counts({EVALUATIONS: int(not self._failures), **counts}, **{CLUSTER_DIMENSION: self._settings.cluster})
 
     # Removing
 

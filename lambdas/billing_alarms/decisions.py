@@ -1,24 +1,24 @@
 """Which alarms there should be, and what follows from those that there are. Nothing here calls AWS."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import product
 from typing import Any
 
 from billing_alarms.settings import Settings
 
-METRIC_NAMESPACE, METRIC_NAME = "AWS/Billing", "EstimatedCharges"
-
 _CURRENCY, _SERVICE, _ACCOUNT = "Currency", "ServiceName", "LinkedAccount"
-_USD = "USD"
 _SIX_HOURS = 21_600
 
-Series = frozenset[tuple[str, str]]
-"""One series of billing metrics: its dimensions."""
+# Metrics appear about 15 minutes after billing alerts are switched on, and are sent several times a day. A service
+# has none before its first charge.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html
+_ACCOUNT_SILENT, _SERVICE_SILENT = timedelta(days=1), timedelta(days=7)
 
-TOTAL: Series = frozenset({(_CURRENCY, _USD)})
-"""The charges of the whole account."""
+
+_CHANGED = ("AlarmConfigurationUpdatedTimestamp", "StateTransitionedTimestamp")
 
 
 class Action(StrEnum):
@@ -31,24 +31,6 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alarm:
-    """An alarm that there should be.
-
-    Attributes:
-        series: The dimensions of the metric.
-        request: The parameters of PutMetricAlarm.
-    """
-
-    series: Series
-    request: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        """The alarm's name."""
-        return str(self.request["AlarmName"])
-
-
-@dataclass(frozen=True, kw_only=True)
 class Change:
     """What becomes of one alarm, and why.
 
@@ -57,16 +39,23 @@ class Change:
         name: The alarm's name.
         reason: Why.
         request: The parameters of PutMetricAlarm, where it is created or updated.
+        present: The alarm as DescribeAlarms answers; nothing: there is none.
     """
 
     action: Action
     name: str
     reason: str
     request: Mapping[str, Any] | None = None
+    present: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rings(self) -> bool:
+        """Whether the alarm should be there, and the charges have reached its threshold."""
+        return self.action is not Action.DELETE and self.present.get("StateValue") == "ALARM"
 
 
-def desired_alarms(settings: Settings) -> list[Alarm]:
-    """Return the alarms of a budget: for each threshold in total, by service, by linked account, and by both.
+def desired_alarms(settings: Settings) -> list[dict[str, Any]]:
+    """Return what PutMetricAlarm takes: for each threshold in total, by service, by linked account, and by both.
 
     Args:
         settings: The function's settings.
@@ -83,73 +72,75 @@ def decide(settings: Settings, present: Iterable[Mapping[str, Any]]) -> list[Cha
         present: Those alarms, as DescribeAlarms answers.
     """
     found = {str(alarm["AlarmName"]): alarm for alarm in present}
-    changes = [_compare(alarm, found.pop(alarm.name, None)) for alarm in desired_alarms(settings)]
+    changes = [_compare(alarm, found.pop(alarm["AlarmName"], {})) for alarm in desired_alarms(settings)]
     return [
         *changes,
         *(Change(action=Action.DELETE, name=name, reason="the budget has no such alarm") for name in sorted(found)),
     ]
 
 
-def silent_series(settings: Settings, seen: Iterable[Series]) -> list[str]:
-    """Name the accounts whose charges AWS does not report, so that their alarms never go off.
-
-    A service without charges has no metric either, and gets one with its first charge: it is not named.
+def silent(settings: Settings, changes: Iterable[Change], now: datetime) -> tuple[list[str], list[str]]:
+    """Name the accounts whose charges AWS does not report, and the services of other accounts without charges.
 
     Args:
         settings: The function's settings.
-        seen: The series of billing metrics that CloudWatch has.
+        changes: The alarms; one counts if it is as it should be, and has had no data since long enough.
+        now: The time.
     """
-    known = set(seen)
-    wanted = {
-        f"account {settings.account}": TOTAL,
-        **{f"linked account {each}": TOTAL | {(_ACCOUNT, each)} for each in settings.accounts},
-    }
-    return [name for name, series in wanted.items() if series not in known]
+    accounts, services = {}, {}
+    for change in changes:
+        alarm = change.present
+        if change.action is not Action.KEEP or alarm["StateValue"] != "INSUFFICIENT_DATA":
+            continue
+        age = now - max((alarm[each] for each in _CHANGED if each in alarm), default=now)
+        dimensions = {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
+        account, service = dimensions.get(_ACCOUNT), dimensions.get(_SERVICE)
+        name = f"account {settings.account}" if account is None else f"linked account {account}"
+        if service is None and age >= _ACCOUNT_SILENT:
+            accounts[name] = True
+        elif service is not None and age >= _SERVICE_SILENT:
+            services[f"{service} of {name}"] = name
+    return list(accounts), [service for service, account in services.items() if account not in accounts]
 
 
-def _alarm(settings: Settings, account: str | None, service: str | None, percent: float) -> Alarm:
-    series = TOTAL | {
-        (name, value) for name, value in ((_SERVICE, service), (_ACCOUNT, account)) if value is not None
-    }
+def _alarm(settings: Settings, account: str | None, service: str | None, percent: float) -> dict[str, Any]:
+    series = {_CURRENCY: "USD", _ACCOUNT: account, _SERVICE: service}
     scope = "/".join([each for each in (account, service) if each is not None] or ["total"])
     threshold = round(settings.monthly_usd * percent / 100, 2)
     whose = "this AWS account" if account is None else f"the linked account {account}"
     what = f"Estimated charges of {whose}{'' if service is None else f' for {service}'}"
-    return Alarm(
-        series=series,
-        request={
-            "AlarmName": f"{settings.prefix}{scope}/{percent:g}",
-            "AlarmDescription": (
-                f"{what} this month have reached {threshold:,.2f} USD, {percent:g} percent of the budget of "
-                f"{settings.monthly_usd:,.2f} USD for {settings.cluster}. They count everything in the account and "
-                "are hours late. Cost Explorer shows what costs; stop what is not needed."
-            ),
-            "ActionsEnabled": True,
-            "AlarmActions": [settings.topic_arn],
-            "OKActions": [],
-            "InsufficientDataActions": [],
-            "Namespace": METRIC_NAMESPACE,
-            "MetricName": METRIC_NAME,
-            "Dimensions": [{"Name": name, "Value": value} for name, value in sorted(series)],
-            "Statistic": "Maximum",
-            "Period": _SIX_HOURS,
-            "EvaluationPeriods": 1,
-            "DatapointsToAlarm": 1,
-            "Threshold": threshold,
-            "ComparisonOperator": "GreaterThanOrEqualToThreshold",
-            "TreatMissingData": "missing",
-        },
-    )
+    return {
+        "AlarmName": f"{settings.prefix}{scope}/{percent:g}",
+        "AlarmDescription": (
+            f"{what} this month have reached {threshold:,.2f} USD, {percent:g} percent of the budget of "
+            f"{settings.monthly_usd:,.2f} USD for {settings.cluster}. They count everything in the account and "
+            "are hours late. Cost Explorer shows what costs; stop what is not needed."
+        ),
+        "ActionsEnabled": True,
+        "AlarmActions": [settings.topic_arn],
+        "OKActions": [],
+        "InsufficientDataActions": [],
+        "Namespace": "AWS/Billing",
+        "MetricName": "EstimatedCharges",
+        "Dimensions": [{"Name": name, "Value": value} for name, value in series.items() if value is not None],
+        "Statistic": "Maximum",
+        "Period": _SIX_HOURS,
+        "EvaluationPeriods": 1,
+        "DatapointsToAlarm": 1,
+        "Threshold": threshold,
+        "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+        "TreatMissingData": "missing",
+    }
 
 
-def _compare(wanted: Alarm, present: Mapping[str, Any] | None) -> Change:
-    if present is None:
-        return Change(action=Action.CREATE, name=wanted.name, reason="there is none", request=wanted.request)
-    differences = list(_differences(wanted.request, present))
+def _compare(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> Change:
+    name = wanted["AlarmName"]
+    if not present:
+        return Change(action=Action.CREATE, name=name, reason="there is none", request=wanted)
+    differences = "; ".join(_differences(wanted, present))
     if differences:
-        reason = "; ".join(differences)
-        return Change(action=Action.UPDATE, name=wanted.name, reason=reason, request=wanted.request)
-    return Change(action=Action.KEEP, name=wanted.name, reason="it is as it should be")
+        return Change(action=Action.UPDATE, name=name, reason=differences, request=wanted, present=present)
+    return Change(action=Action.KEEP, name=name, reason="it is as it should be", present=present)
 
 
 # What an alarm has that was changed to something that no alarm of a budget has.

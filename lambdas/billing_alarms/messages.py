@@ -14,12 +14,14 @@ class Notification:
     Attributes:
         tag: The tag on the topic that remembers when it was last sent.
         every: How often it is sent.
+        about: What it is about; nothing: it is not sent.
         subject: Its subject.
         text: What it says.
     """
 
     tag: str
     every: timedelta
+    about: Sequence[str]
     subject: str
     text: str
 
@@ -29,6 +31,7 @@ def no_metrics(settings: Settings, silent: Sequence[str]) -> Notification:
     return Notification(
         tag="cdk-training-cluster:billing-told-silent",
         every=timedelta(days=1),
+        about=silent,
         subject=f"{settings.cluster}: billing alarms cannot go off",
         text=(
             f"CloudWatch in {BILLING_REGION} has no billing metrics (AWS/Billing EstimatedCharges in USD) of "
@@ -41,11 +44,42 @@ def no_metrics(settings: Settings, silent: Sequence[str]) -> Notification:
     )
 
 
+def no_charges(settings: Settings, services: Sequence[str]) -> Notification:
+    """Say which services have had no charges for a week."""
+    return Notification(
+        tag="cdk-training-cluster:billing-told-services",
+        every=timedelta(days=7),
+        about=services,
+        subject=f"{settings.cluster}: services without charges",
+        text=(
+            f"CloudWatch in {BILLING_REGION} has had no billing metrics for a week of {', '.join(services)}. Either "
+            f"there are no charges yet, or the budget of {settings.cluster} has a wrong name: CloudWatch lists the "
+            "names under Billing, By Service. Leave out what is not used."
+        ),
+    )
+
+
+def over(settings: Settings, alarms: Sequence[str]) -> Notification:
+    """Say which thresholds are reached while somebody who should hear of them does not."""
+    return Notification(
+        tag="cdk-training-cluster:billing-told-over",
+        every=timedelta(days=1),
+        about=alarms,
+        subject=f"{settings.cluster}: charges have reached the budget's thresholds",
+        text=(
+            f"These billing alarms of {settings.cluster} in {BILLING_REGION} are in alarm: {', '.join(alarms)}.\n\n"
+            f"Not everybody who should hear of it does: an address of the budget is not confirmed, or the topic "
+            f"{settings.topic_arn} has no confirmed subscription. Cost Explorer shows what costs."
+        ),
+    )
+
+
 def unconfirmed(settings: Settings, addresses: Sequence[str]) -> Notification:
     """Say which addresses hear nothing, because nobody confirmed their subscription."""
     return Notification(
         tag="cdk-training-cluster:billing-told-unconfirmed",
         every=timedelta(days=7),
+        about=addresses,
         subject=f"{settings.cluster}: billing alarms wait for confirmation",
         text=(
             f"These addresses get no billing alarms of {settings.cluster} until somebody opens the link in the "

@@ -11,13 +11,14 @@ from botocore.exceptions import ClientError
 
 from billing_alarms.settings import Settings
 from cluster_common.errors import error_code
-from cluster_common.times import parse_time, time_text
+from cluster_common.times import parse_time
 
 if TYPE_CHECKING:
     from mypy_boto3_sns.client import SNSClient
 
 OWNER_TAG = "cdk-training-cluster:billing-alarms"
-SINCE_TAG = "cdk-training-cluster:billing-since"
+CONFIRMED = "confirmed"
+"""What the tag of an address holds, once it was heard that it is confirmed; before, when it was asked."""
 _ASKED_TAG = "cdk-training-cluster:billing-asked-"
 
 _PENDING = "PendingConfirmation"
@@ -41,12 +42,14 @@ class Topic:
         tags: Its tags.
         policy: Its policy.
         subscriptions: The ARN of each e-mail subscription, or that it is pending, by address.
+        is_heard: Whether anybody has confirmed any subscription.
     """
 
     exists: bool
     tags: Mapping[str, str] = field(default_factory=dict)
     policy: object = None
     subscriptions: Mapping[str, str] = field(default_factory=dict)
+    is_heard: bool = False
 
     @property
     def confirmed(self) -> list[str]:
@@ -74,12 +77,19 @@ def read_topic(sns: "SNSClient", settings: Settings) -> Topic:
         tags = {tag["Key"]: tag["Value"] for tag in sns.list_tags_for_resource(ResourceArn=arn)["Tags"]}
         if tags.get(OWNER_TAG) != settings.owner:
             raise ForeignTopicError(
-                f"the topic {arn} has no tag {OWNER_TAG} = {settings.owner}, so it is somebody else's: delete the "
-                "topic, or give it this tag"
+                f"the topic {arn} has no tag {OWNER_TAG} = {settings.owner}, so it is somebody else's: rename or "
+                "move the stack; or, if the topic is this budget's, give it this tag"
             )
         attributes = sns.get_topic_attributes(TopicArn=arn)["Attributes"]
         pages = sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=arn)
-        subscriptions = [each for page in pages for each in page["Subscriptions"] if each["Protocol"] == "email"]
+        # One that was deleted may be listed for 72 hours.
+        # https://repost.aws/knowledge-center/sns-cross-account-subscription
+        subscriptions = [
+            each
+            for page in pages
+            for each in page["Subscriptions"]
+            if each["SubscriptionArn"] == _PENDING or each["SubscriptionArn"].startswith("arn:")
+        ]
     except ClientError as error:
         if error_code(error) in _ABSENT:
             return Topic(exists=False)
@@ -88,21 +98,21 @@ def read_topic(sns: "SNSClient", settings: Settings) -> Topic:
         exists=True,
         tags=tags,
         policy=json.loads(attributes.get("Policy", "null")),
-        subscriptions={each["Endpoint"]: each["SubscriptionArn"] for each in subscriptions},
+        subscriptions={
+            each["Endpoint"]: each["SubscriptionArn"] for each in subscriptions if each["Protocol"] == "email"
+        },
+        is_heard=any(each["SubscriptionArn"] != _PENDING for each in subscriptions),
     )
 
 
-def repair_topic(sns: "SNSClient", settings: Settings, topic: Topic, now: datetime) -> str:
+def repair_topic(sns: "SNSClient", settings: Settings, topic: Topic) -> str:
     """Make the topic, or give it its policy back; return what was done, empty if nothing."""
     arn, policy = settings.topic_arn, topic_policy(settings)
     if not topic.exists:
         sns.create_topic(
             Name=arn.rpartition(":")[2],
             Attributes={"Policy": json.dumps(policy)},
-            Tags=[
-                {"Key": OWNER_TAG, "Value": settings.owner},
-                {"Key": SINCE_TAG, "Value": time_text(now)},
-            ],
+            Tags=[{"Key": OWNER_TAG, "Value": settings.owner}],
         )
         return "created"
     if _plain(topic.policy) != _plain(policy):
@@ -155,8 +165,14 @@ def addresses_to_remove(settings: Settings, topic: Topic) -> Iterator[tuple[str,
             yield address, arn
 
 
+def superfluous_tags(settings: Settings, topic: Topic) -> list[str]:
+    """Name the tags of addresses that left the settings and the topic: a topic has at most 50 tags."""
+    used = {asked_tag(address) for address in (*settings.emails, *topic.subscriptions)}
+    return [key for key in topic.tags if key.startswith(_ASKED_TAG) and key not in used]
+
+
 def asked_tag(address: str) -> str:
-    """Return the key of the tag that remembers when an address was asked to confirm."""
+    """Return the key of the tag that says when an address was asked to confirm, or that it is confirmed."""
     return _ASKED_TAG + hashlib.sha256(address.encode()).hexdigest()[:12]
 
 

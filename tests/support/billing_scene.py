@@ -1,7 +1,7 @@
 """An account in memory for the billing alarms: alarms and topics of the billing region, and what people are told."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -19,7 +19,6 @@ PREFIX = "base-pod-cluster/eu-west-1/billing-1a2b3c4d/"
 TOPIC = f"arn:aws:sns:{BILLING}:{ACCOUNT}:base-pod-cluster-eu-west-1-billing-1a2b3c4d"
 ALERTS = f"arn:aws:sns:{HOME}:{ACCOUNT}:alerts"
 START = datetime(2026, 11, 2, 8, 2, tzinfo=UTC)
-TOTAL = {"Currency": "USD"}
 
 
 class FakeBillingAlarms(FakeService):
@@ -27,23 +26,49 @@ class FakeBillingAlarms(FakeService):
 
     Attributes:
         alarms: Every alarm of the account, as DescribeAlarms answers, by name.
-        metrics: The dimensions of each series of billing metrics.
+        charges: What AWS reports in USD, by linked account and service; None and None are the whole account.
+        rung: The alarms that notified, in order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], datetime]) -> None:
         super().__init__("cloudwatch")
+        self._clock = clock
         self.alarms: dict[str, dict[str, Any]] = {}
-        self.metrics: list[dict[str, str]] = [TOTAL]
+        self.charges: dict[tuple[str | None, str | None], float] = {(None, None): 0.0}
+        self.rung: list[str] = []
 
     def get_paginator(self, operation: str) -> FakePaginator:
-        """Return the paginator of DescribeAlarms or ListMetrics."""
-        return FakePaginator({"describe_alarms": self._describe, "list_metrics": self._list}[operation])
+        """Return the paginator of DescribeAlarms."""
+        return FakePaginator({"describe_alarms": self._describe}[operation])
 
     def put_metric_alarm(self, **parameters: Any) -> None:
         """Answer PutMetricAlarm: what was there before is overwritten, but for its state."""
         name = parameters["AlarmName"]
         self.record("PutMetricAlarm", parameters, names=[name], arn=_alarm(name))
-        self.alarms[name] = {"StateValue": "INSUFFICIENT_DATA", **parameters}
+        before = self.alarms.get(name, {})
+        new = {"StateValue": "INSUFFICIENT_DATA", "StateTransitionedTimestamp": self._clock()}
+        kept = {key: before.get(key, value) for key, value in new.items()}
+        self.alarms[name] = kept | {"AlarmConfigurationUpdatedTimestamp": self._clock()} | parameters
+
+    def set_alarm_state(self, **parameters: Any) -> None:
+        """Answer SetAlarmState: the state holds until the next evaluation."""
+        name = parameters["AlarmName"]
+        self.record("SetAlarmState", parameters, names=[name], arn=_alarm(name))
+        self._move(self.alarms[name], parameters["StateValue"])
+
+    def evaluate(self) -> None:
+        """Let every alarm on charges have the state of what is reported, and notify when it goes off."""
+        for alarm in self.alarms.values():
+            if "Dimensions" in alarm:
+                of = {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
+                usd = self.charges.get((of.get("LinkedAccount"), of.get("ServiceName")))
+                reached = usd is not None and usd >= alarm["Threshold"]
+                self._move(alarm, "INSUFFICIENT_DATA" if usd is None else "ALARM" if reached else "OK")
+
+    def _move(self, alarm: dict[str, Any], state: str) -> None:
+        if alarm["StateValue"] != state:
+            alarm |= {"StateValue": state, "StateTransitionedTimestamp": self._clock()}
+            self.rung += [alarm["AlarmName"]] if state == "ALARM" and alarm["ActionsEnabled"] else []
 
     def delete_alarms(self, **parameters: Any) -> None:
         """Answer DeleteAlarms."""
@@ -57,15 +82,12 @@ class FakeBillingAlarms(FakeService):
             del self.alarms[name]
 
     def _describe(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        self.evaluate()
         size = parameters.pop("PaginationConfig")["PageSize"]
         found = [each for name, each in sorted(self.alarms.items()) if name.startswith(parameters["AlarmNamePrefix"])]
         for at in range(0, max(len(found), 1), size):
             self.record("DescribeAlarms", parameters | {"MaxRecords": size}, context=IN_BILLING_REGION)
             yield {"MetricAlarms": found[at : at + size]}
-
-    def _list(self, **parameters: Any) -> Iterator[dict[str, Any]]:
-        self.record("ListMetrics", parameters, context=IN_BILLING_REGION)
-        yield {"Metrics": [{"Dimensions": _pairs(each)} for each in self.metrics]}
 
 
 class FakeBillingTopics(FakeService):
@@ -131,6 +153,12 @@ class FakeBillingTopics(FakeService):
         tags = {tag["Key"]: tag["Value"] for tag in parameters["Tags"]}
         self._topic("TagResource", parameters)["tags"].update(tags)
 
+    def untag_resource(self, **parameters: Any) -> None:
+        """Answer UntagResource."""
+        tags = self._topic("UntagResource", parameters)["tags"]
+        for key in parameters["TagKeys"]:
+            del tags[key]
+
     def delete_topic(self, **parameters: Any) -> None:
         """Answer DeleteTopic."""
         self._topic("DeleteTopic", parameters)
@@ -183,7 +211,7 @@ class BillingScene:
     def __init__(self, **settings: Any) -> None:
         """Begin without alarms; `settings` are more of the function's."""
         self.now = START
-        self.cloudwatch, self.topics, self.home = FakeBillingAlarms(), FakeBillingTopics(), FakeSns()
+        self.cloudwatch, self.topics, self.home = FakeBillingAlarms(lambda: self.now), FakeBillingTopics(), FakeSns()
         self.settings = Settings(
             **{
                 "cluster": "base-pod",
@@ -246,7 +274,3 @@ class BillingScene:
 
 def _alarm(name: str) -> str:
     return f"arn:aws:cloudwatch:{BILLING}:{ACCOUNT}:alarm:{name}"
-
-
-def _pairs(dimensions: dict[str, str]) -> list[dict[str, str]]:
-    return [{"Name": name, "Value": value} for name, value in dimensions.items()]

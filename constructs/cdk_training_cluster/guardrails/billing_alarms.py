@@ -39,6 +39,7 @@ _TOPIC_ACTIONS = (
     "sns:ListTagsForResource",
     "sns:SetTopicAttributes",
     "sns:TagResource",
+    "sns:UntagResource",
 )
 
 
@@ -54,9 +55,11 @@ class BillingAlarms(Construct):
     a stack of its own for the account. The figures are several hours old: alarms tell of a wrong bill, and stop
     nothing.
 
-    Where the account has no billing metrics such alarms are silent for ever. A day after the first run the function
-    then sets off `silent_alarm`, and tells `alert_topic` every day. Addresses that nobody has confirmed are told of
-    once a week.
+    Where the account has no billing metrics such alarms are silent for ever. After a day without data the function
+    then sets off `silent_alarm`, and notifies `alert_topic` every day; of a service without data for a week, and of
+    addresses that nobody has confirmed, once a week. CloudWatch notifies when an alarm changes its state, and not
+    again: so `alert_topic` also hears, once a day, of thresholds that are reached before every address has confirmed,
+    and once an address has, the alarms that are in alarm notify again.
 
     CloudFormation cannot make resources in another region, and deletes nothing that a function made. So the stack has
     one custom resource, which does nothing but ask for the removal: it answers to Create and Update at once, and to
@@ -192,11 +195,11 @@ class BillingAlarms(Construct):
             (
                 # AWS documents no resource for Unsubscribe; its errors name the topic or an asterisk, never what a
                 # subscription's ARN begins with.
-                ["cloudwatch:DescribeAlarms", "cloudwatch:ListMetrics", "sns:Unsubscribe"],
+                ["cloudwatch:DescribeAlarms", "sns:Unsubscribe"],
                 "*",
                 {"StringEquals": {"aws:RequestedRegion": BILLING_REGION}},
             ),
-            (["cloudwatch:DeleteAlarms", "cloudwatch:PutMetricAlarm"], alarms, {}),
+            (["cloudwatch:DeleteAlarms", "cloudwatch:PutMetricAlarm", "cloudwatch:SetAlarmState"], alarms, {}),
             (list(_TOPIC_ACTIONS), topic, {}),
             (["sns:Subscribe"], topic, {"StringEquals": {"sns:Protocol": "email"}}),
         ):

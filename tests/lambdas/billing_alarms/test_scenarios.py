@@ -8,12 +8,13 @@ import pytest
 
 from billing_alarms.billing import Request
 from billing_alarms.topic import topic_policy
-from billing_scene import ALERTS, PREFIX, TOPIC, TOTAL, BillingScene
+from billing_scene import ALERTS, PREFIX, TOPIC, BillingScene
 from cluster_common.errors import PartialFailureError
 from fake_service import ACCOUNT
 
 MAIL = "ml@example.com"
 LINKED = "222233334444"
+UPDATED = "AlarmConfigurationUpdatedTimestamp"
 OTHERS = {"AlarmName": "somebody-elses", "Threshold": 5.0}
 
 
@@ -24,6 +25,7 @@ def settled(**settings: Any) -> BillingScene:
     scene.run()
     for address in scene.settings.emails:
         scene.topics.confirm(address)
+    scene.run()
     scene.forget()
     return scene
 
@@ -77,7 +79,6 @@ def test_a_run_with_nothing_to_do_changes_nothing() -> None:
     assert sorted(scene.requests) == [
         "DescribeAlarms",
         "GetTopicAttributes",
-        "ListMetrics",
         "ListSubscriptionsByTopic",
         "ListTagsForResource",
     ]
@@ -114,7 +115,7 @@ def test_an_alarm_that_was_changed_by_hand_is_repaired(change: dict[str, Any], r
     found = {each["name"]: each for each in scene.run()["alarms"] if each["action"] != "keep"}
 
     assert found == {name: {"name": name, "action": "update", "reason": reason}}
-    assert scene.cloudwatch.alarms[name] == before
+    assert before == {**scene.cloudwatch.alarms[name], UPDATED: before[UPDATED]}
 
 
 def test_what_was_deleted_by_hand_comes_back_and_what_is_superfluous_goes() -> None:
@@ -150,7 +151,6 @@ FAULTS: dict[str, tuple[str, str, str | None]] = {
     "a denied topic": ("CreateTopic", "AuthorizationError", None),
     "a topic that cannot be read": ("ListTagsForResource", "Throttled", None),
     "alarms that cannot be read": ("DescribeAlarms", "Throttling", None),
-    "metrics that cannot be listed": ("ListMetrics", "AccessDenied", None),
     "tags that cannot be written": ("TagResource", "ConcurrentAccess", None),
 }
 
@@ -158,7 +158,7 @@ FAULTS: dict[str, tuple[str, str, str | None]] = {
 @pytest.mark.parametrize(("operation", "code", "name"), FAULTS.values(), ids=FAULTS)
 def test_what_a_failed_run_did_not_finish_the_next_one_does(operation: str, code: str, name: str | None) -> None:
     scene = BillingScene()
-    service = scene.cloudwatch if "Alarm" in operation or "Metric" in operation else scene.topics
+    service = scene.cloudwatch if "Alarm" in operation else scene.topics
     if operation == "TagResource":
         scene.topics.before_next("Subscribe", MAIL, lambda: service.fail_next(operation, code))
     else:
@@ -179,7 +179,7 @@ def test_somebody_elses_topic_of_that_name_is_left_alone() -> None:
     scene = BillingScene()
     scene.topics.topics[TOPIC] = {"tags": {}, "subscriptions": {}, "policy": "{}"}
 
-    with pytest.raises(PartialFailureError, match="somebody else's: delete the topic, or give it this tag"):
+    with pytest.raises(PartialFailureError, match="somebody else's: rename or move the stack; or"):
         scene.run()
 
     assert scene.own_alarms == set()
@@ -231,7 +231,7 @@ def test_an_account_without_billing_metrics_is_told_of_once_a_day_after_a_day(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     scene = BillingScene(accounts=(LINKED,))
-    scene.cloudwatch.metrics = [TOTAL | {"ServiceName": "AmazonEC2"}]
+    scene.cloudwatch.charges = {}
     for _ in range(3):
         assert scene.run()["no_billing_metrics_of"] == []
     scene.topics.confirm(MAIL)
@@ -247,30 +247,46 @@ def test_an_account_without_billing_metrics_is_told_of_once_a_day_after_a_day(
     assert (told["TopicArn"], told["Subject"]) == (ALERTS, "base-pod: billing alarms cannot go off")
     assert f"of account {ACCOUNT}, linked account {LINKED}, so the billing alarms" in told["Message"]
 
-    scene.cloudwatch.metrics += [TOTAL, TOTAL | {"LinkedAccount": LINKED}]
+    scene.cloudwatch.charges = {(None, None): 5.0, (LINKED, None): 2.0}
     scene.pass_days(1)
     assert scene.run()["no_billing_metrics_of"] == []
     assert len(scene.home.messages) == 2
 
 
-@pytest.mark.parametrize("tag", ["since", "told-silent"])
+def test_a_service_without_charges_for_a_week_is_told_of_once_a_week() -> None:
+    scene = settled(services=("AmazonEC2", "AmazonFSX"))
+    scene.cloudwatch.charges[None, "AmazonEC2"] = 5.0
+    for _ in range(13):
+        scene.pass_days(1)
+        said = scene.run()
+
+    assert said["no_charges_yet_or_a_wrong_name"] == [f"AmazonFSX of account {ACCOUNT}"]
+    assert said["no_billing_metrics_of"] == []
+    (told,) = scene.home.messages
+    assert f"for a week of AmazonFSX of account {ACCOUNT}. Either there are no charges yet, or" in told["Message"]
+
+
 @pytest.mark.parametrize("value", ["tomorrow", "2062-01-01T00:00:00Z"])
-def test_who_tampers_with_what_the_tags_remember_does_not_silence_anything(tag: str, value: str) -> None:
+def test_who_tampers_with_what_the_tags_remember_does_not_silence_anything(value: str) -> None:
     scene = settled()
-    scene.cloudwatch.metrics = []
+    scene.cloudwatch.charges = {}
+    scene.cloudwatch.evaluate()
     scene.pass_days(2)
-    scene.topics.topics[TOPIC]["tags"][f"cdk-training-cluster:billing-{tag}"] = value
+    scene.topics.topics[TOPIC]["tags"]["cdk-training-cluster:billing-told-silent"] = value
 
     assert scene.run()["no_billing_metrics_of"] == [f"account {ACCOUNT}"]
     assert len(scene.home.messages) == 1
 
 
-@pytest.mark.parametrize("operation", ["ListMetrics", "ListTagsForResource"])
-def test_what_could_not_be_read_is_never_reported_as_well(operation: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("operation", "metric"),
+    [("DescribeAlarms", "BillingSilentAccounts"), ("ListTagsForResource", "BillingUnconfirmedAddresses")],
+)
+def test_what_could_not_be_read_is_never_reported_as_well(
+    operation: str, metric: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     scene = settled()
-    scene.cloudwatch.metrics = []
-    scene.pass_days(2)
-    service = scene.cloudwatch if operation == "ListMetrics" else scene.topics
+    service = scene.cloudwatch if operation == "DescribeAlarms" else scene.topics
     service.fail_next(operation, "Throttling")
     _points(capsys)
     with pytest.raises(PartialFailureError):
@@ -278,7 +294,7 @@ def test_what_could_not_be_read_is_never_reported_as_well(operation: str, capsys
 
     points = _points(capsys)
     assert points["BillingEvaluations"] == [0]
-    assert "BillingSilentAccounts" not in points
+    assert metric not in points
 
 
 def test_an_address_that_nobody_confirms_is_asked_again_and_told_of_once_a_week(
@@ -307,6 +323,49 @@ def test_an_address_that_leaves_the_budget_leaves_the_topic_and_nobody_elses_doe
     scene.run()
 
     assert set(scene.topics.topics[TOPIC]["subscriptions"]) == {"second@example.com", "chat@example.com"}
+
+
+def test_whoever_leaves_leaves_no_tag_and_a_subscription_that_was_deleted_is_none() -> None:
+    scene = settled(emails=(MAIL, "second@example.com"))
+    subscriptions = scene.topics.topics[TOPIC]["subscriptions"]
+    before = len(scene.topics.topics[TOPIC]["tags"])
+    subscriptions[MAIL] = "Deleted"
+
+    assert scene.run()["waiting_for_confirmation"] == [MAIL]
+    assert scene.topics.asked[2:] == [MAIL]
+    scene.settings = BillingScene(emails=("second@example.com",)).settings
+    scene.run()
+    scene.run()
+    assert len(scene.topics.topics[TOPIC]["tags"]) == before - 1
+
+
+def test_charges_above_a_threshold_from_the_start_reach_whoever_confirms_later() -> None:
+    scene = BillingScene()
+    scene.cloudwatch.charges[None, None] = 17_000.0
+    scene.run()
+    said = scene.run()
+
+    reached = [f"{PREFIX}total/50", f"{PREFIX}total/80"]
+    assert said["reached"] == reached
+    (told,) = scene.home.messages
+    assert f"are in alarm: {', '.join(reached)}" in told["Message"]
+    scene.topics.confirm(MAIL)
+    scene.cloudwatch.rung.clear()
+    for _ in range(3):
+        scene.run()
+    assert scene.cloudwatch.rung == reached
+    assert len(scene.home.messages) == 1
+
+
+def test_an_alarm_that_was_muted_notifies_after_the_repair() -> None:
+    scene = settled()
+    scene.cloudwatch.alarms[f"{PREFIX}total/80"]["AlarmActions"] = []
+    scene.cloudwatch.charges[None, None] = 17_000.0
+    scene.run()
+    scene.cloudwatch.rung.clear()
+    scene.run()
+
+    assert scene.cloudwatch.rung == [f"{PREFIX}total/80"]
 
 
 REMOVALS: dict[str, tuple[Callable[[BillingScene], object], str]] = {
