@@ -15,7 +15,7 @@ _NOW = timedelta()
 _HOUR = timedelta(hours=1)
 _BUSY_PERCENT = 87.0
 _LOOKS = 5
-"""How often a node's agent looks at its accelerators in a period."""
+"""How often a node's agent looks at its accelerators and CPUs in a period."""
 
 _EC2 = "AWS/EC2"
 
@@ -147,7 +147,7 @@ def _work(node: IdleNode, part: str) -> Mapping[str, float]:
     """Return what a node's part shows in, by metric: tokenising is one process on one vCPU."""
     if part == "busy":
         return {str(node.utilization): _BUSY_PERCENT}
-    return {"CPUUtilization": 100 / node.vcpus} if part == "preparing" else {}
+    return {NODE_METRICS.cpu_usage: 100 / node.vcpus} if part == "preparing" else {}
 
 
 def _metrics(node: IdleNode, policy: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
@@ -155,7 +155,7 @@ def _metrics(node: IdleNode, policy: Mapping[str, Any], namespace: str) -> Itera
     yield namespace, str(node.utilization)
     for kind, *rest in policy["signals"]:
         if kind == "cpu":
-            yield _EC2, "CPUUtilization"
+            yield namespace, NODE_METRICS.cpu_usage
         elif kind == "network":
             yield from ((_EC2, "NetworkIn"), (_EC2, "NetworkOut"))
         elif kind == "gpu_memory":
@@ -165,8 +165,8 @@ def _metrics(node: IdleNode, policy: Mapping[str, Any], namespace: str) -> Itera
 
 
 def _data(node: IdleNode, metric: str, told: Iterable[tuple[datetime, float]]) -> Iterator[dict[str, Any]]:
-    """Yield what the agent has sent of each period: a sample of each accelerator at each look."""
-    count = _LOOKS * node.accelerators
+    """Yield what the agent has sent of each period: a sample of each accelerator, or of all CPUs, at each look."""
+    count = _LOOKS * (1 if metric == NODE_METRICS.cpu_usage else node.accelerators)
     for moment, value in told:
         yield {
             "MetricName": metric,

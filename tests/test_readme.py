@@ -24,6 +24,7 @@ from cdk_training_cluster import (
     TrainingFileSystem,
 )
 from cdk_training_cluster.guardrails.idle_metrics import IdleMetrics
+from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor, agent_configuration
 from cdk_training_cluster.power.power_metrics import PowerMetrics
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cluster_power.orders import parse_order
@@ -117,6 +118,13 @@ def test_what_watching_costs_counts_every_series_and_alarm(tmp_path: Path) -> No
     by_group = 3  # missing, surplus and running nodes
     series = len(fields(PowerMetrics)) + by_group + len(fields(IdleMetrics))
     assert f"| {series} series at $0.30 (the first 10,000) | {series * 0.3:.2f} |" in _README
+    agent = agent_configuration(AcceleratorVendor.NVIDIA, cluster="llama", node_group="workers")
+    assert agent is not None
+    collected = agent["metrics"]["metrics_collected"]
+    shared = 2 * len(collected["nvidia_gpu"]["measurement"])
+    own = sum(len(each["measurement"]) for each in collected.values())
+    costs = f"{shared * 0.3:.2f}, and {own * 0.3:.2f} a node"
+    assert f"| metrics of the nodes | {shared} series, and {own} a node, at $0.30 | {costs} |" in _README
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#:]+)\)", _README))))

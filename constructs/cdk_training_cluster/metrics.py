@@ -13,7 +13,7 @@ class NodeMetrics:
     Every metric of an accelerator exists in three series: one an instance, one a node group, one a cluster.
     A sample is one device at one look: a GPU once an interval, a NeuronCore twice. So `Average` is over devices
     and looks, `Maximum` is the busiest device and `SampleCount` shows a device that reports nothing. CloudWatch
-    bills each series; those of single devices are not published.
+    bills each series; those of single devices are not published. CPU use exists by instance only.
 
     Attributes:
         namespace: The CloudWatch namespace.
@@ -28,6 +28,8 @@ class NodeMetrics:
         neuron_core_utilization: Percent (0 to 100) of half an interval in which a NeuronCore computed; 0 for a
             core that no process holds, nothing where any device is not seen. Neuron's own Prometheus
             exporter gives a ratio of 0 to 1 under a similar name, and nothing at all on an idle node.
+        cpu_usage: Percent (0 to 100, with a fraction) of the last interval in which a node's vCPUs were not idle,
+            all of them together.
         efa_traffic: Bytes that a node's Elastic Fabric Adapters received, and sent, since the last report; by
             instance only, and only where an `IdlePolicy` looks at them.
         bootstrap_failed: 1 when a node could not be set up, by cluster and node group and by cluster alone;
@@ -42,6 +44,7 @@ class NodeMetrics:
     gpu_utilization: str
     gpu_memory_used: str
     neuron_core_utilization: str
+    cpu_usage: str
     efa_traffic: tuple[str, ...]
     bootstrap_failed: str
 
@@ -56,8 +59,10 @@ class NodeMetrics:
         return ((self.cluster_dimension, self.node_group_dimension), (self.cluster_dimension,))
 
 
-# The GPU and EFA names are the agent's own: AWS's documents and other people's dashboards speak of the same thing.
+# The names of GPUs, CPUs and EFA are the agent's own: AWS's documents and other people's dashboards speak of the
+# same thing.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/metrics-collected-by-CloudWatch-agent.html
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-EFA.html
 # What NVML calls utilization: https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html
 # The Neuron name is that of the field in neuron-monitor's report.
@@ -71,6 +76,7 @@ NODE_METRICS = NodeMetrics(
     gpu_utilization="nvidia_smi_utilization_gpu",
     gpu_memory_used="nvidia_smi_memory_used",
     neuron_core_utilization="neuroncore_utilization",
+    cpu_usage="cpu_usage_active",
     efa_traffic=("efa_rx_bytes", "efa_tx_bytes"),
     bootstrap_failed="BootstrapFailed",
 )

@@ -34,8 +34,8 @@ BOOT = timedelta(minutes=15)
 # Of the time after that, what EC2 measures may be still to come.
 _UNSEEN = BOOT + 2 * PERIOD
 
-# The signals that EC2 measures itself, from a node's first minute on.
-_OF_EC2 = frozenset({SignalKind.CPU, SignalKind.NETWORK})
+# The signals that show what a node does from its first minutes on, most of them measured by EC2.
+_OF_HOST = frozenset({SignalKind.CPU, SignalKind.NETWORK})
 
 # A run may fail, or come late: what went dark since the last few counts as just gone dark.
 _TICKS_BACK = 3
@@ -179,7 +179,7 @@ def _since(readings: NodeReadings, launched: datetime) -> NodeReadings:
 
     def up(signal: Signal, every: tuple[Series, ...]) -> tuple[Series, ...]:
         """Leave out what a node does while it comes up, which is no job's work: it loads software."""
-        since = launched + BOOT if signal.kind in _OF_EC2 else launched
+        since = launched + BOOT if signal.kind in _OF_HOST else launched
         return tuple(later(series, since) for series in every)
 
     samples = readings.samples

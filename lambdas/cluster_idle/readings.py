@@ -25,6 +25,7 @@ _MOST_POINTS = 100_800
 GPU_UTILIZATION = "nvidia_smi_utilization_gpu"
 GPU_MEMORY_USED = "nvidia_smi_memory_used"
 NEURON_UTILIZATION = "neuroncore_utilization"
+CPU_USAGE = "cpu_usage_active"
 HEARTBEAT = "JobHeartbeat"
 _EC2 = "AWS/EC2"
 _SAMPLES = "SampleCount"
@@ -150,7 +151,9 @@ class MetricReader:
             yield None, _Metric(namespace, GPU_UTILIZATION, _SAMPLES)
         for signal in self._policy(instance).signals:
             if signal.kind is SignalKind.CPU:
-                yield signal, _Metric(_EC2, "CPUUtilization", "Average")
+                # EC2 publishes whole percents where the hypervisor is Nitro; the agent of our nodes does not.
+                ours = instance.node_group in self._settings.groups
+                yield signal, _Metric(*((namespace, CPU_USAGE) if ours else (_EC2, "CPUUtilization")), "Average")
             elif signal.kind is SignalKind.NETWORK:
                 yield signal, _Metric(_EC2, "NetworkIn", "Sum")
                 yield signal, _Metric(_EC2, "NetworkOut", "Sum")

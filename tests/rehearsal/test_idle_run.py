@@ -161,12 +161,14 @@ def test_a_node_that_tokenises_works_on_its_cpus_alone_and_is_seen_where_the_pol
     }
     assert busiest == {
         "nvidia_smi_utilization_gpu": 0.0,
-        "CPUUtilization": pytest.approx(100 / 192),
+        "cpu_usage_active": pytest.approx(100 / 192),
         "NetworkIn": 0.0,
         "NetworkOut": 0.0,
     }
-    # Each of eight GPUs, five times in each period.
-    assert aws.samples == {(f"i-{place}", 40) for place in range(4)}
+    # Each of eight GPUs, and all CPUs together, five times in each period.
+    assert aws.samples == {
+        (f"i-{place}", count) for place in range(4) for count in (5, 40) if (place, count) != (1, 5)
+    }
     assert list(_tell(nodes, {"workers": {}})[0].reported.values()) == ["busy", "silent", "idle", "idle"]
 
 

@@ -42,8 +42,9 @@ class IdleStop(Construct):
     to zero by the power function, which also starts it again. Where a stop saves nothing, in reservations and
     Capacity Blocks, people are told what the idle nodes cost.
 
-    It stands alone for any instances with a tag that report the utilization of their accelerators; nodes of this
-    library do.
+    It stands alone for any instances with a tag that report the utilization of their accelerators once a minute;
+    nodes of this library do. The CPU use of nodes of `node_groups` is what their agent reports; that of others is
+    EC2's, in whole percents of all vCPUs where the hypervisor is Nitro, rounded down.
 
     The alarms say when nobody watches: the function fails, has not succeeded in ten minutes, knows too little of
     nodes, or met so many unknown ones at once that it stops nothing; and when nodes stay idle that it cannot stop, or

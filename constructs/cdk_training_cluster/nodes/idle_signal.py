@@ -36,11 +36,16 @@ class IdleSignal:
         """Look at the CPUs and at what goes over the network interfaces, in and out.
 
         Every policy does, unless its `host_activity` is False; this one looks with other thresholds. Tokenising,
-        downloading, compiling and uploading checkpoints leave accelerators at 0 % and move these. They are EC2's own
-        metrics, which need no agent and cost nothing: `CPUUtilization`, whose percentage is turned into vCPUs,
-        because one process on one of 192 is 0.5 %; `NetworkIn` and `NetworkOut`. A period is five minutes, as basic
-        monitoring has it, and a point the average or sum over all of it. EC2's metrics of disks are not looked at:
-        there are none of local NVMe disks, and none of EBS volumes where the hypervisor is Xen.
+        downloading, compiling and uploading checkpoints leave accelerators at 0 % and move these. The nodes of node
+        groups report their CPU use themselves (`cpu_usage_active`, one series a node), which is turned into vCPUs:
+        one process on one of 192 is 0.52 %. `NetworkIn` and `NetworkOut` are EC2's own metrics, which need no agent
+        and cost nothing. A period is five minutes, as basic monitoring has it, and a point the average or sum over
+        all of it; of a period that is not over, only what is certain of the whole. EC2's metrics of disks are not
+        looked at: there are none of local NVMe disks, and none of EBS volumes where the hypervisor is Xen.
+
+        Instances of no node group are judged by EC2's `CPUUtilization`. On Nitro it has whole percents, rounded
+        down: what uses less than 1 %, which is 1.92 of 192 vCPUs, shows 0, and the threshold holds only where it is
+        more than that. Let jobs on such instances send heartbeats.
 
         What is not seen: a process that takes less than half a vCPU and moves less than 128 KiB a second, such as
         one that waits; and what bypasses CPU and network interfaces, such as reads over EFA.

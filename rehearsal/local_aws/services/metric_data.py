@@ -22,7 +22,8 @@ _MOST_QUERIES, _MOST_POINTS = 500, 100_800
 _COMPLETE, _PARTIAL = "Complete", "PartialData"
 _STATUSES = frozenset({_COMPLETE, _PARTIAL, "InternalError", "Forbidden"})
 
-# EC2's own metrics of an instance that are the same for every hypervisor, and their units.
+# EC2's own metrics of an instance that are the same for every hypervisor, and their units. Of instances on Nitro, as
+# all are here, it publishes whole numbers, rounded down: 0 is what one busy vCPU of 192 shows.
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/viewing_metrics_with_cloudwatch.html
 _EC2_NAMESPACE = "AWS/EC2"
 _EC2_UNITS: Mapping[str, str] = {"CPUUtilization": "Percent", "NetworkIn": "Bytes", "NetworkOut": "Bytes"}
@@ -202,7 +203,7 @@ def add_instance_metric(request: Mapping[str, Any]) -> Mapping[str, Any]:
             "MetricName": name,
             "Dimensions": [{"Name": "InstanceId", "Value": request["instance_id"]}],
             "Timestamp": datetime.fromisoformat(moment).astimezone(UTC).replace(tzinfo=None),  # as moto has them
-            "Value": value,
+            "Value": float(int(value)),
             "Unit": _EC2_UNITS[name],
         }
         for moment, value in request["points"]

@@ -32,6 +32,7 @@ def test_the_metrics_are_those_that_nodes_report() -> None:
     assert NODE_METRICS.gpu_utilization == readings.GPU_UTILIZATION
     assert NODE_METRICS.gpu_memory_used == readings.GPU_MEMORY_USED
     assert NODE_METRICS.neuron_core_utilization == readings.NEURON_UTILIZATION
+    assert NODE_METRICS.cpu_usage == readings.CPU_USAGE
     assert Settings(cluster="a").namespace == NODE_METRICS.namespace
 
 

@@ -356,6 +356,30 @@ def test_neuron_types_are_asked_for_their_neuron_cores(instance_type: str, metri
 
 
 @pytest.mark.parametrize(
+    ("node_group", "reason"),
+    [
+        # EC2 rounds one of 192 vCPUs, or 0.52 %, down to 0; the agent of a node group's nodes does not.
+        ("workers", "its CPU use was 1.00 vCPUs at 11:55 UTC"),
+        ("", "its utilization has been below 5 % for 60 minutes"),
+    ],
+)
+def test_cpu_use_of_a_node_groups_nodes_is_what_their_agent_reports(node_group: str, reason: str) -> None:
+
+    def answer(_: str, metric: str) -> Result:
+        return [(when, 100 / 192 if metric == "cpu_usage_active" else 0.0) for when, _ in IDLE], "Complete"
+
+    policy, client = Policy(signals=(Signal(kind=SignalKind.CPU, below=0.5),)), CloudWatch(answer)
+    settings = Settings(cluster="base-pod", policy=policy, groups={"workers": GroupSettings(policy=policy)})
+    (found,) = read(client, [replace(node, vcpus=192) for node in nodes(1, node_group)], settings).values()
+
+    ours = ("CdkTrainingCluster", "cpu_usage_active", "Average")
+    assert (found.reason, metrics(client)[-1]) == (
+        reason,
+        ours if node_group else ("AWS/EC2", "CPUUtilization", "Average"),
+    )
+
+
+@pytest.mark.parametrize(
     ("vcpus", "percent", "reason"),
     [
         # One process that tokenises, on one of many vCPUs or of few, and what a node does that nobody uses.

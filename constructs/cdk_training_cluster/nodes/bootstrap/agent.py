@@ -39,7 +39,8 @@ def agent_configuration(
 
     Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-Configuration-File-Details.html
     """
-    collected = {**_collected(vendor, cluster, node_group), **(_efa() if efa_traffic else {})}
+    accelerators = _accelerators(vendor, cluster, node_group)
+    collected = {**accelerators, **(_cpu() if accelerators else {}), **(_efa() if efa_traffic else {})}
     if not collected:
         return None
     return {
@@ -67,7 +68,7 @@ def neuron_monitor_configuration() -> dict[str, Any]:
     }
 
 
-def _collected(vendor: AcceleratorVendor, cluster: str, node_group: str) -> dict[str, Any]:
+def _accelerators(vendor: AcceleratorVendor, cluster: str, node_group: str) -> dict[str, Any]:
     if vendor is AcceleratorVendor.NVIDIA:
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
         return {
@@ -95,6 +96,20 @@ def _collected(vendor: AcceleratorVendor, cluster: str, node_group: str) -> dict
             }
         }
     return {}
+
+
+def _cpu() -> dict[str, Any]:
+    # All vCPUs together, and none by itself, since no `resources` are named. They know of no cluster, so that the
+    # series of the instance is the only one that comes about.
+    measurements = [NODE_METRICS.cpu_usage.removeprefix("cpu_")]
+    return {
+        "cpu": {
+            "totalcpu": True,
+            "measurement": measurements,
+            "metrics_collection_interval": NODE_METRICS.interval_seconds,
+            "drop_original_metrics": measurements,
+        }
+    }
 
 
 def _efa() -> dict[str, Any]:

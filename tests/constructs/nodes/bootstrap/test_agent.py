@@ -76,6 +76,17 @@ _STRUCTURE: dict[str, Any] = {
                                 "drop_original_metrics": _NAMES,
                             },
                         },
+                        "cpu": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "required": ["measurement"],
+                            "properties": {
+                                "totalcpu": {"type": "boolean"},
+                                "measurement": _NAMES,
+                                "metrics_collection_interval": _INTERVAL,
+                                "drop_original_metrics": _NAMES,
+                            },
+                        },
                         "efa": {
                             "type": "object",
                             "additionalProperties": False,
@@ -132,6 +143,13 @@ def test_gpu_metrics_have_the_names_that_are_read_and_no_series_a_gpu() -> None:
     assert published == {NODE_METRICS.gpu_utilization, NODE_METRICS.gpu_memory_used}
     assert gpu["drop_original_metrics"] == gpu["measurement"]
     assert gpu["append_dimensions"] == {"Cluster": "llama", "NodeGroup": "workers"}
+
+
+@WITH_AGENT
+def test_cpu_use_of_all_vcpus_together_is_reported_by_instance_alone(vendor: AcceleratorVendor) -> None:
+    cpu = _configuration(vendor)["metrics"]["metrics_collected"]["cpu"]
+    assert [f"cpu_{measurement}" for measurement in cpu["measurement"]] == [NODE_METRICS.cpu_usage]
+    assert (cpu["totalcpu"], cpu["drop_original_metrics"]) == (True, cpu["measurement"])
 
 
 @WITH_AGENT
