@@ -36,10 +36,14 @@ NOTICE_TAGS = (WARNED_AT_TAG, STOP_AT_TAG, NOTE_TAG, TOLD_TAG, SINCE_TAG, REFUSE
 _NOT_YET = "not yet"
 _REFUSED_FOR = timedelta(days=1)
 
+# A stop that is put off, or a time without a zone, may last so long without a word, and a wish to keep so long.
 _FAR = timedelta(days=7)
+_VERY_FAR = timedelta(days=30)
 
 # Where a day ends last: what names no zone is over, wherever its writer lives, when it is over there.
 _LAST_ZONE = timezone(timedelta(hours=-12))
+
+_NO_TIME = "is no time such as 2026-11-30T18:00Z"
 
 _NOT_KEPT = frozenset({"", "false", "no", "0"})
 
@@ -57,7 +61,7 @@ class Marks:
         idle_since: Since when it was idle when people were warned. None: they were not, or it cannot be read.
         nodes: How many nodes its group had then. None: likewise.
         warned_at: When people were warned that it is stopped, or when it was last seen idle since. None: likewise.
-        stop_at: When they were told that it is.
+        stop_text: The value of the tag `idle-stop-at`, which people may have written. None: there is no such tag.
         note: What they were told, in short.
         told: Whether they were told that a dry run would have stopped it.
         refused_at: When AWS last refused to stop it. None: it did not.
@@ -72,7 +76,7 @@ class Marks:
     idle_since: datetime | None = None
     nodes: int | None = None
     warned_at: datetime | None = None
-    stop_at: datetime | None = None
+    stop_text: str | None = None
     note: str = ""
     told: bool = False
     refused_at: datetime | None = None
@@ -94,7 +98,7 @@ class Marks:
             idle_since=_time(idle_since),
             nodes=int(nodes) if nodes.isdecimal() and nodes.isascii() else None,
             warned_at=_time(tags.get(WARNED_AT_TAG)),
-            stop_at=_time(tags.get(STOP_AT_TAG)),
+            stop_text=tags.get(STOP_AT_TAG),
             note=tags.get(NOTE_TAG, ""),
             told=TOLD_TAG in tags,
             refused_at=_time(refused_at),
@@ -108,6 +112,17 @@ class Marks:
     def of_dry_run(self) -> bool:
         """Whether they were told that nothing is stopped then, because it was a dry run."""
         return self.note.startswith(DRY_RUN_NOTE)
+
+    @property
+    def stop_at(self) -> datetime | None:
+        """When it is stopped, as people were told or have written. None: there is no such tag.
+
+        A time that cannot be read puts the stop off without an end, since somebody meant to.
+        """
+        if self.stop_text is None:
+            return None
+        # A message tells of times after it.
+        return min(read_keep_until(self.stop_text) or _FOR_EVER, _FOR_EVER - timedelta(days=365))
 
     def is_refused(self, now: datetime) -> bool:
         """Say whether AWS refused to stop it within the last day: then it would refuse again."""
@@ -123,7 +138,7 @@ class Marks:
 
         A time that cannot be read keeps it, since somebody meant to.
         """
-        if self.keep is not None and self.keep.strip().lower() not in _NOT_KEPT:
+        if self._is_kept_for_ever:
             return f"has the tag {KEEP_TAG}"
         if self.keep_until is None:
             return None
@@ -134,20 +149,31 @@ class Marks:
 
     def unclear(self, now: datetime) -> str | None:
         """Say why its `keep-until` keeps it for longer than its writer may mean: the end of a sentence."""
-        if self.keep_until is None:
+        if self.keep_until is None or self._is_kept_for_ever:
             return None
         until, tag = read_keep_until(self.keep_until), f"has the tag {KEEP_UNTIL_TAG} with {self.keep_until!r}"
         if until is None:
-            return f"{tag}, which is no time such as 2026-11-30T18:00Z: it is kept until that is mended"
-        if now >= until or _names_zone(self.keep_until):
+            return f"{tag}, which {_NO_TIME}: it is kept until that is mended"
+        if until - now > _FAR and not _names_zone(self.keep_until):
+            return (
+                f"{tag}, which names no time zone: it is kept until {time_text(until)}, when that is over everywhere"
+            )
+        if until - now <= _VERY_FAR:
             return None
-        return f"{tag}, which names no time zone: it is kept until {time_text(until)}, when that is over everywhere"
+        return f"{tag}, more than {_VERY_FAR.days} days ahead: the tag {KEEP_TAG} = true keeps it without a reminder"
 
     def far(self, now: datetime) -> str | None:
         """Say that its stop was put off by more than a week: the end of a sentence. None: it was not."""
-        if self.stop_at is None or self.stop_at - now <= _FAR:
+        if self.stop_text is None or self.stop_at is None or self.stop_at - now <= _FAR:
             return None
-        return f"has the tag {STOP_AT_TAG} with {time_text(self.stop_at)}: it is not stopped before"
+        tag = f"has the tag {STOP_AT_TAG} with {self.stop_text!r}"
+        if read_keep_until(self.stop_text) is None:
+            return f"{tag}, which {_NO_TIME}: it is not stopped until that is mended"
+        return f"{tag}: it is not stopped before"
+
+    @property
+    def _is_kept_for_ever(self) -> bool:
+        return self.keep is not None and self.keep.strip().lower() not in _NOT_KEPT
 
 
 NO_MARKS = Marks()
@@ -199,8 +225,13 @@ def refusal_tags(refused_at: datetime, code: str) -> dict[str, str]:
 
 
 def read_keep_until(text: str) -> datetime | None:
-    """Read a time as people write it: ISO 8601; a date lasts to its end, and without a zone to the last zone's."""
+    """Read a time as people write it: ISO 8601; a date lasts to its end, and without a zone to the last zone's.
+
+    A week is no time: 2026-W48 would be its first day.
+    """
     text = text.strip()
+    if "W" in text.upper():
+        return None
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -218,7 +249,6 @@ def _names_zone(text: str) -> bool:
 
 def _time(text: str | None) -> datetime | None:
     try:
-        # A message tells of times after it.
-        return min(parse_time(text), _FOR_EVER - timedelta(days=365)) if text else None
+        return parse_time(text) if text else None
     except ValueError:
         return None

@@ -79,7 +79,7 @@ def marks(draw: st.DrawFn) -> Marks:
         keep=draw(st.sampled_from([None] * 6 + ["true", "false"])),
         keep_until=draw(st.sampled_from([None] * 6 + ["2026-11-02T18:00Z", "2026-11-01", "soon"])),
         warned_at=draw(st.sampled_from([warned] * 5 + [None])),
-        stop_at=draw(st.sampled_from([warned + timedelta(minutes=30)] * 5 + [None, NOW + timedelta(hours=5)])),
+        stop_text=draw(st.sampled_from([(warned + timedelta(minutes=30)).isoformat()] * 5 + [None, "soon"])),
         told=draw(st.booleans()),
         nodes=draw(st.sampled_from([None, 2, 9])),
         noted=True,

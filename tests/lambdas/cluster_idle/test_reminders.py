@@ -28,6 +28,12 @@ def counted(capsys: pytest.CaptureFixture[str]) -> int:
         (UNTIL, "18:00", f"has the tag {UNTIL} with '18:00', which is no time such as 2026-11-30T18:00Z"),
         (UNTIL, "", f"has the tag {UNTIL} with '', which is no time such as 2026-11-30T18:00Z"),
         (UNTIL, "2026-11-30", f"has the tag {UNTIL} with '2026-11-30', which names no time zone: it is kept until"),
+        (
+            UNTIL,
+            "2062-11-30T18:00Z",
+            f"has the tag {UNTIL} with '2062-11-30T18:00Z', more than 30 days ahead: the tag",
+        ),
+        (UNTIL, "2026-W48", f"has the tag {UNTIL} with '2026-W48', which is no time such as 2026-11-30T18:00Z"),
         (UNTIL, "a\nb", f"has the tag {UNTIL} with 'a\\nb', which is no time"),
     ],
 )
@@ -46,15 +52,26 @@ def test_an_unclear_wish_keeps_a_node_and_is_told_every_day(
     assert (scene.subjects(), node.state) == ([SUBJECT] * 2, "running")
 
 
-@pytest.mark.parametrize(("stop_at", "told"), [("2062-11-02T18:00:00Z", 1), ("2026-11-08T18:00:00Z", 0)])
-def test_a_stop_that_is_put_off_for_long_is_told(stop_at: str, told: int) -> None:
+@pytest.mark.parametrize(
+    ("stop_at", "told"),
+    [
+        ("2062-11-02T18:00:00Z", "with '2062-11-02T18:00:00Z': it is not stopped before"),
+        ("2026-11-08T18:00:00Z", ""),
+        # As people write them, and as messages teach for keep-until.
+        *((text, "") for text in ("2026-11-03T09:00Z", "2026-11-03T09:00+00:00", "2026-11-03 09:00", "2026-11-03")),
+        *((text, f"with {text!r}, which is no time") for text in ("", "monday", "2026-W48")),
+    ],
+)
+def test_a_stop_that_is_put_off_stays_so_and_is_told_where_that_is_for_long(stop_at: str, told: str) -> None:
     scene = IdleScene()
     node = scene.add()
     scene.tick()
     node.tags[STOP_AT] = stop_at
 
-    scene.ticks(10)
-    assert scene.subjects()[1:] == [SUBJECT] * told
+    scene.ticks(60)
+    assert node.tags[STOP_AT] == stop_at
+    assert scene.subjects()[1:] == [SUBJECT] * bool(told)
+    assert all(told in text for text in scene.texts()[1:])
     assert all(f"take the tag {STOP_AT} away" in text for text in scene.texts()[1:])
     assert verdicts(scene.run()) == ["warn"]
 
@@ -72,8 +89,22 @@ def test_a_tag_on_a_group_is_told_with_the_command_for_the_group() -> None:
 
 @pytest.mark.parametrize(
     "tags",
-    [{KEEP: "true"}, {UNTIL: "2062-11-30T18:00Z"}, {UNTIL: "2026-10-01"}, {UNTIL: "2026-11-01T18:00+01:00"}],
-    ids=["for ever", "a clear time", "a day that is over", "a time that is over"],
+    [
+        {KEEP: "true"},
+        {KEEP: "true", UNTIL: "2062-11-30T18:00Z"},
+        {UNTIL: "2026-11-30T18:00Z"},
+        {UNTIL: "2026-11-04"},
+        {UNTIL: "2026-10-01"},
+        {UNTIL: "2026-11-01T18:00+01:00"},
+    ],
+    ids=[
+        "for ever",
+        "for ever, and a time",
+        "a clear time",
+        "a day soon",
+        "a day that is over",
+        "a time that is over",
+    ],
 )
 def test_a_clear_wish_is_no_reason_to_tell_anybody(tags: dict[str, str]) -> None:
     scene = IdleScene()
