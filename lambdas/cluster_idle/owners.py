@@ -12,7 +12,7 @@ from cluster_common.tags import NODE_GROUP_TAG
 from cluster_idle.instances import PAGE_SIZE, Owner, OwnerKind
 from cluster_idle.marks import NOTICE_TAGS, Marks
 from cluster_idle.settings import Settings
-from cluster_idle.situation import PROTECTED, OwnerState
+from cluster_idle.situation import PROTECTED, STANDBY, OwnerState
 from cluster_idle.stopping import DENIED, MOST_DENIED, concerns_all
 
 if TYPE_CHECKING:
@@ -268,6 +268,8 @@ def _held(raw: "AutoScalingGroupTypeDef") -> dict[str, str]:
     for one in raw.get("Instances", []):
         if one.get("ProtectedFromScaleIn"):
             found[one["InstanceId"]] = PROTECTED
+        elif one["LifecycleState"].endswith("Standby"):
+            found[one["InstanceId"]] = STANDBY
         elif one["LifecycleState"] != "InService":
             found[one["InstanceId"]] = f"its state is {one['LifecycleState']}"
     return found

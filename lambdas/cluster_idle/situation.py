@@ -11,6 +11,12 @@ from cluster_idle.marks import NO_MARKS, Marks
 from cluster_idle.policy import Policy, Scope
 from cluster_idle.settings import Settings
 
+STANDBY = "is in Standby: Auto Scaling does not end it; terminate it or return it to service"
+"""Why a group keeps a node that people took out of it: the end of a sentence.
+
+Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-enter-exit-standby.html
+"""
+
 PROTECTED = "it is protected from scale-in"
 """Why a group keeps a node whatever its size."""
 

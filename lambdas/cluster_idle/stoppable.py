@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.marks import REFUSED_TAG
-from cluster_idle.situation import PROTECTED, OwnerState, Situation
+from cluster_idle.situation import PROTECTED, STANDBY, OwnerState, Situation
 from cluster_idle.stopping import DENIED
 from cluster_idle.verdicts import Verdict
 
@@ -30,7 +30,8 @@ class Obstacles:
         owned = [
             one
             for one in together
-            if one.owner.kind not in (OwnerKind.INSTANCE, OwnerKind.OTHER) and not self._is_stopped(one)
+            if one.owner.kind not in (OwnerKind.INSTANCE, OwnerKind.OTHER)
+            and not (self._is_stopped(one) or self._is_in_standby(one))
         ]
         found = (self._of_owner(one, situation.owners.get(one.owner)) for one in _one_of_each_owner(owned))
         unseen = None if self._is_alone else _find_unseen(owned, together[0].node_group, situation)
@@ -41,12 +42,18 @@ class Obstacles:
         """Say why one of the nodes, an idle one, is not stopped. None: it can be, and that saves money."""
         if instance.owner.kind is OwnerKind.INSTANCE:
             return self._unseen or _obstacle_of_instance(instance, self._situation)
+        if self._is_in_standby(instance):
+            return Verdict.UNSTOPPABLE, f"is idle, and {STANDBY}"
         if self._is_stopped(instance):
             why = f"{instance.owner.words} is stopped already: the power function says why it still runs"
             return Verdict.UNSTOPPABLE, f"is idle, and {why}"
         if self._of_owners and self._of_owners[0] is Verdict.RESERVED:
             return _saves_nothing(instance)
         return self._of_owners or self._unseen
+
+    def _is_in_standby(self, instance: Instance) -> bool:
+        owner = self._situation.owners.get(instance.owner)
+        return owner is not None and owner.held.get(instance.id) == STANDBY
 
     def _is_stopped(self, instance: Instance) -> bool:
         owner = self._situation.owners.get(instance.owner)

@@ -143,6 +143,9 @@ def test_single_nodes_that_go_are_told_of_though_another_stays() -> None:
     assert scene.subjects()[1:] == ["base-pod: 2 nodes terminated: idle"]
 
 
+STANDBY = "is in Standby: Auto Scaling does not end it; terminate it or return it to service"
+
+
 def test_a_node_in_standby_is_not_ordered_to_go_by_itself() -> None:
     scene = IdleScene(policy=Policy(scope=Scope.NODE))
     first, second = scene.add_group("lab", count=2)
@@ -150,12 +153,20 @@ def test_a_node_in_standby_is_not_ordered_to_go_by_itself() -> None:
 
     found = scene.tick()
     assert verdicts(found) == ["unstoppable", "warn"]
-    assert found[first.id]["reason"] == (
-        f"{first.id} of lab is idle, but the Auto Scaling group lab-asg does not let {first.id} go: its state is "
-        "Standby"
-    )
+    assert found[first.id]["reason"] == f"{first.id} of lab is idle, and {STANDBY}"
     scene.ticks(30)
     assert [order["instance_ids"] for order in scene.lambda_.orders] == [[second.id]]
+
+
+def test_a_node_in_standby_is_not_told_as_terminated_with_its_group() -> None:
+    scene = IdleScene()
+    first, *others = scene.add_group()
+    scene.auto_scaling.states[first.id] = "Standby"
+
+    found = scene.ticks(35)
+    assert found[first.id]["reason"] == f"{first.id} of workers is idle, and {STANDBY}"
+    assert [one for one, node in found.items() if node["stopped"]] == [node.id for node in others]
+    assert scene.subjects()[1:] == ["base-pod: 3 nodes terminated: idle"]
 
 
 def test_a_member_in_standby_that_was_stopped_by_hand_keeps_nobody() -> None:
