@@ -213,7 +213,7 @@ class Hands:
                 if not answer.failure:
                     self._owners.clear(unit.targets, [STOPPING_TAG])
                 return []
-            self._failures.add_sentence(unit.name, f"it is stopped, and the power function failed otherwise: {why}")
+            self._failures.add_sentence(unit.name, f"the group is at zero. The power function also reported: {why}")
         return [one.id for one in unit.instances if one.owner.kind is not OwnerKind.INSTANCE]
 
     def _is_at_zero(self, node_group: str) -> bool:

@@ -22,6 +22,11 @@ _MOST_IDS = 20
 
 _DRY_RUN = "[dry run] "
 
+# Where the stop is nearer than that, only the tag comes in time.
+_WORK_KEEPS = (
+    "Work keeps it, too, but CPU and network count up to 15 minutes late: set the tag if the stop is nearer."
+)
+
 
 def warning_message(settings: Settings, units: Sequence[Unit], now: datetime) -> tuple[str, str]:
     """Return the subject and the text of the message that idle nodes are going to be stopped."""
@@ -142,7 +147,8 @@ def _warning_lines(settings: Settings, unit: Unit) -> Iterator[str]:
     for fate in fates(settings, unit):
         who = _of(fate, unit)
         yield f"  {who}{will if who else will.capitalize()} {fate.verb} at {time_text(unit.stop_at)}. {fate.meaning}"
-    yield f"  To keep it: let it work, or {keep_command(settings, unit)}"
+    yield f"  To keep it: {keep_command(settings, unit)}"
+    yield f"  {_WORK_KEEPS}"
     yield f"  The tag {KEEP_TAG} = true keeps it without an end; taking {STOP_AT_TAG} away starts the clock again."
 
 

@@ -178,7 +178,8 @@ class IdleStop(Construct):
             "UnknownNodes",
             self.metric_unknown_nodes(),
             "for 15 minutes the idle function could not tell whether some nodes work, so it does not stop them",
-            "Check that the CloudWatch agent runs on them",
+            "The log names the reason for each node: most often its CloudWatch agent does not run, a GPU is in MIG "
+            "mode or lost, or its type is missing in gpu_counts",
             periods=3,
         )
         self.breaker_alarm = self._watch(
@@ -212,7 +213,8 @@ class IdleStop(Construct):
         self.failed_notifications_alarm = self._watch(
             "FailedNotifications",
             self._metric(IDLE_METRICS.failed_notifications, "Maximum", None),
-            "the alert topic does not take the idle function's messages, so it starts no new countdown to a stop",
+            "the alert topic does not take the idle function's messages, so it starts no new countdown to a stop, "
+            "and the running countdowns go on",
             "Check the topic, its policy and its key",
             periods=1,
         )

@@ -168,7 +168,7 @@ def test_a_group_at_zero_is_told_as_stopped_whatever_the_power_function_says(
         return answer
 
     monkeypatch.setattr(scene.lambda_, "invoke", late)
-    with pytest.raises(PartialFailureError, match="workers: it is stopped, and the power function failed otherwise"):
+    with pytest.raises(PartialFailureError, match=r"workers: the group is at zero\. The power function also"):
         scene.tick()
 
     assert scene.subjects()[-1] == "base-pod: 2 nodes terminated: idle"
