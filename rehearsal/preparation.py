@@ -8,7 +8,7 @@ from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, NetworkSettings
 from cdk_training_cluster_stacks.cluster_file.capacity import ExistingReservationSettings, ReservationSettings
-from cdk_training_cluster_stacks.key_policy import key_policy_text
+from cdk_training_cluster_stacks.key_policy import key_policy_texts
 from rehearsal.given_capacity import prepare_capacity
 from rehearsal.instance_types import description
 from rehearsal.local_aws import LocalAws
@@ -33,8 +33,8 @@ def prepare(cluster: ClusterFile, aws: LocalAws) -> list[str]:
     added = [info.name for info in instance_types(cluster) if aws.add_instance_type(description(info))]
     _add_images(cluster, aws)
     prepare_capacity(cluster, aws)
-    if cluster.encryption_key is not None:
-        aws.add_key(cluster.encryption_key, key_policy_text(cluster))
+    for key in cluster.encryption_keys:
+        aws.add_key(key, key_policy_texts(cluster).whole)
     if cluster.powertools_layer_arn is not None:
         aws.add_layer(cluster.powertools_layer_arn)
     if cluster.network is not None:

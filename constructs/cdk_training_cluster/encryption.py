@@ -4,14 +4,17 @@ Identities of the account get their permission from IAM, as the key's statement 
 AWS's services and their service-linked roles need a statement of the key's own policy.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from aws_cdk import Annotations, Aws, Stack
+from aws_cdk import Annotations, Aws, Stack, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from aws_cdk.region_info import RegionInfo
 from constructs import Construct
 
 Statement = dict[str, Any]
@@ -62,6 +65,18 @@ class KeyPlace:
     partition: str = Aws.PARTITION
     url_suffix: str = Aws.URL_SUFFIX
 
+    @classmethod
+    def known(cls, *, account: str, region: str) -> "KeyPlace":
+        """Return a place without tokens.
+
+        Args:
+            account: The account.
+            region: The region, which says what the partition is.
+        """
+        info = RegionInfo.get(region)
+        partition, url_suffix = info.partition or "aws", info.domain_suffix or "amazonaws.com"
+        return cls(account=account, region=region, partition=partition, url_suffix=url_suffix)
+
 
 def allow(scope: Construct, key: kms.IKey | None, *users: KeyUser) -> None:
     """Let services use a key; where its policy is made elsewhere, warn of what it has to hold.
@@ -71,21 +86,44 @@ def allow(scope: Construct, key: kms.IKey | None, *users: KeyUser) -> None:
         key: The key. None: nothing is encrypted with one.
         users: The services.
     """
+    if not _added(scope, key, *users):
+        Annotations.of(Stack.of(scope)).add_warning_v2(
+            "cdk-training-cluster:encryptionKeyPolicy",
+            "the policy of encryption_key is made elsewhere and must let AWS's services use the key: otherwise "
+            "log groups are refused, alarms reach nobody and nodes end with Client.InternalError at launch. See "
+            "docs/security.md for its statements; `training-cluster key-policy <file>` prints them.",
+        )
+
+
+def allow_dataset(scope: Construct, bucket: s3.IBucket) -> None:
+    """Let FSx use the key of a linked bucket; where its policy is made elsewhere, warn with the statement.
+
+    Args:
+        scope: What links the bucket.
+        bucket: The bucket; without a key of KMS nothing is needed.
+    """
+    if not _added(scope, bucket.encryption_key, KeyUser.DATASETS):
+        stack = Stack.of(scope)
+        place = KeyPlace.known(
+            account="<account>" if Token.is_unresolved(stack.account) else stack.account,
+            region="<region>" if Token.is_unresolved(stack.region) else stack.region,
+        )
+        Annotations.of(stack).add_warning_v2(
+            "cdk-training-cluster:datasetKeyPolicy",
+            f"dataset bucket {bucket.node.path}: its key's policy is made elsewhere and must let FSx read the "
+            f"bucket, or the link is MISCONFIGURED. The statement: {json.dumps(_datasets(place))}",
+        )
+
+
+def _added(scope: Construct, key: kms.IKey | None, *users: KeyUser) -> bool:
+    """Add the services' statements to a key's policy; False: it is made elsewhere."""
     if key is None:
-        return
+        return True
     for user in users:
         # For whoever writes the policy of a key that is made elsewhere.
         scope.node.add_metadata(KEY_USER_METADATA, user.name)
-    for statement in key_statements(KeyPlace(), *users):
-        added = key.add_to_resource_policy(iam.PolicyStatement.from_json(statement), True)
-        if not added.statement_added:
-            Annotations.of(Stack.of(scope)).add_warning_v2(
-                "cdk-training-cluster:encryptionKeyPolicy",
-                "the policy of encryption_key is made elsewhere and must let AWS's services use the key: otherwise "
-                "log groups are refused, alarms reach nobody and nodes end with Client.InternalError at launch. See "
-                "docs/security.md for its statements; `training-cluster key-policy <file>` prints them.",
-            )
-            return
+    statements = [iam.PolicyStatement.from_json(statement) for statement in key_statements(KeyPlace(), *users)]
+    return all(key.add_to_resource_policy(statement, True).statement_added for statement in statements)
 
 
 def key_statements(place: KeyPlace, *users: KeyUser) -> Iterator[Statement]:

@@ -95,9 +95,10 @@ class TrainingCluster(Construct):
             powertools_layer: A layer with Powertools for the functions' runtime, for regions where AWS publishes
                 none. Default: - AWS's public layer.
             encryption_key: The KMS key that encrypts what is made here: alert topic, logs, functions' environments
-                and queues, nodes' root volumes, network flow log and file system. A key that is made in CDK lets
-                AWS's services use it; see docs/security.md for the policy of any other. A file system's key can
-                never change. Default: - keys that AWS owns or manages.
+                and queues, nodes' root volumes and network flow log. A key that is made in CDK lets
+                AWS's services use it; see docs/security.md for the policy of any other. It can be given, changed
+                and removed later. A file system keeps the key that `TrainingFileSystem` gave it.
+                Default: - keys that AWS owns or manages.
 
         Raises:
             ValueError: There is no network or there are two, no node group or two of one name, another cluster of the
@@ -132,9 +133,7 @@ class TrainingCluster(Construct):
             self, "Network", availability_zone=availability_zone, encryption_key=encryption_key
         )
         if file_system is None and datasets:
-            file_system = TrainingFileSystem(
-                self, "FileSystem", network=self.network, datasets=datasets, encryption_key=encryption_key
-            )
+            file_system = TrainingFileSystem(self, "FileSystem", network=self.network, datasets=datasets)
         elif file_system is not None:
             for dataset in datasets:
                 file_system.add_dataset(dataset)

@@ -55,10 +55,20 @@ def check(file: Annotated[Path, typer.Argument(help="The cluster file.", show_de
 
 
 @training_cluster.command(name="key-policy")
-def key_policy(file: Annotated[Path, typer.Argument(help="The cluster file.", show_default=False)]) -> None:
-    """Print the policy that the KMS key of a cluster file needs. Asks nothing of AWS."""
+def key_policy(
+    file: Annotated[Path, typer.Argument(help="The cluster file.", show_default=False)],
+    *,
+    new_key: Annotated[
+        bool, typer.Option("--new-key", help="Print the whole policy of a key that nothing else uses.")
+    ] = False,
+) -> None:
+    """Print the statements to add to the policy of a cluster file's encryption_key. Asks nothing of AWS."""
     from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
-    from cdk_training_cluster_stacks.key_policy import key_policy_text  # noqa: PLC0415
+    from cdk_training_cluster_stacks.key_policy import key_policy_texts  # noqa: PLC0415
 
     with plain_errors():
-        sys.stdout.write(f"{key_policy_text(read_cluster_file(file))}\n")
+        cluster = read_cluster_file(file)
+        texts = key_policy_texts(cluster)
+        sys.stdout.write(f"{texts.whole if new_key else texts.statements}\n")
+        if cluster.file_system and cluster.file_system.encryption_key not in (None, cluster.encryption_key):
+            sys.stderr.write("file_system.encryption_key needs no statement here: KMS's default policy is enough.\n")

@@ -56,7 +56,11 @@ class FoundationStack(Stack):
                 storage_capacity_gib=cluster.file_system.storage_capacity_gib,
                 throughput_mbps_per_tib=cluster.file_system.throughput_mbps_per_tib,
                 mount_point=cluster.file_system.mount_point,
-                encryption_key=self._encryption_key,
+                encryption_key=(
+                    None
+                    if cluster.file_system.encryption_key is None
+                    else kms.Key.from_key_arn(self, "FileSystemKey", cluster.file_system.encryption_key)
+                ),
                 datasets=[
                     Dataset(
                         bucket=self._bucket(settings.bucket, cluster.access_logs),

@@ -1,19 +1,36 @@
-"""The policy that a cluster file's KMS key needs, as the constructs ask for it."""
+"""What the policy of a cluster file's KMS key needs, as the constructs ask for it."""
 
 import json
+from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
 from aws_cdk import App
-from aws_cdk.region_info import RegionInfo
 
-from cdk_training_cluster.encryption import KEY_USER_METADATA, KeyPlace, KeyUser, key_policy
+from cdk_training_cluster.encryption import KEY_USER_METADATA, KeyPlace, KeyUser, key_policy, key_statements
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack
 
 
-def key_policy_text(cluster: ClusterFile) -> str:
-    """Return the policy as JSON.
+@dataclass(frozen=True, kw_only=True)
+class KeyPolicyTexts:
+    """What a key's policy needs, as JSON.
+
+    Attributes:
+        statements: What to add to the policy of a key that is in use.
+        whole: The policy of a key that nothing else uses.
+    """
+
+    statements: str
+    whole: str
+
+
+def key_policy_texts(cluster: ClusterFile) -> KeyPolicyTexts:
+    """Return what the policy of `encryption_key` needs; the key of a file system needs no statement of a service.
+
+    FSx uses its key through a grant of whoever makes the file system, which KMS's default policy lets IAM allow.
+
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/encryption-at-rest.html#FSxKMSPolicy
 
     Args:
         cluster: What the file says.
@@ -21,7 +38,8 @@ def key_policy_text(cluster: ClusterFile) -> str:
     Raises:
         ValueError: The file names no key, or a construct refuses its settings.
     """
-    if cluster.encryption_key is None:
+    keys = cluster.encryption_keys
+    if not keys:
         raise ValueError(
             "encryption_key is required for a key's policy: add the ARN of a KMS key in the cluster's region"
         )
@@ -31,12 +49,9 @@ def key_policy_text(cluster: ClusterFile) -> str:
         ClusterStack(app, cluster.cluster_stack_name, cluster=cluster, foundation=foundation)
         entries = [entry for construct in app.node.find_all() for entry in construct.node.metadata]
         found = {str(entry.data) for entry in entries if entry.type == KEY_USER_METADATA}
-    info = RegionInfo.get(cluster.region)
-    place = KeyPlace(
-        account=cluster.account or cluster.encryption_key.split(":")[4],
-        region=cluster.region,
-        partition=info.partition or "aws",
-        url_suffix=info.domain_suffix or "amazonaws.com",
-    )
+    place = KeyPlace.known(account=keys[0].split(":")[4], region=cluster.region)
     users = [user for user in KeyUser if user.name in found]
-    return json.dumps(key_policy(place, *users), indent=2)
+    return KeyPolicyTexts(
+        statements=json.dumps([*key_statements(place, *users)], indent=2),
+        whole=json.dumps(key_policy(place, *users), indent=2),
+    )

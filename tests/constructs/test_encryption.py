@@ -9,7 +9,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 
-from cdk_training_cluster import Capacity, Dataset, NodeGroup, TrainingCluster
+from cdk_training_cluster import Capacity, ClusterNetwork, Dataset, NodeGroup, TrainingCluster, TrainingFileSystem
 from synthesis import ZONE, new_stack, only, resources, warnings
 
 _ARN = "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-4e5f-6789-abcd-ef0123456789"
@@ -18,7 +18,6 @@ _ENCRYPTED = {
     "AWS::SQS::Queue": "KmsMasterKeyId",
     "AWS::Logs::LogGroup": "KmsKeyId",
     "AWS::Lambda::Function": "KmsKeyArn",
-    "AWS::FSx::FileSystem": "KmsKeyId",
 }
 
 
@@ -105,4 +104,42 @@ def test_of_a_key_made_elsewhere_people_are_warned_once_a_stack() -> None:
     _cluster(stack, kms.Key.from_key_arn(stack, "Key", _ARN))
     ids = [text.partition("[ack: ")[2].rstrip("]") for text in warnings(stack)]
     assert ids.count("cdk-training-cluster:encryptionKeyPolicy") == 1
-    assert ids.count("cdk-training-cluster:fileSystemKey") == 1
+    assert "cdk-training-cluster:fileSystemKey" not in ids
+
+
+def test_a_file_system_has_a_key_of_its_own_alone() -> None:
+    systems = []
+    for cluster_key, own_key in ((None, None), (_ARN, None), (None, _ARN)):
+        stack = new_stack()
+        keys = [arn and kms.Key.from_key_arn(stack, f"Key{at}", arn) for at, arn in enumerate((cluster_key, own_key))]
+        network = ClusterNetwork(stack, "Network", availability_zone=ZONE, encryption_key=keys[0] or None)
+        system = own_key and TrainingFileSystem(stack, "FileSystem", network=network, encryption_key=keys[1] or None)
+        TrainingCluster(
+            stack,
+            "Pod",
+            network=network,
+            node_groups=[NodeGroup("workers", instance_types=["g6.48xlarge"], count=2)],
+            file_system=system or None,
+            datasets=[Dataset(bucket=s3.Bucket(stack, "Corpus"), file_system_path="/data")],
+            encryption_key=keys[0] or None,
+        )
+        systems.append(only(stack, "AWS::FSx::FileSystem"))
+        assert any("fileSystemKey" in text for text in warnings(stack)) is (own_key is not None)
+    assert systems[0] == systems[1]
+    assert systems[2]["Properties"]["KmsKeyId"] == _ARN
+
+
+def test_a_dataset_s_key_made_elsewhere_is_no_key_of_the_cluster() -> None:
+    stack = new_stack(account="111122223333")
+    key = kms.Key.from_key_arn(stack, "Key", _ARN)
+    bucket = s3.Bucket.from_bucket_attributes(stack, "Corpus", bucket_name="corpus", encryption_key=key)
+    network = ClusterNetwork(stack, "Network", availability_zone=ZONE)
+    datasets = [Dataset(bucket=bucket, file_system_path="/data")]
+
+    TrainingFileSystem(stack, "FileSystem", network=network, datasets=datasets)
+
+    (text,) = (text for text in warnings(stack) if "KeyPolicy" in text)
+    assert text.startswith("dataset bucket Test/Corpus: its key's policy is made elsewhere and must let FSx read")
+    assert '"Sid": "LinkedBuckets"' in text
+    assert '"kms:CallerAccount": "111122223333", "kms:ViaService": "s3.us-east-1.amazonaws.com"' in text
+    assert "[ack: cdk-training-cluster:datasetKeyPolicy]" in text

@@ -21,6 +21,7 @@ _WARNINGS = {
     # What is made elsewhere, of either stack, and what can never change.
     "hardened": (
         "cdk-training-cluster:accessLogsPolicy",
+        "cdk-training-cluster:datasetKeyPolicy",
         *("cdk-training-cluster:encryptionKeyPolicy",) * 2,
         "cdk-training-cluster:fileSystemKey",
     ),

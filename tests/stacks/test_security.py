@@ -1,5 +1,7 @@
 """What docs/security.md promises of clusters/hardened.yaml, and of a foundation's bucket."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,12 +9,15 @@ from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 from typer.testing import CliRunner
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_stacks.cluster import ClusterStack
+from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from examples import PROJECT
+from rehearsal.local_aws.cloudformation import schemas
 
 _HARDENED = PROJECT / "clusters/hardened.yaml"
+_KEY = read_cluster_file(_HARDENED).encryption_key
 
 
 @pytest.fixture(scope="module", params=["base-pod", "hardened"])
@@ -21,9 +26,50 @@ def made(request: pytest.FixtureRequest) -> tuple[str, Template]:
     return request.param, Template.from_stack(FoundationStack(App(), "Foundation", cluster=cluster))
 
 
-def test_the_page_shows_the_policy_that_the_command_prints() -> None:
+def test_the_page_shows_the_statements_that_the_command_prints() -> None:
     printed = CliRunner().invoke(training_cluster, ["key-policy", str(_HARDENED)]).output
     assert f"```json\n{printed}```" in (PROJECT / "docs/security.md").read_text()
+
+
+def test_a_shared_key_gets_no_statement_but_those_of_services_and_a_new_one_a_whole_policy() -> None:
+    runner = CliRunner()
+    added = json.loads(runner.invoke(training_cluster, ["key-policy", str(_HARDENED)]).stdout)
+    whole = json.loads(runner.invoke(training_cluster, ["key-policy", "--new-key", str(_HARDENED)]).stdout)
+    assert [statement["Sid"] for statement in whole["Statement"]] == ["Account", *(each["Sid"] for each in added)]
+    assert whole["Statement"][1:] == added
+
+
+def test_the_key_of_a_file_system_alone_needs_no_statement(tmp_path: Path) -> None:
+    text = _HARDENED.read_text().replace(f"\nencryption_key: {_KEY}\n", "\n")
+    (tmp_path / "cluster.yaml").write_text(text)
+    ended = CliRunner().invoke(training_cluster, ["key-policy", str(tmp_path / "cluster.yaml")])
+    assert (json.loads(ended.stdout), ended.stderr) == (
+        [],
+        "file_system.encryption_key needs no statement here: KMS's default policy is enough.\n",
+    )
+
+
+def test_the_cluster_s_key_comes_and_goes_in_place() -> None:
+    file = read_cluster_file(PROJECT / "clusters/base-pod.yaml")
+    without, with_key = (_templates(file.model_copy(update={"encryption_key": key})) for key in (None, _KEY))
+    for before, after in zip(without, with_key, strict=True):
+        assert before["Resources"].keys() == after["Resources"].keys()
+        assert _exports(before) == _exports(after)
+        for name, resource in before["Resources"].items():
+            for path in schemas.create_only(resource["Type"]):
+                was, will_be = (each["Resources"][name].get("Properties", {}) for each in (before, after))
+                assert schemas.value_at(was, path) == schemas.value_at(will_be, path), (name, path)
+
+
+def _templates(cluster: ClusterFile) -> list[dict[str, Any]]:
+    app = App()
+    foundation = FoundationStack(app, "Foundation", cluster=cluster)
+    stacks = (foundation, ClusterStack(app, "Cluster", cluster=cluster, foundation=foundation))
+    return [dict(Template.from_stack(stack).to_json()) for stack in stacks]
+
+
+def _exports(template: dict[str, Any]) -> list[Any]:
+    return [output for output in template["Outputs"].values() if "Export" in output]
 
 
 def test_without_a_key_there_is_no_policy() -> None:

@@ -9,7 +9,7 @@ from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from cdk_training_cluster.encryption import KeyUser, allow
+from cdk_training_cluster.encryption import allow_dataset
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import Mount
 from cdk_training_cluster.retention import keep, keep_unless_replaced
@@ -71,8 +71,9 @@ class TrainingFileSystem(Construct):
                 regions offer 125 and 250 only. Default: - 250.
             datasets: What to link. Default: - nothing; see also `add_dataset`.
             mount_point: Where the nodes mount it. Default: - `/fsx`.
-            encryption_key: The KMS key that encrypts it. It can never be given, changed or taken away later: FSx
-                would need a new, empty file system. Default: - AWS's own key for FSx.
+            encryption_key: The KMS key that encrypts it, whatever the cluster's `encryption_key` is. It can never be
+                given, changed or taken away later: CloudFormation would make a new, empty file system.
+                Default: - AWS's own key for FSx.
 
         Raises:
             ValueError: A setting that FSx refuses; data sets that overlap.
@@ -112,9 +113,8 @@ class TrainingFileSystem(Construct):
             # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-filesystem.html
             Annotations.of(self).add_warning_v2(
                 "cdk-training-cluster:fileSystemKey",
-                "the encryption_key of a file system is for ever: to give one to a file system that is deployed "
-                "without, or another one, makes CloudFormation put a new, empty file system in its place. Deploy it "
-                "with a new file system only.",
+                "the encryption_key of a file system is fixed at its first deployment: to give, change or remove it "
+                "later makes CloudFormation create a new, empty file system in place of the old one.",
             )
         network.retain()
         self.file_system_id = file_system.ref
@@ -151,7 +151,7 @@ class TrainingFileSystem(Construct):
         if problems:
             raise ValueError("\n".join(problems))
         self._datasets.append(dataset)
-        allow(self, dataset.bucket.encryption_key, KeyUser.DATASETS)
+        allow_dataset(self, dataset.bucket)
         previous = self._links.node.children[-1:]
         link = fsx.CfnDataRepositoryAssociation(
             self._links,

@@ -24,6 +24,8 @@ MOST_DATASETS = 8
 MOST_TAGS = 20
 """Of the 50 tags that AWS lets a group have, the functions write up to 30."""
 
+_KEY_ARN = "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-4e5f-6789-abcd-ef0123456789"
+
 
 class NetworkSettings(Settings):
     """An existing VPC and subnet for the cluster to live in, in place of ones made for it."""
@@ -49,6 +51,10 @@ class FileSystemSettings(Settings):
 
     mount_point: fields.MountPoint = "/fsx"
     """Where the nodes mount it."""
+
+    encryption_key: fields.KeyArn | None = Field(default=None, examples=[_KEY_ARN])
+    """The KMS key that encrypts it, fixed at its first deployment: CloudFormation makes a new, empty file system when
+    it is given, changed or removed later. Left out: AWS's own key for FSx."""
 
 
 class DatasetSettings(Settings):
@@ -125,11 +131,10 @@ class ClusterFile(Settings):
     budget: BudgetSettings | None = Field(default=None, examples=[{"monthly_usd": 20000}])
     """What the account may cost in a month. Left out: no billing alarms are made."""
 
-    encryption_key: fields.KeyArn | None = Field(
-        default=None, examples=["arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-4e5f-6789-abcd-ef0123456789"]
-    )
-    """The KMS key that encrypts all that the stacks make. `training-cluster key-policy` prints the policy that it
-    needs. It can never change for a file system. Left out: keys that AWS owns or manages."""
+    encryption_key: fields.KeyArn | None = Field(default=None, examples=[_KEY_ARN])
+    """The KMS key that encrypts all that the stacks make, but the file system, which has its own setting.
+    `training-cluster key-policy` prints the statements that its policy needs. It can be given, changed and removed
+    later. Left out: keys that AWS owns or manages."""
 
     access_logs: AccessLogSettings | None = None
     """Logs of requests to the bucket that the foundation makes. Left out: none."""
@@ -158,6 +163,12 @@ class ClusterFile(Settings):
     def to_budget(self) -> Budget | None:
         """Return the budget as the constructs take it; None: there is none."""
         return None if self.budget is None else self.budget.to_budget(self.alerts.emails)
+
+    @property
+    def encryption_keys(self) -> tuple[str, ...]:
+        """The keys that the file names, each once: the cluster's, then the file system's."""
+        keys = (self.encryption_key, None if self.file_system is None else self.file_system.encryption_key)
+        return tuple(dict.fromkeys(key for key in keys if key is not None))
 
     @property
     def foundation_stack_name(self) -> str:
