@@ -25,6 +25,28 @@ CHANGES = {
         "encryption_key: arn:aws:kms:us-east-2:111122223333:key/mrk-0a1b2c3d4e5f67890a1b2c3d4e5f6789",
         ["4: encryption_key: the key is in us-east-2 and the cluster in us-east-1b; name a key of the zone's region"],
     ),
+    "a file system's key of another region": (
+        "file_system: {}",
+        "file_system:\n  encryption_key: arn:aws:kms:us-east-2:111122223333:key/mrk-0a1b2c3d4e5f67890a1b2c3d4e5f6789",
+        [
+            "4: file_system.encryption_key: the key is in us-east-2 and the cluster in us-east-1b; name a key of the "
+            "zone's region"
+        ],
+    ),
+    "a key of another account": (
+        "file_system: {}",
+        'file_system: {}\naccount: "444455556666"\n'
+        "encryption_key: arn:aws:kms:us-east-1:111122223333:key/mrk-0a1b2c3d4e5f67890a1b2c3d4e5f6789",
+        [
+            "5: encryption_key: the key is in the account 111122223333 and the cluster in 444455556666; name a key "
+            "of 444455556666"
+        ],
+    ),
+    "a threshold twice": (
+        "file_system: {}",
+        "file_system: {}\nbudget: {monthly_usd: 1, thresholds: [50, 50]}",
+        ["4: budget.thresholds: must be different, got 50 2 times: leave out all but one"],
+    ),
     "access logs of no bucket": (
         "    prefix: tokens/\n",
         "    prefix: tokens/\n    bucket: my-corpus\naccess_logs: {bucket: my-logs}\n",

@@ -29,6 +29,7 @@ _ZONE: TypeAdapter[str] = TypeAdapter(fields.AvailabilityZone)
 _DIRECTORY: TypeAdapter[str] = TypeAdapter(fields.FileSystemPath)
 _PREFIX: TypeAdapter[str] = TypeAdapter(fields.Prefix)
 _BUCKET: TypeAdapter[str] = TypeAdapter(fields.BucketName)
+_ACCOUNT: TypeAdapter[str] = TypeAdapter(fields.AccountId)
 _KEY: TypeAdapter[str] = TypeAdapter(fields.KeyArn)
 _NAME: TypeAdapter[str] = TypeAdapter(fields.NodeGroupName)
 _TYPE: TypeAdapter[str] = TypeAdapter(fields.InstanceTypeName)
@@ -97,15 +98,20 @@ def datasets_do_not_overlap(file: Part) -> Iterator[Complaint]:
         seen.append((at, directory, link))
 
 
-def the_key_is_in_the_region_of_the_cluster(file: Part) -> Iterator[Complaint]:
+def keys_are_in_the_region_of_the_cluster(file: Part) -> Iterator[Complaint]:
     """No service uses a key of another region."""
-    zone, key = _formed(file, "availability_zone", _ZONE), _formed(file, "encryption_key", _KEY)
-    region = key and key.split(":")[3]
-    if zone and region and not re.fullmatch(rf"{region}(?:-[a-z]+-[0-9]+)?[a-z]", zone):
-        yield (
-            ("encryption_key",),
-            f"the key is in {region} and the cluster in {zone}; name a key of the zone's region",
-        )
+    zone = _formed(file, "availability_zone", _ZONE)
+    for place, region, _ in _keys(file):
+        if zone and not re.fullmatch(rf"{region}(?:-[a-z]+-[0-9]+)?[a-z]", zone):
+            yield place, f"the key is in {region} and the cluster in {zone}; name a key of the zone's region"
+
+
+def keys_are_in_the_account_of_the_cluster(file: Part) -> Iterator[Complaint]:
+    """The statements of `training-cluster key-policy` let roles of the cluster's account use the key."""
+    cluster = _formed(file, "account", _ACCOUNT)
+    for place, _, account in _keys(file):
+        if cluster and account != cluster:
+            yield place, f"the key is in the account {account} and the cluster in {cluster}; name a key of {cluster}"
 
 
 def access_logs_need_a_bucket_that_is_made_here(file: Part) -> Iterator[Complaint]:
@@ -202,7 +208,8 @@ RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     the_subnet_is_in_the_zone_of_the_cluster,
     datasets_need_a_file_system,
     datasets_do_not_overlap,
-    the_key_is_in_the_region_of_the_cluster,
+    keys_are_in_the_region_of_the_cluster,
+    keys_are_in_the_account_of_the_cluster,
     access_logs_need_a_bucket_that_is_made_here,
     names_are_unique,
     types_are_known,
@@ -219,6 +226,16 @@ def _parts(file: Part, key: str) -> Iterator[tuple[int, Part]]:
     for at, entry in enumerate(entries if isinstance(entries, list) else []):
         if isinstance(entry, Mapping):
             yield at, entry
+
+
+def _keys(file: Part) -> Iterator[tuple[Location, str, str]]:
+    """Go through the KMS keys, each with its place, region and account."""
+    places: tuple[tuple[Location, Value], ...] = (((), dict(file)), (("file_system",), file.get("file_system")))
+    for place, part in places:
+        key = _formed(part, "encryption_key", _KEY) if isinstance(part, Mapping) else None
+        if key is not None:
+            _, _, _, region, account, _ = key.split(":")
+            yield (*place, "encryption_key"), region, account
 
 
 def _formed(part: Part, key: str, form: TypeAdapter[str]) -> str | None:
