@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from rehearsal.cdk_cli import CdkCli
-from rehearsal.functions import DeployedFunction
+from rehearsal.functions import DeployedFunction, FunctionFailedError
 from rehearsal.local_aws import LocalAws
 from rehearsal.node_groups import ON_DEMAND
 
@@ -42,15 +42,16 @@ def changed_file(cdk: CdkCli, workspace: Path) -> CdkCli:
 class Shortage:
     """A node that is lost while EC2 has no other, and what the power function makes of that."""
 
-    def __init__(self, aws: LocalAws, power: DeployedFunction, group: Mapping[str, Any]) -> None:
+    def __init__(self, aws: LocalAws, power: DeployedFunction, order_name: str, group: Mapping[str, Any]) -> None:
         """Prepare it; nothing is lost yet.
 
         Args:
             aws: The local AWS.
             power: The deployed power function.
+            order_name: What the stack says that orders are sent to.
             group: The node group that loses the node, as it was read back.
         """
-        self._aws, self._power, self._group = aws, power, group
+        self._aws, self._power, self._order_name, self._group = aws, power, order_name, group
         self._later = _NOW
         node = group["instance_ids"][0]
         reservations = aws.client("ec2").describe_instances(InstanceIds=[node])["Reservations"]
@@ -112,7 +113,16 @@ class Shortage:
 
     def _call(self, moment: str, action: str, *, after: timedelta = _NOW) -> None:
         self._later += after
-        groups = {} if action == "tick" else {"node_groups": [self._group["name"]]}
-        alias = "" if action == "tick" else "operate"
-        said = self._power({"action": action, **groups}, later=self._later, alias=alias)["node_groups"]
-        self.told[moment] = next(one for one in said if one["node_group"] == self._group["name"])
+        said = self._power({"action": action}, later=self._later) if action == "tick" else self._order(action)
+        self.told[moment] = next(one for one in said["node_groups"] if one["node_group"] == self._group["name"])
+
+    def _order(self, action: str) -> Any:
+        """Order something as operators do: through Lambda, by the name that the stack's output gives."""
+        self._aws.set_clock(self._later)
+        event = {"action": action, "node_groups": [self._group["name"]]}
+        answer = self._aws.client("lambda").invoke(FunctionName=self._order_name, Payload=json.dumps(event))
+        self._aws.set_clock(_NOW)
+        said = json.loads(answer["Payload"].read())
+        if "FunctionError" in answer:
+            raise FunctionFailedError(f"{action} through {self._order_name} failed: {said}")
+        return said

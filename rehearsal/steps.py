@@ -183,7 +183,8 @@ class Rehearsal:
         if group is None:
             self._console.print("Nothing is bought on demand: of nothing can EC2 run short here.")
             return
-        shortage = Shortage(self._aws, self._functions()["cluster_power"][0], group)
+        orders = readback.output(self._aws.client, self._cluster.cluster_stack_name, "PowerFunctionName")
+        shortage = Shortage(self._aws, self._functions()["cluster_power"][0], orders, group)
         with self._step(f"Lose a node of {group['name']} while EC2 has no other, and run the power function"):
             shortage.begin()
         with self._step("Deploy a changed template while the node is missing: cdk deploy --all"):

@@ -190,10 +190,15 @@ class ClusterFunction(Construct):
 
         Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-api-permissions-ref.html
         """
-        arn = self.function.function_arn if alias is None else self._alias(alias).ref
+        arn = self.function.function_arn if alias is None else self.alias(alias).ref
         return iam.Grant.add_to_principal(grantee=grantee, actions=["lambda:InvokeFunction"], resource_arns=[arn])
 
-    def _alias(self, name: str) -> lambda_.CfnAlias:
+    def alias(self, name: str) -> lambda_.CfnAlias:
+        """Return the alias of a name; it is made where there is none.
+
+        Args:
+            name: The alias's name.
+        """
         found = self.node.try_find_child(name.capitalize())
         if isinstance(found, lambda_.CfnAlias):
             return found

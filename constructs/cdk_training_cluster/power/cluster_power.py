@@ -73,8 +73,8 @@ class ClusterPower(Construct):
     with an `AWS::Lambda::Permission`.
 
     Attributes:
-        order_name: What orders are sent to, as the function name of an Invoke: the function's alias `operate`.
-            Through no alias it takes ticks only, and says how things are.
+        order_name: What orders are sent to, as the function name of an Invoke: the ARN of the function's alias
+            `operate`. Through no alias it takes ticks only, and says how things are.
 
     Sources: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html,
     https://repost.aws/knowledge-center/auto-scaling-group-not-stabilize-error,
@@ -149,7 +149,7 @@ class ClusterPower(Construct):
             encryption_key=encryption_key,
         )
         self.function: lambda_.IFunction = self._cluster_function.function
-        self.order_name = f"{self.function.function_name}:{_OPERATE}"
+        self.order_name = self._cluster_function.alias(_OPERATE).ref
         self.error_alarm = self._cluster_function.error_alarm
         PowerPermissions(cluster_name, groups.values(), stopped.ref).grant(self._cluster_function.role)
         alert_topic.grant_publish(self._cluster_function.role)

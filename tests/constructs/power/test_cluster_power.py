@@ -38,6 +38,14 @@ def test_the_function_ticks_each_minute_and_a_missed_tick_is_not_made_up_for(sta
     only(stack, "AWS::Lambda::EventInvokeConfig", {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60})
 
 
+def test_what_orders_are_sent_to_is_there_although_nobody_was_granted_it() -> None:
+    stack = new_stack()
+    ordered = stack.resolve(make_power(stack).order_name)
+
+    aliases = Template.from_stack(stack).find_resources("AWS::Lambda::Alias", {"Properties": {"Name": "operate"}})
+    assert [{"Ref": alias} for alias in aliases] == [ordered]
+
+
 def test_two_ticks_do_not_overlap(stack: Stack) -> None:
     function = only(stack, "AWS::Lambda::Function")
 
@@ -172,6 +180,7 @@ def test_no_resource_is_made_silently(stack: Stack) -> None:
         "AWS::IAM::Policy",
         "AWS::IAM::Role",
         "AWS::IAM::Role",
+        "AWS::Lambda::Alias",
         "AWS::Lambda::EventInvokeConfig",
         "AWS::Lambda::Function",
         "AWS::Logs::LogGroup",
