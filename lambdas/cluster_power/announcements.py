@@ -11,6 +11,7 @@ from cluster_power.groups import Group, OwnerKind
 from cluster_power.memory import (
     BLOCK_TAG,
     CLOSING_TAG,
+    DESIRED_TAG,
     LEFT_SINCE_TAG,
     LISTED_END_TAG,
     NONE,
@@ -67,6 +68,9 @@ class Announcements:
             return
         now, then = group.memory, before.memory
         self._note(group, SURPLUS_SINCE_TAG, now.surplus_since, then.surplus_since, "too many nodes run")
+        if now.desired != then.desired:
+            tags = {DESIRED_TAG: now.desired.text if now.desired else NONE}
+            self._write(group, tags, "could not remember why its desired capacity is what it is")
         self._note(group, LEFT_SINCE_TAG, now.left_since, then.left_since, "it was left behind")
         if decision.verdict is Verdict.UNCONFIGURED:
             return

@@ -149,7 +149,7 @@ def _decide_sized(group: Group, wanted: int, window: Window | None) -> Decision:
         )
     elif group.goal != wanted:
         verdict = Verdict.HELD
-        reason = f"{name} was given {_nodes(wanted)} and {_resized(group, wanted)}: left alone {held_until(window)}"
+        reason = f"{name} was given {_nodes(wanted)} and {_resized(group)}: left alone {held_until(window)}"
     elif group.desired == wanted and not group.busy and group.should_keep_excess(wanted) is not group.keeps_excess:
         verdict = Verdict.SIZE
         reason = (
@@ -168,11 +168,11 @@ def held_until(window: Window | None) -> str:
     return f"until a start or a stop is ordered or the file's count changes{block}"
 
 
-def _resized(group: Group, wanted: int) -> str:
+def _resized(group: Group) -> str:
     terminated = group.memory.terminated
-    if terminated is None or not group.was_made_smaller_than(wanted):
+    if terminated is None or not group.is_smaller_by_order:
         return f"somebody made it {group.desired}"
-    return f"its size is {group.desired} since nodes were terminated (at {terminated.text})"
+    return f"its size is {group.goal} since nodes were terminated (at {terminated.text})"
 
 
 def _explain(decision: Decision, situation: Situation) -> Decision:
@@ -180,7 +180,9 @@ def _explain(decision: Decision, situation: Situation) -> Decision:
     group, window = decision.group, decision.window
     if group is None:
         return decision
-    ours, grace, now = decision.verdict is Verdict.KEEP, situation.settings.launch_grace, situation.now
+    kept = decision.verdict is Verdict.KEEP
+    ours = kept or (decision.verdict is Verdict.HELD and group.is_smaller_by_order)
+    grace, now = situation.settings.launch_grace, situation.now
     missing = find_problem(group, goal=group.goal, sized_by_us=ours, grace=grace, now=now)
     surplus = find_surplus(group, goal=group.goal, grace=grace, now=now)
     decision = replace(
@@ -198,8 +200,8 @@ def _explain(decision: Decision, situation: Situation) -> Decision:
         decision = replace(decision, problem=emptied(decision.reason), problem_known=True)
     if ours:
         decision = decide_desired(decision, missing, situation)
-        kept = (decision.verdict, decision.reason)
-        verdict, reason = next(_judge(group, decision, missing, surplus), kept)
+    if kept:
+        verdict, reason = next(_judge(group, decision, missing, surplus), (decision.verdict, decision.reason))
         decision = replace(decision, verdict=verdict, reason=reason)
     if surplus.problem and decision.verdict is not Verdict.SURPLUS:
         decision = replace(decision, reason=f"{decision.reason.removesuffix('.')}. {surplus.problem.sentence}")

@@ -169,10 +169,11 @@ class Group:
 
     @property
     def goal(self) -> int:
-        """How many nodes it is to have: its desired capacity, or the size that the function lowered it from."""
+        """How many nodes it is to have: its desired capacity, or what the function lowered that from."""
         size, given = self.memory.size, self.memory.desired
-        lowered = size is not None and given is not None and self.desired in given.sizes
-        return max(size or 0, self.desired) if lowered else self.desired
+        if size is None or given is None or self.desired not in given.sizes:
+            return self.desired
+        return max(size if given.goal is None else given.goal, self.desired)
 
     @property
     def counted(self) -> int:
@@ -189,10 +190,11 @@ class Group:
         """The ids of the nodes that end when its size becomes zero."""
         return frozenset(one for one, node in self.nodes.items() if not node.state.startswith(_NOT_LIVE))
 
-    def was_made_smaller_than(self, size: int) -> bool:
+    @property
+    def is_smaller_by_order(self) -> bool:
         """Whether an order to terminate single nodes, since the function gave it a size, explains a smaller one."""
-        terminated, since = self.memory.terminated, self.memory.since
-        return terminated is not None and self.desired <= size and (since is None or terminated.at >= since)
+        given = self.memory.desired
+        return given is not None and given.goal is not None and self.desired in given.sizes
 
     @property
     def suspended_by_auto_scaling(self) -> bool:

@@ -133,12 +133,10 @@ class Hands:
         except OwnerBusyError:
             return _wait(decision, "is busy with another scaling activity: the next tick tries again")
         block = decision.window.block if decision.window and decision.wanted else None
-        given, block = group.memory.desired, block or group.memory.block
+        block = block or group.memory.block
         memory = replace(group.memory, size=decision.wanted, since=self._now, block=block, desired=None)
         tags = {SIZE_TAG: str(decision.wanted), SINCE_TAG: time_text(self._now)}
-        owner.write_tags(
-            group, tags | ({BLOCK_TAG: block} if block else {}) | ({DESIRED_TAG: NONE} if given is not None else {})
-        )
+        owner.write_tags(group, tags | ({BLOCK_TAG: block} if block else {}))
         glance = owner.glance(group)
         shows_it = glance is not None and (glance.memory.size, glance.memory.since) == (memory.size, memory.since)
         # A description that does not show yet what was just written is old, and says nothing of the size either.
@@ -163,14 +161,16 @@ class Hands:
         its own choice where there are more than the desired capacity: a node that comes meanwhile must not cost one
         that works, so the nodes are counted right before it is lowered, and right after.
         """
-        owner, lowers = self._owners[group.owner], desired < group.desired
-        self._give(group, desired, group.desired)
+        owner, lowers, before = self._owners[group.owner], desired < group.desired, group.memory.desired
+        given = Desired(sizes=(desired,), at=self._now, goal=before and before.goal)
+        self._explain(group, replace(given, sizes=(desired, group.desired)))
         glance = owner.glance(group)
         is_still = glance is not None and (glance.memory.ordered, glance.size) == (
             group.memory.ordered,
             group.desired,
         )
         if glance is None or not is_still or (lowers and glance.counted > desired):
+            self._explain(group, before)
             return _wait(decision, "changed while its desired capacity was to be set: the next tick decides")
         try:
             owner.set_size(group, desired)
@@ -179,14 +179,13 @@ class Hands:
                 owner.set_size(replace(group, desired=desired), group.desired)
                 desired = group.desired
         except OwnerBusyError:
+            self._explain(group, before)
             return _wait(decision, "is busy with another scaling activity: the next tick tries again")
-        memory = replace(group.memory, desired=self._give(group, desired))
+        memory = replace(group.memory, desired=replace(given, sizes=(desired,)))
         return replace(decision, group=replace(group, desired=desired, memory=memory))
 
-    def _give(self, group: Group, *sizes: int) -> Desired:
-        given = Desired(sizes=sizes, at=self._now)
-        self._owners[group.owner].write_tags(group, {DESIRED_TAG: given.text})
-        return given
+    def _explain(self, group: Group, given: Desired | None) -> None:
+        self._owners[group.owner].write_tags(group, {DESIRED_TAG: given.text if given else NONE})
 
 
 def _is_action(decision: Decision) -> bool:

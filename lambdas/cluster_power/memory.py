@@ -68,20 +68,22 @@ class Termination:
 
 @dataclass(frozen=True, kw_only=True)
 class Desired:
-    """The desired capacity that the function last set while EC2 lacked nodes; the size stays what it was.
+    """Why the desired capacity is another than the size: EC2 lacks nodes, or some were terminated by order.
 
     Attributes:
-        sizes: What it set. Until that is sure, also what was set before.
+        sizes: The desired capacity. Until it is sure that it was set, also what was set before.
         at: When.
+        goal: How many nodes the group is to have since some were terminated. Default: - its size.
     """
 
     sizes: tuple[int, ...]
     at: datetime
+    goal: int | None = None
 
     @property
     def text(self) -> str:
         """What the tag says."""
-        return " ".join([*map(str, self.sizes), time_text(self.at)])
+        return " ".join([*map(str, self.sizes), time_text(self.at), *([] if self.goal is None else [str(self.goal)])])
 
     @classmethod
     def from_tag(cls, text: str) -> "Desired":
@@ -90,10 +92,12 @@ class Desired:
         Raises:
             ValueError: It says what the function never writes.
         """
-        *sizes, at = text.split()
+        *sizes, last = text.split()
+        goal = _size(last) if last.isdigit() else None
+        at = last if goal is None or not sizes else sizes.pop()
         if not sizes:
             raise ValueError(text)
-        return cls(sizes=tuple(map(_size, sizes)), at=parse_time(at))
+        return cls(sizes=tuple(map(_size, sizes)), at=parse_time(at), goal=goal)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +121,7 @@ class Memory:
         listed_end: The latest end of one of several reservations that people were told of. None: they were of none.
         block: The Capacity Block that it was last given nodes for. None: it never was.
         terminated: The last order to terminate single nodes. None: there was none.
-        desired: The desired capacity that the function last set while EC2 lacked nodes. None: the size it set.
+        desired: What explains a desired capacity other than the size. None: nothing does.
         unreadable: A sentence that says which tag holds what the function never writes. Empty: none.
         spoiled: Those tags; the next order overwrites them.
     """

@@ -24,6 +24,7 @@ from cluster_power.owners import Owner
 from cluster_power.reports import emit_metrics, summarize
 from cluster_power.reservations import NO_RESERVATIONS, Reservations, read_reservations
 from cluster_power.settings import Settings
+from cluster_power.shortages import settle
 from cluster_power.situation import Situation, earlier_block
 from cluster_power.spot_fleets import SpotFleets
 from cluster_power.stops import Stops
@@ -96,13 +97,14 @@ class Power:
         """
         situation = Situation(settings=self._settings, now=self._now)
         read, unread = self._read_groups()
-        groups = [self._with_activities(group) if situation.is_configured(group) else group for group in read]
+        before = {group.name: group for group in read}
+        settled = [settle(group, self._now) for group in read]
+        groups = [self._with_activities(group) if situation.is_configured(group) else group for group in settled]
         stopped, unsure = self._read_stops(groups, order)
         situation = replace(
             situation, reservations=self._read_reservations(groups), unread=unread | unsure, stopped=stopped
         )
         memories = new_memories(groups, situation, order)
-        before = {group.name: group for group in groups}
         ticks = order.action is OrderAction.TICK
         every = _decide(remember(groups, memories), situation)
         decisions = [one for one in every if ticks or one.node_group in order.node_groups]

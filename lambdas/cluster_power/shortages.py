@@ -12,10 +12,43 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 
 from cluster_power.groups import RETRY_EVERY, Group, OwnerKind
+from cluster_power.memory import Desired
 from cluster_power.problems import Finding
 from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.windows import Phase
+
+
+_SHOWS_WITHIN = timedelta(minutes=5)
+"""How long after the function has changed a desired capacity that explains what is seen: ticks look every minute."""
+
+
+def settle(group: Group, now: datetime) -> Group:
+    """Return a group with what explains the desired capacity that is seen, and no other: any other is an operator's.
+
+    Args:
+        group: The group as it was read.
+        now: The time.
+    """
+    return replace(group, memory=replace(group.memory, desired=_explain_desired(group, now)))
+
+
+def _explain_desired(group: Group, now: datetime) -> Desired | None:
+    memory, desired = group.memory, group.desired
+    if memory.size is None:
+        return memory.desired
+    if desired == memory.size:
+        return memory.desired and replace(memory.desired, sizes=(desired,), goal=None)
+    given = memory.desired or Desired(sizes=(memory.size,), at=memory.since or now)
+    if given.sizes == (desired,):
+        return memory.desired
+    if desired in given.sizes:
+        return replace(given, sizes=(desired,)) if now - given.at <= _SHOWS_WITHIN else None
+    terminated, fewer = memory.terminated, given.sizes[0] - desired
+    if fewer > 0 and terminated and terminated.at >= given.at and now - terminated.at <= _SHOWS_WITHIN:
+        goal = memory.size if given.goal is None else given.goal
+        return Desired(sizes=(desired,), at=now, goal=goal - fewer)
+    return None
 
 
 def decide_desired(decision: Decision, missing: Finding, situation: Situation) -> Decision:
@@ -33,8 +66,8 @@ def decide_desired(decision: Decision, missing: Finding, situation: Situation) -
     lowered = group.desired < group.goal
     if lowered and given is not None and now - given.at >= RETRY_EVERY:
         launches = group.launching_suspended is None or group.suspended_by_auto_scaling
-        may_grow = launches and group.goal <= group.maximum and (window is None or window.phase is Phase.OPEN)
-        return replace(decision, desired=group.goal) if may_grow else decision
+        if launches and group.goal <= group.maximum and (window is None or window.phase is Phase.OPEN):
+            return replace(decision, desired=group.goal)
     least = max(group.counted, group.minimum)
     if least < group.desired and missing.problem and _is_stuck(group, situation.settings.launch_grace, now):
         return replace(decision, desired=least)
@@ -53,7 +86,7 @@ def decide_resume(decision: Decision) -> Decision:
     if decision.verdict in (Verdict.UNCLEAR, Verdict.BLOCKED) or block_forbids:
         return decision
     raises = decision.desired is not None and decision.desired > group.desired
-    short = group.goal == decision.wanted and group.counted < group.desired
+    short = (group.goal == decision.wanted or group.is_smaller_by_order) and group.counted < group.desired
     return replace(decision, resumes=decision.verdict is Verdict.SIZE or raises or short)
 
 

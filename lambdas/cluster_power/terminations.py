@@ -11,8 +11,9 @@ from cluster_common.failures import Failures
 from cluster_power.auto_scaling_groups import AutoScalingGroups
 from cluster_power.decisions import held_until
 from cluster_power.groups import Group
-from cluster_power.memory import NONE, TERMINATED_TAG, Termination
+from cluster_power.memory import DESIRED_TAG, NONE, TERMINATED_TAG, Termination
 from cluster_power.orders import Order
+from cluster_power.shortages import settle
 from cluster_power.verdicts import Decision, Verdict
 
 # The lifecycle states of nodes that go, and of those that a group's size counts.
@@ -82,7 +83,7 @@ class Terminations:
         if not asked and fresh.memory.terminated == mark:
             self._write(group, group.memory.terminated)
         done = tuple(one for one in ids if one in asked or one in _going(fresh, ids))
-        return _outcome(order, decision, fresh, done)
+        return _outcome(order, decision, settle(fresh, self._now), done)
 
     def _ask_in_turn(self, order: Order, group: Group, ids: Sequence[str], mark: Termination) -> frozenset[str]:
         """Ask one node after the other to go, and return those that were asked."""
@@ -135,8 +136,10 @@ class Terminations:
         return self._look(group)
 
     def _write(self, group: Group, mark: Termination | None) -> bool:
+        given = group.memory.desired  # The next tick counts from it how many were terminated.
+        tags = {TERMINATED_TAG: mark.text if mark else NONE} | ({DESIRED_TAG: given.text} if given else {})
         try:
-            self._owner.write_tags(group, {TERMINATED_TAG: mark.text if mark else NONE})
+            self._owner.write_tags(group, tags)
         except AWS_ERRORS as error:
             self._failures.add(group.node_group, "could not remember who has nodes of it terminated", error)
             return False
@@ -206,12 +209,12 @@ def _outcome(order: Order, decision: Decision, group: Group, done: tuple[str, ..
         return decision
     were = "1 of its nodes was" if len(done) == 1 else f"{len(done)} of its nodes were"
     reason = f"{decision.node_group}: {were} terminated, by {order.by}: {order.reason}"
-    if group.desired == decision.wanted:
+    if group.goal == decision.wanted:
         return replace(decision, reason=reason)
     return replace(
         decision,
         verdict=Verdict.HELD,
-        reason=f"{reason.removesuffix('.')}. Its size is {group.desired} {held_until(decision.window)}",
-        missing=max(0, group.desired - group.in_service),
-        surplus=max(0, group.alive - group.desired),
+        reason=f"{reason.removesuffix('.')}. Its size is {group.goal} {held_until(decision.window)}",
+        missing=max(0, group.goal - group.in_service),
+        surplus=max(0, group.alive - group.goal),
     )

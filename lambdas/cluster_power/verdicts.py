@@ -125,5 +125,5 @@ class Decision:
     def is_held(self) -> bool:
         """Whether somebody or something other than the function gave the group its size, or spoiled its tags."""
         if self.verdict is Verdict.HELD and self.group is not None:
-            return not self.group.was_made_smaller_than(self.wanted)
+            return not self.group.is_smaller_by_order
         return self.verdict in HELD_VERDICTS

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from cluster_common.errors import PartialFailureError
+from cluster_common.times import time_text
 from cluster_power.groups import RETRY_EVERY
 from fake_auto_scaling import FakeGroup
 from power_scene import Scene
+from termination_scene import middle, terminate
 
 TAG = "cdk-training-cluster:power-desired"
 BY_A_USER = "User suspended at 2026-11-02T07:00:00Z"
@@ -130,6 +132,77 @@ def test_a_node_that_comes_while_the_size_is_lowered_costs_no_other(
         scene.pass_time(timedelta(minutes=1))
     assert max(ended) <= 0
     assert group.in_service == 6
+
+
+def fail_to_remember(scene: Scene, group: FakeGroup) -> None:
+    del group
+    scene.auto_scaling.fail_next("CreateOrUpdateTags", "InternalFailure", group="workers-asg", after=1)
+
+
+def be_busy(scene: Scene, group: FakeGroup) -> None:
+    del group
+    scene.auto_scaling.fail_next("SetDesiredCapacity", "ScalingActivityInProgress", group="workers-asg")
+
+
+def change_at_once(scene: Scene, group: FakeGroup) -> None:
+    scene.auto_scaling.before_next("CreateOrUpdateTags", "workers-asg", lambda: setattr(group, "desired", 7))
+
+
+@pytest.mark.parametrize("begins", [1, RETRY], ids=["raise", "lower"])
+@pytest.mark.parametrize("interrupt", [fail_to_remember, be_busy, change_at_once])
+@pytest.mark.parametrize("size", [0, 5, 7])
+def test_any_size_set_by_hand_is_left_alone_once_a_tick_has_found_the_group_complete(
+    scene: Scene, group: FakeGroup, interrupt: Callable[[Scene, FakeGroup], None], begins: int, size: int
+) -> None:
+    scene.minute(begins)
+    interrupt(scene, group)
+    with suppress(PartialFailureError):
+        scene.minute(RETRY)
+    group.capacity, group.desired = 8, 8
+    scene.minute(2)
+    group.desired = size
+    held = scene.minute(2)["workers"]
+    assert (held["decision"], held["desired"]) == ("held", size)
+    assert held["problem"] == (None if size else "emptied")
+
+
+def test_a_size_that_was_only_about_to_be_set_explains_nothing_after_some_minutes(scene: Scene) -> None:
+    group = scene.add(in_service=8, desired=8)
+    scene.minute()
+    group.tags[TAG] = f"0 8 {time_text(scene.now)}"
+    group.desired = 0
+    scene.pass_time(timedelta(minutes=6))
+    assert scene.minute()["workers"]["decision"] == "held"
+
+
+@pytest.mark.parametrize(("until", "desired"), [(1, 5), (RETRY, 8)], ids=["lowered", "raised"])
+def test_nodes_that_are_terminated_while_others_are_missing_leave_those_wanted(
+    scene: Scene, group: FakeGroup, until: int, desired: int
+) -> None:
+    scene.minute(until)
+    assert group.desired == desired
+    told = terminate(scene, middle(group, 1))
+    assert (told["missing"], told["desired"], "Its size is 7" in told["reason"]) == (3, desired - 1, True)
+    group.capacity = 4
+    after = [scene.minute()["workers"] for _ in range(2 * RETRY)]
+    assert {(one["decision"], one["missing"], one["problem"]) for one in after} == {("held", 3, "no-capacity")}
+    assert after[0]["reason"].startswith("workers was given 8 nodes and its size is 7 since nodes were terminated")
+    assert {one["desired"] for one in after} == {4, 7}
+    assert scene.subjects() == ["base-pod: nodes of workers are missing"]
+
+    group.suspended, group.capacity = BY_AUTO_SCALING, 8
+    assert scene.minute(RETRY + 2)["workers"]["in_service"] == group.desired == 7
+    group.desired = 3
+    assert "somebody made it 3" in scene.minute(2)["workers"]["reason"]
+
+
+def test_nodes_that_go_missing_after_others_were_terminated_do_not_hold_up_a_deployment(scene: Scene) -> None:
+    group = scene.add()
+    scene.minute(2)
+    terminate(scene, middle(group, 1))
+    scene.minute()
+    group.in_service = group.capacity = 5
+    assert sizes(scene, RETRY + 3)[-1] == 5
 
 
 def stop(scene: Scene, group: FakeGroup) -> None:
