@@ -162,7 +162,7 @@ class Hands:
         that works, so the nodes are counted right before it is lowered, and right after.
         """
         owner, lowers, before = self._owners[group.owner], desired < group.desired, group.memory.desired
-        given = Desired(sizes=(desired,), at=self._now, goal=before and before.goal)
+        given = Desired(sizes=(desired,), at=self._now, goal=before.goal if before else None)
         self._explain(group, replace(given, sizes=(desired, group.desired)))
         glance = owner.glance(group)
         is_still = glance is not None and (glance.memory.ordered, glance.size) == (

@@ -18,7 +18,6 @@ from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.windows import Phase
 
-
 _SHOWS_WITHIN = timedelta(minutes=5)
 """How long after the function has changed a desired capacity that explains what is seen: ticks look every minute."""
 
