@@ -208,12 +208,9 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
     (IAMBackend, "create_role", roles.checked(IAMBackend.create_role), "takes any trust policy"),
     (FakeBucket, "get_permission", buckets.permission_by_policy, "denies where a condition does not hold"),
     (LambdaResponse, "invoke", invocations.invoke, "needs Docker"),
-    (
-        LambdaBackend,
-        "put_function_event_invoke_config",
-        event_invocations.checked(LambdaBackend.put_function_event_invoke_config),
-        "asks for no permission, and keeps what was set first",
-    ),
+    (LambdaResponse, "put_function_event_invoke_config", event_invocations.put_config, "knows one for all aliases"),
+    (LambdaResponse, "get_function_event_invoke_config", event_invocations.get_config, "knows one for all aliases"),
+    (LambdaResponse, "delete_function_event_invoke_config", event_invocations.delete_config, "deletes all aliases'"),
     (LambdaBackend, "layers_versions_by_arn", layers.layer_version_by_arn, "sees no other account's layers"),
     (
         SimpleSystemManagerResponse,

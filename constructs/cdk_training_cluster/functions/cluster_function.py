@@ -44,7 +44,7 @@ class ClusterFunction(Construct):
     The function runs on Python 3.14 on arm64 with Powertools from AWS's layer. Its role may write to its own
     log group and send to its own queue; whoever makes the function adds what its code calls. An invocation by event
     that fails is not repeated: the next tick does the work again. One that finds the function busy is tried for a
-    minute. What fails or waits longer goes to the queue, with the event and the error.
+    minute. What fails or waits longer goes to the queue, with the event and the error. Each alias does the same.
 
     Resources: `AWS::Lambda::Function`, `AWS::Lambda::EventInvokeConfig`, `AWS::Logs::LogGroup`,
     `AWS::IAM::Role` with one policy, `AWS::SQS::Queue` with one policy, and two `AWS::CloudWatch::Alarm`s.
@@ -119,6 +119,7 @@ class ClusterFunction(Construct):
             raise ValueError("\n".join(problems))
         self.package = package
         self._cluster_name = cluster_name
+        self._max_event_age = max_event_age or Duration.minutes(1)
         source = function_source(package)
         variables = _environment(package, settings, environment or {}, longest_id_bytes)
         self.log_group = logs.LogGroup(
@@ -163,7 +164,7 @@ class ClusterFunction(Construct):
             environment_encryption=encryption_key,
             reserved_concurrent_executions=reserved_concurrency,
             retry_attempts=0,
-            max_event_age=max_event_age or Duration.minutes(1),
+            max_event_age=self._max_event_age,
         )
         # CDK's own destination may read the queue's attributes, too.
         for config in self.function.node.find_all():
@@ -204,13 +205,27 @@ class ClusterFunction(Construct):
             return found
         # L1, because an alias of the newest code needs no version. The pattern of FunctionVersion allows $LATEST.
         # https://docs.aws.amazon.com/lambda/latest/api/API_CreateAlias.html
-        return lambda_.CfnAlias(
+        alias = lambda_.CfnAlias(
             self,
             name.capitalize(),
             function_name=self.function.function_name,
             function_version="$LATEST",
             name=name,
         )
+        # What is set for the function's own events does not hold for an alias: Lambda would try those for six hours.
+        # https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionEventInvokeConfig.html
+        on_failure = lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=self.failed_events.queue_arn)
+        config = lambda_.CfnEventInvokeConfig(
+            self,
+            f"{name.capitalize()}Events",
+            function_name=self.function.function_name,
+            qualifier=name,
+            maximum_retry_attempts=0,
+            maximum_event_age_in_seconds=self._max_event_age.to_seconds(),
+            destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(on_failure=on_failure),
+        )
+        config.add_dependency(alias)
+        return alias
 
     def metric(
         self, name: str, *, statistic: str, period: Duration | None = None, node_group: str | None = None

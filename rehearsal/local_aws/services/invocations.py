@@ -8,7 +8,6 @@ import hashlib
 import json
 import logging
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from datetime import timedelta
 from pathlib import Path
 from threading import Condition, Lock
 from typing import Any
-from urllib.parse import unquote
 
 from rehearsal.functions import DeployedFunction, Outcome
 from rehearsal.local_aws.refusal import Refusal
@@ -97,7 +95,7 @@ INVOCATIONS = Invocations()
 
 def invoke(response: Any) -> _Answer:
     """Carry out Invoke. One of type Event has ended when the request is answered, so that a test sees its effects."""
-    function, alias = _function(response)
+    function, alias = event_invocations.qualified(response)
     kind = response.headers.get("X-Amz-Invocation-Type") or "RequestResponse"
     event = _event(response.body)
     if kind == "DryRun":
@@ -115,24 +113,15 @@ def invoke(response: Any) -> _Answer:
     return 200, headers, json.dumps(outcome.result).encode()
 
 
-def _function(response: Any) -> tuple[Any, str]:
-    """Return the function that is called and the alias that it is called through, which can stand in its name too."""
-    name = unquote(response.path.rstrip("/").rsplit("/", 2)[-2])
-    found = re.fullmatch(r"(arn:aws[a-z-]*:lambda:.*:function:[^:]+|[^:]+)(?::([^:]+))?", name)
-    qualifier = (found and found[2]) or response._get_param("Qualifier")
-    function = response.backend.get_function(found[1] if found else name, qualifier)
-    return function, "" if qualifier in (None, "$LATEST") else qualifier
-
-
 def _handle(function: Any, region: str, event: Any, alias: str) -> None:
-    tries = 1 + event_invocations.retries(function)
+    tries = 1 + event_invocations.retries(function, alias)
     for done in range(1, tries + 1):
         outcome = INVOCATIONS.run(function, region, event, alias=alias, waits=True)
         if outcome.error is None:
             return
         if done == tries:
             endpoint_url = INVOCATIONS.environment["AWS_ENDPOINT_URL"]
-            event_invocations.keep_failed(function, region, event, outcome, endpoint_url)
+            event_invocations.keep_failed(function, alias, event, outcome, endpoint_url)
 
 
 def _event(body: str | bytes | None) -> Any:

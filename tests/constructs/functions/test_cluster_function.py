@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 from aws_cdk import Duration, Stack
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -84,9 +85,14 @@ def _queue_arn(stack: Stack) -> dict[str, Any]:
     return {"Fn::GetAtt": [next(iter(resources(stack, "AWS::SQS::Queue"))), "Arn"]}
 
 
-def test_an_event_that_it_cannot_handle_goes_to_a_queue_with_an_alarm(stack: Stack) -> None:
+def test_an_event_that_it_cannot_handle_goes_to_a_queue_with_an_alarm() -> None:
+    stack = new_stack()
+    function = make_function(stack)
+    for user in ("Ana", "Bo"):
+        function.grant_invoke(iam.User(stack, user), alias="operate")
+
     queue = _queue_arn(stack)
-    only(
+    configs = resources(
         stack,
         "AWS::Lambda::EventInvokeConfig",
         {
@@ -95,6 +101,9 @@ def test_an_event_that_it_cannot_handle_goes_to_a_queue_with_an_alarm(stack: Sta
             "MaximumRetryAttempts": 0,
         },
     )
+    assert sorted(one["Properties"]["Qualifier"] for one in configs.values()) == ["$LATEST", "operate"]
+    (alias,) = resources(stack, "AWS::Lambda::Alias")
+    assert [alias] in [one.get("DependsOn") for one in configs.values()]
     only(stack, "AWS::SQS::Queue", {"SqsManagedSseEnabled": True, "MessageRetentionPeriod": 14 * 24 * 3600})
     only(
         stack,

@@ -127,6 +127,22 @@ def test_a_failed_event_is_tried_again_and_then_kept_with_its_error(aws: LocalAw
         == (record["requestContext"])
     )
     assert (record["requestPayload"], record["responsePayload"]["errorType"]) == ({"fail": True}, "RuntimeError")
+
+    lambda_.create_alias(FunctionName=function, Name="kept", FunctionVersion="$LATEST")
+    _invoke(aws, {"fail": True}, InvocationType="Event", Qualifier="kept")
+    assert not sqs.receive_message(QueueUrl=queue).get("Messages"), "an alias has a configuration of its own"
+    lambda_.put_function_event_invoke_config(
+        FunctionName=function, Qualifier="kept", **{**config, "MaximumRetryAttempts": 0}
+    )
+    _invoke(aws, {"fail": True}, InvocationType="Event", Qualifier="kept")
+    [message] = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
+    context = json.loads(message["Body"])["requestContext"]
+    assert (context["functionArn"], context["approximateInvokeCount"]) == (f"{_ARN.format(function)}:kept", 1)
+
+    lambda_.delete_function_event_invoke_config(FunctionName=function, Qualifier="kept")
+    with pytest.raises(lambda_.exceptions.ResourceNotFoundException):
+        lambda_.get_function_event_invoke_config(FunctionName=function, Qualifier="kept")
+    assert lambda_.get_function_event_invoke_config(FunctionName=function)["MaximumRetryAttempts"] == 1
     aws.client("iam").delete_role_policy(RoleName=function, PolicyName="send")
 
 
