@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_idle.decisions import decide
+from cluster_idle.evidence import Evidence, EvidenceState
 from cluster_idle.instances import Instance, Owner, OwnerKind, read_again, read_stopped
 from cluster_idle.marks import (
     REMINDED_TAG,
@@ -23,6 +24,7 @@ from cluster_idle.marks import (
 )
 from cluster_idle.messages import earlier_message, note, reminder_message, stopped_message, warning_message
 from cluster_idle.owners import Owners
+from cluster_idle.policy import SignalKind
 from cluster_idle.power_function import PowerFunction
 from cluster_idle.reminders import Reminder
 from cluster_idle.settings import Settings
@@ -73,6 +75,7 @@ class Hands:
         sns: "Callable[[], SNSClient]",
         failures: Failures,
         situation: Situation,
+        read_sessions: Callable[[Sequence[Instance]], Collection[str] | None],
         clock: Callable[[], datetime],
         pause: Callable[[float], None],
     ) -> None:
@@ -83,6 +86,7 @@ class Hands:
         self._sns = sns
         self._failures = failures
         self._situation = situation
+        self._read_sessions = read_sessions
         self._clock = clock
         self._changed: dict[str, str] = {}
         self._sizes: dict[str, int] = {}
@@ -109,11 +113,18 @@ class Hands:
             failed_notifications=self._failed_notifications,
         )
 
-    def _look_again(self, units: Sequence[Unit]) -> list[Unit]:
+    def _look_at_unowned(self, unit: Unit) -> list[Unit]:
+        """Return what nothing owns of a group that is at zero now, if it is due still."""
+        unowned = tuple(one for one in unit.instances if one.owner.kind is OwnerKind.INSTANCE)
+        targets = tuple(one.itself for one in unowned)
+        part = replace(unit, instances=unowned, targets=targets, others=())
+        return self._look_again([part], with_owners=False) if unowned else []
+
+    def _look_again(self, units: Sequence[Unit], *, with_owners: bool = True) -> list[Unit]:
         """Return the units that are due still: right before they are stopped, since each stop takes its time."""
         if not units:
             return []
-        node_groups = {_first(unit).node_group for unit in units} & set(self._settings.groups)
+        node_groups = {_first(unit).node_group for unit in units} & set(self._settings.groups if with_owners else ())
         try:
             together = [one for unit in units for one in (*unit.ids, *unit.others)]
             found = read_again(self._ec2(), self._settings, together)
@@ -124,7 +135,10 @@ class Hands:
         only = next(iter(node_groups)) if len(node_groups) == 1 else None
         owners = self._owners.read(only) if node_groups else {}
         unread = self._owners.unread if node_groups else frozenset()
-        again = decide(list(found.values()), replace(self._situation, owners=owners, unread=unread))
+        evidence = self._with_sessions(list(found.values()))
+        again = decide(
+            list(found.values()), replace(self._situation, evidence=evidence, owners=owners, unread=unread)
+        )
         due = {(unit.name, unit.ids) for unit in again.stop}
         still = [unit for unit in units if (unit.name, unit.ids) in due]
         self._note_changes(
@@ -134,6 +148,21 @@ class Hands:
         # What the power function is told of a group is what was judged.
         self._sizes = {name: _size(owners, name) for name in node_groups}
         return still
+
+    def _with_sessions(self, instances: Sequence[Instance]) -> Mapping[str, Evidence]:
+        """Return what is known of instances, with the sessions that are open now where a policy asks."""
+        evidence = dict(self._situation.evidence)
+        asking = [one for one in instances if self._asks_for_sessions(one)]
+        sessions = self._read_sessions(asking) if asking else None
+        for one in asking:
+            if sessions is None:
+                evidence[one.id] = Evidence(state=EvidenceState.UNKNOWN, reason="its sessions could not be read")
+            elif one.id in sessions:
+                evidence[one.id] = Evidence(state=EvidenceState.BUSY, reason="somebody has a session on it")
+        return evidence
+
+    def _asks_for_sessions(self, instance: Instance) -> bool:
+        return any(signal.kind is SignalKind.SESSION for signal in self._situation.policy(instance).signals)
 
     def _note_changes(self, units: Sequence[Unit], why: str) -> None:
         self._changed |= {one: why for unit in units for one in unit.ids}
@@ -147,7 +176,7 @@ class Hands:
             if self._look_again([unit]):
                 gone = self._stop_group(unit)
                 # Where the group is refused, what nothing owns of it stays too.
-                stopped += [*gone, *self._stop_instances([unit])] if gone else []
+                stopped += [*gone, *self._stop_instances(self._look_at_unowned(unit))] if gone else []
         alone = [unit for unit in units if _is_owned(unit) and _is_alone(unit)]
         for node_group in sorted({_first(unit).node_group for unit in alone}):
             of_group = [unit for unit in alone if _first(unit).node_group == node_group]
@@ -198,7 +227,10 @@ class Hands:
             "expected_instance_ids": sorted([*unit.ids, *unit.others]),
         }
         self._begin([unit])
-        answer = self._power.order(order, _reason([unit]))
+        answer = self._power.order(order, _reason([unit]), lambda: bool(self._look_again([unit])))
+        if answer.not_asked:
+            self._owners.clear(unit.targets, [STOPPING_TAG])
+            return []
         left = [group for group in answer.groups if group.get("desired") != 0 or group.get("taken_back")]
         if left or not answer.groups:
             why = (
@@ -225,7 +257,14 @@ class Hands:
         ids = [one for unit in units for one in unit.ids]
         order = {"action": "terminate", "node_groups": [node_group], "instance_ids": ids}
         self._begin(units)
-        answer = self._power.order(order, _reason(units))
+        answer = self._power.order(order, _reason(units), lambda: len(self._look_again(units)) == len(units))
+        if answer.not_asked:
+            self._note_changes(
+                [unit for unit in units if unit.ids[0] not in self._changed],
+                "another node changed while the function waited: the next run decides",
+            )
+            self._owners.clear([target for unit in units for target in unit.targets], [STOPPING_TAG])
+            return []
         gone = [one for one in ids if one in answer.terminated]
         if answer.failure:
             owners = self._owners.read(node_group)

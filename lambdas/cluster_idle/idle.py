@@ -200,6 +200,7 @@ class Idle:
             sns=self._clients.sns,
             failures=self._failures,
             situation=situation,
+            read_sessions=self._read_sessions,
             clock=self._clock,
             pause=self._pause,
         )

@@ -28,10 +28,12 @@ class Answer:
     Attributes:
         groups: What it says of each group that owns nodes of the node group.
         failure: Why it failed, or its answer is not known. Empty: it answered.
+        not_asked: Whether the order was given up before it was sent: it was due no longer.
     """
 
     groups: Sequence[Mapping[str, Any]] = ()
     failure: str = ""
+    not_asked: bool = False
 
     @property
     def terminated(self) -> frozenset[str]:
@@ -49,16 +51,19 @@ class PowerFunction:
         self._name = name or ""
         self._pause = pause
 
-    def order(self, order: Mapping[str, object], reason: str) -> Answer:
+    def order(self, order: Mapping[str, object], reason: str, is_due: Callable[[], bool]) -> Answer:
         """Order something, once, and return what came of it.
 
         Args:
             order: The event.
             reason: Why, for people who ask later.
+            is_due: Looks again, after each pause, whether the order is due still.
         """
         payload = json.dumps({**order, "reason": reason}).encode()
         try:
-            answer = self._invoke(payload)
+            answer = self._invoke(payload, is_due)
+            if answer is None:
+                return Answer(not_asked=True)
             told = answer["Payload"].read().decode(errors="replace")
         except AWS_ERRORS as error:
             return Answer(failure=f"it could not be asked ({error_text(error)})")
@@ -70,8 +75,8 @@ class PowerFunction:
             return Answer(failure=f"it answered {told[:200]}")
         return Answer(groups=groups)
 
-    def _invoke(self, payload: bytes) -> "InvocationResponseTypeDef":
-        """Invoke it; while another invocation runs, wait and ask again."""
+    def _invoke(self, payload: bytes, is_due: Callable[[], bool]) -> "InvocationResponseTypeDef | None":
+        """Invoke it; while another invocation runs, wait, look again, and ask again if the order is due still."""
         for pause in _PAUSES:
             try:
                 return self._invoke_once(payload)
@@ -79,6 +84,8 @@ class PowerFunction:
                 if error_code(error) != _THROTTLED:
                     raise
                 self._pause(pause)
+            if not is_due():
+                return None
         return self._invoke_once(payload)
 
     def _invoke_once(self, payload: bytes) -> "InvocationResponseTypeDef":

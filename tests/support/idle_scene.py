@@ -234,7 +234,8 @@ class IdleScene:
         (name,) = order["node_groups"]
         chosen = order.get("instance_ids")
         for node in self.ec2.nodes.values():
-            if node.tags.get(NODE_GROUP_TAG) == name and (chosen is None or node.id in chosen):
+            is_owned = any(tag.startswith("aws:") for tag in node.tags)
+            if node.tags.get(NODE_GROUP_TAG) == name and is_owned and (chosen is None or node.id in chosen):
                 node.state = "shutting-down"
                 for ids in self.auto_scaling.members.values():
                     if node.id in ids:

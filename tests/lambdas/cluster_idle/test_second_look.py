@@ -2,14 +2,15 @@
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_idle.policy import Policy
+from cluster_idle.policy import Policy, Scope, Signal, SignalKind
 from fake_instances import FakeNode
-from idle_scene import POWER, IdleScene, verdicts
+from idle_scene import NODE_GROUP_TAG, POWER, IdleScene, verdicts
 
 STOP_AT = "cdk-training-cluster:idle-stop-at"
 
@@ -129,6 +130,51 @@ def test_an_order_waits_while_the_power_function_does_something_else(throttled: 
         with pytest.raises(PartialFailureError, match=r"the power function did not stop it: .*TooManyReq"):
             scene.tick()
     assert (len(scene.lambda_.orders), scene.pauses) == (orders, [2, 4, 8, 16, 32][:throttled])
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_a_wish_to_keep_a_node_is_seen_while_an_order_waits(scope: Scope) -> None:
+    scene = IdleScene(policy=Policy(scope=scope))
+    node, *_ = scene.add_group(count=2)
+    scene.ticks(30)
+    scene.lambda_.fail_next("Invoke", "TooManyRequestsException", message="Rate Exceeded.")
+    keep = {"cdk-training-cluster:keep": "true"}
+    scene.pauses = cast("Any", SimpleNamespace(append=lambda _: node.tags.update(keep)))
+
+    scene.tick()
+    assert (scene.lambda_.orders, len(scene.subjects())) == ([], 1)
+    assert not any("idle-stopping" in key for key in [*node.tags, *scene.auto_scaling.groups["workers-asg"].tags])
+
+
+def test_a_wish_to_keep_what_nothing_owns_of_a_group_is_seen_after_the_group_was_stopped() -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    kept = scene.add(tags={NODE_GROUP_TAG: "workers"})
+    scene.ticks(30)
+    scene.lambda_.before_next("Invoke", POWER, lambda: kept.tags.update({"cdk-training-cluster:keep": "true"}))
+
+    found = scene.tick()
+    assert (len(scene.stopped), kept.state, found[kept.id]["stopped"]) == (2, "running", False)
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_session_that_was_opened_since_the_look_keeps_a_node(
+    is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = IdleScene(policy=Policy(signals=(Signal(kind=SignalKind.SESSION),)))
+    node = scene.add()
+    scene.ticks(30)
+
+    def change() -> None:
+        if is_read:
+            scene.ssm.targets.append(node.id)
+        else:
+            scene.ssm.fail_next("DescribeSessions", "AccessDeniedException")
+
+    look_again_after(scene, change, monkeypatch)
+    with contextlib.suppress(PartialFailureError):
+        scene.tick()
+    assert node.state == "running"
 
 
 def test_an_order_whose_answer_is_lost_is_not_given_again() -> None:
