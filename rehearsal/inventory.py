@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -109,7 +110,16 @@ def without_buckets(client: Client) -> Inventory:
     Args:
         client: Makes clients.
     """
-    return {listed.kind: _listed(client, listed) for listed in _LISTED}
+    return {kind: look() for kind, look in looks(client).items()}
+
+
+def looks(client: Client) -> Mapping[str, Callable[[], Mapping[str, Any]]]:
+    """Return what describes the things of each kind but buckets, so that one that fails hides no other.
+
+    Args:
+        client: Makes clients.
+    """
+    return {listed.kind: partial(_listed, client, listed) for listed in _LISTED}
 
 
 def _listed(client: Client, listed: _Listed) -> dict[str, Any]:

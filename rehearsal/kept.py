@@ -7,6 +7,7 @@ from typing import Any
 from rehearsal.readback import Client
 
 _SECONDS_BETWEEN_LOOKS = 15
+_MAX_MINUTES = 30
 
 
 def delete_file_systems(client: Client, ids: Iterable[str], *, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -18,15 +19,20 @@ def delete_file_systems(client: Client, ids: Iterable[str], *, sleep: Callable[[
         client: Makes clients.
         ids: The file systems.
         sleep: Waits between two looks.
+
+    Raises:
+        TimeoutError: One is still there after half an hour.
     """
     fsx, left = client("fsx"), list(ids)
     for one in left:
         fsx.delete_file_system(FileSystemId=one)
-    while left:
+    for _ in range(_MAX_MINUTES * 60 // _SECONDS_BETWEEN_LOOKS):
         found = fsx.get_paginator("describe_file_systems").paginate().search("FileSystems[].FileSystemId")
         left = sorted(set(left) & set(found))
-        if left:
-            sleep(_SECONDS_BETWEEN_LOOKS)
+        if not left:
+            return
+        sleep(_SECONDS_BETWEEN_LOOKS)
+    raise TimeoutError(f"{', '.join(left)} is still there after {_MAX_MINUTES} minutes")
 
 
 def delete_security_groups(client: Client, ids: Iterable[str]) -> None:

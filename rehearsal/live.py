@@ -16,9 +16,10 @@ from rich.console import Console
 
 from cdk_training_cluster.tags import CLUSTER_TAG
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_stacks.problems import ClusterFileError
 from rehearsal import readback, report
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
-from rehearsal.inventory import without_buckets
+from rehearsal.inventory import looks
 from rehearsal.kept import delete_file_systems, delete_network
 from rehearsal.live_cluster import NAME, live_file, prices, write_assembly
 from rehearsal.live_facts import Facts, fact_differences, read_facts
@@ -44,8 +45,8 @@ def main(
         check = LiveCheck(availability_zone, workspace.resolve(), console)
         if not delete:
             check.confirm()
-    except (ValueError, *_FOREIGN) as error:
-        sys.exit(f"error: {' '.join(str(error).split())}")
+    except (ValueError, ClusterFileError, *_FOREIGN) as error:
+        sys.exit(f"error: {_line(error)}")
     differences: list[str] = []
     try:
         if not delete:
@@ -72,7 +73,7 @@ class LiveCheck:
         Raises:
             BotoCoreError: There are no credentials.
             ClientError: They are not valid.
-            ValueError: There is no such zone.
+            ClusterFileError: The zone is none.
         """
         self._zone, self._workspace, self._console = zone, workspace, console
         self._until = datetime.now(UTC) + _RESERVED_FOR
@@ -88,13 +89,13 @@ class LiveCheck:
         Raises:
             ValueError: Something else was typed, an earlier check has left something, or CDK was never bootstrapped.
         """
-        stacks = readback.stacks(self._client, [*self._stacks, _TOOLKIT])
-        if _TOOLKIT not in stacks:
+        if not readback.stacks(self._client, [_TOOLKIT]):
             raise ValueError(
                 f"run this once: cdk bootstrap -c cluster=clusters/dev-box.yaml aws://{self._account}/{self._region}"
             )
-        if len(stacks) > 1 or self._left():
-            raise ValueError(f"an earlier check has left something; delete it with: {self._delete_command}")
+        left = list(self._left())
+        if left:
+            raise ValueError(f"before a check nothing may be left: {'; '.join(left)}; run: {self._delete_command}")
         costs = prices(self._region)
         wanted = f"{sum(costs.values()):.2f} USD an hour in {self._region}"
         self._console.print(
@@ -116,7 +117,7 @@ class LiveCheck:
             found = self._deployed(self._cdk(self._cluster, os.environ), self._client, self._account)
             return [*fact_differences(local, found), *self._running()]
         except _FOREIGN as error:
-            return [f"it could not be deployed: {' '.join(str(error).split())}"]
+            return [f"it could not be deployed: {_line(error)}"]
 
     def delete(self) -> list[str]:
         """Delete all of it, going on where something fails, and return what is left, a sentence each."""
@@ -130,8 +131,7 @@ class LiveCheck:
             self._delete_log_groups,
         ]
         said = [sentence for step in steps for sentence in _failure_of(step)]
-        left = [f"{kind}: {', '.join(ids)}" for kind, ids in self._left().items()]
-        left += [f"stack {name}" for name in readback.stacks(self._client, self._stacks)]
+        left = list(self._left())
         return [*left, *said] if left else []
 
     def show(self, differences: Sequence[str], left: Sequence[str]) -> None:
@@ -194,13 +194,18 @@ class LiveCheck:
             if group["count_running"] or group["desired_capacity"]:
                 yield f"the node group {group['name']} is not empty: {group['instance_ids']}"
 
-    def _left(self) -> dict[str, list[str]]:
-        """Return the ids of what carries the cluster's name, by kind."""
-        found = {
-            kind: [one for one, described in entries.items() if f"{NAME}-" in one or _is_tagged(described)]
-            for kind, entries in without_buckets(self._client).items()
-        }
-        return {kind: ids for kind, ids in found.items() if ids}
+    def _left(self) -> Iterator[str]:
+        """Say what carries the cluster's name, kind by kind, and where that could not be asked."""
+        kinds = dict(looks(self._client))
+        kinds["stacks"] = partial(readback.stacks, self._client, self._stacks)
+        for kind, look in kinds.items():
+            try:
+                ids = [one for one, described in look().items() if f"{NAME}-" in one or _is_tagged(described)]
+            except Exception as error:  # what the others find is said all the same
+                yield f"could not look for {kind}: {_line(error)}"
+                continue
+            if ids:
+                yield f"{kind}: {', '.join(ids)}"
 
     def _delete_file_systems(self) -> None:
         delete_file_systems(self._client, [one["id"] for one in readback.file_systems(self._client, NAME)])
@@ -225,7 +230,11 @@ def _failure_of(step: Callable[[], object]) -> Iterator[str]:
     try:
         step()
     except Exception as error:  # the others are deleted all the same
-        yield f"could not be deleted: {' '.join(str(error).split())}"
+        yield f"could not be deleted: {_line(error)}"
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 if __name__ == "__main__":

@@ -8,11 +8,14 @@ from pathlib import Path
 from aws_cdk import App
 from aws_cdk import aws_events as events
 from aws_cdk import aws_scheduler as scheduler
+from pydantic import ValidationError
 
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_stacks.cluster_file.explaining import explain
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from cdk_training_cluster_stacks.price_words import list_price
+from cdk_training_cluster_stacks.problems import ClusterFileError, Problem
 
 _PROJECT = Path(__file__).parents[1]
 
@@ -24,7 +27,8 @@ RESERVED_TYPE = "g4dn.xlarge"
 
 _CAPACITY_GIB = 1200
 _HOURS_A_MONTH = 730
-# us-east-1's: https://aws.amazon.com/fsx/lustre/pricing/ and https://aws.amazon.com/vpc/pricing/
+_PRICED_IN = "us-east-1"
+# https://aws.amazon.com/fsx/lustre/pricing/ and https://aws.amazon.com/vpc/pricing/
 _FILE_SYSTEM_USD_PER_GIB_MONTH = 0.145
 _NAT_GATEWAY_USD, _ADDRESS_USD = 0.045, 0.005
 
@@ -36,7 +40,18 @@ def live_file(zone: str, *, account: str | None = None, reserved_until: datetime
         zone: The Availability Zone.
         account: The account. Default: - that of the credentials.
         reserved_until: When EC2 ends the reservation, whatever becomes of the check. Default: - never.
+
+    Raises:
+        ClusterFileError: The zone is none.
     """
+    try:
+        return _file(zone, account, reserved_until)
+    except ValidationError as error:
+        problems = [Problem(message=message) for _, message in explain(error)]
+        raise ClusterFileError("--availability-zone", problems) from error
+
+
+def _file(zone: str, account: str | None, reserved_until: datetime | None) -> ClusterFile:
     end = "until_cancelled" if reserved_until is None else f"{reserved_until:%Y-%m-%dT%H:%M:%SZ}"
     return ClusterFile.model_validate(
         {
@@ -70,19 +85,21 @@ def prices(region: str) -> Mapping[str, float]:
     """Return what the check costs an hour while it is there, in USD, by what costs it.
 
     Args:
-        region: Where it is made. The price of what is reserved is the region's, the others are us-east-1's.
+        region: Where it is made. A price of another region is named as such.
 
     Raises:
         ValueError: The price of what is reserved is not known.
     """
-    reserved, _ = list_price(RESERVED_TYPE, region)
+    reserved, place = list_price(RESERVED_TYPE, region)
     if reserved is None:
         raise ValueError(f"the price of {RESERVED_TYPE} is not known: name another zone")
-    return {
-        f"FSx for Lustre, {_CAPACITY_GIB} GiB": _CAPACITY_GIB * _FILE_SYSTEM_USD_PER_GIB_MONTH / _HOURS_A_MONTH,
-        "NAT gateway and its address": _NAT_GATEWAY_USD + _ADDRESS_USD,
-        f"reservation of one {RESERVED_TYPE}": reserved,
-    }
+    file_system = _CAPACITY_GIB * _FILE_SYSTEM_USD_PER_GIB_MONTH / _HOURS_A_MONTH
+    listed = [
+        (f"FSx for Lustre, {_CAPACITY_GIB} GiB", _PRICED_IN, file_system),
+        ("NAT gateway and its address", _PRICED_IN, _NAT_GATEWAY_USD + _ADDRESS_USD),
+        (f"reservation of one {RESERVED_TYPE}", place, reserved),
+    ]
+    return {f"{what}{'' if where == region else f', at the price in {where}'}": usd for what, where, usd in listed}
 
 
 def write_assembly(cluster: ClusterFile, directory: Path) -> None:

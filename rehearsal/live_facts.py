@@ -92,7 +92,7 @@ _READERS: Mapping[str, Sequence[_Reader]] = {
 
 # What differs between two accounts, or from one day to the next, and says nothing.
 _PASSING = re.compile(
-    r"ResponseMetadata|.*(Date|Time|Timestamp|Modified)|.*Arn|.*Sha256|Hash|RevisionId|.*ARN|Owner(Id)?|ImageId|SnapshotId|"
+    r"ResponseMetadata|.*(Date|Time|Timestamp|Modified)|.*Sha256|Hash|RevisionId|Owner(Id)?|ImageId|SnapshotId|"
     r"StateReason(Data)?|StateValue|DNSName|MountName|NetworkInterfaceIds|VpcId|Tags|LatestVersion|"
     r"CodeSize|HashType|PlatformTypes|Layers|UserData|RuntimeVersionConfig"
 )

@@ -13,8 +13,8 @@ import pytest
 from examples import PROJECT
 from max_seconds import MAX_SECONDS
 from rehearsal.cdk_cli import CdkCli
-from rehearsal.live_cluster import NAME, live_file
-from rehearsal.live_facts import fact_differences
+from rehearsal.live_cluster import NAME, RESERVED_TYPE, live_file, prices
+from rehearsal.live_facts import fact_differences, read_facts
 from rehearsal.local_aws import LocalAws
 from rehearsal.preparation import prepare
 
@@ -53,6 +53,18 @@ def test_without_credentials_it_says_so(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (1, "error: Unable to locate credentials\n")
 
 
+def test_a_region_is_no_zone(tmp_path: Path) -> None:
+    ended = _live(tmp_path, os.environ, "--availability-zone", "us-east-1")
+    must = "must be the name of an Availability Zone, such as us-east-1b"
+    assert (ended.returncode, ended.stderr) == (1, f'error: --availability-zone: {must}, got "us-east-1"\n')
+
+
+def test_the_price_of_another_region_is_named_as_such() -> None:
+    labelled = [what.partition(", at the price in ")[2] for what in prices("eu-west-1")]
+    assert labelled[:2] == ["us-east-1", "us-east-1"]
+    assert not [what for what in prices("us-east-1") if " at the price in " in what]
+
+
 def test_it_creates_compares_and_deletes(account: LocalAws, tmp_path: Path) -> None:
     environment = account.environment()
     bootstrap = f"cdk bootstrap -c cluster=clusters/dev-box.yaml aws://{account.account}/us-east-1"
@@ -84,10 +96,13 @@ def _stacks(aws: LocalAws) -> set[str]:
     return {stack["StackName"] for stack in aws.client("cloudformation").describe_stacks()["Stacks"]}
 
 
-def test_what_is_left_is_listed_with_the_command_that_deletes_it(account: LocalAws, tmp_path: Path) -> None:
-    ec2 = account.client("ec2")
+def _vpc(aws: LocalAws) -> str:
     tags: Any = [{"ResourceType": "vpc", "Tags": [{"Key": "cdk-training-cluster:cluster", "Value": NAME}]}]
-    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/24", TagSpecifications=tags)["Vpc"]["VpcId"]
+    return str(aws.client("ec2").create_vpc(CidrBlock="10.9.0.0/24", TagSpecifications=tags)["Vpc"]["VpcId"])
+
+
+def test_what_is_left_is_listed_with_the_command_that_deletes_it(account: LocalAws, tmp_path: Path) -> None:
+    ec2, vpc = account.client("ec2"), _vpc(account)
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/25")["Subnet"]["SubnetId"]
     interface = ec2.create_network_interface(SubnetId=subnet)["NetworkInterface"]["NetworkInterfaceId"]
     ended = _live(tmp_path, account.environment(), "--delete")
@@ -97,6 +112,36 @@ def test_what_is_left_is_listed_with_the_command_that_deletes_it(account: LocalA
     ec2.delete_network_interface(NetworkInterfaceId=interface)
     ended = _live(tmp_path, account.environment(), "--delete")
     assert (ended.returncode, ended.stdout.splitlines()[-1]) == (0, "Nothing is left of it.")
+
+
+def test_where_it_cannot_look_it_says_so_with_what_it_could_see(account: LocalAws, tmp_path: Path) -> None:
+    vpc = _vpc(account)
+    unreachable = {"AWS_ENDPOINT_URL_FSX": "http://127.0.0.1:1", "AWS_MAX_ATTEMPTS": "1"}
+    ended = _live(tmp_path, {**account.environment(), **unreachable}, "--delete")
+    assert (ended.returncode, "Traceback" in ended.stderr) == (1, False)
+    assert "left: could not look for file systems: Could not connect" in ended.stdout
+    assert ended.stdout.endswith(f"It may bill. Delete it with: {_DELETE}\n")
+    assert not account.client("ec2").describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Vpcs"]
+
+
+def test_arns_are_facts(account: LocalAws) -> None:
+    group = {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster"}}
+    arn = {"Fn::Sub": "arn:${AWS::Partition}:ec2:${AWS::Region}:${AWS::AccountId}:placement-group/${Together}"}
+    properties = {
+        "InstanceType": RESERVED_TYPE,
+        "InstancePlatform": "Linux/UNIX",
+        "InstanceCount": 1,
+        "AvailabilityZone": _ZONE,
+        "PlacementGroupArn": arn,
+    }
+    held = {"Type": "AWS::EC2::CapacityReservation", "Properties": properties}
+    cloudformation = account.client("cloudformation")
+    body = json.dumps({"Resources": {"Together": group, "Held": held}})
+    cloudformation.create_stack(StackName="facts", TemplateBody=body)
+    facts = read_facts(account.client, ["facts"], account.account)
+    cloudformation.delete_stack(StackName="facts")
+    (said,) = facts["Held (AWS::EC2::CapacityReservation)"]
+    assert said["PlacementGroupArn"] == "arn:aws:ec2:us-east-1:<account>:placement-group/<Together>"
 
 
 def test_each_difference_is_a_sentence() -> None:

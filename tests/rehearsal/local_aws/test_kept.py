@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from rehearsal.kept import delete_bucket, delete_network
+import pytest
+
+from rehearsal.kept import delete_bucket, delete_file_systems, delete_network
 from rehearsal.local_aws import LocalAws
 
 
@@ -38,3 +40,22 @@ def test_a_bucket_goes_with_every_version_of_its_objects(aws: LocalAws) -> None:
     s3.delete_object(Bucket="kept", Key="shard")
     delete_bucket(aws.client, "kept")
     assert "kept" not in [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]
+
+
+class _EndlessDeletion:
+    """FSx, whose file system stays in its list."""
+
+    def __call__(self, *_: str, **__: str) -> "_EndlessDeletion":
+        return self
+
+    delete_file_system = get_paginator = paginate = __call__
+
+    def search(self, _: str) -> list[str]:
+        return ["fs-0"]
+
+
+def test_a_file_system_that_does_not_go_is_waited_for_for_half_an_hour() -> None:
+    waited: list[float] = []
+    with pytest.raises(TimeoutError, match="fs-0 is still there after 30 minutes"):
+        delete_file_systems(_EndlessDeletion(), ["fs-0"], sleep=waited.append)
+    assert sum(waited) == 30 * 60
