@@ -1,6 +1,7 @@
 """What a cluster file says, read back, and the schema that editors know it by."""
 
 import json
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,7 @@ BOUGHT: dict[str, list[tuple[tuple[str, ...], int, str]]] = {
     "p5-capacity-block": [(("p5.48xlarge",), 8, "capacity_block")],
     "p6-b300": [(("p6-b300.48xlarge",), 4, "capacity_block")],
     "trn1": [(("trn1.32xlarge",), 4, "on_demand")],
+    "hardened": [(("p4de.24xlarge",), 2, "on_demand")],
     "spot-elastic": [(("g5.48xlarge",), 2, "on_demand"), (("g5.48xlarge", "g6.48xlarge"), 6, "spot_fleet")],
     "spot": [(("g6e.48xlarge", "g6e.24xlarge", "g6e.12xlarge", "g5.48xlarge"), 4, "spot")],
     "prioritized": [(("p5.48xlarge",), 12, "prioritized")],
@@ -294,6 +296,16 @@ def test_editors_mark_what_reading_refuses(tmp_path: Path, where: str, value: ob
         jsonschema.validate(document, json_schema())
     with pytest.raises(ClusterFileError):
         read(tmp_path, json.dumps(document))  # JSON is YAML
+
+
+@pytest.mark.parametrize("tag", ["équipe", "données 7", "チーム", "𠮷", "cost:center"])
+def test_editors_take_the_tags_that_reading_takes(tmp_path: Path, tag: str) -> None:
+    assert read(tmp_path, f"{SMALLEST}tags: {{{tag}: {tag}}}\n").tags == {tag: tag}
+    ((key, value),) = json_schema()["properties"]["tags"]["patternProperties"].items()
+    # Editors read a pattern as JavaScript does, and not as Python.
+    takes = "const [tag, ...all] = process.argv.slice(1); console.log(all.every(p => RegExp(p, 'u').test(tag)))"
+    node = subprocess.run(["node", "-e", takes, tag, key, value["pattern"]], capture_output=True, check=True)
+    assert node.stdout == b"true\n"
 
 
 def put(document: Any, where: str, value: object) -> None:

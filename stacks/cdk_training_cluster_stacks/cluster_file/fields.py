@@ -44,7 +44,9 @@ class Text:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         length = {} if self.longest is None else {"maxLength": self.longest}
-        return {**handler(schema), "pattern": f"^{self.pattern}$", **length}
+        # JavaScript's `\w` is ASCII: editors take any other character there, and reading decides.
+        pattern = re.sub(r"(\[\\w[^]]*])", r"(?:[^\\x00-\\x7f]|(?=[\\x00-\\x7f])\1)", self.pattern)
+        return {**handler(schema), "pattern": f"^{pattern}$", **length}
 
     def check(self, value: str) -> str:
         """Return the value if it has the form, and say what the form is if not."""
