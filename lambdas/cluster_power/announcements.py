@@ -27,7 +27,7 @@ from cluster_power.problems import Problem
 from cluster_power.reports import (
     block_closes,
     blocks_end,
-    listed_reservation_ends,
+    listed_reservations_end,
     problem_began,
     problem_ended,
     reservation_ends,
@@ -161,16 +161,16 @@ class Announcements:
         self._tell_moment(group, end.goes_at, message, "could not report that Capacity Blocks end")
 
     def _tell_listed_end(self, decision: Decision, group: Group) -> None:
-        """Tell once that one of several reservations ends."""
-        if decision.listed_end is None:
+        """Tell once that listed reservations end."""
+        end = decision.listed_end
+        if end is None:
             return
-        one, ends = decision.listed_end
         self._tell(
             group,
-            listed_reservation_ends(self._settings, decision.node_group, one, ends, ends - self._now),
-            {LISTED_END_TAG: time_text(ends)},
-            lambda memory: memory.listed_end == ends,
-            "could not report that a capacity reservation ends",
+            listed_reservations_end(self._settings, decision.node_group, end, end.ends - self._now),
+            {LISTED_END_TAG: " ".join(end.told)},
+            lambda memory: set(end.told) <= set(memory.listed_ends),
+            "could not report that capacity reservations end",
         )
 
     def _tell_moment(self, group: Group, moment: datetime, message: tuple[str, str], failure: str) -> None:

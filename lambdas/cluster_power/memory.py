@@ -118,7 +118,7 @@ class Memory:
         outside_since: Since when nodes have been seen to run outside their reservation. None: none do.
         closing: When its nodes go at the end of its Capacity Block, or when its reservation ends, as people were last
             told. None: they were not.
-        listed_end: The latest end of one of several reservations that people were told of. None: they were of none.
+        listed_ends: The ends of listed reservations that people were told of, as checksums; a time is an older tag.
         block: The Capacity Block that it was last given nodes for. None: it never was.
         terminated: The last order to terminate single nodes. None: there was none.
         desired: What explains a desired capacity other than the size. None: nothing does.
@@ -138,7 +138,7 @@ class Memory:
     left_since: datetime | None = None
     outside_since: datetime | None = None
     closing: datetime | None = None
-    listed_end: datetime | None = None
+    listed_ends: tuple[str, ...] = ()
     block: str | None = None
     terminated: Termination | None = None
     desired: Desired | None = None
@@ -171,7 +171,7 @@ class Memory:
             left_since=_read(tags, LEFT_SINCE_TAG, parse_time, unreadable),
             outside_since=_read(tags, OUTSIDE_SINCE_TAG, parse_time, unreadable),
             closing=_read(tags, CLOSING_TAG, parse_time, unreadable),
-            listed_end=_read(tags, LISTED_END_TAG, parse_time, unreadable),
+            listed_ends=_read(tags, LISTED_END_TAG, _words, unreadable) or (),
             block=_read(tags, BLOCK_TAG, str, unreadable),
             terminated=Termination.from_tag(tags.get(TERMINATED_TAG, "")),
             desired=_read(tags, DESIRED_TAG, Desired.from_tag, unreadable),

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from zlib import crc32
 
+from cluster_common.times import time_text
 from cluster_power.groups import Group
 from cluster_power.reservations import ACTIVE, Reservation
 from cluster_power.settings import GroupSettings
@@ -24,21 +26,44 @@ class BlocksEnd:
     ends: datetime
 
 
+@dataclass(frozen=True, kw_only=True)
+class ListedEnd:
+    """The end of listed reservations that end together.
+
+    Attributes:
+        reservations: Their ids.
+        ends: When they end.
+        told: What is to be remembered once people were told: a checksum of each id and end that is still to come.
+    """
+
+    reservations: tuple[str, ...]
+    ends: datetime
+    told: tuple[str, ...]
+
+
 NOTICE = timedelta(days=1)
 """How long before the end of a reservation people are told of it."""
 
 
-def find_listed_end(group: Group, own: GroupSettings, situation: Situation) -> tuple[str, datetime] | None:
-    """Return the next end of a listed reservation that people were not told of, with its id. None: none is near."""
-    told, now = group.memory.listed_end, situation.now
+def find_listed_end(group: Group, own: GroupSettings, situation: Situation) -> ListedEnd | None:
+    """Return the next end of listed reservations that people were not told of. None: none is near.
+
+    An end that was moved, later or earlier, is another.
+    """
+    told, now = group.memory.listed_ends, situation.now
     found = [situation.reservations.find(one) for one in own.listed]
-    ends = [
-        (one.ends, one.id)
+    near = {
+        # A tag holds 28 of these.
+        f"{crc32(f'{one.id} {time_text(one.ends)}'.encode()):08x}": one
         for one in found
-        if isinstance(one, Reservation) and one.state == ACTIVE and one.ends and (not told or one.ends > told)
-    ]
-    near = min(((end, one) for end, one in ends if end - NOTICE <= now < end), default=None)
-    return (near[1], near[0]) if near and group.alive else None
+        if isinstance(one, Reservation) and one.state == ACTIVE and one.ends and one.ends - NOTICE <= now < one.ends
+    }
+    new = [(one.ends, one.id) for word, one in near.items() if one.ends and word not in told]
+    if not new or not group.alive:
+        return None
+    first = min(new)[0]
+    words = tuple(word for word, one in near.items() if word in told or one.ends == first)
+    return ListedEnd(reservations=tuple(sorted(name for end, name in new if end == first)), ends=first, told=words)
 
 
 def find_blocks_end(group: Group, own: GroupSettings, situation: Situation) -> BlocksEnd | None:

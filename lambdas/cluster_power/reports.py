@@ -8,7 +8,7 @@ from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit
 from cluster_common.times import time_text
 from cluster_power.groups import OwnerKind
 from cluster_power.launch_failures import ProblemKind
-from cluster_power.notices import BlocksEnd
+from cluster_power.notices import BlocksEnd, ListedEnd
 from cluster_power.orders import Order
 from cluster_power.problems import Problem
 from cluster_power.settings import Settings
@@ -146,25 +146,25 @@ def reservation_ends(
     return subject(f"{settings.cluster}: the capacity reservation of {node_group} ends in {_hours(left)}"), text
 
 
-def listed_reservation_ends(
-    settings: Settings, node_group: str, id: str, ends: datetime, left: timedelta
-) -> tuple[str, str]:
-    """Return the subject and the text of the message that one of a node group's reservations is about to end.
+def listed_reservations_end(settings: Settings, node_group: str, end: ListedEnd, left: timedelta) -> tuple[str, str]:
+    """Return the subject and the text of the message that some of a node group's reservations are about to end.
 
     Args:
         settings: The function's settings.
         node_group: The node group.
-        id: The reservation's id.
-        ends: When it ends.
+        end: Which reservations, and when they end.
         left: In how much time that is.
     """
+    one, ids = len(end.reservations) == 1, ", ".join(end.reservations)
+    ends, them = (f"reservation {ids} ends", "it") if one else (f"reservations {ids} end", "them")
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
     text = (
-        f"Cluster {settings.cluster}\n\n{node_group}: its capacity reservation {id} ends at {time_text(ends)}: nodes "
-        "that run in it go on, at On-Demand prices, where no other reservation has room for them.\n\nGive it a later "
+        f"Cluster {settings.cluster}\n\n{node_group}: its capacity {ends} at {time_text(end.ends)}: nodes that run "
+        f"in {them} go on, at On-Demand prices, where no other reservation has room for them.\n\nGive {them} a later "
         "end in EC2 before that, put another into the cluster's file and deploy, or stop the node group."
     )
-    return subject(f"{settings.cluster}: a capacity reservation of {node_group} ends in {_hours(left)}"), text
+    what = f"a capacity reservation of {node_group} ends" if one else f"capacity reservations of {node_group} end"
+    return subject(f"{settings.cluster}: {what} in {_hours(left)}"), text
 
 
 # How a problem of a kind is told: its begin, its end, and the words before the reason for that.

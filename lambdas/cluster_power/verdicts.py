@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from cluster_power.groups import Group
-from cluster_power.notices import BlocksEnd
+from cluster_power.notices import BlocksEnd, ListedEnd
 from cluster_power.problems import Problem
 from cluster_power.windows import Window
 
@@ -89,7 +89,7 @@ class Decision:
         versions_known: Whether `versions_problem` is a finding, likewise.
         window: What its Capacity Block allows. None: it has none, or is stopped whatever that says.
         blocks_end: The end of Capacity Blocks that some of its nodes run in, which is to be told. None: none is.
-        listed_end: The id and the end of one of several reservations, which is to be told. None: none is.
+        listed_end: The end of listed reservations, which is to be told. None: none is.
         reservation_ends: When its reservation ends, where that is soon. None: it is not.
         terminated: The nodes that go by order. None: no order named any.
         taken_back: Whether an order that is carried out at once or not at all was not. None: this is no such order.
@@ -113,7 +113,7 @@ class Decision:
     versions_known: bool = False
     window: Window | None = None
     blocks_end: BlocksEnd | None = None
-    listed_end: tuple[str, datetime] | None = None
+    listed_end: ListedEnd | None = None
     reservation_ends: datetime | None = None
     terminated: tuple[str, ...] | None = None
     taken_back: bool | None = None
