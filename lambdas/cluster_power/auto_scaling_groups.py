@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from cluster_common.errors import AWS_ERRORS, error_code
+from cluster_common.errors import AWS_ERRORS, error_code, error_text
 from cluster_common.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from cluster_power.groups import Activity, Group, Node
 from cluster_power.memory import Memory
@@ -116,7 +116,19 @@ class AutoScalingGroups:
             and not one["LifecycleState"].startswith("Warmed:Terminat")
         ]
         if old:
-            self._ec2().terminate_instances(InstanceIds=old)
+            self._end(old)
+
+    def _end(self, ids: list[str]) -> None:
+        """Terminate instances. One that has gone already fails the call for all, so those are left out."""
+        try:
+            self._ec2().terminate_instances(InstanceIds=ids)
+        except AWS_ERRORS as error:
+            # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+            left = [one for one in ids if one not in error_text(error)]
+            if error_code(error) != "InvalidInstanceID.NotFound" or left == ids:
+                raise
+            if left:
+                self._ec2().terminate_instances(InstanceIds=left)
 
     def terminate(self, instance_id: str) -> None:
         """Terminate one node and lower its group's desired capacity by one.
@@ -172,6 +184,7 @@ def _group(raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str]) -> Group:
         instance_types=tuple(sorted({instance.get("InstanceType", "") for instance in instances} - {""})),
         launching_suspended=suspended.get("Launch"),
         terminating_suspended=suspended.get("Terminate"),
+        ends_newest=raw.get("TerminationPolicies", [])[:1] == ["NewestInstance"],
         # Auto Scaling sets a status only while it deletes a group.
         # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_AutoScalingGroup.html
         deleting=bool(raw.get("Status")),
@@ -202,12 +215,14 @@ def _template(said: "LaunchTemplateSpecificationTypeDef") -> str:
 
 
 def _activity(raw: "ActivityTypeDef") -> Activity:
-    status = raw["StatusCode"]
+    status, said = raw["StatusCode"], raw.get("Description", "")
     return Activity(
         # "Launching a new EC2 instance: i-..."; a termination or a replacement has an activity of its own.
-        launch=raw.get("Description", "").startswith("Launching"),
+        # What is launched "into warm pool" is no node yet; what comes "from warm pool" is.
+        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pools-health-checks-monitor-view-instances.html
+        launch=said.startswith("Launching") and "into warm pool" not in said,
         started=raw["StartTime"],
         failed=status in ("Failed", "Cancelled"),
         finished=status in ("Failed", "Cancelled", "Successful"),
-        message=" ".join(raw.get("StatusMessage", raw.get("Description", "")).split()),
+        message=" ".join(raw.get("StatusMessage", said).split()),
     )

@@ -132,6 +132,7 @@ class Group:
         instance_types: The types of the nodes it has.
         launching_suspended: Why it launches nothing, in AWS's words. None: it launches.
         terminating_suspended: Why it terminates nothing, in AWS's words. None: it terminates.
+        ends_newest: Whether the newest node ends first where it has more than it was given.
         keeps_excess: Whether nodes stay when it is given a smaller size. None: its owner does not say.
         busy: Whether it takes no new size at the moment, and may not show the one it was given last.
         deleting: Whether it is going away.
@@ -154,6 +155,7 @@ class Group:
     instance_types: tuple[str, ...] = ()
     launching_suspended: str | None = None
     terminating_suspended: str | None = None
+    ends_newest: bool = False
     keeps_excess: bool | None = None
     busy: bool = False
     deleting: bool = False

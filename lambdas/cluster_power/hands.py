@@ -98,12 +98,22 @@ class Hands:
         if group is None:
             return decision
         if decision.resumes:
-            self._owners[group.owner].resume_launching(group)
+            decision = self._resume(decision, group)
         if decision.reserve is not None:
             decision = self._reserve(decision, decision.reserve)
         if decision.verdict is Verdict.SIZE:
             return self._size(decision, group)
         return decision if decision.desired is None else self._set_desired(decision, group, decision.desired)
+
+    def _resume(self, decision: Decision, group: Group) -> Decision:
+        try:
+            self._owners[group.owner].resume_launching(group)
+        except AWS_ERRORS as error:
+            self._failures.add(decision.node_group, "launching could not be resumed", error)
+            if decision.problem:
+                sentence = f"{decision.problem.sentence} It could not be resumed: {error_text(error)}"
+                return replace(decision, problem=replace(decision.problem, sentence=sentence))
+        return decision
 
     def _is_still(self, group: Group) -> bool:
         """Whether the group is as it was read: an operator's order may have come in between."""
@@ -126,8 +136,7 @@ class Hands:
 
     def _size(self, decision: Decision, group: Group) -> Decision:
         owner = self._owners[group.owner]
-        if decision.wanted > group.desired and self._settings.groups[decision.node_group].warm_pool:
-            self._retire_warm_nodes(group)
+        self._retire_warm_nodes(group, decision.wanted)
         try:
             owner.set_size(group, decision.wanted)
         except OwnerBusyError:
@@ -146,8 +155,10 @@ class Hands:
             return _wait(decision, "was given another size at the same moment: the next tick decides")
         return replace(decision, group=replace(group, desired=decision.wanted, memory=memory))
 
-    def _retire_warm_nodes(self, group: Group) -> None:
+    def _retire_warm_nodes(self, group: Group, size: int) -> None:
         """Let a group that grows take no node of an old launch template version from its warm pool."""
+        if size <= group.desired or not self._settings.groups[group.node_group].warm_pool:
+            return
         try:
             self._owners[group.owner].retire_warm_nodes(group)
         except AWS_ERRORS as error:
@@ -169,9 +180,10 @@ class Hands:
             group.memory.ordered,
             group.desired,
         )
-        if glance is None or not is_still or (lowers and glance.counted > desired):
+        if glance is None or not is_still or (lowers and self._grows(group, glance, desired)):
             self._explain(group, before)
             return _wait(decision, "changed while its desired capacity was to be set: the next tick decides")
+        self._retire_warm_nodes(group, desired)
         try:
             owner.set_size(group, desired)
             glance = owner.glance(group) if lowers else None
@@ -183,6 +195,11 @@ class Hands:
             return _wait(decision, "is busy with another scaling activity: the next tick tries again")
         memory = replace(group.memory, desired=replace(given, sizes=(desired,)))
         return replace(decision, group=replace(group, desired=desired, memory=memory))
+
+    def _grows(self, group: Group, glance: Glance, desired: int) -> bool:
+        """Whether more nodes than desired are there, or one is about to be."""
+        activities = self._owners[group.owner].read_activities(group)
+        return glance.counted > desired or any(one.launch and not one.finished for one in activities)
 
     def _explain(self, group: Group, given: Desired | None) -> None:
         self._owners[group.owner].write_tags(group, {DESIRED_TAG: given.text if given else NONE})

@@ -99,24 +99,28 @@ def find_problem(group: Group, *, goal: int, sized_by_us: bool, grace: timedelta
         return _problem(ProblemKind.SUSPENDED, f"{running}: {_suspended(group, resumed=sized_by_us)}")
     if group.activities is None:
         return Finding(outlook=Outlook.UNSEEN)
-    failure = _newest_launch(group)
-    if failure is not None and failure.failed:
+    launches = _launches(group)
+    changed = max(
+        (moment for moment in (group.memory.since, *(one.started for one in group.activities)) if moment),
+        default=now,
+    )
+    slow = sized_by_us and now - changed >= grace
+    # Of nodes that were asked for at once some may come after others have failed.
+    telling = [one for one in launches if slow and one.started >= changed - grace] or launches[:1]
+    failure = next((one for one in telling if one.failed), None)
+    if failure is not None:
         rule = find_launch_failure(failure.message)
         types = instance_type_in(failure.message) or " or ".join(group.instance_types) or "nodes of its type"
         return _problem(
             rule.kind, f"{running}: {rule.explain(failure.message, types, group.owner.words, retried=sized_by_us)}"
         )
-    changed = max(
-        (moment for moment in (group.memory.since, *(one.started for one in group.activities)) if moment),
-        default=now,
-    )
-    if not sized_by_us or now - changed < grace:
+    if not slow:
         return Finding(outlook=Outlook.PENDING)
     minutes, words = round(grace.total_seconds() / 60), group.owner.words
     return _problem(
         ProblemKind.SLOW,
         f"{running}: {words.service} reports no error, and the others have not come up in more than {minutes} "
-        f"minutes. Look at the {words.history} of the {words.noun} {group.name}.",
+        f"minutes. Look at the {words.history} of the {words.noun} {group.name}. {words.retries}",
     )
 
 
@@ -219,17 +223,10 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _newest_launch(group: Group) -> Activity | None:
-    """Return the newest launch that ended since the group was sized; one under way has nothing to say yet."""
-    since = group.memory.since
-    return next(
-        (
-            activity
-            for activity in group.activities or ()
-            if activity.launch and activity.finished and (since is None or activity.started >= since)
-        ),
-        None,
-    )
+def _launches(group: Group) -> list[Activity]:
+    """Return the launches that ended since the group was sized, newest first: one under way says nothing yet."""
+    since, read = group.memory.since, group.activities or ()
+    return [one for one in read if one.launch and one.finished and (since is None or one.started >= since)]
 
 
 def _suspended(group: Group, *, resumed: bool) -> str:
@@ -239,7 +236,7 @@ def _suspended(group: Group, *, resumed: bool) -> str:
             f"launching is suspended on the Auto Scaling group{reason}, and is left so. When the cause is gone, "
             f"resume the process Launch of {group.name}."
         )
-    then = f"It is resumed now. {group.owner.words.retries}" if resumed else "A start resumes it."
+    then = f"The power function resumes it. {group.owner.words.retries}" if resumed else "A start resumes it."
     return (
         f"Auto Scaling has suspended launching on the Auto Scaling group{reason}, as it does after about a day of "
         f"failed launches. {then}"

@@ -68,7 +68,13 @@ def decide_desired(decision: Decision, missing: Finding, situation: Situation) -
         if launches and group.goal <= group.maximum and (window is None or window.phase is Phase.OPEN):
             return replace(decision, desired=group.goal)
     least = max(group.counted, group.minimum)
-    if least < group.desired and missing.problem and _is_stuck(group, situation.settings.launch_grace, now):
+    # Where another than the newest node ends first, one that comes meanwhile could cost one that works.
+    if (
+        group.ends_newest
+        and least < group.desired
+        and missing.problem
+        and _is_stuck(group, situation.settings.launch_grace, now)
+    ):
         return replace(decision, desired=least)
     return decision
 

@@ -32,6 +32,7 @@ class FakeGroup:
         terminating: The ids of its nodes that were terminated and are still there.
         slow: Whether those show for a while that they are in service.
         zones: The Availability Zones it launches in.
+        policies: Which of its nodes end first where it has too many.
         suspended: Why it launches nothing. None: it launches.
         terminating_suspended: Why it terminates nothing. None: it terminates.
         version: The version of its launch template. None: it does not say.
@@ -48,6 +49,7 @@ class FakeGroup:
     capacity: int = 1000
     failure: str = NO_CAPACITY
     deleting: bool = False
+    policies: list[str] = field(default_factory=lambda: ["NewestInstance"])
     suspended: str | None = None
     terminating_suspended: str | None = None
     protected: int = 0
@@ -147,6 +149,7 @@ class FakeGroup:
             "MaxSize": self.maximum,
             "DesiredCapacity": self.desired,
             "AvailabilityZones": self.zones,
+            "TerminationPolicies": self.policies,
             "Instances": [
                 {
                     "InstanceId": name,

@@ -35,6 +35,9 @@ _OPERATE = "operate"
 _HELD_PERIODS = 12
 _HELD_DATAPOINTS = 9
 
+# The desired capacity is lowered well before CloudFormation, which waits for an hour, rolls a deployment back.
+_MAX_LAUNCH_GRACE = Duration.minutes(30)
+
 
 class ClusterPower(Construct):
     """Make the function that owns the sizes of a cluster's node groups, and all that watches it.
@@ -109,7 +112,7 @@ class ClusterPower(Construct):
             alert_topic: What the function and its alarms tell. It must let CloudWatch publish; if it is
                 encrypted, so must its key.
             launch_grace: How long nodes may take to launch before their absence is a problem, and how long
-                they may take to go.
+                they may take to go; at most 30 minutes.
                 Default: - 10 minutes.
             closing_notice: How long before its nodes go people are told that a Capacity Block ends.
                 Default: - 30 minutes.
@@ -117,11 +120,17 @@ class ClusterPower(Construct):
             encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
 
         Raises:
-            ValueError: There is no node group, or `ClusterFunction` refuses its settings.
+            ValueError: There is no node group, `launch_grace` is too long, or `ClusterFunction` refuses its settings.
         """
         super().__init__(scope, id)
         if not groups:
             raise ValueError("groups must name at least one node group, got none")
+        grace = launch_grace or Duration.minutes(10)
+        if grace.to_seconds() > _MAX_LAUNCH_GRACE.to_seconds():
+            raise ValueError(
+                f"launch_grace must be at most 30 minutes, got {grace.to_human_string()}: CloudFormation waits an "
+                "hour for nodes that are missing"
+            )
         self._cluster_name = cluster_name
         self._alert_topic = alert_topic
         stopped = self._make_stopped_parameter()
@@ -134,7 +143,7 @@ class ClusterPower(Construct):
             settings={
                 "cluster": cluster_name,
                 "groups": {name: group.settings for name, group in groups.items()},
-                "launch_grace_seconds": (launch_grace or Duration.minutes(10)).to_seconds(),
+                "launch_grace_seconds": grace.to_seconds(),
                 **({} if closing_notice is None else {"closing_notice_seconds": closing_notice.to_seconds()}),
             },
             environment={"ALERT_TOPIC_ARN": alert_topic.topic_arn, "STOPPED_PARAMETER": stopped.ref},

@@ -255,6 +255,11 @@ def test_a_function_without_node_groups_is_refused() -> None:
     assert str(caught.value) == "groups must name at least one node group, got none"
 
 
+def test_a_grace_so_long_that_cloudformation_would_roll_back_first_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^launch_grace must be at most 30 minutes, got 31 minutes: Cloud"):
+        make_power(new_stack(), launch_grace=Duration.minutes(31))
+
+
 def test_settings_that_lambda_does_not_take_are_refused() -> None:
     groups = {f"a-node-group-with-a-long-name-{number:03}": PowerGroup(count=1) for number in range(120)}
 

@@ -135,6 +135,11 @@ def test_activities_are_read_newest_first_with_their_words_on_one_line() -> None
             "StatusCode": "Cancelled",
             "StartTime": datetime(2026, 1, 1, 7, tzinfo=UTC),
         },
+        {
+            "Description": "Launching a new EC2 instance into warm pool: i-3",
+            "StatusCode": "Successful",
+            "StartTime": datetime(2026, 1, 1, 6, tzinfo=UTC),
+        },
     ]
     [group] = read(fake)
 
@@ -144,4 +149,5 @@ def test_activities_are_read_newest_first_with_their_words_on_one_line() -> None
         (False, False, False, "Terminating EC2 instance: i-1"),
         (True, True, True, "No capacity"),
         (True, True, True, "Launching a new EC2 instance: i-2"),
+        (False, False, True, "Launching a new EC2 instance into warm pool: i-3"),
     ]

@@ -183,7 +183,7 @@ def test_a_spot_fleet_is_spoken_of_as_one() -> None:
     )
     assert sentence(group(owner=OwnerKind.SPOT_FLEET, name="sfr-1")).endswith(
         "the Spot Fleet reports no error, and the others have not come up in more than 10 minutes. Look at the "
-        "history of the Spot Fleet request sfr-1."
+        "history of the Spot Fleet request sfr-1. The Spot Fleet goes on trying."
     )
 
 
@@ -201,7 +201,7 @@ def test_suspended_launching_is_a_problem_of_its_own() -> None:
     running = "workers: 3 of 8 nodes are running in us-east-1b: "
     assert sentence(group(launching_suspended="It failed for 24 hours")) == (
         f"{running}Auto Scaling has suspended launching on the Auto Scaling group (It failed for 24 hours), as it "
-        "does after about a day of failed launches. It is resumed now. The power function asks for them "
+        "does after about a day of failed launches. The power function resumes it. The power function asks for them "
         "again every 10 minutes."
     )
     for reason, words in (("", ""), ("User suspended at 2026-11-02T07:00:00Z",) * 2):
@@ -225,8 +225,12 @@ def test_nodes_that_take_too_long_without_an_error_are_a_problem() -> None:
     assert sentence(group(launch(status="under way", minutes_ago=11))) == (
         "workers: 3 of 8 nodes are running in us-east-1b: Auto Scaling reports no error, and the others have "
         "not come "
-        "up in more than 10 minutes. Look at the activity history of the Auto Scaling group asg."
+        "up in more than 10 minutes. Look at the activity history of the Auto Scaling group asg. The power function "
+        "asks for them again every 10 minutes."
     )
+    some_came = (launch(status="ok", minutes_ago=11), launch("quota", minutes_ago=12))
+    assert "AWS says: quota" in sentence(group(*some_came))
+    assert "reports no error" in sentence(group(*some_came[:1], launch("quota", minutes_ago=30)))
 
 
 @pytest.mark.parametrize(

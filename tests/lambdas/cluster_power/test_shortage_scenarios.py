@@ -11,7 +11,7 @@ from cluster_common.errors import PartialFailureError
 from cluster_common.times import time_text
 from cluster_power.groups import RETRY_EVERY
 from fake_auto_scaling import FakeGroup
-from power_scene import Scene
+from power_scene import START, Scene
 from termination_scene import middle, terminate
 
 TAG = "cdk-training-cluster:power-desired"
@@ -203,6 +203,47 @@ def test_nodes_that_go_missing_after_others_were_terminated_do_not_hold_up_a_dep
     scene.minute()
     group.in_service = group.capacity = 5
     assert sizes(scene, RETRY + 3)[-1] == 5
+
+
+def prioritize(group: FakeGroup) -> None:
+    group.policies = ["Default"]
+
+
+def launch(group: FakeGroup) -> None:
+    group.activities.insert(
+        0, {"Description": "Launching a new EC2 instance: i-2", "StatusCode": "InProgress", "StartTime": START}
+    )
+
+
+@pytest.mark.parametrize("change", [prioritize, launch])
+def test_a_group_is_not_lowered_where_that_could_end_a_node_that_works(change: Callable[[FakeGroup], None]) -> None:
+    scene = Scene()
+    group = scene.add(capacity=5)
+    scene.minute(11)
+    scene.auto_scaling.before_next("CreateOrUpdateTags", group.name, lambda: change(group))
+    if change is prioritize:
+        change(group)
+    assert set(sizes(scene, RETRY)) == {8}
+
+
+def test_a_lowered_group_that_may_not_grow_is_lowered_further(scene: Scene, group: FakeGroup) -> None:
+    scene.minute()
+    group.maximum, group.in_service, group.capacity = 6, 3, 3
+    assert sizes(scene, 2 * RETRY)[-1] == 3
+
+
+def test_launches_that_cannot_be_resumed_keep_no_group_from_its_size(scene: Scene, group: FakeGroup) -> None:
+    scene.order("stop")
+    scene.minute(2)
+    group.suspended = BY_AUTO_SCALING
+    scene.auto_scaling.fail_next("ResumeProcesses", "AccessDenied", group=group.name)
+    with pytest.raises(PartialFailureError, match="launching could not be resumed"):
+        scene.order("start")
+    assert group.desired == 8
+    scene.auto_scaling.fail_next("ResumeProcesses", "AccessDenied", group=group.name)
+    with pytest.raises(PartialFailureError):
+        scene.minute()
+    assert "It could not be resumed: " in scene.sns.messages[-1]["Message"]
 
 
 def stop(scene: Scene, group: FakeGroup) -> None:

@@ -104,6 +104,24 @@ def test_a_warm_pool_that_cannot_be_renewed_keeps_no_group_from_its_start(scene:
     assert group.desired == 8
 
 
+def test_a_warm_node_that_has_gone_keeps_no_other_of_an_old_version(scene: Scene, group: FakeGroup) -> None:
+    scene.order("stop")
+    scene.minute(2)
+    group.warm = {"i-a1": 1, "i-a3": 1}
+    gone = "The instance ID 'i-a1' does not exist"
+    scene.ec2.fail_next("TerminateInstances", "InvalidInstanceID.NotFound", message=gone)
+    scene.order("start")
+    assert scene.ec2.requests[-1] == ("TerminateInstances", {"InstanceIds": ["i-a3"]})
+
+
+def test_a_raise_takes_no_warm_node_of_an_old_version_either(scene: Scene, group: FakeGroup) -> None:
+    group.in_service = group.capacity = 5
+    scene.minute(12)
+    assert (group.desired, scene.ec2.writes) == (5, [])
+    scene.minute(10)
+    assert scene.ec2.writes == ["TerminateInstances"]
+
+
 def test_a_group_without_a_warm_pool_of_the_clusters_is_not_asked_for_one(scene: Scene, group: FakeGroup) -> None:
     scene.details.clear()
     scene.order("stop")
