@@ -63,10 +63,8 @@ _PLAIN_TAG = r"[\p{L}\p{Z}\p{N}_.:/=+\-@]*"
 # Where requests carry tags: the keys, and the lists or maps that at most 50 fit in.
 _TAG_KEYS = (
     "autoscaling Tag.Key",
-    "budgets ResourceTag.Key",
     "cloudformation Tag.Key",
     "cloudwatch Tag.Key",
-    "dynamodb Tag.Key",
     "ec2 Tag.Key",
     "events Tag.Key",
     "fsx Tag.Key",
@@ -87,7 +85,6 @@ _TAG_KEYS = (
 _TAG_LISTS = (
     "autoscaling CreateAutoScalingGroupType.Tags",
     "cloudformation CreateStackInput.Tags",
-    "dynamodb CreateTableInput.Tags",
     "ec2 CreateTagsRequest.Tags",
     "ec2 TagSpecification.Tags",
     "fsx CreateFileSystemRequest.Tags",
@@ -239,7 +236,7 @@ ROWS = (
     ),
     # CloudWatch
     Row(
-        places=("cloudwatch PutMetricAlarmInput.AlarmName", "cloudwatch PutCompositeAlarmInput.AlarmName"),
+        places=("cloudwatch PutMetricAlarmInput.AlarmName",),
         pattern=r"[^\x00-\x1f\x7f]*",
         message="AlarmName must not contain ASCII control characters",
         source=f"{_CLOUDWATCH_API}/API_PutMetricAlarm.html",
@@ -287,15 +284,6 @@ ROWS = (
         message='The value of the "Id" must start with a lowercase letter, and contain letters, numbers and '
         "underscore.",
         source=f"{_CLOUDWATCH_API}/API_MetricDataQuery.html",
-    ),
-    Row(
-        places=("cloudwatch PutDashboardInput.DashboardName",),
-        pattern=r"[A-Za-z0-9_-]{1,255}",
-        code="InvalidParameterInput",
-        message="The value {value} for field DashboardName contains invalid characters. It can only contain "
-        "alphanumerics, "
-        "dash (-) and underscore (_).",
-        source=f"{_CLOUDWATCH_API}/API_PutDashboard.html",
     ),
     Row(
         places=("logs CreateLogGroupRequest.logGroupName",),
@@ -373,27 +361,6 @@ ROWS = (
         pattern=r"(?i:(?!aws)).*",
         message="Group names cannot start with AWS: {value}",
         source=f"{_API}/ARG/latest/APIReference/API_CreateGroup.html",
-    ),
-    Row(
-        places=("kms CreateAliasRequest.AliasName",),
-        pattern=r"alias/(?!aws/)[a-zA-Z0-9/_-]+",
-        message='Alias must start with the prefix "alias/". Please see '
-        "https://docs.aws.amazon.com/kms/latest/developerguide/kms-alias.html",
-        source=f"{_API}/kms/latest/APIReference/API_CreateAlias.html",
-    ),
-    Row(
-        places=("dynamodb CreateTableInput.TableName",),
-        pattern=r"[a-zA-Z0-9_.-]{3,255}|arn:.*",
-        message="Invalid table/index name.  Table/index names must be between 3 and 255 characters long, and "
-        "may contain "
-        "only the characters a-z, A-Z, 0-9, '_', '-', and '.'",
-        source=f"{_API}/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html",
-    ),
-    Row(
-        places=("dynamodb Tag.Key", "dynamodb Tag.Value"),
-        pattern=r"[\p{L}\p{Z}\p{N}_.:/=+\-]*",
-        message="Tag keys and values can contain letters, white space, numbers and + - = . _ : /",
-        source=f"{_API}/amazondynamodb/latest/developerguide/TaggingRestrictions.html",
     ),
     Row(
         places=("s3 CreateBucketRequest.Bucket",),

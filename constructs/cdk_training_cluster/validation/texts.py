@@ -133,13 +133,6 @@ _ROWS = (
         source=f"{_DOCS}/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html",
     ),
     *_tag_rows("kms", "AWS::KMS::* Tags", source=_COST_TAGS),
-    *_tag_rows(
-        "dynamodb",
-        "AWS::DynamoDB::* Tags",
-        characters=_TAG.replace("@", ""),
-        words="letters, digits, spaces and _ . : / = + -",
-        source=f"{_DOCS}/amazondynamodb/latest/developerguide/TaggingRestrictions.html",
-    ),
     # EC2 and Auto Scaling
     TextLimit(
         id="securityGroupText",
@@ -256,17 +249,10 @@ _ROWS = (
         maximum=1000,
         source=f"{_IAM_API}/API_CreateRole.html",
     ),
-    TextLimit(
-        id="managedPolicyDescription",
-        places=("AWS::IAM::ManagedPolicy Description",),
-        allowed="at most 1000 characters",
-        maximum=1000,
-        source=f"{_IAM_API}/API_CreatePolicy.html",
-    ),
     # CloudWatch
     TextLimit(
         id="alarmName",
-        places=(f"{_ALARM} AlarmName", "AWS::CloudWatch::CompositeAlarm AlarmName"),
+        places=(f"{_ALARM} AlarmName",),
         allowed="1 to 255 characters, none of them a control character",
         characters=_NO_CONTROL,
         minimum=1,
@@ -275,7 +261,7 @@ _ROWS = (
     ),
     TextLimit(
         id="alarmDescription",
-        places=(f"{_ALARM} AlarmDescription", "AWS::CloudWatch::CompositeAlarm AlarmDescription"),
+        places=(f"{_ALARM} AlarmDescription",),
         allowed="at most 1024 characters",
         maximum=1024,
         source=f"{_CLOUDWATCH_API}/API_PutMetricAlarm.html",
@@ -335,15 +321,6 @@ _ROWS = (
         minimum=1,
         maximum=2048,
         source=f"{_CLOUDWATCH_API}/API_MetricDataQuery.html",
-    ),
-    TextLimit(
-        id="dashboardName",
-        places=("AWS::CloudWatch::Dashboard DashboardName",),
-        allowed="1 to 255 characters of A-Z, a-z, 0-9, - and _",
-        characters="[A-Za-z0-9_-]",
-        minimum=1,
-        maximum=255,
-        source=f"{_CLOUDWATCH_API}/API_PutDashboard.html",
     ),
     TextLimit(
         id="logGroupName",
@@ -528,7 +505,7 @@ _ROWS = (
         maximum=8192,
         source=f"{_SSM_API}/API_PutParameter.html",
     ),
-    # Storage, keys, groups, budgets
+    # Storage, groups, keys
     TextLimit(
         id="bucketName",
         places=("AWS::S3::Bucket BucketName", "AWS::S3::Bucket LoggingConfiguration.DestinationBucketName"),
@@ -586,41 +563,11 @@ _ROWS = (
         source=f"{_CLOUDFORMATION_REFERENCE}/aws-resource-resourcegroups-group.html",
     ),
     TextLimit(
-        id="keyAlias",
-        places=("AWS::KMS::Alias AliasName",),
-        allowed="alias/ and a name of letters, digits and / _ -, at most 256 characters, not alias/aws/ first",
-        characters="[a-zA-Z0-9/_-]",
-        form="alias/.+",
-        minimum=7,
-        maximum=256,
-        reserved=("alias/aws/",),
-        source=f"{_KMS_API}/API_CreateAlias.html",
-    ),
-    TextLimit(
         id="keyDescription",
         places=("AWS::KMS::Key Description",),
         allowed="at most 8192 characters",
         maximum=8192,
         source=f"{_KMS_API}/API_CreateKey.html",
-    ),
-    TextLimit(
-        id="tableName",
-        places=("AWS::DynamoDB::Table TableName",),
-        allowed="3 to 255 characters of a-z, A-Z, 0-9 and _ - .",
-        characters="[a-zA-Z0-9_.-]",
-        minimum=3,
-        maximum=255,
-        source=f"{_DOCS}/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html",
-    ),
-    TextLimit(
-        id="budgetName",
-        places=("AWS::Budgets::Budget Budget.BudgetName",),
-        allowed="1 to 100 characters without : and \\, and without /action/",
-        characters=r"[^:\\]",
-        form="(?!.*/action/).*",
-        minimum=1,
-        maximum=100,
-        source=f"{_DOCS}/aws-cost-management/latest/APIReference/API_budgets_Budget.html",
     ),
     # Templates themselves
     TextLimit(
