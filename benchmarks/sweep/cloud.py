@@ -57,6 +57,7 @@ class Cloud:
             ("ec2", "DeleteTags"): self._untag,
             ("ec2", "DescribeSpotInstanceRequests"): lambda _: {"SpotInstanceRequests": []},
             ("autoscaling", "DescribeAutoScalingGroups"): lambda _: {"AutoScalingGroups": []},
+            ("sns", "GetTopicAttributes"): lambda _: {"Attributes": {"SubscriptionsConfirmed": "1"}},
             ("sns", "Publish"): lambda _: {"MessageId": "00000000-0000-4000-8000-000000000000"},
         }
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,7 @@ class Outcome:
         stopped: The ids of the instances that are stopped.
         warned: The ids of those that people were warned of.
         changed: Why what was due was not stopped after all, by the id of the instance.
-        failed_notifications: How many messages the topic did not take.
+        failed_notifications: How many messages the topic did not take, or passed on to nobody.
     """
 
     stopped: frozenset[str] = frozenset()
@@ -62,7 +63,8 @@ class Hands:
     """Carry out what was decided.
 
     What is due is read again right before it is stopped: it is left alone if anything of it changed. The clock runs
-    from when people were told, so that nothing is stopped of which nobody was.
+    from when the topic took the warning: also where nobody has confirmed a subscription to it, since idle nodes would
+    go on costing money otherwise; that counts as a failed notification.
     """
 
     def __init__(
@@ -358,7 +360,22 @@ class Hands:
             self._failures.add(self._settings.cluster, "people could not be told", error)
             self._failed_notifications += 1
             return False
+        self._failed_notifications += self._has_no_subscriber
         return True
+
+    @cached_property
+    def _has_no_subscriber(self) -> bool:
+        """Whether nobody has confirmed a subscription to the topic: SNS takes its messages all the same.
+
+        A topic of another account need not let itself be read; then nothing is counted.
+
+        Source: https://docs.aws.amazon.com/sns/latest/api/API_GetTopicAttributes.html
+        """
+        try:
+            found = self._sns().get_topic_attributes(TopicArn=self._settings.topic_arn or "")["Attributes"]
+        except AWS_ERRORS:
+            return False
+        return found.get("SubscriptionsConfirmed") == "0"
 
 
 def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:

@@ -199,10 +199,13 @@ def test_the_other_services_have_nothing(server: Server) -> None:
     assert _client(server, "ec2").describe_spot_instance_requests()["SpotInstanceRequests"] == []
     assert _client(server, "autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"] == []
     assert _client(server, "sns").publish(TopicArn="arn:aws:sns:us-east-1:123456789012:a", Message="m")["MessageId"]
+    topic = _client(server, "sns").get_topic_attributes(TopicArn="arn:aws:sns:us-east-1:123456789012:a")
+    assert topic["Attributes"] == {"SubscriptionsConfirmed": "1"}
     assert _client(server, "lambda").invoke(FunctionName="power")["Payload"].read() == b"{}"
     assert server.cloud.requests == {
         "DescribeAutoScalingGroups": 1,
         "DescribeSpotInstanceRequests": 1,
+        "GetTopicAttributes": 1,
         "Invoke": 1,
         "Publish": 1,
     }

@@ -27,7 +27,7 @@ TYPE = "g5.xlarge"
 ZONE = "us-east-1b"
 
 _PERIOD = timedelta(minutes=5)
-_WRITES = {"StopInstances", "CreateTags", "DeleteTags", "CreateOrUpdateTags", "Invoke", "Publish"}
+_WRITES = {"StopInstances", "CreateTags", "DeleteTags", "CreateOrUpdateTags", "Invoke"}
 
 
 class IdleOnAws:
@@ -270,10 +270,10 @@ def _as_iam_sees(
 ) -> Iterable[Call]:
     """Yield a call once for each resource that IAM checks it against."""
     region = "us-east-1"
-    if operation not in _WRITES:
+    if service == "sns":
+        yield Call(action=f"sns:{operation}", resource=parameters["TopicArn"])
+    elif operation not in _WRITES:
         yield Call(action=f"{service}:{operation}", resource="*")
-    elif operation == "Publish":
-        yield Call(action="sns:Publish", resource=parameters["TopicArn"])
     elif operation == "Invoke":
         name = f"{parameters['FunctionName']}:{parameters['Qualifier']}"
         yield Call(action="lambda:InvokeFunction", resource=f"arn:aws:lambda:{region}:{account}:function:{name}")

@@ -44,6 +44,14 @@ class FakeSns:
         self.messages: list[dict[str, str]] = []
         self.calls: list[Call] = []
         self.fails = False
+        self.confirmed: str | None = "1"
+
+    def get_topic_attributes(self, **parameters: str) -> dict[str, dict[str, str]]:
+        """Answer GetTopicAttributes; None: the topic does not let itself be read."""
+        self.calls.append(Call(action="sns:GetTopicAttributes", resource=parameters["TopicArn"]))
+        if self.confirmed is None:
+            raise ClientError({"Error": {"Code": "AuthorizationError", "Message": "no"}}, "GetTopicAttributes")
+        return {"Attributes": {"SubscriptionsConfirmed": self.confirmed}}
 
     def publish(self, **message: str) -> dict[str, str]:
         """Answer Publish."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
@@ -50,9 +51,11 @@ class IdleStop(Construct):
     nodes, or met so many unknown ones at once that it stops nothing; and when nodes stay idle that it cannot stop, or
     that are reserved. The one on silence may ring once right after the first deployment.
 
-    All alarms notify `alert_topic`. If that topic takes no messages, or nobody reads them, no alarm reaches anybody:
-    the alarm `failed_notifications_alarm` then shows it in CloudWatch's console, and as an event "CloudWatch Alarm
-    State Change" on the default event bus, which a rule of yours can send another way.
+    All alarms notify `alert_topic`. If that topic takes no messages, or nobody has confirmed a subscription to it (an
+    e-mail address, a queue, a function), no alarm reaches anybody, and idle nodes of which people were warned, or of
+    which nobody reads the warning, are stopped all the same. The alarm `failed_notifications_alarm` then shows it in
+    CloudWatch's console, and as an event "CloudWatch Alarm State Change" on the default event bus, which a rule of
+    yours can send another way.
 
     It costs, at the prices of us-east-1, about 5 USD a month for its 14 metrics and 10 alarms, less than 1 USD for
     its runs, and about 0.09 USD for each series that it reads of a node: five, and what the policy's signals add.
@@ -170,6 +173,9 @@ class IdleStop(Construct):
             role, cluster_name=cluster_name, tag_key=tag_key
         )
         alert_topic.grant_publish(role)
+        iam.Grant.add_to_principal(
+            grantee=role, actions=["sns:GetTopicAttributes"], resource_arns=[alert_topic.topic_arn]
+        )
         if power is not None and groups:
             power.grant_idle_stop(role)
         self.schedule = make_tick(self, self._cluster_function, cluster_name=cluster_name, every=_TICK)
@@ -213,9 +219,9 @@ class IdleStop(Construct):
         self.failed_notifications_alarm = self._watch(
             "FailedNotifications",
             self._metric(IDLE_METRICS.failed_notifications, "Maximum", None),
-            "the alert topic does not take the idle function's messages, so it starts no new countdown to a stop, "
-            "and the running countdowns go on",
-            "Check the topic, its policy and its key",
+            "the alert topic does not take the idle function's messages, so that no new countdown to a stop starts "
+            "and the running ones go on, or nobody has confirmed a subscription to it, so that all countdowns go on",
+            "Check the topic, its policy, its key and its subscriptions",
             periods=1,
         )
         self.reserved_idle_alarm = self._watch_reserved()

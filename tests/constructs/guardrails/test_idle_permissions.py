@@ -116,6 +116,7 @@ def test_the_lives_make_every_kind_of_call(everything: tuple[list[dict[str, Any]
         "lambda:InvokeFunction",
         "logs:CreateLogStream",
         "logs:PutLogEvents",
+        "sns:GetTopicAttributes",
         "sns:Publish",
         "sqs:SendMessage",
         "ssm:DescribeSessions",
@@ -176,6 +177,7 @@ GROUP = f"arn:aws:autoscaling:{REGION}:{ACCOUNT}:autoScalingGroup:0:autoScalingG
         ("autoscaling:SetDesiredCapacity", GROUP),
         ("autoscaling:TerminateInstanceInAutoScalingGroup", GROUP),
         ("lambda:InvokeFunction", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:other"),
+        ("sns:GetTopicAttributes", f"{TOPIC}-other"),
         ("sns:Publish", f"{TOPIC}-other"),
     ],
 )

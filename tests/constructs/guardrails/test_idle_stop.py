@@ -174,6 +174,7 @@ def test_alone_it_does_what_instances_need_and_no_more(stack: Stack) -> None:
         "ec2:StopInstances",
         "logs:CreateLogStream",
         "logs:PutLogEvents",
+        "sns:GetTopicAttributes",
         "sns:Publish",
         "sqs:SendMessage",
     }

@@ -172,6 +172,25 @@ def test_a_topic_that_takes_no_message_is_counted(capsys: pytest.CaptureFixture[
     assert metrics(capsys)["IdleFailedNotifications"] == 1
 
 
+@pytest.mark.parametrize(("confirmed", "failed"), [("0", [0, 1, 0]), ("1", [0, 0, 0]), (None, [0, 0, 0])])
+def test_a_topic_that_reaches_nobody_is_counted_and_countdowns_go_on(
+    confirmed: str | None, failed: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = IdleScene()
+    node, _ = scene.add(90.0), scene.tick()
+    counted = [metrics(capsys).get("IdleFailedNotifications", 0)]
+    scene.sns.confirmed = confirmed
+    node.load, node.points = 0.0, dict.fromkeys(node.points, 0.0)
+    for _ in range(2):
+        scene.tick()
+        counted.append(metrics(capsys).get("IdleFailedNotifications", 0))
+
+    asked = [call.action for call in scene.sns.calls]
+    assert (counted, asked) == (failed, ["sns:Publish", "sns:GetTopicAttributes"])
+    scene.ticks(30)
+    assert node.state in ("stopping", "stopped")
+
+
 @pytest.mark.parametrize(("release", "saved", "reserved"), [(False, None, 110.08), (True, 110.08, None)])
 def test_what_is_reserved_saves_nothing_unless_it_is_released(
     release: bool, saved: float | None, reserved: float | None, capsys: pytest.CaptureFixture[str]
