@@ -20,8 +20,9 @@ class ResumeDocument(Construct):
 
     It runs under a role of its own, which may have the power function start node groups and do nothing else; the
     function asks Systems Manager who started the runbook. `grant_start()` lets somebody start it.
-    Without parameters it starts every node group. What the function answers, such as which nodes EC2 does not have,
-    is the output of the runbook's one step.
+    Without parameters it starts every node group. It tries five times, for the function takes one request at a time;
+    where all of them meet a run that goes on, run it again. What the function answers, such as which nodes EC2 does
+    not have, is the output of the runbook's one step.
 
     Resources: one `AWS::SSM::Document`, and the `AWS::IAM::Role` that it runs under, with one policy. A change makes
     a new version of the document, which is the default then.
@@ -97,7 +98,8 @@ class ResumeDocument(Construct):
                         "timeoutSeconds": 120,
                         "isEnd": True,
                         "inputs": {
-                            "FunctionName": f"{power.function.function_name}:start",
+                            "FunctionName": power.function.function_name,
+                            "Qualifier": "start",
                             "InvocationType": "RequestResponse",
                             "InputPayload": {
                                 "action": "start",

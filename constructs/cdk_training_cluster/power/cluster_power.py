@@ -171,13 +171,15 @@ class ClusterPower(Construct):
             "MissingNodes",
             self.metric_missing_nodes(),
             "for 15 minutes fewer nodes have run than should",
-            "Wait for EC2, whose answer is there, or name another type, zone or way to buy",
+            "The log names EC2's answer. If it is capacity, the function asks again every 10 minutes; otherwise "
+            "mend what it names",
         )
         self.surplus_nodes_alarm = self._watch_nodes(
             "SurplusNodes",
             self.metric_surplus_nodes(),
             "for 15 minutes more nodes have run, and been billed, than should",
-            "Take their protection from scale-in away, or terminate them yourself",
+            "The log names the reason, such as a node group that has left the file, a suspended Terminate or "
+            "protection from scale-in: mend that, or terminate them yourself",
         )
         self.held_groups_alarm = lasting_alarm(
             self,

@@ -90,6 +90,7 @@ class _Execution:
             answer = client.invoke(
                 FunctionName=inputs["FunctionName"],
                 InvocationType=inputs.get("InvocationType", "RequestResponse"),
+                **({"Qualifier": inputs["Qualifier"]} if "Qualifier" in inputs else {}),
                 Payload=payload.encode(),
             )
         except (BotoCoreError, ClientError) as error:

@@ -70,7 +70,7 @@ def test_the_power_function_understands_what_it_is_asked(stack: Stack) -> None:
     (step,) = runbook["mainSteps"]
     assert step["action"] == "aws:invokeLambdaFunction"
     (power,) = resources(stack, "AWS::Lambda::Function")
-    assert step["inputs"]["FunctionName"] == {"Fn::Join": ["", [{"Ref": power}, ":start"]]}
+    assert (step["inputs"]["FunctionName"], step["inputs"]["Qualifier"]) == ({"Ref": power}, "start")
     values = {
         "{{ NodeGroups }}": runbook["parameters"]["NodeGroups"]["default"],
         "{{ Reason }}": runbook["parameters"]["Reason"]["default"],

@@ -35,7 +35,9 @@ def test_the_function_ticks_each_minute_and_a_missed_tick_is_not_made_up_for(sta
             },
         },
     )
-    only(stack, "AWS::Lambda::EventInvokeConfig", {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60})
+    once = {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
+    only(stack, "AWS::Lambda::EventInvokeConfig", {"Qualifier": "$LATEST", **once})
+    only(stack, "AWS::Lambda::EventInvokeConfig", {"Qualifier": "operate", **once})
 
 
 def test_what_orders_are_sent_to_is_there_although_nobody_was_granted_it() -> None:
@@ -104,6 +106,18 @@ def test_nodes_missing_or_too_many_alarm_after_a_quarter_of_an_hour_and_silence_
             "TreatMissingData": "missing",
         },
     )
+
+
+@pytest.mark.parametrize(
+    ("metric", "remedy"),
+    [
+        ("MissingNodes", "If it is capacity, the function asks again every 10 minutes; otherwise mend what it names"),
+        ("SurplusNodes", "a node group that has left the file, a suspended Terminate or protection from scale-in"),
+    ],
+)
+def test_the_alarms_of_nodes_name_what_helps_whatever_the_reason(stack: Stack, metric: str, remedy: str) -> None:
+    (alarm,) = resources(stack, "AWS::CloudWatch::Alarm", {"MetricName": metric}).values()
+    assert remedy in str(alarm["Properties"]["AlarmDescription"])
 
 
 def test_a_group_that_is_held_for_an_hour_alarms_though_a_point_is_missing_now_and_then(stack: Stack) -> None:
@@ -181,7 +195,7 @@ def test_no_resource_is_made_silently(stack: Stack) -> None:
         "AWS::IAM::Role",
         "AWS::IAM::Role",
         "AWS::Lambda::Alias",
-        "AWS::Lambda::EventInvokeConfig",
+        *["AWS::Lambda::EventInvokeConfig"] * 2,
         "AWS::Lambda::Function",
         "AWS::Logs::LogGroup",
         "AWS::SNS::Topic",

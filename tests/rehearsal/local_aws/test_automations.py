@@ -91,6 +91,13 @@ def test_a_payload_of_text_is_filled_in_too(aws: LocalAws, stacks: Stacks, funct
     assert ended["Outputs"] == {"Start.Payload": ['{"started": ["b"]}']}
 
 
+def test_a_runbook_invokes_the_alias_that_it_names(aws: LocalAws, stacks: Stacks, function: str) -> None:
+    properties = {"Content": _content(function, Qualifier="nobody"), "DocumentType": "Automation"}
+    name = stacks.create({"Resources": {"Runbook": {"Type": "AWS::SSM::Document", "Properties": properties}}})
+    ended = _run(aws, stacks.physical_ids(name)["Runbook"], Reason=["x"])
+    assert "ResourceNotFoundException" in ended["FailureMessage"]
+
+
 def test_a_function_that_fails_fails_the_runbook(aws: LocalAws, runbook: str) -> None:
     ended = _run(aws, runbook, Reason=["fail"])
     assert ended["AutomationExecutionStatus"] == "Failed"
