@@ -37,6 +37,9 @@ _UNSEEN = BOOT + 2 * PERIOD
 # The signals that show what a node does from its first minutes on, most of them measured by EC2.
 _OF_HOST = frozenset({SignalKind.CPU, SignalKind.NETWORK})
 
+# What may keep a node though no job runs: a process that spins, an exporter, a session that somebody forgot.
+_WEAK = frozenset({*_OF_HOST, SignalKind.SESSION})
+
 # A run may fail, or come late: what went dark since the last few counts as just gone dark.
 _TICKS_BACK = 3
 
@@ -105,6 +108,9 @@ class Evidence:
         idle_since: Since when it is proven idle, as far as was looked back. None: it is not.
         was_known: Of what is unknown: whether it was known to be idle or busy some ticks ago.
         idle_so_far: Of what is unknown because it came lately: whether it has been idle ever since it came up.
+        signal: Of what is busy: the signal that says so. None: its accelerators do.
+        is_weak: Of what is busy: whether its accelerators have been idle for the whole window, and only its CPUs, its
+            network traffic or a session say that it works.
     """
 
     state: EvidenceState
@@ -112,6 +118,8 @@ class Evidence:
     idle_since: datetime | None = None
     was_known: bool = False
     idle_so_far: bool = False
+    signal: SignalKind | None = None
+    is_weak: bool = False
 
 
 def unreadable(why: str) -> Evidence:
@@ -134,9 +142,11 @@ def weigh(
     if launched is not None:
         readings = _since(readings, launched)
     found = list(_find(readings, policy, now))
-    busy = next((one for one in found if one.state is EvidenceState.BUSY), None)
-    if busy is not None:
-        return busy
+    busy = [one for one in found if one.state is EvidenceState.BUSY]
+    if busy:
+        of_accelerators = found[: 1 if readings.samples is None else 2]
+        is_weak = all(one.state is EvidenceState.IDLE for one in of_accelerators)
+        return replace(busy[0], is_weak=is_weak and all(one.signal in _WEAK for one in busy))
     unknown = next((one for one in found if one.state is EvidenceState.UNKNOWN), None)
     if unknown is not None:
         ticks = range(1, _TICKS_BACK + 1)
@@ -219,6 +229,7 @@ class _Limit:
         form: The form of its values.
         latest: How old its newest point may be, in periods.
         averaged: Whether its values are averages over the periods: that of a period that is not over may still fall.
+        signal: Which signal it is of. None: it is of the accelerators.
     """
 
     below: float
@@ -226,6 +237,7 @@ class _Limit:
     form: str
     latest: int = _LATEST_PERIODS
     averaged: bool = False
+    signal: SignalKind | None = None
 
 
 def _needed(readings: NodeReadings, policy: Policy) -> Iterator[tuple[Series, _Limit]]:
@@ -258,6 +270,7 @@ def _limit(signal: Signal) -> _Limit:
             form="{:.2f} vCPUs",
             latest=_LATEST_PERIODS_OF_EC2,
             averaged=True,
+            signal=signal.kind,
         )
     if signal.kind is SignalKind.NETWORK:
         return _Limit(
@@ -265,11 +278,13 @@ def _limit(signal: Signal) -> _Limit:
             what="its network traffic",
             form="{:,.0f} bytes in 5 minutes",
             latest=_LATEST_PERIODS_OF_EC2,
+            signal=signal.kind,
         )
     if signal.kind is SignalKind.GPU_MEMORY:
-        return _Limit(below=signal.below, what="its GPU memory in use", form="{:,.0f} MiB")
+        return _Limit(below=signal.below, what="its GPU memory in use", form="{:,.0f} MiB", signal=signal.kind)
     averaged = signal.statistic == "Average"
-    return _Limit(below=signal.below, what=f"its {signal.metric}", form="{:g}", averaged=averaged)
+    what = f"its {signal.metric}"
+    return _Limit(below=signal.below, what=what, form="{:g}", averaged=averaged, signal=signal.kind)
 
 
 def _judge(series: Series, limit: _Limit, policy: Policy, now: datetime) -> Evidence:
@@ -299,9 +314,7 @@ def _judge(series: Series, limit: _Limit, policy: Policy, now: datetime) -> Evid
     if busy and min(busy) <= periods:
         when, value = busy[min(busy)]
         told = limit.form.format(value)
-        return Evidence(
-            state=EvidenceState.BUSY, reason=f"{what} was {told} at {datetime.fromtimestamp(when, UTC):%H:%M} UTC"
-        )
+        return _busy(f"{what} was {told} at {datetime.fromtimestamp(when, UTC):%H:%M} UTC", limit.signal)
     late = limit.latest - _LATEST_PERIODS
     covered, expected = sum(late < number <= periods for number in idle), periods - late
     if covered < policy.coverage * expected:
@@ -340,7 +353,7 @@ def _judge_heartbeat(series: Series, policy: Policy, now: datetime) -> Evidence:
     if last is None:
         return Evidence(state=EvidenceState.IDLE, reason="", idle_since=end - policy.span)
     if (end - floor(last)) // PERIOD <= policy.window // PERIOD:
-        return Evidence(state=EvidenceState.BUSY, reason=f"its job gave a heartbeat at {last:%H:%M} UTC")
+        return _busy(f"its job gave a heartbeat at {last:%H:%M} UTC", SignalKind.HEARTBEAT)
     return Evidence(state=EvidenceState.IDLE, reason="", idle_since=floor(last) + PERIOD)
 
 
@@ -348,8 +361,12 @@ def _judge_session(has_session: bool | None, policy: Policy, now: datetime) -> E
     if has_session is None:
         return _unknown("its Session Manager sessions could not be read")
     if has_session:
-        return Evidence(state=EvidenceState.BUSY, reason="somebody has a Session Manager session on it")
+        return _busy("somebody has a Session Manager session on it", SignalKind.SESSION)
     return Evidence(state=EvidenceState.IDLE, reason="", idle_since=floor(now) - policy.span)
+
+
+def _busy(reason: str, signal: SignalKind | None) -> Evidence:
+    return Evidence(state=EvidenceState.BUSY, reason=reason, signal=signal)
 
 
 def _unknown(reason: str) -> Evidence:

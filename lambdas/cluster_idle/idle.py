@@ -17,7 +17,7 @@ from cluster_idle.instances import Instance, OwnerKind, read_cluster
 from cluster_idle.owners import Owners, read_spot_requests
 from cluster_idle.policy import SignalKind
 from cluster_idle.readings import MetricReader
-from cluster_idle.reports import emit_blind_metrics, emit_metrics, log_finding, summarize
+from cluster_idle.reports import emit_blind_metrics, emit_metrics, find_lingering, log_finding, summarize
 from cluster_idle.settings import Settings
 from cluster_idle.situation import Situation
 from cluster_idle.verdicts import Decisions
@@ -127,8 +127,9 @@ class Idle:
         decisions = decide(instances or [], situation)
         evaluated = not self._failures
         outcome = self._act(decisions, situation) if action is Action.TICK else Outcome()
+        lingering = find_lingering(decisions.findings)
         for finding in decisions.findings:
-            log_finding(self._logger, finding, outcome)
+            log_finding(self._logger, finding, outcome, settings=self._settings, lingering=lingering)
         if decisions.breaker:
             self._logger.error(decisions.breaker)
         if action is Action.TICK:

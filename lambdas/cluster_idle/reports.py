@@ -1,7 +1,8 @@
 """What alarms and the log get to see: metrics, one record an instance, and the summary."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import MetricUnit
@@ -54,7 +55,7 @@ def emit_metrics(settings: Settings, decisions: Decisions, outcome: Outcome, *, 
             DEFERRED_NODES: verdicts[Verdict.DEFERRED],
             UNKNOWN_NODES: sum(map(_is_unknown, findings)),
             STUCK_NODES: sum(_is_stuck(finding, outcome, settings) for finding in findings),
-            LINGERING_NODES: sum(map(_is_lingering, findings)),
+            LINGERING_NODES: len(find_lingering(findings)),
             RESERVED_NODES: len(reserved),
             EVALUATIONS: int(evaluated),
             BREAKER: int(decisions.breaker is not None),
@@ -78,8 +79,18 @@ def emit_blind_metrics(settings: Settings) -> None:
     emit_counts({EVALUATIONS: 0}, **{CLUSTER_DIMENSION: settings.cluster})
 
 
-def log_finding(logger: Logger, finding: Finding, outcome: Outcome) -> None:
-    """Write one record of one instance."""
+def log_finding(
+    logger: Logger, finding: Finding, outcome: Outcome, *, settings: Settings, lingering: Collection[str]
+) -> None:
+    """Write one record of one instance.
+
+    Args:
+        logger: Where.
+        finding: What is decided about it.
+        outcome: What was done.
+        settings: The function's settings.
+        lingering: What `find_lingering` found.
+    """
     instance, evidence = finding.instance, finding.evidence
     changed = outcome.changed.get(instance.id)
     logger.info(
@@ -92,6 +103,9 @@ def log_finding(logger: Logger, finding: Finding, outcome: Outcome) -> None:
             "verdict": finding.verdict.value,
             "idle_since": time_text(evidence.idle_since) if evidence and evidence.idle_since else None,
             "stopped": instance.id in outcome.stopped,
+            "lingering": instance.id in lingering,
+            "signal": evidence.signal.value if evidence and evidence.signal else None,
+            "usd_per_hour": round(dollars(settings, [instance]), 2) or None,
         },
     )
 
@@ -143,9 +157,27 @@ def _is_reserved(finding: Finding, settings: Settings) -> bool:
     return finding.verdict is Verdict.RESERVED or (finding.is_idle and finding.for_others and not saves)
 
 
-def _is_lingering(finding: Finding) -> bool:
-    """Whether it is idle, and nobody is told of it while it waits: for young or unknown nodes, or for its turn."""
-    return finding.is_idle and finding.verdict in (Verdict.GRACE, Verdict.UNKNOWN, Verdict.DEFERRED)
+def find_lingering(findings: Sequence[Finding]) -> frozenset[str]:
+    """Return the ids of nodes whose accelerators have been idle for a window, and that run on without a job's word.
+
+    They wait for young or unknown nodes or for their turn; only CPUs, network or a session keep them or their group;
+    or they are warned of again, since a node of their group was idle later than they: nodes come and go there.
+    """
+    working = {one.unit for one in findings if one.is_busy and one.evidence and not one.evidence.is_weak}
+    latest: dict[str, datetime] = {}
+    for one in findings:
+        if one.verdict is Verdict.WARN and one.evidence and one.evidence.idle_since:
+            latest[one.unit] = max(one.evidence.idle_since, latest.get(one.unit, one.evidence.idle_since))
+
+    def lingers(one: Finding) -> bool:
+        if one.verdict is Verdict.BUSY:
+            return one.unit not in working
+        if one.verdict is Verdict.WARN:
+            since = one.evidence.idle_since if one.evidence else None
+            return since is not None and since < latest[one.unit]
+        return one.is_idle and one.verdict in (Verdict.GRACE, Verdict.UNKNOWN, Verdict.DEFERRED)
+
+    return frozenset(one.instance.id for one in findings if lingers(one))
 
 
 def _is_stuck(finding: Finding, outcome: Outcome, settings: Settings) -> bool:

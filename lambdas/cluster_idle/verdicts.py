@@ -68,6 +68,11 @@ class Finding:
         """Whether the instance itself is proven idle."""
         return self.evidence is not None and self.evidence.state is EvidenceState.IDLE
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether the instance itself works."""
+        return self.evidence is not None and self.evidence.state is EvidenceState.BUSY
+
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:

@@ -18,7 +18,9 @@ class IdleMetrics:
         deferred_nodes: How many a later run stops, since one run stops no more than it may.
         unknown_nodes: Of how many too little is known.
         stuck_nodes: How many are idle and cannot be stopped from here.
-        lingering_nodes: How many are idle and wait: for young or unknown nodes of their group, or for their turn.
+        lingering_nodes: How many run on though their accelerators have been idle for a window: they wait for young or
+            unknown nodes of their group, for nodes that keep coming anew, or for their turn; or only CPUs, network
+            or a session keep them or their group.
         reserved_nodes: How many are idle in reservations and Capacity Blocks, where a stop saves nothing; also
             those whose group works.
         dollars_saved: USD an hour that the nodes cost which this run stopped, where the price is known.

@@ -29,8 +29,10 @@ _RESERVED_PERIODS = 12
 _RESERVED_DATAPOINTS = 9
 _CENT = 0.01
 
-# Three hours: longer than any warning and launch takes that goes well.
+# Three hours, with gaps: longer than any warning and launch takes that goes well. A group whose nodes keep coming
+# anew is warned of now and then.
 _LINGERING_PERIODS = 36
+_LINGERING_DATAPOINTS = 27
 
 
 class IdleStop(Construct):
@@ -205,9 +207,12 @@ class IdleStop(Construct):
         self.lingering_nodes_alarm = self._watch(
             "LingeringNodes",
             self._metric(IDLE_METRICS.lingering_nodes, "Minimum", None),
-            "some nodes have been idle for three hours and wait for other nodes of their group, or for their turn",
-            "Find out why the group's nodes are replaced or not seen, or stop the group",
+            "the accelerators of some nodes have been idle for most of three hours, and the nodes run on: their "
+            "CPUs, network or sessions, other nodes of their group, or their turn may keep them",
+            "Read its records with lingering = true, which name node, reason, signal and USD an hour, and end what "
+            "keeps the nodes, or stop the group",
             periods=_LINGERING_PERIODS,
+            datapoints=_LINGERING_DATAPOINTS,
         )
         self.unclear_tags_alarm = self._watch(
             "UnclearTags",

@@ -95,7 +95,7 @@ def test_what_lasts_alarms_and_silence_is_no_proof_of_anything(
             "ComparisonOperator": "GreaterThanOrEqualToThreshold",
             "Period": 300,
             "EvaluationPeriods": periods,
-            "DatapointsToAlarm": periods,
+            "DatapointsToAlarm": 27 if periods == 36 else periods,
             "TreatMissingData": "missing",
         },
     )

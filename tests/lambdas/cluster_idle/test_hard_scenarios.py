@@ -321,6 +321,23 @@ def test_an_idle_gang_to_which_nodes_come_too_often_to_be_judged_is_counted(
     assert metrics(capsys)["IdleLingeringNodes"] >= 4
 
 
+def test_a_small_gang_whose_nodes_come_and_go_is_counted_in_most_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    counted = []
+    for _ in range(4):
+        victim = max(scene.ec2.nodes.values(), key=lambda node: node.id)
+        victim.state = "terminated"
+        scene.auto_scaling.members["workers-asg"].remove(victim.id)
+        scene.join("workers", age=timedelta(0))
+        for _ in range(17):
+            scene.tick()
+            counted.append(metrics(capsys)["IdleLingeringNodes"])
+
+    assert scene.lambda_.orders == []
+    assert all(sum(map(bool, counted[end - 36 : end])) >= 27 for end in range(36, len(counted) + 1))
+
+
 @pytest.mark.parametrize("minutes", [10, 40])
 def test_a_node_that_works_in_place_of_an_idle_one_starts_the_clock_again(minutes: int) -> None:
     scene = IdleScene()

@@ -10,7 +10,7 @@ from cluster_common.errors import PartialFailureError
 from cluster_idle.hands import Outcome
 from cluster_idle.idle import Action
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.policy import Policy
+from cluster_idle.policy import Policy, Signal, SignalKind
 from cluster_idle.reports import summarize
 from cluster_idle.settings import Settings
 from cluster_idle.verdicts import Decisions, Finding, Verdict
@@ -107,6 +107,45 @@ def test_idle_ones_that_wait_for_those_they_work_with_are_not_unknown(capsys: py
 
     counted = {"IdleNodes": 3, "IdleUnknownNodes": 1, "IdleLingeringNodes": 3, "IdleEvaluations": 1}
     assert metrics(capsys) == counted
+
+
+_HOST = (Signal(kind=SignalKind.CPU, below=0.5), Signal(kind=SignalKind.HEARTBEAT), Signal(kind=SignalKind.SESSION))
+
+
+@pytest.mark.parametrize(
+    ("shown", "signal", "lingering"),
+    [
+        # A process that spins, or a session that somebody forgot, keeps the whole gang.
+        ({"cpu_usage_active": 0.6 / 1.92}, "cpu", 4),
+        ({"session": 1}, "session", 4),
+        # A job, though it be one that only says so, does not.
+        ({"JobHeartbeat": 1, "session": 1}, "heartbeat", 0),
+        ({"cpu_usage_active": 0.6 / 1.92, "load": 90}, None, 0),
+    ],
+)
+def test_nodes_that_only_their_host_keeps_are_counted_and_named(
+    shown: dict[str, float],
+    signal: str | None,
+    lingering: int,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scene = IdleScene(policy=Policy(signals=_HOST))
+    first, *_ = nodes = scene.add_group()
+    for node in nodes:
+        node.others["cpu_usage_active"] = dict.fromkeys(node.points, 0.1)
+    first.others |= {metric: dict.fromkeys(first.points, value) for metric, value in shown.items()}
+    first.points = dict.fromkeys(first.points, shown.get("load", 0.0))
+    scene.ssm.targets = [first.id] if "session" in shown else []
+
+    scene.run()
+
+    assert metrics(capsys).get("IdleLingeringNodes", 0) == lingering
+    told = [vars(record) for record in caplog.records]
+    assert {(one["verdict"], one["lingering"], one["usd_per_hour"]) for one in told} == {
+        ("busy", bool(lingering), 55.04)
+    }
+    assert [one["signal"] for one in told] == [signal, None, None, None]
 
 
 def test_a_dry_run_saves_and_stops_nothing(capsys: pytest.CaptureFixture[str]) -> None:
