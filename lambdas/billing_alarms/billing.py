@@ -31,6 +31,7 @@ from cluster_common.times import time_text
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.client import CloudWatchClient
+    from mypy_boto3_lambda.client import LambdaClient
     from mypy_boto3_sns.client import SNSClient
 
 EVALUATIONS = "BillingEvaluations"
@@ -77,11 +78,13 @@ class Clients:
         cloudwatch: Makes the client of CloudWatch in the region of the alarms.
         sns: Makes the client of SNS there.
         home_sns: Makes the client of SNS in the function's region, where its alert topic is.
+        functions: Makes the client of Lambda there.
     """
 
     cloudwatch: "Callable[[], CloudWatchClient]"
     sns: "Callable[[], SNSClient]"
     home_sns: "Callable[[], SNSClient]"
+    functions: "Callable[[], LambdaClient]"
 
 
 class Billing:
@@ -143,23 +146,41 @@ class Billing:
             "no_charges_yet_or_a_wrong_name": services,
         }
 
-    def remove(self) -> list[str]:
-        """Remove the alarms and the topic, and return what was left."""
-        left = []
-        for what, step in (("alarms", self._remove_alarms), ("topic", self._remove_topic)):
-            try:
-                step()
-            except _FAILURES as error:
-                left.append(f"The {what} of {self._settings.owner}: {error}")
-        return left
-
-    def tell_left_behind(self, left: Sequence[str]) -> None:
-        """Tell people what was not removed.
+    def remove(self) -> None:
+        """Remove the alarms, then the topic that would hear of alarms that are left, and take no more events.
 
         Raises:
-            ClientError: The message could not be sent.
+            PartialFailureError: Something was left, after everything was tried.
         """
-        self._publish(*left_behind(self._settings, left))
+        with self._attempt("the alarms could not be removed"):
+            self._remove_alarms()
+        if not self._failures:
+            with self._attempt("the topic could not be removed"):
+                self._remove_topic()
+        # The queue keeps no order, and keeps a throttled tick for minutes: one after this would make all anew.
+        # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
+        with self._attempt("ticks that wait could not be held back"):
+            self._clients.functions().put_function_concurrency(
+                FunctionName=self._settings.function, ReservedConcurrentExecutions=0
+            )
+        self._failures.raise_all()
+
+    def tell_left_behind(self, left: Sequence[str]) -> None:
+        """Log what was not removed, and publish it to the alert topic and, while it is there, to the budget's own.
+
+        Raises:
+            PartialFailureError: A message could not be sent, after both were tried.
+        """
+        settings = self._settings
+        title, text = left_behind(settings, left)
+        self._logger.error(text)
+        for sns, topic in (
+            (self._clients.home_sns, settings.alert_topic_arn),
+            (self._clients.sns, settings.topic_arn),
+        ):
+            with self._attempt(f"{topic} could not be notified"):
+                sns().publish(TopicArn=topic, Subject=subject(title), Message=text)
+        self._failures.raise_all()
 
     # Reading
 

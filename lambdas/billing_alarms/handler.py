@@ -36,5 +36,6 @@ def _billing(context: LambdaContext) -> Billing:
         cloudwatch=lambda: clients.cloudwatch(BILLING_REGION),
         sns=lambda: clients.sns(BILLING_REGION),
         home_sns=clients.sns,
+        functions=clients.lambda_,
     )
     return Billing(settings, aws, logger, now=datetime.now(UTC))

@@ -92,8 +92,13 @@ def unconfirmed(settings: Settings, addresses: Sequence[str]) -> Notification:
 
 def left_behind(settings: Settings, left: Sequence[str]) -> tuple[str, str]:
     """Return subject and text that say what was not removed with the stack."""
+    at = f"--region {BILLING_REGION}"
     return (
         f"{settings.cluster}: billing alarms were left behind",
-        f"The stack of {settings.cluster} is being deleted. In {BILLING_REGION} these were not removed, and alarms "
-        f"cost 0.10 USD a month each; remove them yourself:\n\n" + "\n".join(left),
+        f"The stack of {settings.cluster} is being deleted. In {BILLING_REGION} there may be alarms whose names "
+        f"start with {settings.prefix}, for 0.10 USD a month each, and the topic {settings.topic_arn}. Remove "
+        f"them:\n\n"
+        f"aws cloudwatch delete-alarms {at} --alarm-names $(aws cloudwatch describe-alarms {at} --alarm-name-prefix "
+        f"{settings.prefix} --query 'MetricAlarms[].AlarmName' --output text)\n"
+        f"aws sns delete-topic {at} --topic-arn {settings.topic_arn}\n\n" + "\n".join(left),
     )

@@ -24,7 +24,7 @@ _MAX_REASON = 1000
 def answer(
     event: Mapping[str, Any],
     *,
-    remove: Callable[[], Sequence[str]],
+    remove: Callable[[], None],
     tell: Callable[[Sequence[str]], None],
     seconds: float,
     logger: Logger,
@@ -33,14 +33,14 @@ def answer(
 
     Args:
         event: CloudFormation's request.
-        remove: Removes everything and returns what was left.
+        remove: Removes everything, or raises what says what was left.
         tell: Tells people what was left.
         seconds: How long the function may still run.
         logger: Where what was left is written.
     """
     left: list[str] = []
     if event["RequestType"] == "Delete":
-        _within(seconds - _LAST_SECONDS, "the billing alarms", lambda: left.extend(remove()), left)
+        _within(seconds - _LAST_SECONDS, "the billing alarms", remove, left)
     if left:
         logger.error(f"left behind: {'; '.join(left)}")
         _within(_TELLING_SECONDS, "the message about them", lambda: tell(tuple(left)), left)

@@ -18,7 +18,7 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated
 """
 
 _KEYS = ("accounts", "cluster", "emails", "monthly_usd", "prefix", "services", "thresholds")
-_FUNCTION_ARN = re.compile(r"arn:([a-z-]+):lambda:[a-z0-9-]+:([0-9]{12}):function:.+")
+_FUNCTION_ARN = re.compile(r"arn:([a-z-]+):lambda:[a-z0-9-]+:([0-9]{12}):function:([^:]+)(?::.+)?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,7 @@ class Settings:
     Attributes:
         cluster: The name of what the budget is for; the dimension of the function's metrics.
         prefix: What the names of this budget's alarms start with, and nobody else's. It ends with a slash.
+        function: The function's name.
         account: The account that the function runs in, whose charges the alarms watch.
         monthly_usd: The budget, in USD a month.
         thresholds: The shares of the budget, in percent.
@@ -39,6 +40,7 @@ class Settings:
 
     cluster: str
     prefix: str
+    function: str
     account: str
     monthly_usd: float
     thresholds: tuple[float, ...]
@@ -84,6 +86,7 @@ class Settings:
         return cls(
             cluster=str(raw["cluster"]),
             prefix=str(raw["prefix"]),
+            function=place[3],
             account=place[2],
             monthly_usd=_positive("monthly_usd", raw["monthly_usd"]),
             thresholds=tuple(_positive("thresholds", each) for each in _list(raw, "thresholds")),

@@ -225,8 +225,8 @@ def test_fifty_groups_of_p5_stay_within_what_cloudformation_takes(buy: Callable[
 def test_more_groups_than_the_power_function_can_be_told_of_are_refused() -> None:
     groups = _fifty_of_p5(lambda _: Capacity.spot_fleet())
     assert _refusal(node_groups=groups) == [
-        "settings of cluster_power must fit into 4096 bytes of environment, got 4787: use fewer node groups or "
-        "shorter names"
+        "settings of cluster_power must fit into 4096 bytes of environment, got 4787: use fewer node "
+        "groups, services, linked accounts or emails, or shorter names"
     ]
 
 

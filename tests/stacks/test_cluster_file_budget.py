@@ -85,9 +85,12 @@ def test_check_tells_the_alarms_that_will_exist(tmp_path: Path) -> None:
     assert (
         "Billing alarms: 18 in us-east-1, for 1.80 USD a month, at 50 % (10,000 USD), 80 % (16,000 USD) and 100 % "
         "(20,000 USD) of a month's 20,000 USD\n"
-        "  of the whole account: in total, AmazonEC2 and AmazonFSx\n"
+        "  of the whole organization: in total, AmazonEC2 and AmazonFSx\n"
         "  and the same of linked account 111122223333\n"
         "  notify ml@example.com\n"
     ) in shown
+    file.write_text(f"{RIGHT}budget: {{monthly_usd: 5, thresholds: [50]}}\n")
+    shown = CliRunner().invoke(training_cluster, ["check", str(file)], env={"COLUMNS": "200"}).output
+    assert "at 50 % (2.50 USD) of a month's 5 USD\n  of the whole account; in a management account, of the" in shown
     file.write_text(RIGHT)
     assert "Billing alarms: none (no budget)" in CliRunner().invoke(training_cluster, ["check", str(file)]).output

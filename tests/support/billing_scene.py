@@ -9,6 +9,7 @@ from aws_lambda_powertools import Logger
 
 from billing_alarms.billing import Billing, Clients, Request
 from billing_alarms.settings import Settings
+from cluster_common.errors import PartialFailureError
 from fake_service import ACCOUNT, FakePaginator, FakeService, refusal
 from policy_evaluator import Call
 from power_scene import FakeSns
@@ -159,6 +160,10 @@ class FakeBillingTopics(FakeService):
         for key in parameters["TagKeys"]:
             del tags[key]
 
+    def publish(self, **parameters: Any) -> None:
+        """Answer Publish."""
+        self._topic("Publish", parameters)["published"] = parameters["Message"]
+
     def delete_topic(self, **parameters: Any) -> None:
         """Answer DeleteTopic."""
         self._topic("DeleteTopic", parameters)
@@ -202,6 +207,24 @@ class FakeBillingTopics(FakeService):
             self.requests.pop()
 
 
+class FakeFunctions(FakeService):
+    """The client of Lambda in the function's region.
+
+    Attributes:
+        reserved: The function's reserved concurrency.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("lambda")
+        self.reserved = 1
+
+    def put_function_concurrency(self, **parameters: Any) -> None:
+        """Answer PutFunctionConcurrency."""
+        arn = f"arn:aws:lambda:{HOME}:{ACCOUNT}:function:{parameters['FunctionName']}"
+        self.record("PutFunctionConcurrency", parameters, arn=arn)
+        self.reserved = parameters["ReservedConcurrentExecutions"]
+
+
 IN_BILLING_REGION: dict[str, str | list[str]] = {"aws:RequestedRegion": BILLING}
 
 
@@ -212,10 +235,12 @@ class BillingScene:
         """Begin without alarms; `settings` are more of the function's."""
         self.now = START
         self.cloudwatch, self.topics, self.home = FakeBillingAlarms(lambda: self.now), FakeBillingTopics(), FakeSns()
+        self.functions = FakeFunctions()
         self.settings = Settings(
             **{
                 "cluster": "base-pod",
                 "prefix": PREFIX,
+                "function": "billing",
                 "account": ACCOUNT,
                 "monthly_usd": 20_000.0,
                 "thresholds": (50.0, 80.0, 100.0),
@@ -229,7 +254,10 @@ class BillingScene:
     def billing(self) -> Billing:
         """The function, at the time of the scene."""
         clients = cast("Any", Clients)(
-            cloudwatch=lambda: self.cloudwatch, sns=lambda: self.topics, home_sns=lambda: self.home
+            cloudwatch=lambda: self.cloudwatch,
+            sns=lambda: self.topics,
+            home_sns=lambda: self.home,
+            functions=lambda: self.functions,
         )
         return Billing(self.settings, clients, Logger(service="test"), self.now)
 
@@ -240,12 +268,14 @@ class BillingScene:
         assert json.loads(json.dumps(said)) == said
         return cast("dict[str, Any]", said)
 
-    def remove(self) -> list[str]:
+    def remove(self) -> str:
         """Let CloudFormation delete the stack, and people be told of what is left."""
-        left = self.billing.remove()
-        if left:
-            self.billing.tell_left_behind(left)
-        return left
+        try:
+            self.billing.remove()
+        except PartialFailureError as left:
+            self.billing.tell_left_behind([str(left)])
+            return str(left)
+        return ""
 
     def pass_days(self, days: float) -> None:
         """Let time pass without a run."""
@@ -254,7 +284,7 @@ class BillingScene:
     @property
     def calls(self) -> list[Call]:
         """Every call to AWS so far, as IAM sees it."""
-        return [*self.cloudwatch.calls, *self.topics.calls, *self.home.calls]
+        return [*self.cloudwatch.calls, *self.topics.calls, *self.home.calls, *self.functions.calls]
 
     @property
     def requests(self) -> list[str]:

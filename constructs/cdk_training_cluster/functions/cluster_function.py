@@ -339,7 +339,7 @@ def _environment(
         raise ValueError(
             f"settings of {package} must fit into {_MAXIMUM_ENVIRONMENT_BYTES} bytes of environment, got "
             f"{size}: "
-            "use fewer node groups or shorter names"
+            "use fewer node groups, services, linked accounts or emails, or shorter names"
         )
     return variables
 

@@ -14,7 +14,6 @@ from constructs import Construct
 from cdk_training_cluster.acknowledgements import acknowledge, ignore_lint
 from cdk_training_cluster.checks import kind_problems
 from cdk_training_cluster.functions import ClusterFunction, lasting_alarm, make_tick, silence_alarm
-from cdk_training_cluster.guardrails.billing_metrics import BILLING_METRICS
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.validation import text_problems
 
@@ -26,7 +25,7 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated
 
 _TICK = Duration.minutes(5)
 _TIMEOUT = Duration.minutes(4)
-# A removal waits that long for a tick that still runs; by default an event that cannot run is lost after a minute.
+# A removal waits that long, at least, for a tick that still runs; by default an event is lost after a minute.
 _MAX_EVENT_AGE = Duration.minutes(9)
 _ANSWER_SECONDS = 900
 _MAX_NAME_LENGTH = 128
@@ -37,6 +36,7 @@ _TOPIC_ACTIONS = (
     "sns:GetTopicAttributes",
     "sns:ListSubscriptionsByTopic",
     "sns:ListTagsForResource",
+    "sns:Publish",
     "sns:SetTopicAttributes",
     "sns:TagResource",
     "sns:UntagResource",
@@ -50,10 +50,10 @@ class BillingAlarms(Construct):
     the budget and creates, updates and deletes what differs, whoever changed it. Alarms are found by the prefix of
     their names, the topic by a tag; nobody else's are touched.
 
-    AWS reports estimated charges by account. Every `BillingAlarms` has its own alarms, so that two clusters in one
-    account watch the same bill, each against its own budget: give one of them the budget, or make `BillingAlarms` in
-    a stack of its own for the account. The figures are several hours old: alarms tell of a wrong bill, and stop
-    nothing.
+    AWS reports estimated charges by account; in an organization's management account the total is the whole
+    organization's. Every `BillingAlarms` has its own alarms, so that two clusters in one account watch the same bill,
+    each against its own budget: give one of them the budget, or make `BillingAlarms` in a stack of its own for the
+    account. The figures are several hours old: alarms tell of a wrong bill, and stop nothing.
 
     Where the account has no billing metrics such alarms are silent for ever. After a day without data the function
     then sets off `silent_alarm`, and notifies `alert_topic` every day; of a service without data for a week, and of
@@ -63,10 +63,11 @@ class BillingAlarms(Construct):
 
     CloudFormation cannot make resources in another region, and deletes nothing that a function made. So the stack has
     one custom resource, which does nothing but ask for the removal: it answers to Create and Update at once, and to
-    Delete always with success. What could not be removed is told to `alert_topic`. The function's role, its log
-    group and the subscriptions of `alert_topic` are deleted after it, the schedule before it. Only when the function
-    itself was deleted, or cannot be invoked, does the deletion fail, after 15 minutes at most: then delete the stack
-    with `--retain-resources`, or with `--deletion-mode FORCE_DELETE_STACK`.
+    Delete always with success. What could not be removed is published to `alert_topic` and to the topic in us-east-1,
+    with the commands that remove it. After that the function takes no more events, so that no late tick makes
+    anything anew. The function's role, its log group and the subscriptions of `alert_topic` are deleted after it, the
+    schedule before it. Only when the function itself was deleted, or cannot be invoked, does the deletion fail, after
+    15 minutes at most: then delete the stack with `--retain-resources`, or with `--deletion-mode FORCE_DELETE_STACK`.
 
     The topic in us-east-1 is not encrypted with a customer's key: a key lives in the stack's region, and CloudWatch
     cannot publish to topics under SNS's AWS managed key. A message holds an alarm's name and amounts.
@@ -153,7 +154,7 @@ class BillingAlarms(Construct):
             alert_topic=alert_topic,
             timeout=_TIMEOUT,
             max_event_age=_MAX_EVENT_AGE,
-            # A tick that runs beside a removal would make the alarms anew.
+            # A removal waits for a tick that runs, which would make the alarms anew.
             reserved_concurrency=1,
             # The next tick does the work again.
             max_failed_events=2,
@@ -166,7 +167,7 @@ class BillingAlarms(Construct):
         alert_topic.grant_publish(self._cluster_function.role)
         self.removal = self._make_removal()
         self.schedule = make_tick(self, self._cluster_function, cluster_name=name, every=_TICK)
-        # A tick after the removal would make the alarms anew.
+        # No tick is sent after the removal; one that waits is held back, since the removal leaves no concurrency.
         self.schedule.node.add_dependency(self.removal)
         self.silent_alarm = self._watch_silent_accounts()
         self.silence_alarm = self._watch_silence()
@@ -177,10 +178,15 @@ class BillingAlarms(Construct):
         )
         # What a removal needs is made before it, and so deleted after it: the role with its policy, the log group,
         # and who is told of what was left.
-        removal.node.add_dependency(self._cluster_function, self._alert_topic)
+        removal.node.add_dependency(self._cluster_function, self._alert_topic, self._let_it_end())
         # CDK names the function in DependsOn beside the reference to it: cfn-lint W3005.
         ignore_lint(removal, "W3005")
         return removal
+
+    def _let_it_end(self) -> iam.Policy:
+        """Let the function take no more events; the function depends on its role's own policy, so not there."""
+        end = iam.PolicyStatement(actions=["lambda:PutFunctionConcurrency"], resources=[self.function.function_arn])
+        return iam.Policy(self, "End", statements=[end], roles=[self._cluster_function.role])
 
     def _grant(self, role: iam.Role, owner: str) -> None:
         """Give the permissions that end at this budget's alarms and topic in the billing region.
@@ -219,7 +225,7 @@ class BillingAlarms(Construct):
         return lasting_alarm(
             self,
             "SilentAccounts",
-            self._metric(BILLING_METRICS.silent_accounts, "Minimum"),
+            self._metric("BillingSilentAccounts", "Minimum"),
             description=f"CloudWatch has no billing metrics for the budget of {self._name}, so its alarms are silent "
             "whatever is spent. Switch on Receive CloudWatch billing alerts in the billing preferences; the log "
             f"group {self._cluster_function.log_group.log_group_name} names the accounts.",
@@ -230,7 +236,7 @@ class BillingAlarms(Construct):
     def _watch_silence(self) -> cloudwatch.Alarm:
         return silence_alarm(
             self,
-            self._metric(BILLING_METRICS.evaluations, "Sum"),
+            self._metric("BillingEvaluations", "Sum"),
             description=f"billing_alarms of {self._name} has not succeeded in 15 minutes: billing alarms may be "
             f"missing or wrong. The log group {self._cluster_function.log_group.log_group_name} says why.",
             periods=3,

@@ -12,6 +12,15 @@ from cdk_training_cluster.validation import text_problems
 _SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _ACCOUNT = re.compile(r"[0-9]{12}")
 
+# Alarms on a name that AWS does not report under never go off. Compared without prefix and case.
+_NAMES = {
+    re.sub("^(amazon|aws)", "", name.lower()): name
+    for name in (
+        *("AmazonCloudWatch", "AmazonDynamoDB", "AmazonEC2", "AmazonECR", "AmazonEFS", "AmazonEKS", "AmazonFSx"),
+        *("AmazonRDS", "AmazonS3", "AmazonSageMaker", "AmazonSNS", "AmazonVPC", "AWSLambda", "awskms"),
+    )
+}
+
 MAX_ALARMS = 100
 """The most alarms of one budget: CloudWatch takes three PutMetricAlarm a second, and a first run makes all of them.
 
@@ -27,7 +36,8 @@ _MAX_EMAILS = 20
 class Budget:
     """What an AWS account may cost in a month, and the shares of it at which alarms go off.
 
-    AWS reports estimated charges by account, not by cluster: the alarms count everything in the account. For each
+    AWS reports estimated charges by account, not by cluster: the alarms count everything in the account, and in an
+    organization's management account everything in the organization. For each
     threshold there is one alarm on the total, and one for each service, each linked account, and each service of
     each linked account, all on shares of the same budget.
 
@@ -87,6 +97,10 @@ class Budget:
         for each in self.thresholds:
             yield from _amount_problems("thresholds", each, 1000)
         yield from _text_problems("services", self.services, _SERVICE, "names of billing metrics, such as AmazonEC2")
+        for name in self.services:
+            known = _NAMES.get(re.sub("^(amazon|aws)", "", str(name).lower()), name)
+            if name != known:
+                yield f"services must be names of billing metrics, got {name!r}: write {known}"
         yield from _text_problems("linked_accounts", self.linked_accounts, _ACCOUNT, "12 digits, as text")
         for email in self.emails:
             yield from text_problems("emails", email if isinstance(email, str) else repr(email), "email")

@@ -193,6 +193,6 @@ def test_the_largest_settings_that_lambda_takes() -> None:
         make_function(new_stack(), settings={"x": "y" * (4097 - fixed)}, environment=topic)
 
     assert str(caught.value) == (
-        "settings of cluster_power must fit into 4096 bytes of environment, got 4097: use fewer node groups or "
-        "shorter names"
+        "settings of cluster_power must fit into 4096 bytes of environment, got 4097: use fewer node "
+        "groups, services, linked accounts or emails, or shorter names"
     )

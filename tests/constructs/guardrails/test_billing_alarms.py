@@ -14,9 +14,8 @@ from aws_cdk.assertions import Match, Template
 from billing_alarms import billing
 from billing_alarms.decisions import decide
 from billing_alarms.settings import Settings
-from billing_scene import BILLING, PREFIX, TOPIC, BillingScene
+from billing_scene import ALERTS, BILLING, PREFIX, TOPIC, BillingScene
 from cdk_training_cluster import BillingAlarms, Budget, NodeGroup, TrainingCluster
-from cdk_training_cluster.guardrails.billing_metrics import BILLING_METRICS
 from cdk_training_cluster.validation import text_problems
 from fake_service import ACCOUNT
 from policy_evaluator import Call, is_allowed, resolve, role_statements, unused
@@ -51,6 +50,7 @@ def values_of(template: dict[str, Any]) -> dict[str, str]:
         **{
             f"{name}.Arn": f"arn:aws:logs:x:{name}:*" for name, kind in kinds.items() if kind == "AWS::Logs::LogGroup"
         },
+        **{f"{name}.Arn": FUNCTION for name, kind in kinds.items() if kind == "AWS::Lambda::Function"},
         **{f"{name}.Arn": f"arn:aws:sqs:x:{name}" for name, kind in kinds.items() if kind == "AWS::SQS::Queue"},
     }
 
@@ -69,6 +69,7 @@ def test_the_function_reads_the_budget_and_makes_as_many_alarms_as_it_says() -> 
     assert replace(settings, prefix="", alert_topic_arn="") == Settings(
         cluster="pod",
         prefix="",
+        function="billing",
         account=ACCOUNT,
         monthly_usd=20_000.0,
         thresholds=(50.0, 80.0, 100.0),
@@ -155,11 +156,6 @@ def test_a_removal_waits_for_a_tick_and_is_answered_before_cloudformation_gives_
 
 def test_alarms_in_the_stacks_own_region_watch_what_the_function_reports() -> None:
     stack = Stack.of(made())
-    assert {BILLING_METRICS.evaluations, BILLING_METRICS.silent_accounts, BILLING_METRICS.unconfirmed_addresses} == {
-        billing.EVALUATIONS,
-        billing.SILENT_ACCOUNTS,
-        billing.UNCONFIRMED,
-    }
     for metric, missing in ((billing.SILENT_ACCOUNTS, "missing"), (billing.EVALUATIONS, "breaching")):
         only(
             stack,
@@ -187,6 +183,8 @@ def a_life(settings: Settings) -> Sequence[Call]:
     for _ in range(3):
         scene.run()
         scene.settings = replace(settings, emails=settings.emails[:1], services=())
+    scene.cloudwatch.fail_next("DeleteAlarms", "Throttling")
+    scene.remove()
     scene.remove()
     assert scene.own_alarms == set()
     return [
@@ -209,7 +207,7 @@ def test_the_policy_allows_what_the_function_does_and_no_more() -> None:
     statements = role_statements(template, function["Properties"]["Role"]["Fn::GetAtt"][0], values)
     settings = read(alarms)
     calls = [
-        replace(call, resource=f"arn:aws:sns:{HOME}:{ACCOUNT}:alerts") if call.action == "sns:Publish" else call
+        replace(call, resource=f"arn:aws:sns:{HOME}:{ACCOUNT}:alerts") if call.resource == ALERTS else call
         for call in a_life(settings)
     ]
 
@@ -228,7 +226,8 @@ def test_the_policy_allows_what_the_function_does_and_no_more() -> None:
         Call(action="sns:DeleteTopic", resource=TOPIC),
         Call(action="sns:Subscribe", resource=settings.topic_arn, context={"sns:Protocol": "https"}),
         Call(action="sns:Unsubscribe", resource="*", context={"aws:RequestedRegion": HOME}),
-        Call(action="sns:Publish", resource=settings.topic_arn),
+        Call(action="sns:Publish", resource=TOPIC),
+        Call(action="lambda:PutFunctionConcurrency", resource=f"{FUNCTION}-of-somebody-else"),
     )
     assert [call for call in foreign if is_allowed(statements, call)] == []
 
@@ -258,6 +257,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"services": ["Amazon EC2"]},
         "services must be names of billing metrics, such as AmazonEC2, got 'Amazon EC2'",
     ),
+    **{
+        name: ({"services": [name]}, f"services must be names of billing metrics, got {name!r}: write {right}")
+        for name, right in (("EC2", "AmazonEC2"), ("AmazonFSX", "AmazonFSx"), ("AmazonLambda", "AWSLambda"))
+    },
     "a service twice": (
         {"services": ["AmazonS3", "AmazonS3"]},
         "services must be different, got AmazonS3 2 times: leave out all but one",

@@ -58,7 +58,7 @@ def cloudwatch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def _forget_clients() -> None:
-    for client in (clients.cloudwatch, clients.sns):
+    for client in (clients.cloudwatch, clients.sns, clients.lambda_):
         client.cache_clear()
 
 
@@ -145,12 +145,16 @@ def test_cloudformation_is_answered_at_once_when_nothing_is_to_be_removed(
 
 def test_a_deletion_removes_alarms_and_topic_and_answers(cloudwatch: Any, answers: Answers) -> None:
     handler({}, context())
+    trust = boto3.client("iam").create_role(RoleName="billing", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    functions = boto3.client("lambda", region_name="eu-west-1")
+    functions.create_function(FunctionName="billing", Role=trust, Handler="a.b", Code={"ZipFile": b"-"})
     answers.refusals = 2
     handler(request(answers, "Delete", PhysicalResourceId="as-it-was"), context())
 
     assert (answered(answers)["PhysicalResourceId"], answered(answers)["Reason"]) == ("as-it-was", "")
     assert cloudwatch.describe_alarms()["MetricAlarms"] == []
     assert boto3.client("sns", region_name="us-east-1").list_topics()["Topics"] == []
+    assert functions.get_function_concurrency(FunctionName="billing")["ReservedConcurrentExecutions"] == 0
 
 
 UNABLE: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -178,9 +182,8 @@ def test_a_removal_that_hangs_is_answered_in_time(answers: Answers) -> None:
     released = threading.Event()
     told: list[Sequence[str]] = []
 
-    def hang() -> list[str]:
+    def hang() -> None:
         released.wait()
-        return []
 
     # No time at all: what answers does not wait.
     answer(request(answers, "Delete"), remove=hang, tell=told.append, seconds=0, logger=Logger(service="test"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cdk_training_cluster.functions import function_source
 from rehearsal.local_aws import LocalAws
@@ -90,7 +91,6 @@ class Account:
     def clean_up(self) -> None:
         """Take away what a fault has left."""
         self.aws.clear_faults()
-        self.tick()
         self.aws.client("cloudformation", HOME).delete_stack(StackName=self.name)
         self.aws.client("lambda", HOME).delete_function(FunctionName=self.name)
         self.aws.client("iam").delete_role(RoleName=self.name)
@@ -131,7 +131,14 @@ def test_a_refused_removal_blocks_no_deletion_and_is_told(account: Account) -> N
 
     assert account.delete() == "DELETE_COMPLETE"
     assert account.alarms == {"total/50", "total/80", "total/100"}
-    assert account.topics == []
-    (told,) = [call.parameters for call in account.aws.calls("Publish")]
-    assert told["TopicArn"].startswith(f"arn:aws:sns:{HOME}:")
-    assert f"The alarms of {account.name}/{HOME}/billing-1a2b3c4d: " in told["Message"]
+    told = {call.parameters["TopicArn"]: call.parameters["Message"] for call in account.aws.calls("Publish")}
+    message = told[account.topics[0]]
+    assert set(told.values()) == {message}
+    # The alert topic, and the budget's own.
+    assert [arn.split(":")[3] for arn in sorted(told)] == [BILLING, HOME]
+    assert "the alarms could not be removed (AccessDenied" in message
+    assert f"start with {account.name}/{HOME}/billing-1a2b3c4d/" in message
+    # A tick that waited is not run.
+    account.aws.clear_faults()
+    with pytest.raises(ClientError, match="TooManyRequestsException"):
+        account.tick()
