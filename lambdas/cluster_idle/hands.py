@@ -15,6 +15,7 @@ from cluster_idle.instances import Instance, Owner, OwnerKind, read_again, read_
 from cluster_idle.marks import (
     REMINDED_TAG,
     STOPPING_TAG,
+    Marks,
     dry_run_tags,
     notice_tags,
     refusal_tags,
@@ -281,19 +282,26 @@ class Hands:
 
     def _tell_of_last_run(self, decisions: Decisions) -> None:
         """Tell what an earlier run stopped and could not tell: it died, or the topic took no message."""
-        running = [one.instance for one in decisions.findings if one.instance.marks.stopping_at]
+        seen = [one.instance for one in decisions.findings]
+        running = [one for one in seen if one.marks.stopping_at]
         owners = {owner: state for owner, state in self._situation.owners.items() if state.marks.stopping_at}
         try:
             instances = read_stopped(self._ec2(), self._settings)
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, "what an earlier run stopped could not be read", error)
             instances = []
-        groups = {owner: state for owner, state in owners.items() if not state.size}
-        self._owners.clear(
-            sorted([one.itself for one in running] + [owner for owner in owners if owner not in groups]),
-            [STOPPING_TAG],
-        )
-        if not (groups or instances) or not self._publish(earlier_message(self._settings, groups, instances)):
+        # What somebody started since was stopped, too: all of it was launched later.
+        again = {one.itself for one in running if _are_later([one], one.marks)}
+        again |= {
+            owner for owner, state in owners.items() if state.size and _are_later(_of(owner, seen), state.marks)
+        }
+        instances += [one for one in running if one.itself in again]
+        groups = {owner: state for owner, state in owners.items() if not state.size or owner in again}
+        # Of a group that has no nodes yet, the next ones show it.
+        left = [owner for owner in owners if owner not in groups and _of(owner, seen)]
+        self._owners.clear(sorted([one.itself for one in running if one.itself not in again] + left), [STOPPING_TAG])
+        message = earlier_message(self._settings, groups, instances, again)
+        if not (groups or instances) or not self._publish(message):
             return
         self._owners.clear(sorted([*groups, *(one.itself for one in instances)]), [STOPPING_TAG])
 
@@ -393,6 +401,16 @@ def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
 def _size(owners: Mapping[Owner, OwnerState], node_group: str) -> int:
     """Return the desired size of a node group, of all its owners together."""
     return sum(state.size for state in owners.values() if state.node_group == node_group)
+
+
+def _of(owner: Owner, instances: Sequence[Instance]) -> list[Instance]:
+    return [one for one in instances if one.owner == owner]
+
+
+def _are_later(instances: Sequence[Instance], marks: Marks) -> bool:
+    """Say whether there are instances, and all of them were launched after a run began to stop what marks are of."""
+    since = marks.stopping_at
+    return since is not None and bool(instances) and all(one.launched > since for one in instances)
 
 
 def _is_owned(unit: Unit) -> bool:

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -240,6 +241,29 @@ def test_what_a_run_stopped_that_died_is_told_by_the_next_and_once(monkeypatch: 
     assert start_node == f"  To start it again: aws ec2 start-instances --region us-east-1 --instance-ids {node.id}"
     scene.ticks(30)
     assert len(scene.subjects()) == 2
+
+
+def test_what_a_run_stopped_that_died_is_told_though_somebody_has_started_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.add_group(count=2)
+    scene.ticks(30)
+    interrupt(monkeypatch, scene.lambda_, "invoke", Died())
+    with pytest.raises(Died):
+        scene.tick()
+    scene.pass_time(timedelta(minutes=2))
+    node.state, node.launched = "running", scene.now
+    scene.auto_scaling.groups["workers-asg"].desired = 2
+    scene.join("workers", age=timedelta())
+
+    scene.ticks(10)
+    assert scene.subjects()[1:] == ["base-pod: stopped by an earlier run: idle"]
+    *_, of_group, group_again, of_node, node_again = scene.texts()[1].splitlines()
+    assert of_group.startswith("workers: the Auto Scaling group workers-asg was brought to zero (idle since ")
+    assert of_node.startswith(f"{node.id} (p5.48xlarge) was stopped (idle since ")
+    assert {group_again, node_again} == {"  It has been started again since."}
 
 
 def test_a_stop_of_which_no_message_could_be_sent_is_told_in_the_next_run() -> None:
