@@ -43,8 +43,25 @@ def _groups(change: Callable[[Settings], Settings], count: int | None = None) ->
     return lambda file: file | {"node_groups": [change(group) for group in file["node_groups"][:count]]}
 
 
+STAYING = {
+    "account": "a cluster is where it is",
+    "vpc_cidr": "the range of a VPC never changes",
+    "network": "what is in one network cannot be moved to another",
+    "instance_type_facts": "they come and go with the types that they describe",
+    "encryption_key": "moto has no AssociateKmsKey, by which a log group's key changes in place",
+    "termination_protection": "it is off from the start, so that the stack can be deleted in the end",
+}
+"""The optional settings of a cluster file that are never taken away, and why."""
+
+_IN_THEIR_OWN_WAY = ("idle", "datasets", "access_logs", "file_system")
+_AT_ONCE = tuple(
+    name
+    for name, field in ClusterFile.model_fields.items()
+    if not field.is_required() and name not in {*STAYING, *_IN_THEIR_OWN_WAY}
+)
+
 PARTS = (
-    Part("alerts, tags", _less("alerts", "tags")),
+    Part(", ".join(_AT_ONCE), _less(*_AT_ONCE)),
     Part("the groups' warm pools and idle policies", _groups(_less("warm_pool", "idle"))),
     Part("idle stop", lambda file: file | {"idle": {"off": True}}),
     Part("all node groups but one", _groups(dict, count=1)),

@@ -3,10 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+import yaml
+
+from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
 from rehearsal.cdk_cli import CdkCli
 from rehearsal.local_aws import LocalAws
-from rehearsal.parts import PARTS, PartsRemoval, without_parts
+from rehearsal.parts import PARTS, STAYING, PartsRemoval, without_parts
 from rehearsal.preparation import prepare
 
 _BUCKET = "my-training-data"
@@ -15,7 +17,11 @@ name: whole
 availability_zone: us-east-1b
 file_system: {{}}
 datasets: [{{bucket: {_BUCKET}, prefix: tokens/, file_system_path: /tokens}}, {{file_system_path: /made}}]
+access_logs: {{bucket: my-access-logs}}
+idle: {{window_minutes: 90}}
 tags: {{team: ml-platform}}
+budget: {{monthly_usd: 20000}}
+powertools_layer_arn: arn:aws:lambda:us-east-1:111122223333:layer:powertools:1
 alerts: {{emails: [ml-platform@example.com]}}
 node_groups:
   - name: workers
@@ -38,6 +44,10 @@ def test_every_optional_part_can_be_taken_away_and_leaves_what_holds_data(tmp_pa
     whole.write_text(_FILE)
     files = list(without_parts(whole, tmp_path, "parts"))
     assert [part for part, _ in files[1:]] == list(PARTS)
+    fields = ClusterFile.model_fields
+    assert yaml.safe_load(_FILE).keys() == fields.keys() - STAYING.keys()
+    left = {name for name, field in fields.items() if field.is_required()}
+    assert yaml.safe_load(files[-1][1].read_text()).keys() == {*left, "idle", "termination_protection"}
     with LocalAws(tmp_path / "local-aws.log") as aws:
         prepare(read_cluster_file(whole), aws)
         cdk = CdkCli(
@@ -57,4 +67,4 @@ def test_every_optional_part_can_be_taken_away_and_leaves_what_holds_data(tmp_pa
         ]
         assert not [name for name in exports if "FileSystem" in name]
         removal.destroy(files[-1][1])
-        assert len(aws.client("s3").list_buckets()["Buckets"]) == 3  # CDK's own, the user's, and the one made
+        assert len(aws.client("s3").list_buckets()["Buckets"]) == 4  # CDK's own, the user's two, and the one made
