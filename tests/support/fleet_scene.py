@@ -76,5 +76,6 @@ def bought(stack: Stack | None = None, id: str = "Cluster", **settings: Any) -> 
 
 
 def cards(data: dict[str, Any]) -> list[tuple[int, int, str]]:
-    """The interfaces of launch data: card, device and type of each."""
-    return [(one["NetworkCardIndex"], one["DeviceIndex"], one["InterfaceType"]) for one in data["NetworkInterfaces"]]
+    """The interfaces of launch data: card, device and type of each; card 0 may be left out."""
+    named = data["NetworkInterfaces"]
+    return [(one.get("NetworkCardIndex", 0), one["DeviceIndex"], one["InterfaceType"]) for one in named]

@@ -47,8 +47,8 @@ ways = {
     },
 }
 app = App(outdir="cdk.out")
-for name, settings in ways.items():
-    bought(Stack(app, name, env=Environment(region="us-east-1")), **settings)
+for account, (name, settings) in enumerate(ways.items(), start=111122223333):
+    bought(Stack(app, name, env=Environment(account=str(account), region="us-east-1")), **settings)
 find(app).add_plugins(AwsSolutionsChecks(app))
 print(json.dumps(told))
 app.synth()

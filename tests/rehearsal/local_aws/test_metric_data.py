@@ -36,7 +36,7 @@ def points(aws: LocalAws) -> None:
 def test_only_ec2_publishes_in_its_namespace(aws: LocalAws) -> None:
     with pytest.raises(ClientError) as refused:
         aws.client("cloudwatch").put_metric_data(Namespace="AWS/EC2", MetricData=[_datum("i-host", _START, 1.0)])
-    assert refused.value.response["Error"]["Message"] == "The value AWS/EC2 for parameter Namespace is invalid."
+    assert refused.value.response["Error"]["Message"] == "The value AWS/ for parameter Namespace is invalid."
     aws.add_instance_metric("CPUUtilization", "i-host", [(_START, 0.52), (_START + _PERIOD, 1.99)])
     query = _query("i-host", "Average")
     query["MetricStat"]["Metric"] |= {"Namespace": "AWS/EC2", "MetricName": "CPUUtilization"}
