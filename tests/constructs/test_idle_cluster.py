@@ -89,5 +89,5 @@ def test_resuming_can_be_granted() -> None:
     assert [statement["Action"] for statement in policy["Properties"]["PolicyDocument"]["Statement"]] == [
         "ssm:StartAutomationExecution",
         "ssm:GetAutomationExecution",
-        "lambda:InvokeFunction",
+        "iam:PassRole",
     ]
