@@ -70,7 +70,10 @@ CHANGES = {
     "an unknown key like no other": (
         "file_system: {}",
         "file_system: {zzz: 1}",
-        ["3: file_system.zzz: unknown key; known here: storage_capacity_gib, throughput_mbps_per_tib, mount_point"],
+        [
+            "3: file_system.zzz: unknown key; known here: storage_capacity_gib, throughput_mbps_per_tib, "
+            "mount_point, encryption_key"
+        ],
     ),
     "a key twice": (
         "    count: 8",

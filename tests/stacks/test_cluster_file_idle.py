@@ -230,7 +230,7 @@ def test_what_becomes_of_idle_nodes_is_shown(tmp_path: Path, in_group: str, belo
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("Idle nodes"))
-    assert lines[start : lines.index(next(line for line in lines if line.startswith("FSx")))] == shown
+    assert lines[start : lines.index(next(line for line in lines if line.startswith("Billing")))] == shown
 
 
 def stack_of(cluster: ClusterFile) -> ClusterStack:
