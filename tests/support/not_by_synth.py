@@ -93,6 +93,9 @@ _LAID_OUT = RolledBack(
     "user's type may be newer than the catalog"
 )
 _SOMEBODYS = RolledBack("a synth asks AWS for nothing, so it cannot tell whether there is what a literal name says")
+_FLEETS_SUBNET = RolledBack(
+    "the library names a fleet's subnet in the interfaces; EC2 refuses one beside them at once"
+)
 _IMAGE = RolledBack("an image, or the parameter that names one, is known to AWS only")
 
 NOT_BY_SYNTH: dict[str, NotBySynth] = {
@@ -146,6 +149,7 @@ NOT_BY_SYNTH: dict[str, NotBySynth] = {
     "a placement group that is not there": _SOMEBODYS,
     "an instance profile that is not there": _SOMEBODYS,
     "a subnet that is not there": _SOMEBODYS,
+    "a fleet with a subnet beside interfaces": _FLEETS_SUBNET,
     "an image that is not there": _IMAGE,
     "no image id": _IMAGE,
     "a parameter with no image": _IMAGE,
