@@ -56,6 +56,7 @@ def test_the_wheel_holds_the_library_the_stacks_and_the_functions_and_nothing_el
     assert {name.split("/")[0] for name in names} == {
         "cdk_training_cluster",
         "cdk_training_cluster_stacks",
+        "cluster_contract",
         wheel.name.split("-py3")[0] + ".dist-info",
     }
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
@@ -65,6 +66,9 @@ def test_the_wheel_holds_the_library_the_stacks_and_the_functions_and_nothing_el
         "cdk_training_cluster/nodes/bootstrap/scripts/bootstrap.sh",
         "cdk_training_cluster/_lambdas/cluster_power/handler.py",
         "cdk_training_cluster/_lambdas/cluster_common/__init__.py",
+        "cdk_training_cluster/_lambdas/cluster_contract/prices.json",
+        "cluster_contract/prices.json",
+        "cluster_contract/py.typed",
     } <= set(names)
 
 

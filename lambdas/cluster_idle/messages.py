@@ -5,11 +5,11 @@ from datetime import datetime
 
 from cluster_common.messages import printable, subject
 from cluster_common.times import time_text
+from cluster_contract.prices import on_demand_price
 from cluster_idle.fates import Fate, fates, keep_command, keep_targets, start_group, start_instances, verbs
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.marks import DRY_RUN_NOTE, KEEP_TAG, KEEP_UNTIL_TAG, STOP_AT_TAG
 from cluster_idle.policy import minutes
-from cluster_idle.prices import price
 from cluster_idle.reminders import Reminder
 from cluster_idle.settings import Settings
 from cluster_idle.situation import OwnerState
@@ -134,7 +134,9 @@ def dollars(settings: Settings, instances: Sequence[Instance]) -> float:
     Spot Instances cost less, and their price moves: they do not count.
     """
     known = (
-        price(one.instance_type, settings.region, settings.prices) for one in instances if one.spot_request is None
+        settings.prices.get(one.instance_type, on_demand_price(one.instance_type, settings.region))
+        for one in instances
+        if one.spot_request is None
     )
     return sum(each for each in known if each is not None)
 

@@ -1,12 +1,9 @@
 """Says in a few plain words what a cluster's nodes cost an hour."""
 
-import runpy
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from typing import cast
+from collections.abc import Iterator, Sequence
 
 from cdk_training_cluster import NodeFleet
-from cdk_training_cluster.functions import function_source
+from cluster_contract.prices import on_demand_price
 
 _NEAREST_KNOWN = "us-east-1"
 
@@ -38,7 +35,7 @@ def list_price(name: str, region: str) -> tuple[float | None, str]:
         name: Its type.
         region: Where it runs; where that region's price is not known it is us-east-1's. None: neither is.
     """
-    found = ((_price_list()(name, place, {}), place) for place in (region, _NEAREST_KNOWN))
+    found = ((on_demand_price(name, place), place) for place in (region, _NEAREST_KNOWN))
     return next((each for each in found if each[0] is not None), (None, region))
 
 
@@ -53,10 +50,3 @@ def _each(name: str, region: str) -> str:
     if price is None:
         return f"{name}, whose price is not known"
     return f"{name} at ${price:,.2f}{f' (in {place}; that in {region} is not known)' if place != region else ''}"
-
-
-@cache
-def _price_list() -> Callable[[str, str, dict[str, float]], float | None]:
-    """Return the look-up of the idle function, whose package nothing here can import."""
-    file = function_source("cluster_idle").root / "cluster_idle" / "prices.py"
-    return cast(Callable[[str, str, dict[str, float]], float | None], runpy.run_path(str(file))["price"])

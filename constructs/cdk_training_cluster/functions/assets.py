@@ -7,14 +7,15 @@ from pathlib import Path
 from aws_cdk import AssetHashType, IgnoreMode
 from aws_cdk import aws_lambda as lambda_
 
-_COMMON = "cluster_common"
+_SHARED = ("cluster_common", "cluster_contract")
+_SUFFIXES = (".json", ".py")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionSource:
-    """The source of one Lambda function: its own package and the one that all functions share.
+    """The source of one Lambda function: its own package and those that all functions share.
 
-    Only `*.py` files of these two packages go into the asset, whatever else lies there. The asset's hash is
+    Only `*.py` and `*.json` files of these packages go into the asset, whatever else lies there. The asset's hash is
     that of their names and contents, so that it is the same from a wheel and a checkout and on any machine,
     and changes for one function only when that function's code, or the shared code, changes.
 
@@ -28,7 +29,7 @@ class FunctionSource:
 
     def __post_init__(self) -> None:
         """Check that the packages are there."""
-        for name in (self.package, _COMMON):
+        for name in (self.package, *_SHARED):
             if not (self.root / name / "__init__.py").is_file():
                 raise ValueError(f"package must be a folder with an __init__.py in {self.root}, got {name!r}")
 
@@ -42,8 +43,9 @@ class FunctionSource:
         """The files that go into the asset, relative to the root, sorted."""
         found = (
             path.relative_to(self.root).as_posix()
-            for name in (self.package, _COMMON)
-            for path in (self.root / name).rglob("*.py")
+            for name in (self.package, *_SHARED)
+            for path in (self.root / name).rglob("*")
+            if path.suffix in _SUFFIXES
         )
         return tuple(sorted(file for file in found if "__pycache__" not in file.split("/")))
 

@@ -16,13 +16,14 @@ CHECKOUT = Path(__file__).parents[3]
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Two functions and the shared package, with everything beside them that has no business in an asset."""
-    for package in ("cluster_common", "cluster_power", "cluster_idle"):
+    """Two functions and the shared packages, with everything beside them that has no business in an asset."""
+    for package in ("cluster_common", "cluster_contract", "cluster_power", "cluster_idle"):
         (tmp_path / package / "parts").mkdir(parents=True)
         (tmp_path / package / "__init__.py").touch()
         (tmp_path / package / "handler.py").write_text(f"NAME = {package!r}\n")
         (tmp_path / package / "parts" / "__init__.py").touch()
         (tmp_path / package / "parts" / "deep.py").write_text("DEPTH = 2\n")
+        (tmp_path / package / "parts" / "facts.json").write_text("{}\n")
         (tmp_path / package / "notes.md").write_text("not code\n")
         (tmp_path / package / "__pycache__").mkdir()
         (tmp_path / package / "__pycache__" / "handler.cpython-313.pyc").write_bytes(b"\0")
@@ -49,7 +50,7 @@ def staged(source: FunctionSource, out: Path) -> tuple[str, list[str]]:
     )
 
 
-def test_an_asset_holds_the_functions_package_and_the_shared_one_and_python_files_only(
+def test_an_asset_holds_the_functions_package_and_the_shared_ones_and_python_and_json_only(
     root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     source = FunctionSource(root=root, package="cluster_power")
@@ -60,8 +61,8 @@ def test_an_asset_holds_the_functions_package_and_the_shared_one_and_python_file
     assert digest == hashlib.sha256(source.digest.encode()).hexdigest()
     assert files == [
         f"{package}/{file}"
-        for package in ("cluster_common", "cluster_power")
-        for file in ("__init__.py", "handler.py", "parts/__init__.py", "parts/deep.py")
+        for package in ("cluster_common", "cluster_contract", "cluster_power")
+        for file in ("__init__.py", "handler.py", "parts/__init__.py", "parts/deep.py", "parts/facts.json")
     ]
 
 
@@ -93,7 +94,15 @@ def test_what_is_not_the_functions_code_does_not_change_its_hash(root: Path, fil
     assert source.digest == before
 
 
-@pytest.mark.parametrize("file", ["cluster_power/handler.py", "cluster_common/parts/deep.py", "cluster_power/new.py"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "cluster_power/handler.py",
+        "cluster_common/parts/deep.py",
+        "cluster_power/new.py",
+        "cluster_contract/prices.json",
+    ],
+)
 def test_the_functions_code_and_the_shared_code_change_its_hash(root: Path, file: str) -> None:
     source = FunctionSource(root=root, package="cluster_power")
     before = source.digest
@@ -137,7 +146,7 @@ def test_sources_that_cannot_be_written_are_packaged_all_the_same(
         for path in (root, *everything):
             path.chmod(0o755 if path.is_dir() else 0o644)
 
-    assert len(files) == 8
+    assert len(files) == 15
     assert sorted(root.rglob("*")) == everything
     assert digest
 
@@ -154,6 +163,7 @@ def test_a_wheel_and_a_checkout_make_the_same_asset(tmp_path: Path, seed: str) -
     library = tmp_path / "site-packages" / "cdk_training_cluster"
     _copy(CHECKOUT / "constructs" / "cdk_training_cluster", library)
     _copy(CHECKOUT / "lambdas", library / "_lambdas")
+    _copy(CHECKOUT / "lambdas" / "cluster_contract", library.parent / "cluster_contract")
 
     root, digest = subprocess.run(
         [sys.executable, "-c", PRINT_DIGEST],

@@ -1,0 +1,27 @@
+"""What an On-Demand Instance costs an hour, from `prices.json`, which names its source and date.
+
+The list is a snapshot, for planning. A price that it lacks is unknown, not zero.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+
+@cache
+def on_demand_prices() -> Mapping[str, Mapping[str, float]]:
+    """Return the prices in USD an hour, by instance type and region."""
+    text = Path(__file__).with_name("prices.json").read_text(encoding="utf-8")
+    return cast(Mapping[str, Mapping[str, float]], json.loads(text)["on_demand"])
+
+
+def on_demand_price(instance_type: str, region: str) -> float | None:
+    """Return what an instance costs an hour, in USD. None: the list does not have it.
+
+    Args:
+        instance_type: Its type.
+        region: The region it runs in.
+    """
+    return on_demand_prices().get(instance_type, {}).get(region)
