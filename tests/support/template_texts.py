@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from cdk_training_cluster.template_rules.values import is_intrinsic
 from cdk_training_cluster.validation import LIMITS
+from cdk_training_cluster.validation.template_texts import is_intrinsic
 
 # Texts that nobody words: AWS's own words, ids, ARNs, numbers, and what other tests read. By the reason.
 NOT_FREE: Mapping[str, tuple[str, ...]] = {

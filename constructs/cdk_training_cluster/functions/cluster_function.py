@@ -22,7 +22,7 @@ from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions.assets import function_source
 from cdk_training_cluster.functions.powertools import powertools_layer
 from cdk_training_cluster.metrics import FUNCTION_NAMESPACE, NODE_METRICS
-from cdk_training_cluster.template_rules import check_templates
+from cdk_training_cluster.template_checks import check_templates
 from cdk_training_cluster.validation import cluster_name_problems
 
 # All of a function's environment, names and values together.

@@ -25,7 +25,7 @@ from cdk_training_cluster.nodes.owners import Launch, make_auto_scaling_group, m
 from cdk_training_cluster.nodes.reserved import make_reserved
 from cdk_training_cluster.nodes.rules import node_group_problems, node_group_warnings
 from cdk_training_cluster.tags import CLUSTER_TAG, NODE_GROUP_TAG
-from cdk_training_cluster.template_rules import check_templates
+from cdk_training_cluster.template_checks import check_templates
 
 _ABOVE_DEFAULT = 150
 

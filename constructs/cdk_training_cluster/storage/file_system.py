@@ -14,7 +14,7 @@ from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import Mount
 from cdk_training_cluster.retention import keep, keep_unless_replaced
 from cdk_training_cluster.storage.dataset import Dataset, overlaps
-from cdk_training_cluster.template_rules import check_templates
+from cdk_training_cluster.template_checks import check_templates
 
 # Both are create-only: re-wording the group's description would replace the group and, with it, the file system.
 _GROUP_DESCRIPTION = "FSx for Lustre: the file system and its clients"

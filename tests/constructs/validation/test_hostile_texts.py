@@ -23,8 +23,8 @@ from cdk_training_cluster import (
     TrainingCluster,
     TrainingFileSystem,
 )
-from cdk_training_cluster.template_rules.text_rules import texts_at
 from cdk_training_cluster.validation import LIMITS
+from cdk_training_cluster.validation.template_texts import texts_at
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.foundation import FoundationStack

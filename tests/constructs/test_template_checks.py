@@ -15,17 +15,18 @@ from constructs import Construct, RootConstruct
 
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup, TrainingCluster
 from cdk_training_cluster.tags import NODE_GROUP_TAG
-from cdk_training_cluster.template_rules import check_templates
+from cdk_training_cluster.template_checks import check_templates
 
 _Group = autoscaling.CfnAutoScalingGroup
 
 REFUSAL = """\
-ERROR A group that launches into a Capacity Block must have no placement group, neither as PlacementGroup nor as \
-Placement of its launch template: blocks do not support them (cdk-training-cluster)
+ERROR MinSize and DesiredCapacity of a group must not be above 0: the deployment would launch and bill nodes, even \
+while the cluster is stopped, and be rolled back where EC2 has no capacity (cdk-training-cluster)
    {path} ({id}) aws-cdk-lib.aws_autoscaling.CfnAutoScalingGroup
-   Suggested fix: Take the placement group away: EC2 puts the instances of a block close together by itself. See \
-https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html#capacity-blocks-considerations
-   Acknowledge with 'cdk-training-cluster::blockPlacementGroup'
+   Suggested fix: Leave both alone: the power function brings the group to its size afterwards. See \
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/\
+aws-resource-autoscaling-autoscalinggroup.html
+   Acknowledge with 'cdk-training-cluster::groupSize'
 """
 
 SIZE = """\
@@ -39,7 +40,7 @@ in a stack of its own. See https://docs.aws.amazon.com/AWSCloudFormation/latest/
 
 RESERVATION = Capacity.reservation(end=UNTIL_CANCELLED)
 
-CDK = Path(__file__).parents[3] / "node_modules" / ".bin" / "cdk"
+CDK = Path(__file__).parents[2] / "node_modules" / ".bin" / "cdk"
 
 QUIET = {
     "CDK_DISABLE_CLI_TELEMETRY": "1",
@@ -50,30 +51,18 @@ QUIET = {
 
 APP = """\
 from aws_cdk import App, Stack
-from test_check_templates import add_group
+from test_template_checks import add_group
 
 app = App()
 group = add_group(Stack(app, "Test"), "Nodes")
-group.placement_group = "other"
+group.min_size = "1"
 app.synth()
 """
 
 
 def add_group(scope: Construct, id: str) -> CfnResource:
-    """Make a group that launches into a Capacity Block, as the library does."""
-    launch = ec2.CfnLaunchTemplate
-    template = launch(
-        scope,
-        f"{id}Launch",
-        launch_template_data=launch.LaunchTemplateDataProperty(
-            instance_market_options=launch.InstanceMarketOptionsProperty(market_type="capacity-block"),
-            capacity_reservation_specification=launch.CapacityReservationSpecificationProperty(
-                capacity_reservation_target=launch.CapacityReservationTargetProperty(
-                    capacity_reservation_id="cr-0a1b2c3d4e5f67890"
-                )
-            ),
-        ),
-    )
+    """Make a group as the library does."""
+    template = ec2.CfnLaunchTemplate(scope, f"{id}Launch", launch_template_data={"instanceType": "p5.48xlarge"})
     group = _Group(
         scope,
         id,
@@ -97,7 +86,7 @@ def add_cluster(stack: Stack, capacity: Capacity) -> TrainingCluster:
 
 
 def break_it(group: CfnResource) -> CfnResource:
-    group.add_property_override("PlacementGroup", "other")
+    group.add_property_override("MinSize", "1")
     return group
 
 
@@ -146,19 +135,11 @@ def test_the_assertions_of_other_peoples_tests_refuse_too() -> None:
     assert REFUSAL.format(path="Test/Nodes", id="Nodes") in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("capacity", "rule"),
-    [
-        (Capacity.capacity_block("cr-0a1b2c3d4e5f67890"), "blockPlacementGroup"),
-        (RESERVATION, "reservationPlacementGroup"),
-    ],
-    ids=["block", "reservation"],
-)
-def test_an_escape_hatch_on_a_fleet_of_the_library_is_refused(capacity: Capacity, rule: str) -> None:
+def test_an_escape_hatch_on_a_fleet_of_the_library_is_refused() -> None:
     stack = Stack(App(), "Test", env=Environment(region="us-east-1"))
-    group = add_cluster(stack, capacity).node_group("workers").auto_scaling_group
+    group = add_cluster(stack, RESERVATION).node_group("workers").auto_scaling_group
     group.placement_group = "other"
-    with pytest.raises(RuntimeError, match=rf"Acknowledge with 'cdk-training-cluster::{rule}'"):
+    with pytest.raises(RuntimeError, match=r"Acknowledge with 'cdk-training-cluster::reservationUnusable'"):
         Template.from_stack(stack)
 
 
@@ -196,30 +177,22 @@ def test_a_warning_is_told_of_unless_it_is_acknowledged_and_ends_no_synth(tmp_pa
     assert told == ([] if acknowledged else [("reservationOpen", "warning")])
 
 
-def test_an_escape_hatch_that_leaves_a_reservation_to_nobody_is_refused() -> None:
-    stack = Stack(App(), "Test", env=Environment(region="us-east-1"))
-    group = add_cluster(stack, RESERVATION).node_group("workers").auto_scaling_group
-    group.capacity_reservation_specification = None
-    with pytest.raises(RuntimeError, match=r"Acknowledge with 'cdk-training-cluster::reservationUntargeted'"):
-        Template.from_stack(stack)
-
-
 def test_a_finding_that_is_acknowledged_lets_it_pass() -> None:
     app = App()
     group = break_it(add_group(Stack(app, "Test"), "Nodes"))
-    acknowledge(group, "blockPlacementGroup")
+    acknowledge(group, "groupSize")
     app.synth()
 
 
 def test_another_finding_of_an_acknowledged_group_is_refused_still() -> None:
     app = App()
     group = break_it(add_group(Stack(app, "Test"), "Nodes"))
-    acknowledge(group, "blockPlacementGroup")
-    group.add_property_override("MinSize", "1")
+    acknowledge(group, "groupSize")
+    group.add_deletion_override("UpdatePolicy")
     with pytest.raises(RuntimeError) as refused:
         app.synth()
-    assert "Acknowledge with 'cdk-training-cluster::blockMinimum'" in str(refused.value)
-    assert "Acknowledge with 'cdk-training-cluster::blockPlacementGroup'" not in str(refused.value)
+    assert "Acknowledge with 'cdk-training-cluster::groupUpdatePolicy'" in str(refused.value)
+    assert "Acknowledge with 'cdk-training-cluster::groupSize'" not in str(refused.value)
 
 
 def acknowledge(construct: Construct, rule: str) -> None:
@@ -231,7 +204,7 @@ def acknowledge(construct: Construct, rule: str) -> None:
 def test_the_same_finding_in_another_group_is_refused_still() -> None:
     app = App()
     stack = Stack(app, "Test")
-    acknowledge(break_it(add_group(stack, "One")), "blockPlacementGroup")
+    acknowledge(break_it(add_group(stack, "One")), "groupSize")
     break_it(add_group(stack, "Two"))
     assert refusals(app) == ["Test/Two"]
 

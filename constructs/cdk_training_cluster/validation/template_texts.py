@@ -2,13 +2,34 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeGuard
 
-from cdk_training_cluster.template_rules.template import Finding
-from cdk_training_cluster.template_rules.values import is_intrinsic
-from cdk_training_cluster.validation import LIMITS, TAG_COUNT, TextLimit
+from cdk_training_cluster.validation.text_limit import TextLimit
+from cdk_training_cluster.validation.texts import LIMITS, TAG_COUNT
 
 _VARIABLE = re.compile(r"\$\{[^!][^}]*\}")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place in a template that breaks a rule.
+
+    Attributes:
+        logical_id: The resource.
+        location: Where in it, with dots: `Properties.PlacementGroup`.
+    """
+
+    logical_id: str
+    location: str
+
+
+def is_intrinsic(value: object) -> TypeGuard[Mapping[str, object]]:
+    """Tell whether a value is a function that CloudFormation evaluates."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return False
+    (name,) = value
+    return name in {"Ref", "Condition"} or str(name).startswith("Fn::")
 
 
 def broken_texts(

@@ -17,22 +17,21 @@ from aws_cdk import (
 )
 from constructs import Construct
 
-from cdk_training_cluster.template_rules.table import RULES, broken_rules
-from cdk_training_cluster.template_rules.template import Finding
-from cdk_training_cluster.template_rules.text_rules import broken_texts
+from cdk_training_cluster.template_rules import RULES, broken_rules
 from cdk_training_cluster.validation import LIMITS, TAG_COUNT
+from cdk_training_cluster.validation.template_texts import Finding, broken_texts
 
 _ID = "CdkTrainingClusterTemplateRules"
 
 
 def check_templates(scope: Construct) -> None:
-    """Refuse, when the app is synthesized, a template with a text or a setting that AWS refuses.
+    """Check the template of a stack when the app is synthesized.
 
-    Constructs look at their own settings; this looks at what users and escape hatches made of the template.
+    Constructs check their own settings; this checks what users and escape hatches made of the template: texts that
+    AWS refuses, and settings that AWS accepts and silently bills.
 
     The template is read once, however many constructs of its stack ask for it. A finding ends the synth, unless it is
-    a warning of what AWS carries out with a surprise, and can be acknowledged by its id, such as
-    `cdk-training-cluster::blockPlacementGroup`.
+    a warning, and can be acknowledged by its id, such as `cdk-training-cluster::groupSize`.
 
     Args:
         scope: A construct of the stack that is to be looked at.

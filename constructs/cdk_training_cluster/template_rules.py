@@ -1,0 +1,427 @@
+"""What an escape hatch can make of a template that AWS accepts, and then bills or stops without a message.
+
+What AWS refuses has no rule here: the deployment or the first launch fails, and says why. What only the deployment
+knows breaks no rule.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from cdk_training_cluster.tags import NODE_GROUP_TAG
+from cdk_training_cluster.validation.template_texts import Finding, is_intrinsic
+
+# What CloudFormation's quota calls 1 MB: "Template may not exceed 1000000 bytes in size."
+_MAX_BYTES = 1_000_000
+
+_VARIABLE = re.compile(r"\$\{(\w+)")
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One resource of a template."""
+
+    logical_id: str
+    definition: Mapping[str, object]
+
+    def get(self, path: str) -> object:
+        """Return what is at a path, None if nothing is, and an intrinsic function if one stands there or above."""
+        value: object = self.definition
+        for key in path.split("."):
+            if is_intrinsic(value):
+                break
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return None if value == {"Ref": "AWS::NoValue"} else value
+
+    def at(self, path: str) -> Finding:
+        """Return the place of a path."""
+        return Finding(self.logical_id, path)
+
+
+class Template:
+    """A template, and what the library made in it."""
+
+    def __init__(self, definition: Mapping[str, object], size: int | None = None) -> None:
+        """Read a template.
+
+        Args:
+            definition: What it says.
+            size: How many bytes its file has. Default: - not known.
+        """
+        found = definition.get("Resources")
+        self.size = size
+        self.resources = {
+            name: Resource(str(name), each)
+            for name, each in (found.items() if isinstance(found, Mapping) else ())
+            if isinstance(each, Mapping)
+        }
+        self.outputs = definition.get("Outputs")
+
+    def of_type(self, *kinds: str) -> Sequence[Resource]:
+        """Return the resources of some types."""
+        return [each for each in self.resources.values() if each.definition.get("Type") in kinds]
+
+    def made(self, kind: str) -> Sequence[Resource]:
+        """Return the resources of a type that the library made."""
+        return [each for each in self.of_type(kind) if _is_ours(each.get("Properties"))]
+
+    @cached_property
+    def groups(self) -> Sequence[Resource]:
+        """The Auto Scaling groups that the library made."""
+        return self.made("AWS::AutoScaling::AutoScalingGroup")
+
+    @cached_property
+    def fleets(self) -> Sequence[Resource]:
+        """The Spot Fleets that the library made."""
+        return self.made("AWS::EC2::SpotFleet")
+
+    def referred(self, value: object, kind: str) -> Sequence[Resource]:
+        """Return the resources of a type that a value refers to, also through a resource group."""
+        named = set(_references(value))
+        for group in self.of_type("AWS::ResourceGroups::Group"):
+            if group.logical_id in named:
+                named |= set(_references(group.get("Properties.Resources")))
+        return [each for each in self.of_type(kind) if each.logical_id in named]
+
+    def launch_templates(self, group: Resource) -> Sequence[Resource]:
+        """Return the launch templates of a group."""
+        named = [group.get("Properties.LaunchTemplate"), group.get("Properties.MixedInstancesPolicy")]
+        return self.referred(named, "AWS::EC2::LaunchTemplate")
+
+    def placement(self, group: Resource) -> object:
+        """Return what names the placement group that a group launches into; the group's own name counts first."""
+        named = (each.get(f"{_LAUNCH}.Placement.GroupName") for each in self.launch_templates(group))
+        own = group.get("Properties.PlacementGroup")
+        return own if own is not None else next((name for name in named if name is not None), None)
+
+    def reserved(self) -> Iterator[tuple[Resource, Resource]]:
+        """Yield each group with each reservation of the template that it targets."""
+        for group in self.groups:
+            for reservation in self.referred(group.get(_TARGET), _RESERVATION):
+                yield group, reservation
+
+
+_RESERVATION = "AWS::EC2::CapacityReservation"
+_LAUNCH = "Properties.LaunchTemplateData"
+_PREFERENCE = "Properties.CapacityReservationSpecification.CapacityReservationPreference"
+_TARGET = "Properties.CapacityReservationSpecification.CapacityReservationTarget"
+_CRITERIA = "Properties.InstanceMatchCriteria"
+_UPDATE = "UpdatePolicy.AutoScalingScheduledAction.IgnoreUnmodifiedGroupSizeProperties"
+
+
+def _references(value: object) -> Iterator[str]:
+    """Yield the logical ids that a value may refer to, wherever in it."""
+    match value:
+        case {"Fn::GetAtt": [str() as name, *_]} | {"Ref": str() as name}:
+            yield name
+        case {"Fn::GetAtt": str() as name}:
+            yield name.partition(".")[0]
+        case str():
+            yield from _VARIABLE.findall(value)
+        case Mapping():
+            for each in value.values():
+                yield from _references(each)
+        case list():
+            for each in value:
+                yield from _references(each)
+
+
+def _is_ours(value: object) -> bool:
+    """Tell whether tags of the library are somewhere in a value."""
+    if isinstance(value, Mapping):
+        return value.get("Key") == NODE_GROUP_TAG or any(_is_ours(each) for each in value.values())
+    return isinstance(value, list) and any(_is_ours(each) for each in value)
+
+
+def _is_conditional(value: object) -> bool:
+    return "Fn::If" in str(value)
+
+
+def _number(value: object) -> int | None:
+    """Return a whole number that is known, or None; templates spell some as text."""
+    try:
+        return int(value) if isinstance(value, str | int) else None
+    except ValueError:
+        return None
+
+
+def _size(template: Template) -> Iterator[Finding]:
+    for group in template.groups:
+        for path in ("Properties.MinSize", "Properties.DesiredCapacity"):
+            if (_number(group.get(path)) or 0) > 0:
+                yield group.at(path)
+
+
+def _update_policy(template: Template) -> Iterator[Finding]:
+    return (group.at(_UPDATE) for group in template.groups if str(group.get(_UPDATE)).lower() in {"none", "false"})
+
+
+def _fleet_target(template: Template) -> Iterator[Finding]:
+    path = "Properties.SpotFleetRequestConfigData.TargetCapacity"
+    return (fleet.at(path) for fleet in template.fleets if _number(fleet.get(path)) not in {None, 0})
+
+
+def _warm_pool_size(template: Template) -> Iterator[Finding]:
+    path = "Properties.MaxGroupPreparedCapacity"
+    for pool in template.of_type("AWS::AutoScaling::WarmPool"):
+        kept_for = template.referred(
+            pool.get("Properties.AutoScalingGroupName"), "AWS::AutoScaling::AutoScalingGroup"
+        )
+        if any(group in template.groups for group in kept_for) and str(pool.get(path)) in {"None", "-1"}:
+            yield pool.at(path)
+
+
+def _fallback(template: Template) -> Iterator[Finding]:
+    segments = "Properties.MixedInstancesPolicy.InstancesDistribution.DistributionSegments"
+    for group in template.groups:
+        preference, target = group.get(_PREFERENCE), group.get(_TARGET)
+        # Segments say themselves when On-Demand Instances are launched, and the market of a Capacity Block has none.
+        markets = [
+            each.get(f"{_LAUNCH}.InstanceMarketOptions.MarketType") for each in template.launch_templates(group)
+        ]
+        if (
+            (preference is None or isinstance(preference, str))
+            and preference not in {"capacity-reservations-only", "none"}
+            and target is not None
+            and not _is_conditional(target)
+            and group.get(segments) is None
+            and "capacity-block" not in markets
+        ):
+            yield group.at(_PREFERENCE)
+
+
+def _untargeted(template: Template) -> Iterator[Finding]:
+    launching = template.of_type(
+        "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::LaunchTemplate", "AWS::CloudFormation::Stack"
+    )
+    naming = [template.outputs, *(each.get("Properties") for each in launching)]
+    used = template.referred(naming, _RESERVATION)
+    for reservation in template.made(_RESERVATION):
+        if reservation.get(_CRITERIA) == "targeted" and reservation not in used:
+            yield reservation.at(_CRITERIA)
+
+
+def _open(template: Template) -> Iterator[Finding]:
+    for _, reservation in template.reserved():
+        # Where nothing is said, open is the default.
+        if reservation.get(_CRITERIA) in (None, "open"):
+            yield reservation.at(_CRITERIA)
+
+
+def _outside(template: Template) -> Iterator[Finding]:
+    path = "Properties.PlacementGroupArn"
+    for group, reservation in template.reserved():
+        placement = template.placement(group)
+        if placement is not None and not _is_conditional(placement) and reservation.get(path) is None:
+            yield reservation.at(path)
+
+
+def _unusable(template: Template) -> Iterator[Finding]:
+    for group, reservation in template.reserved():
+        for name, values in _launched(template, group).items():
+            path = f"Properties.{name}"
+            reserved = reservation.get(path) or ("default" if name == "Tenancy" else None)
+            if values and all(isinstance(one, str) for one in (reserved, *values)) and reserved not in values:
+                yield reservation.at(path)
+        bound = _placement_names(template, reservation.get("Properties.PlacementGroupArn"))
+        named = _placement_names(template, template.placement(group))
+        if bound and named and not bound & named:
+            yield reservation.at("Properties.PlacementGroupArn")
+
+
+def _launched(template: Template, group: Resource) -> Mapping[str, Sequence[object]]:
+    """Return what the nodes of a group may have, by the property of a reservation; nothing if not known."""
+    launches = template.launch_templates(group)
+    ids = _items(group.get("Properties.VPCZoneIdentifier"))
+    subnets = template.referred(list(ids), "AWS::EC2::Subnet")
+    is_mixed = group.get("Properties.MixedInstancesPolicy") is not None
+    return {
+        "AvailabilityZone": (
+            [each.get("Properties.AvailabilityZone") for each in subnets]
+            if len(subnets) == len(ids) > 0
+            else _items(group.get("Properties.AvailabilityZones"))
+        ),
+        "InstanceType": [] if is_mixed else [each.get(f"{_LAUNCH}.InstanceType") for each in launches],
+        "Tenancy": [each.get(f"{_LAUNCH}.Placement.Tenancy") or "default" for each in launches],
+    }
+
+
+def _items(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else ()
+
+
+def _placement_names(template: Template, value: object) -> set[str]:
+    """Return by what a placement group is known, or nothing if that is not certain."""
+    made = template.referred(value, "AWS::EC2::PlacementGroup")
+    names = [each.get("Properties.GroupName") for each in made]
+    if isinstance(value, str):
+        return {value.rpartition("/")[2]}
+    if not all(name is None or isinstance(name, str) for name in names):
+        return set()
+    return {each.logical_id for each in made} | {str(name) for name in names if name is not None}
+
+
+def _file_size(template: Template) -> Iterator[Finding]:
+    if template.size is not None and template.size > _MAX_BYTES:
+        # A template has no construct of its own to be found by.
+        yield [*template.groups, *template.fleets][0].at("Properties")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemplateRule:
+    """One thing that a template should not say.
+
+    Attributes:
+        id: The rule's name; a finding is acknowledged as `cdk-training-cluster::<id>`.
+        source: Where AWS documents it.
+        description: What must be, in the words of the template, and what happens otherwise.
+        fix: How to mend it.
+        find: Yields each place that breaks the rule. What only the deployment knows breaks none.
+        severity: Whether a finding ends the synth, or is only reported. Default: - it ends the synth.
+    """
+
+    id: str
+    source: str
+    description: str
+    fix: str
+    find: Callable[[Template], Iterator[Finding]]
+    severity: Literal["error", "warning"] = "error"
+
+
+_DOCS = "https://docs.aws.amazon.com"
+_EC2_GUIDE = f"{_DOCS}/AWSEC2/latest/UserGuide"
+_CLOUDFORMATION = f"{_DOCS}/AWSCloudFormation/latest"
+_REFERENCE = f"{_CLOUDFORMATION}/TemplateReference"
+
+RULES: tuple[TemplateRule, ...] = (
+    TemplateRule(
+        id="groupSize",
+        source=f"{_REFERENCE}/aws-resource-autoscaling-autoscalinggroup.html",
+        description=(
+            "MinSize and DesiredCapacity of a group must not be above 0: the deployment would launch and bill nodes, "
+            "even while the cluster is stopped, and be rolled back where EC2 has no capacity"
+        ),
+        fix="Leave both alone: the power function brings the group to its size afterwards",
+        find=_size,
+    ),
+    TemplateRule(
+        id="groupUpdatePolicy",
+        source=f"{_CLOUDFORMATION}/UserGuide/aws-attribute-updatepolicy.html",
+        description=(
+            "UpdatePolicy of a group must have AutoScalingScheduledAction.IgnoreUnmodifiedGroupSizeProperties true: "
+            "without it every deployment that changes the group sets its sizes anew, and stops or starts nodes"
+        ),
+        fix="Leave the UpdatePolicy as the library makes it",
+        find=_update_policy,
+    ),
+    TemplateRule(
+        id="fleetTarget",
+        source=f"{_REFERENCE}/aws-resource-ec2-spotfleet.html",
+        description=(
+            "TargetCapacity of a Spot Fleet must be 0: a deployment would launch that many, and every later one that "
+            "changes the fleet would do so again, even while the cluster is stopped"
+        ),
+        fix="Leave TargetCapacity at 0: the power function sets it to the node group's count",
+        find=_fleet_target,
+    ),
+    TemplateRule(
+        id="warmPoolSize",
+        source=f"{_DOCS}/autoscaling/ec2/APIReference/API_PutWarmPool.html",
+        description=(
+            "A warm pool must have a MaxGroupPreparedCapacity: without it Auto Scaling launches as many nodes as "
+            "MaxSize allows, at once"
+        ),
+        fix="Give MaxGroupPreparedCapacity, as WarmPool(size=…) does",
+        find=_warm_pool_size,
+    ),
+    TemplateRule(
+        id="reservationFallback",
+        source=f"{_DOCS}/autoscaling/ec2/userguide/target-capacity-reservations.html",
+        description=(
+            "CapacityReservationPreference must be capacity-reservations-only where a CapacityReservationTarget is "
+            "named: any other silently launches On-Demand Instances, which are billed beside the reservation"
+        ),
+        fix="Set CapacityReservationPreference to capacity-reservations-only",
+        find=_fallback,
+    ),
+    TemplateRule(
+        id="reservationUntargeted",
+        source=f"{_EC2_GUIDE}/capacity-reservations-pricing-billing.html",
+        description=(
+            "A reservation of a node group with InstanceMatchCriteria targeted must be named by an Auto Scaling "
+            "group or a launch template: otherwise it is billed unused, and the nodes run On-Demand, billed beside it"
+        ),
+        fix=(
+            "Name it in CapacityReservationIds of the group, beside CapacityReservationPreference "
+            "capacity-reservations-only, or take the AWS::EC2::CapacityReservation away"
+        ),
+        find=_untargeted,
+    ),
+    TemplateRule(
+        id="reservationUnusable",
+        source=f"{_EC2_GUIDE}/capacity-reservations-launch.html",
+        description=(
+            "AvailabilityZone, InstanceType, Tenancy and PlacementGroupArn of a reservation must be those of the "
+            "nodes that its group launches: otherwise it is billed, and no node can be launched into it"
+        ),
+        fix="Leave the reservation and what its group launches as the library makes them",
+        find=_unusable,
+    ),
+    TemplateRule(
+        id="reservationOpen",
+        source=f"{_DOCS}/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html",
+        description=(
+            "InstanceMatchCriteria of a reservation that a group launches into should be targeted: an open one, "
+            "which is the default, is taken by any other instance of the account that fits as well"
+        ),
+        fix="Set InstanceMatchCriteria to targeted",
+        find=_open,
+        severity="warning",
+    ),
+    TemplateRule(
+        id="reservationNoPlacementGroup",
+        source=f"{_EC2_GUIDE}/cr-cpg.html",
+        description=(
+            "A reservation should be made in the placement group that its group launches into (PlacementGroupArn): "
+            "otherwise EC2 may find too little of it close together, or launch a part of the nodes"
+        ),
+        fix="Leave PlacementGroupArn as the library makes it, or use Placement.NONE",
+        find=_outside,
+        severity="warning",
+    ),
+    # AWS refuses it, but only once the foundation is deployed and its file system billed.
+    TemplateRule(
+        id="templateSize",
+        source=f"{_CLOUDFORMATION}/UserGuide/cloudformation-limits.html",
+        description=(
+            "The template of a stack with node groups must not be larger than 1 MB (1,000,000 bytes): CloudFormation "
+            "takes no larger one"
+        ),
+        fix=(
+            "Use fewer node groups, or fewer instance types in each, in one cluster, or make a second cluster in a "
+            "stack of its own"
+        ),
+        find=_file_size,
+    ),
+)
+
+
+def broken_rules(
+    definition: Mapping[str, object], rules: Sequence[TemplateRule] = RULES, *, size: int | None = None
+) -> Iterator[tuple[TemplateRule, Sequence[Finding]]]:
+    """Yield each rule that a template breaks, with the places where it does, in the order of the template.
+
+    Args:
+        definition: The template.
+        rules: The rules to go by. Default: - all of them.
+        size: How many bytes its file has. Default: - not known.
+    """
+    template = Template(definition, size)
+    if not template.groups and not template.fleets:
+        return
+    for rule in rules:
+        found = tuple(dict.fromkeys(rule.find(template)))
+        if found:
+            yield rule, found
