@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # jsii asks for no more than a Node runtime; the one in the virtual environment is newer than it knows.
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup rehearse live test test-all lint format catalog schema bench release-templates clean
+.PHONY: help setup rehearse live test test-local-aws test-all lint format catalog schema bench release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -38,8 +38,11 @@ rehearse: setup ## Deploy CLUSTER to a local AWS, show what came up, and destroy
 test: setup ## Run the tests
 	@pytest -q -n 2 --dist worksteal
 
-test-all: setup ## Run the tests, those that take long for each example over all of them
-	@pytest -q -n 2 --dist worksteal -m ""
+test-local-aws: setup ## Run the local AWS's own tests
+	@pytest -q -n 2 --dist worksteal local_aws
+
+test-all: setup ## Run all tests, those that take long for each example over all of them
+	@pytest -q -n 2 --dist worksteal -m "" tests local_aws
 
 live: setup ## Check the library on a real account, for some cents (ARGS='--availability-zone us-east-1b'); see docs/first-deploy.md
 	@python -m rehearsal.live $(ARGS)

@@ -20,7 +20,7 @@ from typing import Any
 import aws_cdk
 
 from benchmarks.assembly import StackFile, stacks_of
-from rehearsal.local_aws.cloudformation.templates import dependency_order
+from local_aws.cloudformation.templates import dependency_order
 
 # Made by the synthesizer in every stack.
 _SYNTHESIZERS = {"BootstrapVersion", "CheckBootstrapVersion"}

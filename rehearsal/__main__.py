@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from local_aws import LocalAws
 from rehearsal import report
 from rehearsal.cdk_cli import CdkCli
-from rehearsal.local_aws import LocalAws
 from rehearsal.outcome import Findings, conduct
 from rehearsal.steps import Rehearsal
 from rehearsal.user_environment import aws_settings

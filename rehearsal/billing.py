@@ -8,8 +8,8 @@ from botocore.exceptions import ClientError
 from rich.console import Console
 
 from cdk_training_cluster import Budget
-from rehearsal.functions import DeployedFunction
-from rehearsal.local_aws import LocalAws
+from local_aws import LocalAws
+from local_aws.functions import DeployedFunction
 from rehearsal.report import table_of
 
 REGION = "us-east-1"

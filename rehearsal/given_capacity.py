@@ -10,7 +10,7 @@ from cdk_training_cluster_stacks.cluster_file.capacity import (
     ExistingReservationSettings,
     PrioritizedSettings,
 )
-from rehearsal.local_aws import LocalAws
+from local_aws import LocalAws
 
 _SINCE, _FOR = timedelta(hours=1), timedelta(days=7)
 

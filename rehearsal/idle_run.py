@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cdk_training_cluster.metrics import NODE_METRICS
-from rehearsal.functions import DeployedFunction
+from local_aws import LocalAws
+from local_aws.functions import DeployedFunction
 from rehearsal.idle_expectation import Fate, IdleExpectation, IdleNode
 from rehearsal.idle_story import IdleStory
-from rehearsal.local_aws import LocalAws
 
 _PERIOD = timedelta(minutes=5)
 _NOW = timedelta()

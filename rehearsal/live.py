@@ -17,13 +17,13 @@ from rich.console import Console
 from cdk_training_cluster.tags import CLUSTER_TAG
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.problems import ClusterFileError
+from local_aws import LocalAws
 from rehearsal import readback, report
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
 from rehearsal.inventory import looks
 from rehearsal.kept import delete_file_systems, delete_network
 from rehearsal.live_cluster import NAME, live_file, prices, write_assembly
 from rehearsal.live_facts import Facts, fact_differences, read_facts
-from rehearsal.local_aws import LocalAws
 from rehearsal.node_groups import node_groups
 from rehearsal.preparation import prepare
 

@@ -12,10 +12,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
 from cdk_training_cluster_stacks.problems import ClusterFileError, plain_errors
+from local_aws import LocalAwsError
+from local_aws.functions import FunctionFailedError
 from rehearsal import report
 from rehearsal.cdk_cli import CdkFailedError
-from rehearsal.functions import FunctionFailedError
-from rehearsal.local_aws import LocalAwsError
 
 # What can go wrong without a defect in the rehearsal; anything else keeps its traceback.
 _FORESEEN = (LocalAwsError, ClientError, BotoCoreError, TimeoutExpired, CdkFailedError, FunctionFailedError)

@@ -9,9 +9,9 @@ from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, NetworkSettings
 from cdk_training_cluster_stacks.cluster_file.capacity import ExistingReservationSettings, ReservationSettings
 from cdk_training_cluster_stacks.key_policy import key_policy_texts
+from local_aws import LocalAws
 from rehearsal.given_capacity import prepare_capacity
 from rehearsal.instance_types import description
-from rehearsal.local_aws import LocalAws
 
 LATEST = "latest"
 _SAMPLE_OBJECTS = ("shard-00000.bin", "shard-00001.bin", "shard-00002.bin")

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
+from local_aws import LocalAws
+from local_aws.functions import DeployedFunction, FunctionFailedError
 from rehearsal.cdk_cli import CdkCli
-from rehearsal.functions import DeployedFunction, FunctionFailedError
-from rehearsal.local_aws import LocalAws
 from rehearsal.node_groups import ON_DEMAND
 
 _NOW, _MINUTE = timedelta(), timedelta(minutes=1)

@@ -12,16 +12,16 @@ from rich.console import Console
 from rich.text import Text
 
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from local_aws import LocalAws
+from local_aws.functions import DeployedFunction
 from rehearsal import readback, report, verdicts
 from rehearsal.billing import REGION, BillingStory, left_behind, show_billing, tell_billing_story
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
 from rehearsal.expectation import deployed_differences
-from rehearsal.functions import DeployedFunction
 from rehearsal.idle_expectation import IdleExpectation, idle_nodes, is_watched
 from rehearsal.idle_report import show_idle
 from rehearsal.idle_run import resume, tell_idle_story
 from rehearsal.inventory import Inventory, take_inventory
-from rehearsal.local_aws import LocalAws
 from rehearsal.node_groups import node_groups
 from rehearsal.outcome import Findings
 from rehearsal.parts import PartsRemoval, without_parts

@@ -13,7 +13,7 @@ from benchmarks.sweep.fleet import Fleet, index_of, instance_id
 from benchmarks.sweep.goals import DESCRIBE, LEFT_OVER, RE_READ
 from benchmarks.sweep.pages import Pages
 from benchmarks.sweep.series import metric_data
-from rehearsal.local_aws.refusal import Refusal
+from local_aws.refusal import Refusal
 
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 _MOST_RESULTS = 1000

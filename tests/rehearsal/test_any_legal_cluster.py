@@ -25,10 +25,10 @@ from cdk_training_cluster import instance_type_info
 from cdk_training_cluster.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from cluster_plans import BUCKET, OWN, SAMPLE, SUBNET, VPC, ClusterPlan, Given, Sample, Where
 from cluster_strategies import legal_clusters
+from local_aws import LocalAws
+from local_aws.functions import DeployedFunction
 from rehearsal import readback
-from rehearsal.functions import DeployedFunction
 from rehearsal.instance_types import description
-from rehearsal.local_aws import LocalAws
 from synthesis import ZONE
 
 _HOUR = timedelta(hours=1)

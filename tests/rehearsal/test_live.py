@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from examples import PROJECT
+from local_aws import LocalAws
 from max_seconds import MAX_SECONDS
 from rehearsal.cdk_cli import CdkCli
 from rehearsal.live_cluster import NAME, RESERVED_TYPE, live_file, prices
 from rehearsal.live_facts import fact_differences, read_facts
-from rehearsal.local_aws import LocalAws
 from rehearsal.preparation import prepare
 
 _ZONE = "us-east-1b"

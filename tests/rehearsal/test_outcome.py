@@ -14,11 +14,11 @@ from botocore.exceptions import ClientError
 
 from cdk_training_cluster_stacks.problems import ClusterFileError, Problem
 from examples import PROJECT
+from local_aws import LocalAwsError
+from local_aws.functions import FunctionFailedError
 from max_seconds import MAX_SECONDS
 from rehearsal import report
 from rehearsal.cdk_cli import CdkFailedError
-from rehearsal.functions import FunctionFailedError
-from rehearsal.local_aws import LocalAwsError
 from rehearsal.outcome import Findings, conduct
 
 _REFUSED = ClientError({"Error": {"Code": "AccessDenied", "Message": "no\nwith [brackets]"}}, "CreateBucket")

@@ -6,8 +6,8 @@ from pathlib import Path
 import yaml
 
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
+from local_aws import LocalAws
 from rehearsal.cdk_cli import CdkCli
-from rehearsal.local_aws import LocalAws
 from rehearsal.parts import PARTS, STAYING, PartsRemoval, without_parts
 from rehearsal.preparation import prepare
 

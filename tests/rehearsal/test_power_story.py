@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from local_aws import LocalAws
+from local_aws.functions import DeployedFunction
 from rehearsal import readback
 from rehearsal.cdk_cli import CdkCli
-from rehearsal.functions import DeployedFunction
-from rehearsal.local_aws import LocalAws
 from rehearsal.node_groups import node_groups
 
 _ZONE = "us-east-1b"

@@ -8,8 +8,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
+from local_aws import LocalAws, LocalAwsError
 from rehearsal.inventory import Inventory, take_inventory
-from rehearsal.local_aws import LocalAws, LocalAwsError
 from rehearsal.preparation import prepare
 
 _VPC, _SUBNET, _IMAGE = "vpc-0a1b2c3d4e5f67890", "subnet-0a1b2c3d4e5f67890", "ami-0a1b2c3d4e5f67890"

@@ -14,7 +14,7 @@ from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_f
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from examples import PROJECT
-from rehearsal.local_aws.cloudformation import schemas
+from local_aws.cloudformation import schemas
 
 _HARDENED = PROJECT / "clusters/hardened.yaml"
 _KEY = read_cluster_file(_HARDENED).encryption_key

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.local_aws.cloudformation import schemas, templates
-from rehearsal.local_aws.cloudformation.failures import ValidationError
-from rehearsal.local_aws.texts import refusal_of
+from local_aws.cloudformation import schemas, templates
+from local_aws.cloudformation.failures import ValidationError
+from local_aws.texts import refusal_of
 
 # For each row of the library's table: service, operation and member; `~` is the key of a map, 0 the item of a list.
 # `if Member=text` is what else the request has.

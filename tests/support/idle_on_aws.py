@@ -14,9 +14,9 @@ from cdk_training_cluster.functions import function_source
 from cluster_idle.idle import Action, Clients, Idle
 from cluster_idle.policy import Policy
 from cluster_idle.settings import GroupSettings, Settings
+from local_aws import LocalAws, sessions
 from local_aws_scene import X86_IMAGE
 from policy_evaluator import Call
-from rehearsal.local_aws import LocalAws, sessions
 
 # The construct sets it; the function's metrics are nowhere without it.
 os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster/Functions")

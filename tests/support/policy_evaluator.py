@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rehearsal.local_aws.policies import Call, applies, as_list, is_allowed
+from local_aws.policies import Call, applies, as_list, is_allowed
 
 __all__ = ["Call", "is_allowed", "resolve", "role_statements", "unused"]
 

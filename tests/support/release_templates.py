@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from examples import PROJECT
-from rehearsal.local_aws.cloudformation import schemas
-from rehearsal.local_aws.cloudformation.templates import references
+from local_aws.cloudformation import schemas
+from local_aws.cloudformation.templates import references
 
 RELEASES = PROJECT / "releases"
 

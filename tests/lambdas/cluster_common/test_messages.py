@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_common.messages import subject
-from rehearsal.local_aws.texts import refusal_of
+from local_aws.texts import refusal_of
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,382 @@
+"""Carrying a plan out: create, update and delete stacks resource by resource, and undo what failed.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html (statuses) and
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/stack-failure-options.html
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from local_aws.cloudformation import schemas, templates
+from local_aws.cloudformation.failures import (
+    CannotChangeError,
+    HandlerError,
+    ResourceError,
+    ValidationError,
+    is_absent,
+    reason_of,
+)
+from local_aws.cloudformation.plans import Plan, resolver_of
+from local_aws.cloudformation.resources import HANDLERS
+from local_aws.cloudformation.resources.base import Call, Handler
+from local_aws.cloudformation.stack_tags import with_stack_tags
+from local_aws.cloudformation.stacks import Output, Region, Stack, StackResource, now
+
+_RETAINED = frozenset({"Retain", "RetainExceptOnCreate"})
+
+
+class Deployment:
+    """One operation on one stack.
+
+    Args:
+        region: The stacks around it, for imports and exports.
+        stack: The stack; its fields are set to the plan's once the plan is carried out.
+        client: Returns a client of a service of this AWS.
+        pseudo: The pseudo parameters' values.
+    """
+
+    def __init__(
+        self, region: Region, stack: Stack, *, client: Callable[[str], Any], pseudo: Mapping[str, Any]
+    ) -> None:
+        self._region = region
+        self._stack = stack
+        self._client = client
+        self._pseudo = pseudo
+        self._imports: set[str] = set()
+
+    def create(self, plan: Plan) -> None:
+        """Create the stack's resources; if one fails, delete those that were made (unless told otherwise)."""
+        stack = self._stack
+        _adopt(stack, plan)
+        stack.say("CREATE_IN_PROGRESS", "User Initiated")
+        try:
+            self._refuse_unknown(plan)
+            for logical_id in plan.order:
+                self._create(plan, logical_id)
+            stack.outputs = self._outputs(plan)
+        except ResourceError as failure:
+            if stack.disable_rollback:
+                stack.say("CREATE_FAILED", str(failure))
+                return
+            stack.say("ROLLBACK_IN_PROGRESS", f"{failure} Rollback requested by user.")
+            failed = self._delete_all(reversed(list(stack.resources.values())), {"Retain"})
+            stack.outputs = []
+            stack.say("ROLLBACK_FAILED" if failed else "ROLLBACK_COMPLETE", _failed_to_delete(failed))
+            return
+        stack.imports = self._imports
+        stack.say("CREATE_COMPLETE")
+
+    def update(self, plan: Plan) -> None:
+        """Bring the stack to the plan; if one resource fails, bring everything back to what it was."""
+        stack, before = self._stack, dict(self._stack.resources)
+        stack.updated = now()
+        stack.say("UPDATE_IN_PROGRESS", "User Initiated")
+        replaced: list[StackResource] = []
+        try:
+            self._refuse_unknown(plan)
+            for logical_id in plan.order:
+                if logical_id in before:
+                    self._change(plan, before[logical_id], replaced)
+                else:
+                    self._create(plan, logical_id)
+            outputs = self._outputs(plan)
+        except ResourceError as failure:
+            self._roll_update_back(before, str(failure))
+            return
+        removed = [before[name] for name in _order_of(stack, before) if name not in plan.order]
+        _adopt(stack, plan)
+        stack.outputs, stack.imports = outputs, self._imports
+        stack.say("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
+        for resource in removed:
+            del stack.resources[resource.logical_id]
+        failed = self._delete_all(
+            [resource for resource in reversed(replaced) if resource.update_replace_policy != "Retain"], set()
+        )
+        for resource in replaced:
+            if resource.update_replace_policy == "Retain":
+                stack.say_of(resource, "DELETE_SKIPPED")
+        failed += self._delete_all(reversed(removed), _RETAINED)
+        said = "Update successful. One or more resources could not be deleted." if failed else None
+        stack.say("UPDATE_COMPLETE", said)
+
+    def delete(self, retain: Iterable[str] = ()) -> None:
+        """Delete the stack's resources in reverse order, but those that are retained."""
+        stack = self._stack
+        stack.say("DELETE_IN_PROGRESS", "User Initiated")
+        doomed = [stack.resources[name] for name in reversed(_order_of(stack, stack.resources))]
+        spared = {name for name in retain if name in stack.resources}
+        for resource in [resource for resource in doomed if resource.logical_id in spared]:
+            stack.say_of(resource, "DELETE_SKIPPED")
+        failed = self._delete_all([r for r in doomed if r.logical_id not in spared], _RETAINED)
+        if failed:
+            stack.say("DELETE_FAILED", _failed_to_delete(failed))
+            return
+        stack.outputs, stack.imports, stack.deleted = [], set(), now()
+        stack.say("DELETE_COMPLETE")
+
+    # One resource
+
+    def _create(self, plan: Plan, logical_id: str) -> None:
+        definition = plan.definition(logical_id)
+        resource = StackResource(logical_id, definition["Type"], definition)
+        self._stack.resources[logical_id] = resource
+        self._stack.say_of(resource, "CREATE_IN_PROGRESS")
+        try:
+            resource.properties = self._properties(plan, logical_id)
+            self._make(resource)
+        except ResourceError as failure:
+            self._stack.say_of(resource, "CREATE_FAILED", str(failure))
+            raise ResourceError(f"The following resource(s) failed to create: [{logical_id}].") from failure
+        self._stack.say_of(resource, "CREATE_COMPLETE")
+
+    def _make(self, resource: StackResource) -> None:
+        call = self._call(resource)
+        try:
+            resource.attributes = _handler(resource).create(call, resource.properties)
+        except Exception as error:
+            raise ResourceError(reason_of(error, resource.type)) from error
+        finally:
+            resource.physical_id = call.physical_id or None
+
+    def _change(self, plan: Plan, was: StackResource, replaced: list[StackResource]) -> None:
+        logical_id, stack = was.logical_id, self._stack
+        resource = replace(was, definition=plan.definition(logical_id))
+        try:
+            properties = self._properties(plan, logical_id)
+            if properties == was.properties:
+                stack.resources[logical_id] = resource
+                return
+            if _needs_replacement(was, properties):
+                _refuse_same_name(was, properties)
+                resource = StackResource(logical_id, was.type, plan.definition(logical_id), properties)
+                stack.resources[logical_id] = resource
+                stack.say_of(
+                    resource,
+                    "UPDATE_IN_PROGRESS",
+                    "Requested update requires the creation of a new physical resource; hence creating one.",
+                )
+                self._make(resource)
+                replaced.append(was)
+            else:
+                resource.properties = properties
+                stack.resources[logical_id] = resource
+                stack.say_of(resource, "UPDATE_IN_PROGRESS")
+                resource.attributes = was.attributes | self._update(resource, was.properties)
+        except ResourceError as failure:
+            stack.say_of(resource, "UPDATE_FAILED", str(failure))
+            if failure.untouched:
+                stack.resources[logical_id] = was
+            raise ResourceError(f"The following resource(s) failed to update: [{logical_id}].") from failure
+        stack.say_of(resource, "UPDATE_COMPLETE")
+
+    def _update(
+        self, resource: StackResource, before: Mapping[str, Any], *, rolling_back: bool = False
+    ) -> dict[str, Any]:
+        call = self._call(resource)
+        call.rolling_back = rolling_back
+        try:
+            return _handler(resource).update(call, resource.properties, before)
+        except Exception as error:
+            untouched = isinstance(error, CannotChangeError)
+            raise ResourceError(reason_of(error, resource.type), untouched=untouched) from error
+
+    def _delete_all(self, resources: Iterable[StackResource], spared_policies: Iterable[str]) -> list[str]:
+        """Delete resources one by one, but those whose policy spares them; return the ids that failed."""
+        failed = []
+        for resource in resources:
+            if resource.physical_id is None or resource.status == "DELETE_COMPLETE":
+                continue
+            if resource.deletion_policy in spared_policies:
+                self._stack.say_of(resource, "DELETE_SKIPPED")
+                continue
+            self._stack.say_of(resource, "DELETE_IN_PROGRESS")
+            try:
+                _handler(resource).delete(self._call(resource))
+            except Exception as error:  # every failure is reported on the resource that it is of
+                if not (isinstance(error, ClientError) and is_absent(error)):
+                    self._stack.say_of(resource, "DELETE_FAILED", reason_of(error, resource.type))
+                    failed.append(resource.logical_id)
+                    continue
+            self._stack.say_of(resource, "DELETE_COMPLETE")
+        return failed
+
+    def _roll_update_back(self, before: Mapping[str, StackResource], reason: str) -> None:
+        stack = self._stack
+        stack.say("UPDATE_ROLLBACK_IN_PROGRESS", reason)
+        superfluous, failed = [], []
+        for resource in reversed(list(stack.resources.values())):
+            was = before.get(resource.logical_id)
+            if was is None or was.physical_id != resource.physical_id:
+                superfluous.append(resource)
+            elif was.properties != resource.properties:
+                stack.say_of(was, "UPDATE_IN_PROGRESS")
+                try:
+                    was.attributes |= self._update(was, resource.properties, rolling_back=True)
+                    stack.say_of(was, "UPDATE_COMPLETE")
+                except ResourceError as failure:
+                    stack.say_of(was, "UPDATE_FAILED", str(failure))
+                    failed.append(was.logical_id)
+        stack.resources = dict(before)
+        if failed:
+            said = f"The following resource(s) failed to update: [{', '.join(failed)}]."
+            stack.say("UPDATE_ROLLBACK_FAILED", said)
+            return
+        stack.say("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
+        self._delete_all(superfluous, {"Retain"})
+        stack.say("UPDATE_ROLLBACK_COMPLETE", reason)
+
+    # What the plan says about it
+
+    def _refuse_unknown(self, plan: Plan) -> None:
+        """Fail every resource of a type that has no handler, before anything is made."""
+        unknown = [name for name in plan.order if plan.definition(name)["Type"] not in HANDLERS]
+        for logical_id in unknown:
+            definition = plan.definition(logical_id)
+            resource = StackResource(logical_id, definition["Type"], definition)
+            self._stack.resources.setdefault(logical_id, resource)
+            self._stack.say_of(resource, "CREATE_FAILED", f"the local AWS has no {definition['Type']}")
+        if unknown:
+            raise ResourceError(f"The following resource(s) failed to create: [{', '.join(unknown)}].")
+
+    def _properties(self, plan: Plan, logical_id: str) -> dict[str, Any]:
+        """Return a resource's properties: resolved, with the stack's tags, converted and checked."""
+        definition = plan.definition(logical_id)
+        kind = definition["Type"]
+        try:
+            resolved = self._resolver(plan).value(definition.get("Properties") or {})
+            tagged = with_stack_tags(kind, resolved, plan.tags)
+            properties, reason = schemas.check(kind, logical_id, tagged)
+        except ValidationError as error:
+            raise ResourceError(error.message) from error
+        except (LookupError, ClientError) as error:
+            raise ResourceError(str(error)) from error
+        except Exception as error:
+            raise ResourceError(reason_of(error, kind)) from error
+        if reason is not None:
+            raise ResourceError(reason)
+        left_out = sorted(set(properties) - HANDLERS[kind].carries_out)
+        if left_out:
+            raise ResourceError(f"the local AWS does not carry out {', '.join(left_out)} of {kind}")
+        return properties
+
+    def _resolver(self, plan: Plan) -> Any:
+        return resolver_of(
+            plan.template,
+            plan.resolved_parameters,
+            client=self._client,
+            pseudo=self._pseudo,
+            reference=self._reference,
+            attribute=self._stack.attribute,
+            import_value=self._import,
+        )
+
+    def _reference(self, logical_id: str) -> str:
+        resource = self._stack.resources.get(logical_id)
+        if resource is None or resource.physical_id is None:
+            raise ValidationError(
+                f"Template format error: Unresolved resource dependencies [{logical_id}] in the Resources block of "
+                "the template"
+            )
+        return resource.physical_id
+
+    def _import(self, name: str) -> str:
+        exports = self._region.exports()
+        if name not in exports or exports[name][1] is self._stack:
+            raise ValidationError(f"No export named {name} found.")
+        self._imports.add(name)
+        return exports[name][0]
+
+    def _outputs(self, plan: Plan) -> list[Output]:
+        """Return the plan's outputs; refuse an export that is taken, or changed while it is in use."""
+        definitions = plan.template.get("Outputs") or {}
+        try:
+            outputs = [
+                self._output(plan, key, definition)
+                for key, definition in definitions.items()
+                if "Condition" not in definition or plan.conditions[definition["Condition"]]
+            ]
+        except ValidationError as error:
+            raise ResourceError(error.message) from error
+        except (LookupError, ClientError) as error:
+            raise ResourceError(str(error)) from error
+        self._check_exports({output.export: output.value for output in outputs if output.export})
+        return outputs
+
+    def _output(self, plan: Plan, key: str, definition: Mapping[str, Any]) -> Output:
+        resolver = self._resolver(plan)
+        value = resolver.value(definition["Value"])
+        if isinstance(value, dict | list) or value is None:
+            raise ValidationError(
+                f"Template format error: Output {key} is malformed. The Value field of every Outputs member must "
+                "evaluate to a String."
+            )
+        export = resolver.value(definition.get("Export", {}).get("Name"))
+        if "Export" in definition:
+            templates.check_export(key, export)
+        return Output(key, str(value), definition.get("Description"), export)
+
+    def _check_exports(self, exports: Mapping[str, str]) -> None:
+        for name, (_, stack) in self._region.exports().items():
+            if name in exports and stack is not self._stack:
+                raise ResourceError(f"Export with name {name} is already exported by stack {stack.name}.")
+        for name, value in self._stack.exports().items():
+            users = ", ".join(stack.name for stack in self._region.importers(name))
+            if users and name not in exports:
+                raise ResourceError(f"Export {name} cannot be deleted as it is in use by {users}")
+            if users and exports[name] != value:
+                raise ResourceError(f"Export {name} cannot be updated as it is in use by {users}")
+
+    def _call(self, resource: StackResource) -> Call:
+        return Call(
+            client=self._client,
+            region=str(self._pseudo["AWS::Region"]),
+            account=str(self._pseudo["AWS::AccountId"]),
+            stack_name=self._stack.name,
+            logical_id=resource.logical_id,
+            definition=resource.definition,
+            properties=resource.properties,
+            physical_id=resource.physical_id or "",
+        )
+
+
+def _adopt(stack: Stack, plan: Plan) -> None:
+    stack.template_text, stack.template = plan.template_text, plan.template
+    stack.parameters, stack.resolved_parameters = plan.parameters, plan.resolved_parameters
+    stack.tags = plan.tags
+
+
+def _handler(resource: StackResource) -> Handler:
+    return HANDLERS[resource.type]
+
+
+def _order_of(stack: Stack, resources: Mapping[str, StackResource]) -> list[str]:
+    known = [name for name in templates.dependency_order(stack.template, set(resources)) if name in resources]
+    return [*known, *(name for name in resources if name not in known)]
+
+
+def _needs_replacement(was: StackResource, properties: Mapping[str, Any]) -> bool:
+    """Tell whether a create-only property differs.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-update-behaviors.html
+    """
+    return any(
+        schemas.value_at(was.properties, path) != schemas.value_at(properties, path)
+        for path in schemas.create_only(was.type)
+    )
+
+
+def _refuse_same_name(was: StackResource, properties: Mapping[str, Any]) -> None:
+    name = schemas.name_property(was.type)
+    if name and was.properties.get(name) and was.properties.get(name) == properties.get(name):
+        error = HandlerError(
+            "CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename "
+            f"{properties[name]} and update the stack again."
+        )
+        raise ResourceError(str(error))
+
+
+def _failed_to_delete(failed: list[str]) -> str | None:
+    return f"The following resource(s) failed to delete: [{', '.join(failed)}]." if failed else None

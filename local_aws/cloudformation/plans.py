@@ -1,0 +1,129 @@
+"""From a request to a plan: the template read, parameters valued, conditions decided, order found."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from local_aws.cloudformation import parameters, templates
+from local_aws.cloudformation.failures import ValidationError
+from local_aws.cloudformation.functions import Resolver
+from local_aws.cloudformation.stacks import Stack
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a stack shall be after an operation."""
+
+    template_text: str
+    template: dict[str, Any]
+    parameters: dict[str, str]
+    resolved_parameters: dict[str, Any]
+    tags: dict[str, str]
+    order: list[str]
+    conditions: dict[str, bool]
+
+    def definition(self, logical_id: str) -> Mapping[str, Any]:
+        """Return a resource's definition in the template."""
+        definition: Mapping[str, Any] = self.template["Resources"][logical_id]
+        return definition
+
+    def changes_nothing_of(self, stack: Stack) -> bool:
+        """Tell whether CloudFormation would answer that there is nothing to update."""
+        return (
+            all(self.template.get(name) == stack.template.get(name) for name in ("Resources", "Outputs", "Mappings"))
+            and self.resolved_parameters == stack.resolved_parameters
+            and self.tags == stack.tags
+            and set(self.order) == set(stack.resources)
+        )
+
+
+def make_plan(
+    template_text: str,
+    given: Mapping[str, str],
+    tags: Mapping[str, str],
+    *,
+    client: Callable[[str], Any],
+    pseudo: Mapping[str, Any],
+) -> Plan:
+    """Return the plan of a request.
+
+    Args:
+        template_text: The template.
+        given: The parameters that the request gives.
+        tags: The stack-level tags.
+        client: Returns a client of a service.
+        pseudo: The pseudo parameters' values.
+
+    Raises:
+        ValidationError: as CloudFormation answers before it starts.
+    """
+    template = templates.parse(template_text)
+    resolved = parameters.resolve(template.get("Parameters") or {}, given, client)
+    resolver = resolver_of(template, resolved, client=client, pseudo=pseudo)
+    _check_rules(template, resolver)
+    conditions = {name: resolver.condition(name) for name in template.get("Conditions") or {}}
+    active = set()
+    for logical_id, definition in template["Resources"].items():
+        condition = definition.get("Condition")
+        if condition is not None and condition not in conditions:
+            raise ValidationError(
+                f"Template format error: Unresolved condition dependency {condition} in the Resources block"
+            )
+        if condition is None or conditions[condition]:
+            active.add(logical_id)
+    return Plan(
+        template_text=template_text,
+        template=template,
+        parameters=dict(given),
+        resolved_parameters=resolved,
+        tags=dict(tags),
+        order=templates.dependency_order(template, active),
+        conditions=conditions,
+    )
+
+
+def resolver_of(
+    template: Mapping[str, Any],
+    resolved: Mapping[str, Any],
+    *,
+    client: Callable[[str], Any],
+    pseudo: Mapping[str, Any],
+    reference: Callable[[str], str] | None = None,
+    attribute: Callable[[str, str], Any] | None = None,
+    import_value: Callable[[str], str] | None = None,
+) -> Resolver:
+    """Return a resolver; without a stack's own functions it can decide conditions and rules only."""
+
+    def nowhere(*names: str) -> Any:
+        raise ValidationError(f"Template error: {'.'.join(names)} cannot be used here")
+
+    def dynamic(text: str) -> str:
+        service, _, name = text.partition(":")
+        if service != "ssm":
+            raise ValidationError(f"Template error: the local AWS cannot resolve {{{{resolve:{text}}}}}")
+        return str(client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+
+    def zones() -> list[str]:
+        answer = client("ec2").describe_availability_zones()
+        return sorted(zone["ZoneName"] for zone in answer["AvailabilityZones"])
+
+    return Resolver(
+        template,
+        parameters=resolved,
+        pseudo=pseudo,
+        reference=reference or nowhere,
+        attribute=attribute or nowhere,
+        import_value=import_value or nowhere,
+        zones=zones,
+        dynamic=dynamic,
+    )
+
+
+def _check_rules(template: Mapping[str, Any], resolver: Resolver) -> None:
+    for name, rule in (template.get("Rules") or {}).items():
+        if "RuleCondition" in rule and not resolver.rule_holds(rule["RuleCondition"]):
+            continue
+        for assertion in rule["Assertions"]:
+            if not resolver.rule_holds(assertion["Assert"]):
+                said = assertion.get("AssertDescription", name)
+                raise ValidationError(f"Template validation error: Rule {name}: {said}")

@@ -1,0 +1,44 @@
+"""The resource types that the local AWS carries out, by name; any other fails its stack."""
+
+from collections.abc import Mapping
+
+from local_aws.cloudformation.resources import (
+    compute,
+    custom,
+    documents,
+    functions,
+    gateways,
+    identity,
+    lustre,
+    messaging,
+    monitoring,
+    network,
+    repositories,
+    reservations,
+    scaling,
+    security_groups,
+    spot_fleets,
+    storage,
+)
+from local_aws.cloudformation.resources.base import Handler
+
+_MODULES = (
+    compute,
+    custom,
+    documents,
+    functions,
+    gateways,
+    identity,
+    lustre,
+    messaging,
+    monitoring,
+    network,
+    repositories,
+    reservations,
+    scaling,
+    security_groups,
+    spot_fleets,
+    storage,
+)
+
+HANDLERS: Mapping[str, Handler] = {handler.type: handler for module in _MODULES for handler in module.HANDLERS}

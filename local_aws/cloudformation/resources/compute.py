@@ -1,0 +1,203 @@
+"""Launch templates, placement groups and Auto Scaling groups."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from local_aws.cloudformation.failures import HandlerError
+from local_aws.cloudformation.resources.base import (
+    Attributes,
+    Call,
+    Handler,
+    Properties,
+    picked,
+)
+from local_aws.cloudformation.resources.network import tag_specifications
+
+_SIZES = ("MinSize", "MaxSize", "DesiredCapacity")
+# What UpdateAutoScalingGroup takes for a setting that shall be there no longer.
+_UNSET = {"PlacementGroup": "", "CapacityReservationSpecification": {"CapacityReservationPreference": "default"}}
+
+
+class LaunchTemplate(Handler):
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-launchtemplate.html."""
+
+    type = "AWS::EC2::LaunchTemplate"
+    carries_out = frozenset({"LaunchTemplateData", "LaunchTemplateName", "TagSpecifications", "VersionDescription"})
+
+    def create(self, call: Call, properties: Properties) -> Attributes:
+        template = call.client("ec2").create_launch_template(
+            LaunchTemplateName=properties.get("LaunchTemplateName") or call.physical_name(128),
+            LaunchTemplateData=properties["LaunchTemplateData"],
+            **picked(properties, "TagSpecifications", "VersionDescription"),
+        )["LaunchTemplate"]
+        call.made(template["LaunchTemplateId"])
+        return {
+            "LaunchTemplateId": template["LaunchTemplateId"],
+            "LatestVersionNumber": "1",
+            "DefaultVersionNumber": "1",
+        }
+
+    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
+        # A change of the template's own tags is taken, and leaves them as they were:
+        # https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/1873
+        self.only_changed(properties, before, "LaunchTemplateData", "TagSpecifications", "VersionDescription")
+        version = call.client("ec2").create_launch_template_version(
+            LaunchTemplateId=call.physical_id,
+            LaunchTemplateData=properties["LaunchTemplateData"],
+            **picked(properties, "VersionDescription"),
+        )["LaunchTemplateVersion"]
+        return {"LatestVersionNumber": str(version["VersionNumber"])}
+
+    def delete(self, call: Call) -> None:
+        call.client("ec2").delete_launch_template(LaunchTemplateId=call.physical_id)
+
+
+class PlacementGroup(Handler):
+    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-placementgroup.html."""
+
+    type = "AWS::EC2::PlacementGroup"
+    carries_out = frozenset({"PartitionCount", "SpreadLevel", "Strategy", "Tags"})
+
+    def create(self, call: Call, properties: Properties) -> Attributes:
+        name = call.physical_name()
+        group = call.client("ec2").create_placement_group(
+            GroupName=name,
+            **picked(properties, "PartitionCount", "SpreadLevel", "Strategy"),
+            **tag_specifications(properties, "placement-group"),
+        )["PlacementGroup"]
+        call.made(name)
+        return {"GroupName": name, "GroupId": group["GroupId"]}
+
+    def delete(self, call: Call) -> None:
+        call.client("ec2").delete_placement_group(GroupName=call.physical_id)
+
+
+class AutoScalingGroup(Handler):
+    """A group that updates change in place, as CloudFormation does, sizes by its UpdatePolicy.
+
+    An update that changes anything of a group waits for its nodes, for up to an hour; here it fails at once where
+    they are not there, and so does the rollback, which is such an update.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-autoscaling-autoscalinggroup.html
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
+    https://repost.aws/knowledge-center/auto-scaling-group-not-stabilize-error
+    """
+
+    type = "AWS::AutoScaling::AutoScalingGroup"
+    # Parameters of the same name and shape in CreateAutoScalingGroup and UpdateAutoScalingGroup.
+    _same = (
+        "AvailabilityZoneDistribution",
+        "AvailabilityZoneImpairmentPolicy",
+        "AvailabilityZones",
+        "CapacityRebalance",
+        "CapacityReservationSpecification",
+        "Context",
+        "DefaultInstanceWarmup",
+        "DesiredCapacityType",
+        "HealthCheckGracePeriod",
+        "HealthCheckType",
+        "InstanceMaintenancePolicy",
+        "LaunchTemplate",
+        "MaxInstanceLifetime",
+        "MixedInstancesPolicy",
+        "NewInstancesProtectedFromScaleIn",
+        "PlacementGroup",
+        "TerminationPolicies",
+    )
+    carries_out = frozenset(
+        {*_same, *_SIZES, "AutoScalingGroupName", "Cooldown", "MetricsCollection", "Tags", "VPCZoneIdentifier"}
+    )
+
+    def create(self, call: Call, properties: Properties) -> Attributes:
+        name = properties.get("AutoScalingGroupName") or call.physical_name()
+        tags = [_group_tag(name, tag) for tag in properties.get("Tags") or []]
+        autoscaling = call.client("autoscaling")
+        autoscaling.create_auto_scaling_group(
+            AutoScalingGroupName=name,
+            **self._settings(properties),
+            **self._sizes(properties),
+            **({"Tags": tags} if tags else {}),
+        )
+        call.made(name)
+        self._collect_metrics(call, properties)
+        self._wait(call)
+        group = self._group(call)
+        return {"AutoScalingGroupARN": group["AutoScalingGroupARN"]}
+
+    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
+        policy = call.definition.get("UpdatePolicy") or {}
+        ignored = (policy.get("AutoScalingScheduledAction") or {}).get("IgnoreUnmodifiedGroupSizeProperties")
+        # The setting is ignored during a rollback.
+        ignored = str(ignored).lower() == "true" and not call.rolling_back
+        sizes = {
+            name: size
+            for name, size in self._sizes(properties).items()
+            if not ignored or properties.get(name) != before.get(name)
+        }
+        gone = {name: unset for name, unset in _UNSET.items() if name in before and name not in properties}
+        call.client("autoscaling").update_auto_scaling_group(
+            AutoScalingGroupName=call.physical_id, **self._settings(properties), **gone, **sizes
+        )
+        self._retag(call, properties, before)
+        self._collect_metrics(call, properties)
+        self._wait(call)
+        return {}
+
+    def delete(self, call: Call) -> None:
+        call.client("autoscaling").delete_auto_scaling_group(AutoScalingGroupName=call.physical_id, ForceDelete=True)
+
+    def _settings(self, properties: Properties) -> dict[str, Any]:
+        settings = picked(properties, *self._same)
+        if "Cooldown" in properties:
+            settings["DefaultCooldown"] = int(properties["Cooldown"])
+        if "VPCZoneIdentifier" in properties:
+            settings["VPCZoneIdentifier"] = ",".join(properties["VPCZoneIdentifier"])
+        return settings
+
+    @staticmethod
+    def _sizes(properties: Properties) -> dict[str, int]:
+        return {name: int(size) for name, size in picked(properties, *_SIZES).items()}
+
+    @staticmethod
+    def _collect_metrics(call: Call, properties: Properties) -> None:
+        for collection in properties.get("MetricsCollection") or []:
+            call.client("autoscaling").enable_metrics_collection(AutoScalingGroupName=call.physical_id, **collection)
+
+    @staticmethod
+    def _retag(call: Call, properties: Properties, before: Properties) -> None:
+        autoscaling, name = call.client("autoscaling"), call.physical_id
+        old, new = before.get("Tags") or [], properties.get("Tags") or []
+        put = [_group_tag(name, tag) for tag in new if tag not in old]
+        gone = {tag["Key"] for tag in old} - {tag["Key"] for tag in new}
+        if put:
+            autoscaling.create_or_update_tags(Tags=put)
+        if gone:
+            autoscaling.delete_tags(Tags=[_group_tag(name, {"Key": key}) for key in sorted(gone)])
+
+    @staticmethod
+    def _group(call: Call) -> Any:
+        answer = call.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=[call.physical_id])
+        return answer["AutoScalingGroups"][0]
+
+    def _wait(self, call: Call) -> None:
+        """Fail if the group did not reach its size: CloudFormation waits for it until it gives up."""
+        group = self._group(call)
+        running = sum(instance["LifecycleState"] == "InService" for instance in group["Instances"])
+        if running >= group["DesiredCapacity"]:
+            return
+        activities = call.client("autoscaling").describe_scaling_activities(
+            AutoScalingGroupName=call.physical_id, MaxRecords=1
+        )["Activities"]
+        last = activities[0].get("StatusMessage", activities[0]["Description"]) if activities else "none"
+        raise HandlerError(
+            f"Group did not stabilize. {{current/minSize/maxSize/desired: {running}/{group['MinSize']}/"
+            f"{group['MaxSize']}/{group['DesiredCapacity']}}}. Last scaling activity: {last}",
+            "NotStabilized",
+        )
+
+
+def _group_tag(name: str, tag: Mapping[str, Any]) -> dict[str, Any]:
+    return {"ResourceId": name, "ResourceType": "auto-scaling-group", **tag}
+
+
+HANDLERS: tuple[Handler, ...] = (LaunchTemplate(), PlacementGroup(), AutoScalingGroup())

@@ -1,0 +1,100 @@
+"""The control requests, `PUT /local-aws/<name>`: how a rehearsal or a test sets the scene."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from local_aws.calls import RECORD
+from local_aws.capacity import CAPACITY
+from local_aws.faults import FAULTS
+from local_aws.services import (
+    auto_scaling,
+    events,
+    given_capacity,
+    givens,
+    invocations,
+    keys,
+    layers,
+    lifecycle_hooks,
+    metric_data,
+    session_manager,
+    spot_fleets,
+    stops,
+    suspensions,
+)
+
+
+def _capacity(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Limit an instance type in a zone; groups and fleets that are short try again, as AWS keeps doing."""
+    available = request.get("available", 0)
+    CAPACITY.set(
+        str(request["instance_type"]),
+        str(request["availability_zone"]),
+        None if available is None else int(available),
+    )
+    auto_scaling.reconcile_all()
+    spot_fleets.look_after_all()
+    return {"capacity": CAPACITY.listed()}
+
+
+def _layer(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Publish a layer version by its ARN."""
+    layers.share(str(request["arn"]))
+    return {"added": True}
+
+
+def _fault(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Order a fault."""
+    FAULTS.add(request)
+    return {}
+
+
+def _clear_faults(_: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take all faults back, and the latency and the statuses of metrics."""
+    metric_data.clear_statuses()
+    return {"idle": FAULTS.clear()}
+
+
+def _latency(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Let every request take longer."""
+    FAULTS.latency = float(request["seconds"])
+    return {}
+
+
+def _calls(_: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Tell of the calls since they were last forgotten."""
+    return {"calls": RECORD.listed()}
+
+
+def _forget_calls(_: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Forget the calls so far."""
+    RECORD.forget()
+    return {}
+
+
+CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
+    "capacity": _capacity,
+    "capacity-blocks": given_capacity.put_capacity_block,
+    "capacity-reservations": given_capacity.add_capacity_reservation,
+    "zone": givens.add_zone,
+    "instance-type": givens.add_instance_type,
+    "image": givens.add_image,
+    "network": givens.add_network,
+    "layer": _layer,
+    "key": keys.add_key,
+    "events": events.deliver,
+    "lifecycle-hooks": lifecycle_hooks.set_nodes,
+    "suspend-launching": suspensions.suspend_launching,
+    "spot-fleet-modifications": spot_fleets.set_modifications,
+    "fault": _fault,
+    "clear-faults": _clear_faults,
+    "latency": _latency,
+    "calls": _calls,
+    "forget-calls": _forget_calls,
+    "metric-status": metric_data.set_status,
+    "instance-metric": metric_data.add_instance_metric,
+    "session": session_manager.add,
+    "end-sessions": session_manager.end_all,
+    "launch-time": stops.set_launch_time,
+    "clock": invocations.set_clock,
+    "concurrency-quota": invocations.set_concurrency_quota,
+}

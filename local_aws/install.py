@@ -1,0 +1,338 @@
+"""The one place where moto is changed: what is put in, where, and why.
+
+moto has no plug-in interface; EC2 actions and the like are methods of its response classes and backends.
+Every change to them is a row below and nothing else in this project touches moto's classes.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from moto.autoscaling.models import AutoScalingBackend, FakeAutoScalingGroup
+from moto.autoscaling.responses import AutoScalingResponse
+from moto.awslambda.models import LambdaBackend
+from moto.awslambda.responses import LambdaResponse
+from moto.cloudformation import urls as cloudformation_urls
+from moto.cloudwatch.responses import CloudWatchResponse
+from moto.ec2.models import EC2Backend
+from moto.ec2.models.core import TaggedEC2Resource
+from moto.ec2.models.elastic_network_interfaces import NetworkInterface
+from moto.ec2.models.instances import Instance
+from moto.ec2.responses import EC2Response
+from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
+from moto.events.models import EventsBackend
+from moto.fsx.responses import FSxResponse
+from moto.iam.models import IAMBackend
+from moto.logs.models import LogsBackend
+from moto.resourcegroups import urls as resource_groups_urls
+from moto.resourcegroups.responses import ResourceGroupsResponse
+from moto.s3.models import FakeBucket
+from moto.ssm.responses import SimpleSystemManagerResponse
+
+from local_aws import settings
+from local_aws.cloudformation.api import CloudFormationApi
+from local_aws.services import (
+    alarms,
+    auto_scaling,
+    automations,
+    buckets,
+    capacity_reservations,
+    event_invocations,
+    events,
+    group_members,
+    images,
+    instances,
+    invocations,
+    keys,
+    launches,
+    layers,
+    lifecycle_hooks,
+    lustre,
+    metric_data,
+    networks,
+    placement_groups,
+    reserved_launches,
+    resource_groups,
+    roles,
+    scaling_activities,
+    session_manager,
+    spot_fleets,
+    spot_instances,
+    stops,
+    suspensions,
+    warm_pools,
+)
+
+# What moto lacks or does otherwise than AWS: (class, method, what takes its place, why).
+_REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
+    (EC2Response, "create_placement_group", placement_groups.create_placement_group, "missing"),
+    (EC2Response, "describe_placement_groups", placement_groups.describe_placement_groups, "missing"),
+    (EC2Response, "delete_placement_group", placement_groups.delete_placement_group, "missing"),
+    (EC2Response, "create_capacity_reservation", capacity_reservations.create_capacity_reservation, "missing"),
+    (EC2Response, "describe_capacity_reservations", capacity_reservations.describe_capacity_reservations, "missing"),
+    (EC2Response, "modify_capacity_reservation", capacity_reservations.modify_capacity_reservation, "missing"),
+    (EC2Response, "cancel_capacity_reservation", capacity_reservations.cancel_capacity_reservation, "missing"),
+    (EC2Response, "run_instances", launches.run_instances, "refuses nothing; keeps one interface a device index"),
+    (EC2Response, "describe_instances", instances.describe_instances, "pages by reservations, slowly"),
+    (Instance, "cpu_options", property(instances.cpu_options), "missing"),
+    (TaggedEC2Resource, "get_tags", instances.tags_of, "reads the tags of all resources"),
+    (EC2Response, "stop_instances", stops.stop_instances, "stops nearly anything, and some before it refuses"),
+    (EC2Response, "request_spot_instances", spot_instances.request_spot_instances, "launches by no rules"),
+    (
+        EC2Response,
+        "describe_spot_instance_requests",
+        spot_instances.describe_spot_instance_requests,
+        "hides unknown ids and has no pages",
+    ),
+    (
+        EC2Response,
+        "cancel_spot_instance_requests",
+        spot_instances.cancel_spot_instance_requests,
+        "forgets the request",
+    ),
+    (EC2Response, "request_spot_fleet", spot_fleets.request_spot_fleet, "launches nothing from launch templates"),
+    (EC2Response, "describe_spot_fleet_requests", spot_fleets.describe_spot_fleet_requests, "hides unknown ids"),
+    (EC2Response, "describe_spot_fleet_instances", spot_fleets.describe_spot_fleet_instances, "hides unknown ids"),
+    (EC2Response, "describe_spot_fleet_request_history", spot_fleets.describe_spot_fleet_request_history, "missing"),
+    (EC2Response, "modify_spot_fleet_request", spot_fleets.modify_spot_fleet_request, "takes the target alone"),
+    (EC2Response, "cancel_spot_fleet_requests", spot_fleets.cancel_spot_fleet_requests, "forgets the request"),
+    (
+        NetworkInterface,
+        "attachment",
+        launches.attachment_with_its_card(NetworkInterface.attachment),
+        "always says network card 0",
+    ),
+    (
+        AutoScalingResponse,
+        "create_auto_scaling_group",
+        auto_scaling.create_auto_scaling_group,
+        "never tries the launch template out; replaces a group of the same name",
+    ),
+    (
+        AutoScalingResponse,
+        "update_auto_scaling_group",
+        auto_scaling.update_auto_scaling_group,
+        "forgets the mixed policy and ignores half of the parameters",
+    ),
+    (
+        AutoScalingResponse,
+        "delete_auto_scaling_group",
+        auto_scaling.delete_auto_scaling_group,
+        "needs no ForceDelete",
+    ),
+    (
+        AutoScalingResponse,
+        "set_desired_capacity",
+        auto_scaling.set_desired_capacity_action,
+        "takes any size",
+    ),
+    (
+        AutoScalingResponse,
+        "terminate_instance_in_auto_scaling_group",
+        group_members.terminate_instance_in_auto_scaling_group,
+        "goes below the least size, and fails on strangers",
+    ),
+    (
+        AutoScalingResponse,
+        "describe_auto_scaling_groups",
+        auto_scaling.by_names_or_filters(AutoScalingResponse.describe_auto_scaling_groups),
+        "takes names and filters together",
+    ),
+    (
+        AutoScalingResponse,
+        "describe_scaling_activities",
+        scaling_activities.describe_scaling_activities,
+        "always empty",
+    ),
+    (AutoScalingResponse, "suspend_processes", suspensions.suspend_processes, "fails on strangers"),
+    (AutoScalingResponse, "resume_processes", suspensions.resume_processes, "launches nothing then"),
+    (
+        FakeAutoScalingGroup,
+        "suspended_processes",
+        property(suspensions.described, suspensions.clear),
+        "does not say who suspended them, nor when",
+    ),
+    (AutoScalingResponse, "put_lifecycle_hook", lifecycle_hooks.put_lifecycle_hook, "holds nothing back"),
+    (AutoScalingResponse, "describe_lifecycle_hooks", lifecycle_hooks.describe_lifecycle_hooks, "invents targets"),
+    (AutoScalingResponse, "delete_lifecycle_hook", lifecycle_hooks.delete_lifecycle_hook, "knows of no waiting"),
+    (AutoScalingResponse, "complete_lifecycle_action", lifecycle_hooks.complete_lifecycle_action, "missing"),
+    (
+        AutoScalingResponse,
+        "record_lifecycle_action_heartbeat",
+        lifecycle_hooks.record_lifecycle_action_heartbeat,
+        "missing",
+    ),
+    (AutoScalingResponse, "put_warm_pool", warm_pools.put_warm_pool, "launches nothing into it"),
+    (AutoScalingResponse, "describe_warm_pool", warm_pools.describe_warm_pool, "is always empty"),
+    (AutoScalingResponse, "delete_warm_pool", warm_pools.delete_warm_pool, "has no instances"),
+    (
+        AutoScalingBackend,
+        "describe_auto_scaling_instances",
+        warm_pools.with_warm_instances(AutoScalingBackend.describe_auto_scaling_instances),
+        "shows no warm ones",
+    ),
+    (FakeAutoScalingGroup, "warm_pool_size", property(warm_pools.size_of), "missing"),
+    (
+        FakeAutoScalingGroup,
+        "set_desired_capacity",
+        auto_scaling.set_desired_capacity,
+        "EC2 always has capacity",
+    ),
+    (
+        FakeAutoScalingGroup,
+        "replace_autoscaling_group_instances",
+        auto_scaling.launch_more,
+        "launches with one interface, no placement group and the default template version",
+    ),
+    (
+        CloudWatchResponse,
+        "put_metric_alarm",
+        alarms.checked(keys.checked_alarm(CloudWatchResponse.put_metric_alarm)),
+        "takes any period, any number of data points and topics that CloudWatch cannot write to",
+    ),
+    (
+        CloudWatchResponse,
+        "put_metric_data",
+        metric_data.of_users_alone(CloudWatchResponse.put_metric_data),
+        "takes data in the namespaces of AWS's own services",
+    ),
+    (
+        CloudWatchResponse,
+        "get_metric_data",
+        metric_data.by_metric(CloudWatchResponse.get_metric_data),
+        "searches everything, mixes namespaces up, knows no limits and is always complete",
+    ),
+    (LogsBackend, "create_log_group", keys.checked_log_group(LogsBackend.create_log_group), "takes any key"),
+    (EventsBackend, "put_targets", events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
+    (IAMBackend, "create_role", roles.checked(IAMBackend.create_role), "takes any trust policy"),
+    (FakeBucket, "get_permission", buckets.permission_by_policy, "denies where a condition does not hold"),
+    (LambdaResponse, "invoke", invocations.invoke, "needs Docker"),
+    (LambdaResponse, "put_function_event_invoke_config", event_invocations.put_config, "knows one for all aliases"),
+    (LambdaResponse, "get_function_event_invoke_config", event_invocations.get_config, "knows one for all aliases"),
+    (LambdaResponse, "delete_function_event_invoke_config", event_invocations.delete_config, "deletes all aliases'"),
+    (LambdaBackend, "layers_versions_by_arn", layers.layer_version_by_arn, "sees no other account's layers"),
+    (
+        SimpleSystemManagerResponse,
+        "start_automation_execution",
+        automations.start_automation_execution,
+        "missing",
+    ),
+    (SimpleSystemManagerResponse, "get_automation_execution", automations.get_automation_execution, "missing"),
+    (SimpleSystemManagerResponse, "describe_sessions", session_manager.describe_sessions, "missing"),
+    (
+        ResourceGroupsResponse,
+        "create_group",
+        resource_groups.checked(ResourceGroupsResponse.create_group),
+        "takes half of a configuration",
+    ),
+    (
+        ResourceGroupsResponse,
+        "put_group_configuration",
+        resource_groups.checked(ResourceGroupsResponse.put_group_configuration),
+        "takes half of a configuration",
+    ),
+    (ResourceGroupsResponse, "group_resources", resource_groups.group_resources, "missing"),
+    (ResourceGroupsResponse, "ungroup_resources", resource_groups.ungroup_resources, "missing"),
+    (ResourceGroupsResponse, "list_group_resources", resource_groups.list_group_resources, "missing"),
+    (FSxResponse, "create_file_system", lustre.create_file_system, "checks nothing and lies in no subnet"),
+    (FSxResponse, "describe_file_systems", lustre.describe_file_systems, "hides unknown ids"),
+    (FSxResponse, "update_file_system", lustre.update_file_system, "missing"),
+    (FSxResponse, "delete_file_system", lustre.delete_file_system, "knows of no links or interfaces"),
+    (
+        FSxResponse,
+        "create_data_repository_association",
+        lustre.create_data_repository_association,
+        "missing",
+    ),
+    (
+        FSxResponse,
+        "describe_data_repository_associations",
+        lustre.describe_data_repository_associations,
+        "missing",
+    ),
+    (
+        FSxResponse,
+        "update_data_repository_association",
+        lustre.update_data_repository_association,
+        "missing",
+    ),
+    (
+        FSxResponse,
+        "delete_data_repository_association",
+        lustre.delete_data_repository_association,
+        "missing",
+    ),
+)
+
+# What moto carries out although something that it depends on is missing, or something still depends on it.
+_GUARDS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("delete_vpc", networks.guard_vpc),
+    ("delete_subnet", networks.guard_subnet),
+    ("delete_security_group", networks.guard_security_group),
+    ("detach_internet_gateway", networks.guard_gateway_detachment),
+    ("release_address", networks.guard_address),
+    ("create_security_group", networks.guard_group_creation),
+    ("create_tags", capacity_reservations.guard_tags),
+    ("start_instances", reserved_launches.guard_start),
+)
+
+# Paths of services that moto does not listen to.
+_PATHS: tuple[tuple[dict[str, Any], str, Any], ...] = tuple(
+    (resource_groups_urls.url_paths, "{0}/" + path + "$", ResourceGroupsResponse.dispatch)
+    for path in ("group-resources", "ungroup-resources", "list-group-resources")
+)
+
+# Kinds of EC2 resources that moto cannot tag, and how their ids begin.
+_TAGGED_KINDS: tuple[tuple[str, str], ...] = (("capacity-reservation", "cr"),)
+
+# Deletions after which moto leaves something behind that would block others for ever.
+_AFTERMATHS: tuple[tuple[str, Callable[..., None]], ...] = (("delete_nat_gateway", networks.after_nat_gateway),)
+
+
+def _guarded(original: Callable[..., Any], guard: Callable[..., None]) -> Callable[..., Any]:
+    @wraps(original)
+    def guarded(backend: Any, *arguments: Any, **named: Any) -> Any:
+        guard(backend, *arguments, **named)
+        return original(backend, *arguments, **named)
+
+    return guarded
+
+
+def _followed(original: Callable[..., Any], aftermath: Callable[..., None]) -> Callable[..., Any]:
+    @wraps(original)
+    def followed(backend: Any, *arguments: Any, **named: Any) -> Any:
+        answer = original(backend, *arguments, **named)
+        aftermath(backend, *arguments, **named)
+        return answer
+
+    return followed
+
+
+def install(*, endpoint_url: str, account: str, region: str, workspace: Path) -> None:
+    """Put the extensions into moto; call it once, before the server answers its first request.
+
+    Args:
+        endpoint_url: Where this server answers: CloudFormation and functions call the services there.
+        account: The account whose public images are prepared.
+        region: The region, likewise.
+        workspace: Where functions are unpacked.
+    """
+    for owner, name, replacement, _why in _REPLACEMENTS:
+        setattr(owner, name, replacement)
+    for name, guard in _GUARDS:
+        setattr(EC2Backend, name, _guarded(getattr(EC2Backend, name), guard))
+    for name, aftermath in _AFTERMATHS:
+        setattr(EC2Backend, name, _followed(getattr(EC2Backend, name), aftermath))
+    for paths, path, answer in _PATHS:
+        paths[path] = answer
+    for kind, prefix in _TAGGED_KINDS:
+        EC2_RESOURCE_TO_PREFIX[kind], EC2_PREFIX_TO_RESOURCE[prefix] = prefix, kind
+    # moto's CloudFormation skips types it does not know, never rolls back and re-creates what changed: a
+    # CloudFormation of our own takes its place, which calls the services as a client like any other.
+    CloudFormationApi.endpoint_url = endpoint_url
+    cloudformation_urls.url_paths = {"{0}/$": CloudFormationApi.dispatch}
+    invocations.INVOCATIONS.environment = settings.for_clients(endpoint_url, region)
+    invocations.INVOCATIONS.workspace = workspace
+    invocations.set_concurrency_quota({"quota": settings.CONCURRENT_EXECUTIONS})
+    images.prepare(account, region)

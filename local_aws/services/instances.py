@@ -1,0 +1,90 @@
+"""DescribeInstances by pages of instances, and tags found without a search through everybody's.
+
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+"""
+
+from collections.abc import Iterator
+from copy import copy
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.ec2.models.instance_types import INSTANCE_TYPES
+from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix, passes_filter_dict
+
+from local_aws.launch_facts import Ec2Refusal
+
+_LEAST, _MOST = 5, 1000
+# What moto's filters lack: the filter's name, and how moto's instances call it.
+_MORE_FILTERS = {"capacity-reservation-id": "capacity_reservation_id", "instance-lifecycle": "lifecycle"}
+
+
+def describe_instances(response: Any) -> ActionResult:
+    """Carry out DescribeInstances. A page has up to MaxResults instances, whatever reservation they came with."""
+    response.error_on_dryrun()
+    ec2, params = response.ec2_backend, response._get_params()
+    wanted, size = params.get("InstanceIds") or [], params.get("MaxResults")
+    if wanted and size is not None:
+        raise Ec2Refusal(
+            "InvalidParameterCombination",
+            "The parameter instancesSet cannot be used with the parameter maxResults",
+        )
+    if size is not None and not _LEAST <= int(size) <= _MOST:
+        raise Ec2Refusal(
+            "InvalidParameterValue",
+            f"Value ( {size} ) for parameter maxResults is invalid. Expecting a value between {_LEAST} and {_MOST}.",
+        )
+    if wanted:
+        ec2.get_multi_instances_by_id(wanted)  # refuses unknown ones
+    filters = response._filters_from_querystring()
+    asked = frozenset(wanted)
+    found = [pair for pair in _pairs(ec2) if (not asked or pair[1].id in asked) and _passes(pair[1], filters)]
+    start = int(params.get("NextToken") or 0)
+    end = start + int(size or _MOST)
+    token = str(end) if end < len(found) else None
+    return ActionResult({"Reservations": _reservations(found[start:end]), "NextToken": token})
+
+
+def _pairs(ec2: Any) -> Iterator[tuple[Any, Any]]:
+    for reservation in list(ec2.reservations.values()):
+        for instance in reservation.instances:
+            yield reservation, instance
+
+
+def _passes(instance: Any, filters: dict[str, Any]) -> bool:
+    for name, values in filters.items():
+        if name in _MORE_FILTERS:
+            if getattr(instance, _MORE_FILTERS[name], None) not in values:
+                return False
+        elif name.startswith("tag:") and not any(sign in value for value in values for sign in "*?"):
+            # moto compiles each value to a pattern, for each instance.
+            if instance.ec2_backend.tags.get(instance.id, {}).get(name[4:]) not in values:
+                return False
+        elif not passes_filter_dict(instance, {name: values}):
+            return False
+    return True
+
+
+def _reservations(found: list[tuple[Any, Any]]) -> list[Any]:
+    shown: dict[str, Any] = {}
+    for reservation, instance in found:
+        if reservation.id not in shown:
+            shown[reservation.id] = copy(reservation)
+            shown[reservation.id].instances = []
+        shown[reservation.id].instances.append(instance)
+    return list(shown.values())
+
+
+def cpu_options(instance: Any) -> dict[str, int]:
+    """Return what DescribeInstances says of an instance's CPUs: what its type has by default."""
+    facts = INSTANCE_TYPES[instance.instance_type]["VCpuInfo"]
+    threads = facts.get("DefaultThreadsPerCore", 1)
+    return {"CoreCount": facts["DefaultVCpus"] // threads, "ThreadsPerCore": threads}
+
+
+def tags_of(resource: Any) -> list[dict[str, str]]:
+    """Return a resource's tags; replaces `TaggedEC2Resource.get_tags`, which reads the tags of all resources."""
+    kind = EC2_PREFIX_TO_RESOURCE.get(get_prefix(resource.id), "") if resource.id else ""
+    tags = resource.ec2_backend.tags.get(resource.id) or {}
+    return [
+        {"resource_id": resource.id, "key": key, "value": value, "resource_type": kind} for key, value in tags.items()
+    ]

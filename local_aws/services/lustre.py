@@ -1,0 +1,280 @@
+"""FSx for Lustre: file systems that exist in a subnet, and their links to S3 buckets.
+
+https://docs.aws.amazon.com/fsx/latest/LustreGuide/what-is.html
+"""
+
+import ipaddress
+import json
+import time
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import Any
+
+from moto.ec2.models import ec2_backends
+from moto.s3.models import s3_backends
+
+from local_aws.refusal import Refusal
+from local_aws.services import keys, lustre_rules
+
+_LNET_PORT = 988
+
+
+@dataclass
+class LustreFileSystem:
+    """One file system, as moto's FSx backend keeps its own."""
+
+    file_system_id: str
+    resource_arn: str
+    described: dict[str, Any]
+    interface_ids: list[str]
+    associations: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    file_system_type = "LUSTRE"
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """The LustreConfiguration."""
+        configuration: dict[str, Any] = self.described["LustreConfiguration"]
+        return configuration
+
+
+def _body(response: Any) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(response.body)
+    return body
+
+
+def _answer(response: Any, file_system: LustreFileSystem) -> dict[str, Any]:
+    tags = response.fsx_backend.list_tags_for_resource(file_system.resource_arn)
+    return {**file_system.described, "Tags": tags}
+
+
+def _file_system(response: Any, file_system_id: str) -> LustreFileSystem:
+    found = response.fsx_backend.file_systems.get(file_system_id)
+    if found is None:
+        raise Refusal("FileSystemNotFound", f"File system '{file_system_id}' does not exist.")
+    file_system: LustreFileSystem = found
+    return file_system
+
+
+def _check_network(ec2: Any, subnet_ids: list[str], group_ids: list[str]) -> Any:
+    """Return the subnet; refuse one that is missing, and groups that are missing or too tight.
+
+    FSx looks for Lustre's port 988 in the groups at creation: rules that come later come too late.
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/limit-access-security-groups.html and
+    https://github.com/aws/aws-parallelcluster/issues/6181
+    """
+    subnets = [subnet for zones in ec2.subnets.values() for subnet in zones.values()]
+    if len(subnet_ids) != 1:
+        raise Refusal("BadRequest", "Exactly one subnet must be specified for a Lustre file system.")
+    subnet = next((subnet for subnet in subnets if subnet.id == subnet_ids[0]), None)
+    if subnet is None:
+        raise Refusal("InvalidNetworkSettings", f"The subnet ID '{subnet_ids[0]}' does not exist.")
+    groups = [ec2.get_security_group_from_id(group_id) for group_id in group_ids]
+    for group_id, group in zip(group_ids, groups, strict=True):
+        if group is None or group.vpc_id != subnet.vpc_id:
+            raise Refusal(
+                "InvalidNetworkSettings",
+                f"The security group '{group_id}' does not exist in VPC '{subnet.vpc_id}'.",
+            )
+    groups = groups or [ec2.get_default_security_group(subnet.vpc_id)]
+    ids = {group.id for group in groups}
+    for rules in ("ingress_rules", "egress_rules"):
+        if not any(_permits(rule, ids, subnet) for group in groups for rule in getattr(group, rules)):
+            raise Refusal(
+                "InvalidNetworkSettings",
+                "The file system cannot be created because the default security group in the subnet provided or "
+                f"the provided security groups do not permit Lustre LNET network traffic on port {_LNET_PORT}",
+            )
+    return subnet
+
+
+def _permits(rule: Any, group_ids: set[str], subnet: Any) -> bool:
+    """Tell whether a rule lets Lustre's traffic pass between the file system's own servers."""
+    if rule.ip_protocol not in {"-1", "tcp"}:
+        return False
+    if rule.ip_protocol == "tcp" and not rule.from_port <= _LNET_PORT <= rule.to_port:
+        return False
+    if rule.source_group.get("GroupId") in group_ids:
+        return True
+    own = ipaddress.IPv4Network(subnet.cidr_block)
+    return bool(rule.cidr_ipv4) and own.subnet_of(ipaddress.IPv4Network(rule.cidr_ipv4))
+
+
+def create_file_system(response: Any) -> str:
+    """Carry out CreateFileSystem for Lustre."""
+    request, backend = _body(response), response.fsx_backend
+    if request["FileSystemType"] != "LUSTRE":
+        raise NotImplementedError(f"FSx file systems of type {request['FileSystemType']}")
+    configuration = {"DeploymentType": "SCRATCH_1", **request.get("LustreConfiguration", {})}
+    storage_type = request.get("StorageType", "SSD")
+    lustre_rules.check_file_system(storage_type, request.get("StorageCapacity"), configuration)
+    keys.check_file_system_key(request.get("KmsKeyId"), response.current_account, response.region)
+    version = lustre_rules.lustre_version(configuration, request.get("FileSystemTypeVersion"))
+    ec2 = ec2_backends[response.current_account][response.region]
+    group_ids = request.get("SecurityGroupIds") or []
+    subnet = _check_network(ec2, request["SubnetIds"], group_ids)
+    if subnet.available_ip_address_count < 1:
+        raise Refusal("InvalidNetworkSettings", f"There are no free addresses in subnet '{subnet.id}'.")
+
+    file_system_id = f"fs-0{token_hex(8)}"
+    arn = f"arn:{response.partition}:fsx:{response.region}:{response.current_account}:file-system/{file_system_id}"
+    interface = ec2.create_network_interface(
+        subnet,
+        subnet.get_available_subnet_ip(None),
+        group_ids=group_ids,
+        description=f"Created by Amazon FSx for {file_system_id}",
+    )
+    interface.requester_managed = True
+    mount_name = "fsx" if configuration["DeploymentType"] == "SCRATCH_1" else token_hex(4)
+    file_system = LustreFileSystem(
+        file_system_id,
+        arn,
+        {
+            "OwnerId": response.current_account,
+            "CreationTime": time.time(),
+            "FileSystemId": file_system_id,
+            "FileSystemType": "LUSTRE",
+            "FileSystemTypeVersion": version,
+            "Lifecycle": "AVAILABLE",
+            "StorageCapacity": request.get("StorageCapacity"),
+            "StorageType": storage_type,
+            "VpcId": subnet.vpc_id,
+            "SubnetIds": request["SubnetIds"],
+            "NetworkInterfaceIds": [interface.id],
+            "DNSName": f"{file_system_id}.fsx.{response.region}.amazonaws.com",
+            "KmsKeyId": request.get("KmsKeyId"),
+            "ResourceARN": arn,
+            "LustreConfiguration": {
+                "EfaEnabled": False,
+                "DataCompressionType": "NONE",
+                **configuration,
+                "MountName": mount_name,
+            },
+        },
+        [interface.id],
+    )
+    backend.file_systems[file_system_id] = file_system
+    if request.get("Tags"):
+        backend.tagger.tag_resource(arn, request["Tags"])
+    return json.dumps({"FileSystem": _answer(response, file_system)})
+
+
+def describe_file_systems(response: Any) -> str:
+    """Carry out DescribeFileSystems; an unknown id is an error, as with FSx."""
+    wanted = _body(response).get("FileSystemIds") or list(response.fsx_backend.file_systems)
+    shown = [_answer(response, _file_system(response, file_system_id)) for file_system_id in wanted]
+    return json.dumps({"FileSystems": shown})
+
+
+def update_file_system(response: Any) -> str:
+    """Carry out UpdateFileSystem: capacity only grows, and the deployment stays what it was."""
+    request = _body(response)
+    file_system = _file_system(response, request["FileSystemId"])
+    capacity = request.get("StorageCapacity", file_system.described["StorageCapacity"])
+    if capacity is not None and capacity < file_system.described["StorageCapacity"]:
+        raise Refusal("BadRequest", "The storage capacity of a file system can be increased only.")
+    configuration = {**file_system.configuration, **request.get("LustreConfiguration", {})}
+    lustre_rules.check_file_system(file_system.described["StorageType"], capacity, configuration)
+    if configuration.get("AutomaticBackupRetentionDays") and file_system.associations:
+        raise Refusal("BadRequest", "A file system with data repository associations cannot have backups.")
+    file_system.described |= {"StorageCapacity": capacity, "LustreConfiguration": configuration}
+    return json.dumps({"FileSystem": _answer(response, file_system)})
+
+
+def delete_file_system(response: Any) -> str:
+    """Carry out DeleteFileSystem: its links and its network interface go with it."""
+    file_system = _file_system(response, _body(response)["FileSystemId"])
+    ec2 = ec2_backends[response.current_account][response.region]
+    for interface_id in file_system.interface_ids:
+        ec2.enis[interface_id].delete()
+    del response.fsx_backend.file_systems[file_system.file_system_id]
+    return json.dumps({"FileSystemId": file_system.file_system_id, "Lifecycle": "DELETING"})
+
+
+def create_data_repository_association(response: Any) -> str:
+    """Carry out CreateDataRepositoryAssociation."""
+    request = _body(response)
+    file_system = _file_system(response, request["FileSystemId"])
+    lustre_rules.check_association(
+        request,
+        deployment=file_system.configuration["DeploymentType"],
+        storage_type=file_system.described["StorageType"],
+        version=file_system.described["FileSystemTypeVersion"],
+        configuration=file_system.configuration,
+        others=file_system.associations.values(),
+    )
+    bucket = request["DataRepositoryPath"].removeprefix("s3://").partition("/")[0]
+    if bucket not in s3_backends[response.current_account][response.partition].buckets:
+        raise Refusal("BadRequest", f"The S3 bucket {bucket} does not exist or cannot be read by Amazon FSx.")
+    made = s3_backends[response.current_account][response.partition].buckets[bucket]
+    keys.check_linked_bucket(response, file_system.file_system_id, made)
+    association_id = f"dra-0{token_hex(8)}"
+    arn = (
+        f"arn:{response.partition}:fsx:{response.region}:{response.current_account}:association/"
+        f"{file_system.file_system_id}/{association_id}"
+    )
+    file_system.associations[association_id] = {
+        "AssociationId": association_id,
+        "ResourceARN": arn,
+        "FileSystemId": file_system.file_system_id,
+        "Lifecycle": "AVAILABLE",
+        "FileSystemPath": request["FileSystemPath"],
+        "DataRepositoryPath": request["DataRepositoryPath"],
+        "BatchImportMetaDataOnCreate": request.get("BatchImportMetaDataOnCreate", False),
+        "ImportedFileChunkSize": request.get("ImportedFileChunkSize", 1024),
+        "S3": request.get("S3", {}),
+        "CreationTime": time.time(),
+    }
+    if request.get("Tags"):
+        response.fsx_backend.tagger.tag_resource(arn, request["Tags"])
+    return json.dumps({"Association": _association_answer(response, association_id)})
+
+
+def _associations(response: Any) -> dict[str, dict[str, Any]]:
+    file_systems: list[LustreFileSystem] = list(response.fsx_backend.file_systems.values())
+    return {key: value for system in file_systems for key, value in system.associations.items()}
+
+
+def _association(response: Any, association_id: str) -> dict[str, Any]:
+    found = _associations(response).get(association_id)
+    if found is None:
+        raise Refusal(
+            "DataRepositoryAssociationNotFound",
+            f"Data repository association '{association_id}' does not exist.",
+        )
+    return found
+
+
+def _association_answer(response: Any, association_id: str) -> dict[str, Any]:
+    association = _association(response, association_id)
+    tags = response.fsx_backend.list_tags_for_resource(association["ResourceARN"])
+    return {**association, "Tags": tags}
+
+
+def describe_data_repository_associations(response: Any) -> str:
+    """Carry out DescribeDataRepositoryAssociations."""
+    request = _body(response)
+    wanted = request.get("AssociationIds") or list(_associations(response))
+    shown = [_association_answer(response, association_id) for association_id in wanted]
+    for condition in request.get("Filters") or []:
+        if condition["Name"] != "file-system-id":
+            raise NotImplementedError(f"the filter {condition['Name']}")
+        shown = [association for association in shown if association["FileSystemId"] in condition["Values"]]
+    return json.dumps({"Associations": shown})
+
+
+def update_data_repository_association(response: Any) -> str:
+    """Carry out UpdateDataRepositoryAssociation."""
+    request = _body(response)
+    association = _association(response, request["AssociationId"])
+    lustre_rules.check_association_settings(request)
+    association |= {name: request[name] for name in ("ImportedFileChunkSize", "S3") if name in request}
+    return json.dumps({"Association": _association_answer(response, request["AssociationId"])})
+
+
+def delete_data_repository_association(response: Any) -> str:
+    """Carry out DeleteDataRepositoryAssociation."""
+    association = _association(response, _body(response)["AssociationId"])
+    file_system = _file_system(response, association["FileSystemId"])
+    del file_system.associations[association["AssociationId"]]
+    return json.dumps({"AssociationId": association["AssociationId"], "Lifecycle": "DELETING"})

@@ -1,0 +1,55 @@
+"""What there is in the local AWS, and what a refused template may not leave in it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from local_aws import LocalAws
+from local_aws_scene import Stacks, Template, aws, nodes, stacks
+
+__all__ = ["aws", "nodes", "stacks"]
+
+ACTIVE = [{"Name": "state", "Values": ["active"]}]
+
+
+def inventory(aws: LocalAws) -> dict[str, int]:
+    """Count what the services hold, apart from CloudFormation's own books."""
+    ec2, fsx, iam = aws.client("ec2"), aws.client("fsx"), aws.client("iam")
+    return {
+        "interfaces": len(ec2.describe_network_interfaces()["NetworkInterfaces"]),
+        "placement groups": len(ec2.describe_placement_groups()["PlacementGroups"]),
+        "reservations": len(ec2.describe_capacity_reservations(Filters=ACTIVE)["CapacityReservations"]),
+        "resource groups": len(aws.client("resource-groups").list_groups()["GroupIdentifiers"]),
+        "launch templates": len(ec2.describe_launch_templates(MaxResults=200)["LaunchTemplates"]),
+        "security groups": len(ec2.describe_security_groups()["SecurityGroups"]),
+        "subnets": len(ec2.describe_subnets()["Subnets"]),
+        "spot fleets": sum(
+            not request["SpotFleetRequestState"].startswith("cancelled")
+            for request in ec2.describe_spot_fleet_requests()["SpotFleetRequestConfigs"]
+        ),
+        "groups": len(aws.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]),
+        "file systems": len(fsx.describe_file_systems()["FileSystems"]),
+        "links": len(fsx.describe_data_repository_associations()["Associations"]),
+        "roles": len(iam.list_roles()["Roles"]),
+        "buckets": len(aws.client("s3").list_buckets()["Buckets"]),
+    }
+
+
+@pytest.fixture(scope="module")
+def untouched(aws: LocalAws) -> dict[str, int]:
+    """What there is before a module's tests."""
+    return inventory(aws)
+
+
+@pytest.fixture
+def refused(aws: LocalAws, stacks: Stacks, untouched: dict[str, int]) -> Callable[[Template], tuple[str, str]]:
+    """Deploy a template that must fail at one resource and leave nothing; return which, and its reason."""
+
+    def deploy(template: Template) -> tuple[str, str]:
+        name = stacks.create(template)
+        assert stacks.status(name) == "ROLLBACK_COMPLETE"
+        ((logical_id, reason),) = stacks.reasons(name).items()
+        assert inventory(aws) == untouched
+        return logical_id, reason
+
+    return deploy

@@ -1,0 +1,180 @@
+"""What a deletion takes along, what it keeps, and what it is refused for."""
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_aws import LocalAws
+from local_aws_scene import Stacks, Template, imported
+
+
+def test_termination_protection_is_honoured(stacks: Stacks) -> None:
+    name = stacks.create({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}, EnableTerminationProtection=True)
+    with pytest.raises(ClientError) as refusal:
+        stacks.api.delete_stack(StackName=name)
+    assert refusal.value.response["Error"]["Code"] == "ValidationError"
+    assert refusal.value.response["Error"]["Message"] == (
+        f"Stack [{name}] cannot be deleted while TerminationProtection is enabled"
+    )
+    assert stacks.status(name) == "CREATE_COMPLETE"
+    stacks.api.update_termination_protection(StackName=name, EnableTerminationProtection=False)
+    stacks.api.delete_stack(StackName=name)
+    with pytest.raises(ClientError, match=f"Stack with id {name} does not exist"):
+        stacks.status(name)
+
+
+def test_deleting_a_group_terminates_its_nodes_and_their_interfaces(
+    aws: LocalAws, stacks: Stacks, nodes: Template
+) -> None:
+    name = stacks.create(nodes)
+    group = stacks.physical_ids(name)["Nodes"]
+    aws.client("autoscaling").set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=2)
+    ec2 = aws.client("ec2")
+    subnet = aws.client("cloudformation").describe_stack_resource(StackName="network", LogicalResourceId="Subnet")
+    here = [{"Name": "subnet-id", "Values": [subnet["StackResourceDetail"]["PhysicalResourceId"]]}]
+    assert len(ec2.describe_network_interfaces(Filters=here)["NetworkInterfaces"]) == 2 * 5 + 1
+    stacks.api.delete_stack(StackName=name)
+    assert ec2.describe_network_interfaces(Filters=here)["NetworkInterfaces"] == []
+    tagged = [{"Name": "tag:aws:autoscaling:groupName", "Values": [group]}]
+    states = {
+        i["State"]["Name"] for r in ec2.describe_instances(Filters=tagged)["Reservations"] for i in r["Instances"]
+    }
+    assert states == {"terminated"}
+
+
+def test_a_placement_group_in_use_cannot_be_deleted(aws: LocalAws, stacks: Stacks, nodes: Template) -> None:
+    name = stacks.create(nodes)
+    ids = stacks.physical_ids(name)
+    aws.client("autoscaling").set_desired_capacity(AutoScalingGroupName=ids["Nodes"], DesiredCapacity=1)
+    with pytest.raises(ClientError, match=r"InvalidPlacementGroup\.InUse"):
+        aws.client("ec2").delete_placement_group(GroupName=ids["Placement"])
+
+
+def test_what_is_retained_outlives_its_stack_and_blocks_what_it_lives_in(aws: LocalAws, stacks: Stacks) -> None:
+    kept = {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
+    template: Template = {
+        "Resources": {
+            "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.9.0.0/16"}},
+            "Subnet": {
+                "Type": "AWS::EC2::Subnet",
+                "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.9.0.0/24"},
+            },
+            "Group": {
+                "Type": "AWS::EC2::SecurityGroup",
+                "Properties": {
+                    "GroupDescription": "Lustre",
+                    "VpcId": {"Ref": "Vpc"},
+                    "SecurityGroupIngress": [
+                        {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988, "CidrIp": "10.9.0.0/16"}
+                    ],
+                },
+            },
+            "Files": {
+                "Type": "AWS::FSx::FileSystem",
+                **kept,
+                "Properties": {
+                    "FileSystemType": "LUSTRE",
+                    "StorageCapacity": 1200,
+                    "SubnetIds": [{"Ref": "Subnet"}],
+                    "SecurityGroupIds": [{"Ref": "Group"}],
+                    "LustreConfiguration": {"DeploymentType": "SCRATCH_2"},
+                },
+            },
+            "Topic": {"Type": "AWS::SNS::Topic"},
+        }
+    }
+    name = stacks.create(template)
+    ids = stacks.physical_ids(name)
+    stacks.api.delete_stack(StackName=name)
+    assert stacks.status(name) == "DELETE_FAILED"
+    assert stacks.described(name)["StackStatusReason"] == (
+        "The following resource(s) failed to delete: [Group, Subnet, Vpc]."
+    )
+    reasons = stacks.reasons(name)
+    assert "resource " + ids["Group"] + " has a dependent object" in reasons["Group"]
+    assert "Error Code: DependencyViolation" in reasons["Subnet"]
+    assert f"The vpc '{ids['Vpc']}' has dependencies and cannot be deleted." in reasons["Vpc"]
+    assert aws.client("sns").list_topics()["Topics"] == []
+
+    aws.client("fsx").delete_file_system(FileSystemId=ids["Files"])
+    stacks.api.delete_stack(StackName=name)
+    with pytest.raises(ClientError, match="does not exist"):
+        stacks.status(name)
+    with pytest.raises(ClientError, match=r"InvalidVpcID\.NotFound"):
+        aws.client("ec2").describe_vpcs(VpcIds=[ids["Vpc"]])
+
+
+def test_a_whole_network_goes_in_the_right_order(aws: LocalAws, stacks: Stacks) -> None:
+    template: Template = {
+        "Resources": {
+            "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.8.0.0/16"}},
+            "Subnet": {
+                "Type": "AWS::EC2::Subnet",
+                "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.8.0.0/24"},
+            },
+            "Table": {"Type": "AWS::EC2::RouteTable", "Properties": {"VpcId": {"Ref": "Vpc"}}},
+            "TableHere": {
+                "Type": "AWS::EC2::SubnetRouteTableAssociation",
+                "Properties": {"SubnetId": {"Ref": "Subnet"}, "RouteTableId": {"Ref": "Table"}},
+            },
+            "Gateway": {"Type": "AWS::EC2::InternetGateway"},
+            "Attached": {
+                "Type": "AWS::EC2::VPCGatewayAttachment",
+                "Properties": {"VpcId": {"Ref": "Vpc"}, "InternetGatewayId": {"Ref": "Gateway"}},
+            },
+            "Out": {
+                "Type": "AWS::EC2::Route",
+                "DependsOn": "Attached",
+                "Properties": {
+                    "RouteTableId": {"Ref": "Table"},
+                    "DestinationCidrBlock": "0.0.0.0/0",
+                    "GatewayId": {"Ref": "Gateway"},
+                },
+            },
+            "Address": {"Type": "AWS::EC2::EIP", "DependsOn": "Attached", "Properties": {"Domain": "vpc"}},
+            "Nat": {
+                "Type": "AWS::EC2::NatGateway",
+                "DependsOn": ["Out"],
+                "Properties": {
+                    "SubnetId": {"Ref": "Subnet"},
+                    "AllocationId": {"Fn::GetAtt": ["Address", "AllocationId"]},
+                },
+            },
+            "Endpoint": {
+                "Type": "AWS::EC2::VPCEndpoint",
+                "Properties": {
+                    "VpcId": {"Ref": "Vpc"},
+                    "RouteTableIds": [{"Ref": "Table"}],
+                    "ServiceName": {"Fn::Sub": "com.amazonaws.${AWS::Region}.s3"},
+                },
+            },
+        }
+    }
+    name = stacks.create(template)
+    assert stacks.status(name) == "CREATE_COMPLETE"
+    ids = stacks.physical_ids(name)
+    with pytest.raises(ClientError, match="has some mapped public address"):
+        aws.client("ec2").detach_internet_gateway(InternetGatewayId=ids["Gateway"], VpcId=ids["Vpc"])
+    stacks.api.delete_stack(StackName=name)
+    with pytest.raises(ClientError, match=r"InvalidVpcID\.NotFound"):
+        aws.client("ec2").describe_vpcs(VpcIds=[ids["Vpc"]])
+
+
+def test_a_failed_creation_keeps_what_is_retained(aws: LocalAws, stacks: Stacks) -> None:
+    name = stacks.create(
+        {
+            "Resources": {
+                "Kept": {"Type": "AWS::SNS::Topic", "DeletionPolicy": "Retain"},
+                "Gone": {"Type": "AWS::SNS::Topic", "DeletionPolicy": "RetainExceptOnCreate"},
+                "Wrong": {
+                    "Type": "AWS::EC2::Subnet",
+                    "DependsOn": ["Kept", "Gone"],
+                    "Properties": {"VpcId": imported("Vpc"), "CidrBlock": "192.168.0.0/24"},
+                },
+            }
+        }
+    )
+    assert stacks.status(name) == "ROLLBACK_COMPLETE"
+    sns = aws.client("sns")
+    (left,) = sns.list_topics()["Topics"]
+    assert f"{name}-Kept-" in left["TopicArn"]
+    sns.delete_topic(TopicArn=left["TopicArn"])

@@ -1,0 +1,86 @@
+"""Running a deployed function's own code: its zip and its environment, and nothing of this process."""
+
+import os
+import zipfile
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from local_aws.functions import DeployedFunction, FunctionFailedError
+
+_HANDLER = """
+import os, sys
+from datetime import datetime, timezone
+
+def handler(event, context):
+    if event.get("fail"):
+        raise RuntimeError("no capacity for this")
+    import boto3, aws_lambda_powertools
+    try:
+        import cdk_training_cluster
+    except ImportError:
+        library = None
+    else:
+        library = cdk_training_cluster.__file__
+    return {
+        "event": event,
+        "environment": dict(os.environ),
+        "library": library,
+        "file": __file__,
+        "function": context.function_name,
+        "now": datetime.now(timezone.utc).isoformat(),
+    }
+"""
+
+
+_CONFIGURATION = {
+    "FunctionName": "ticker",
+    "Handler": "pack.handler.handler",
+    "MemorySize": 256,
+    "Timeout": 60,
+    "FunctionArn": "arn:aws:lambda:us-east-1:123456789012:function:ticker",
+    "Environment": {"Variables": {"SETTINGS": "{}"}},
+}
+
+
+@pytest.fixture
+def function(tmp_path: Path) -> DeployedFunction:
+    archive = tmp_path / "code.zip"
+    with zipfile.ZipFile(archive, "w") as code:
+        code.writestr("pack/__init__.py", "")
+        code.writestr("pack/handler.py", _HANDLER)
+    environment = {
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": "http://localhost:1",
+        "PATH": os.environ["PATH"],
+        "HOME": "/somewhere",
+    }
+    return DeployedFunction(_CONFIGURATION, archive.read_bytes(), tmp_path, environment)
+
+
+def test_the_zip_s_own_code_answers_the_event(function: DeployedFunction, tmp_path: Path) -> None:
+    answer = function({"action": "tick"})
+    assert answer["event"] == {"action": "tick"}
+    assert answer["function"] == "ticker"
+    assert answer["file"] == str(tmp_path / "ticker" / "code" / "pack" / "handler.py")
+
+
+def test_it_sees_its_own_environment_and_nothing_of_this_one(function: DeployedFunction) -> None:
+    answer = function({})
+    assert answer["environment"]["SETTINGS"] == "{}"
+    assert answer["environment"]["AWS_LAMBDA_FUNCTION_NAME"] == "ticker"
+    assert answer["environment"]["AWS_ENDPOINT_URL"] == "http://localhost:1"
+    assert {"PATH", "HOME", "VIRTUAL_ENV", "PYTHONPATH"}.isdisjoint(answer["environment"])
+    assert answer["library"] is None
+
+
+def test_a_failure_is_told_with_what_the_function_said(function: DeployedFunction) -> None:
+    with pytest.raises(FunctionFailedError, match="no capacity for this"):
+        function({"fail": True})
+
+
+def test_the_function_can_live_later(function: DeployedFunction) -> None:
+    now = datetime.fromisoformat(function({})["now"])
+    later = datetime.fromisoformat(function({}, later=timedelta(days=2))["now"])
+    assert timedelta(days=2) <= later - now < timedelta(days=2, minutes=2)

@@ -1,0 +1,39 @@
+"""Templates that ask for capacity in a wrong way fail to deploy for their reason and leave nothing behind."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from capacity_templates import block, given, reserved, segments, spot
+from given_capacity import BLOCK, GIVEN, IN_A_GROUP, given_capacity
+from local_aws import LocalAws
+from local_aws_scene import Stacks, Template
+from wrong_capacity import WRONG_CAPACITY
+
+
+@pytest.fixture(scope="module", autouse=True)
+def capacity(aws: LocalAws) -> Iterator[None]:
+    """What the templates find there."""
+    with given_capacity(aws):
+        yield
+
+
+@pytest.mark.parametrize(
+    "template",
+    [reserved(), given(GIVEN), given(IN_A_GROUP), block(BLOCK), segments([GIVEN, BLOCK]), spot()],
+    ids=["reserved", "given", "given in a group", "block", "segments", "spot"],
+)
+def test_the_templates_that_the_table_changes_are_legal(stacks: Stacks, template: Template) -> None:
+    name = stacks.create(template)
+    assert stacks.reasons(name) == {}
+    assert stacks.status(name) == "CREATE_COMPLETE"
+
+
+@pytest.mark.parametrize(
+    ("template", "words"), [row[1:] for row in WRONG_CAPACITY], ids=[row[0] for row in WRONG_CAPACITY]
+)
+def test_wrong_capacity_fails_for_its_reason_and_leaves_nothing(
+    refused: Callable[[Template], tuple[str, str]], template: Callable[[], Template], words: str
+) -> None:
+    _, reason = refused(template())
+    assert words in reason

@@ -1,0 +1,76 @@
+"""The power function's order to terminate single nodes, carried out on the local AWS."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from aws_lambda_powertools import Logger
+
+from cluster_common.errors import PartialFailureError
+from cluster_power.orders import parse_order
+from cluster_power.power import Clients, Power
+from cluster_power.settings import GroupSettings, Settings
+from local_aws import LocalAws
+from local_aws_scene import Stacks, Template
+from power_scene import caller_of
+
+CLUSTER = "base-pod"
+SETTINGS = Settings(cluster=CLUSTER, groups={"workers": GroupSettings(count=3)}, launch_grace=timedelta(minutes=10))
+
+
+@pytest.fixture
+def group(aws: LocalAws, stacks: Stacks, nodes: Template) -> str:
+    """The name of a cluster's group that may have four nodes."""
+    name = stacks.physical_ids(stacks.create(nodes))["Nodes"]
+    of_cluster = {"cdk-training-cluster:cluster": CLUSTER, "cdk-training-cluster:node-group": "workers"}
+    aws.client("autoscaling").create_or_update_tags(
+        Tags=[
+            {
+                "ResourceId": name,
+                "ResourceType": "auto-scaling-group",
+                "Key": key,
+                "Value": value,
+                "PropagateAtLaunch": False,
+            }
+            for key, value in of_cluster.items()
+        ]
+    )
+    return name
+
+
+def _order(aws: LocalAws, **event: Any) -> dict[str, Any]:
+    clients = Clients(
+        auto_scaling=lambda: aws.client("autoscaling"),
+        auto_scaling_once=lambda: aws.client("autoscaling"),
+        ec2=lambda: aws.client("ec2"),
+        sns=lambda: aws.client("sns"),
+        ssm=lambda: aws.client("ssm"),
+    )
+    power = Power(SETTINGS, clients, Logger(service="test"), datetime.now(UTC))
+    summary: Any = power.carry_out(parse_order(event, SETTINGS, caller_of(event)))
+    [told] = summary["node_groups"]
+    return dict(told)
+
+
+def _nodes(aws: LocalAws, group: str) -> list[str]:
+    [described] = aws.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=[group])[
+        "AutoScalingGroups"
+    ]
+    return [node["InstanceId"] for node in described["Instances"]]
+
+
+def test_named_nodes_go_and_come_back_with_a_start(
+    aws: LocalAws, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster/Functions")
+    _order(aws)
+    first, second, third = _nodes(aws, group)
+
+    told = _order(aws, action="terminate", node_groups=["workers"], instance_ids=[third, first])
+
+    assert (told["terminated"], told["desired"], told["decision"]) == ([third, first], 1, "held")
+    assert (_order(aws)["decision"], _nodes(aws, group)) == ("held", [second])
+    with pytest.raises(PartialFailureError, match=f"workers: {first} is none of its nodes"):
+        _order(aws, action="terminate", node_groups=["workers"], instance_ids=[first])
+    _order(aws, action="start")
+    assert len(_nodes(aws, group)) == 3
