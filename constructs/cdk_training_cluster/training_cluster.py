@@ -17,14 +17,13 @@ from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.cluster_checks import check_cluster, check_name
 from cdk_training_cluster.conditions import in_this_region
 from cdk_training_cluster.encryption import KeyUser, allow
-from cdk_training_cluster.fleet_facts import idle_group, power_group
-from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleStop, ResumeDocument
+from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleGroup, IdleStop, ResumeDocument
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, node_metric, utilization_metric
 from cdk_training_cluster.nodes.rules import cluster_warnings, idle_policies, idle_warnings
-from cdk_training_cluster.power import ClusterPower
+from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 from cdk_training_cluster.tags import CLUSTER_TAG
 
@@ -164,7 +163,9 @@ class TrainingCluster(Construct):
             self,
             "Power",
             cluster_name=self.cluster_name,
-            groups={name: power_group(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()},
+            groups={
+                name: PowerGroup.of(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()
+            },
             alert_topic=self.alert_topic,
             powertools_layer=powertools_layer,
             encryption_key=self._encryption_key,
@@ -312,7 +313,7 @@ class TrainingCluster(Construct):
             alert_topic=self.alert_topic,
             policy=policy,
             node_groups={
-                name: idle_group(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()
+                name: IdleGroup.of(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()
             },
             power=self.power,
             gpu_counts={info.name: info.nvidia_gpu_count for info in facts if info.has_nvidia_gpus},

@@ -1,6 +1,6 @@
 """Shows in a few lines what a cluster file would make."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from tempfile import TemporaryDirectory
 
@@ -10,15 +10,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cdk_training_cluster import InstanceTypeInfo, NodeFleet
-from cdk_training_cluster.capacity.kinds import Reservation
+from cdk_training_cluster import InstanceTypeInfo, NodeFleet, NodeGroup
 from cdk_training_cluster_stacks.budget_words import budget_lines
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from cdk_training_cluster_stacks.idle_words import idle_lines
 from cdk_training_cluster_stacks.price_words import price_lines
-from cdk_training_cluster_stacks.purchase_words import bought, in_utc
 
 _WARNING = "aws:cdk:warning"
 
@@ -37,13 +35,13 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
         app = App(outdir=directory)
         foundation = FoundationStack(app, cluster.foundation_stack_name, cluster=cluster)
         stack = ClusterStack(app, cluster.cluster_stack_name, cluster=cluster, foundation=foundation)
-        warnings = [*sorted(set(_warnings(app))), *_ends_past(cluster, now)]
         fleets = stack.training_cluster.node_groups
+        warnings = [*sorted(set(_warnings(app))), *_ends_past(fleets, now)]
     console = Console(highlight=False)
     console.print(f"[bold]{cluster.name}[/bold] in {cluster.availability_zone}")
     for line in price_lines(cluster.region, fleets):
         console.print(escape(line), soft_wrap=True)
-    console.print(_node_groups(cluster, fleets))
+    console.print(_node_groups(fleets))
     for line in idle_lines(stack.training_cluster):
         console.print(escape(line))
     for line in budget_lines(cluster.to_budget()):
@@ -54,11 +52,11 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
         console.print(f"[yellow]warning:[/yellow] {escape(warning)}", soft_wrap=True)
 
 
-def _node_groups(cluster: ClusterFile, fleets: tuple[NodeFleet, ...]) -> Table:
+def _node_groups(fleets: tuple[NodeFleet, ...]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for heading in ("Node group", "Nodes", "Type", "Accelerators", "EFA", "Bought", "Placement"):
         table.add_column(heading, justify="right" if heading == "Nodes" else "left", overflow="fold")
-    for settings, fleet in zip(cluster.node_groups, fleets, strict=True):
+    for fleet in fleets:
         # A line for each type.
         table.add_row(
             fleet.node_group.name,
@@ -66,7 +64,7 @@ def _node_groups(cluster: ClusterFile, fleets: tuple[NodeFleet, ...]) -> Table:
             "\n".join(info.name for info in fleet.instance_types),
             "\n".join(map(_accelerators, fleet.instance_types)),
             "\n".join(_efa(fleet, info) for info in fleet.instance_types),
-            escape(bought(settings)),
+            escape(_bought(fleet.node_group)),
             escape(_placement(fleet)),
         )
     return table
@@ -83,6 +81,11 @@ def _efa(fleet: NodeFleet, info: InstanceTypeInfo) -> str:
     # AWS's figure for the type: what its cards say is their share for IP traffic, which may be less or more.
     gbps = info.network_gbps or sum(each.baseline_gbps for each in info.network_cards if each.supports_efa)
     return f"{len(info.efa_cards)}, {gbps:,.0f} Gbps"
+
+
+def _bought(group: NodeGroup) -> str:
+    pool = "" if group.warm_pool is None else f"; warm pool of {group.warm_pool.size}"
+    return f"{group.capacity.describe()}{pool}"
 
 
 def _placement(fleet: NodeFleet) -> str:
@@ -105,12 +108,12 @@ def _storage(cluster: ClusterFile) -> Iterator[str]:
         yield f"  s3://{bucket}/{dataset.prefix} appears at {directory}"
 
 
-def _ends_past(cluster: ClusterFile, now: datetime) -> Iterator[str]:
-    for group in cluster.node_groups:
-        capacity = group.capacity.to_capacity()
-        if isinstance(capacity, Reservation) and isinstance(capacity.end, datetime) and capacity.end <= now:
+def _ends_past(fleets: Sequence[NodeFleet], now: datetime) -> Iterator[str]:
+    for group in (fleet.node_group for fleet in fleets):
+        end = group.capacity.end_time
+        if end is not None and end <= now:
             yield (
-                f"node group {group.name!r}: the reservation's end, {in_utc(capacity.end)}, is past: EC2 makes no "
+                f"node group {group.name!r}: the reservation's end, {end:%Y-%m-%d %H:%M} UTC, is past: EC2 makes no "
                 "reservation that is over, and one that was made is gone; give a later end, or until_cancelled"
             )
 

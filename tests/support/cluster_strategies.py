@@ -17,7 +17,7 @@ from cdk_training_cluster import (
     WarmPool,
     instance_type_info,
 )
-from cdk_training_cluster.capacity.kinds import LINUX_PLATFORMS
+from cdk_training_cluster.capacity.settings import LINUX_PLATFORMS
 from cdk_training_cluster.instance_types import all_instance_types
 from cdk_training_cluster.nodes.images import public_image
 from cluster_plans import ClusterPlan, Settings, reservation_id

@@ -1,45 +1,373 @@
-"""The ways to buy, each with its settings checked by themselves; what depends on types and groups is in `nodes`."""
+"""The ways to buy nodes: each checks its settings by itself, and answers what follows from it.
 
-import math
-import re
-from collections.abc import Iterable, Iterator, Sequence
+What depends on types and groups is in `nodes`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from aws_cdk import Token
+from aws_cdk import aws_autoscaling as autoscaling
 
-from cdk_training_cluster.capacity.capacity import Capacity
 from cdk_training_cluster.capacity.choices import OnIdle, UntilCancelled
-from cdk_training_cluster.checks import choice_problems, is_unknown, whole_number_problems
-from cdk_training_cluster.validation import text_problems
-
-_EXAMPLE = "cr-0a1b2c3d4e5f67890"
-_RESERVATION_ID = re.compile(r"cr-[0-9a-f]{8}(?:[0-9a-f]{9})?")
-# A reservation that another account shares is known by its ARN in a resource group.
-_RESERVATION_ARN = re.compile(
-    rf"arn:[a-z-]+:ec2:[a-z0-9-]+:[0-9]{{12}}:capacity-reservation/{_RESERVATION_ID.pattern}"
+from cdk_training_cluster.capacity.settings import (
+    count_problems,
+    end_problems,
+    flag_problems,
+    id_problems,
+    ids_alone,
+    ids_problems,
+    name_problems,
+    platform_problems,
+    price_problems,
+    price_text,
+    refuse,
+    together_problems,
 )
+from cdk_training_cluster.checks import choice_problems
+from cdk_training_cluster.encryption import KeyUser
 
-LINUX_PLATFORMS = (
-    "Linux with SQL Server Enterprise",
-    "Linux with SQL Server Standard",
-    "Linux with SQL Server Web",
-    "Linux/UNIX",
-    "RHEL with HA",
-    "RHEL with HA and SQL Server Enterprise",
-    "RHEL with HA and SQL Server Standard",
-    "RHEL with SQL Server Enterprise",
-    "RHEL with SQL Server Standard",
-    "RHEL with SQL Server Web",
-    "Red Hat Enterprise Linux",
-    "SUSE Linux",
-    "Ubuntu Pro",
-)
-"""The platforms of a reservation that nodes can have, whose scripts need Linux.
+_Group = autoscaling.CfnAutoScalingGroup
 
-https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-capacityreservation.html
-"""
+
+class Capacity(ABC):
+    """How the nodes of a group are bought. Make one with one of its calls, such as `Capacity.on_demand()`.
+
+    It says only how to buy: what and how many stands on `NodeGroup`. Whatever else differs between the ways to buy,
+    each way answers itself, so that nothing outside this module asks which one it is.
+
+    Attributes:
+        capacity_reservation_id: The existing reservation or Capacity Block that all the nodes are launched into.
+            None: there is none.
+        placement_group: The placement group that this reservation was made in. None: none, or there is none.
+        availability_zone: Its zone, or None.
+        instance_platform: The platform of the reservation, made or existing, or None.
+        instance_count: How many instances it has, or None.
+        reservations: The reservations that nodes are launched into in turn, as ids or ARNs.
+        capacity_blocks: The Capacity Blocks that follow these, likewise.
+        falls_back: Whether On-Demand Instances make up for what those cannot give.
+        capacity_rebalancing: Whether Auto Scaling rebalances. None: it is not asked.
+        owned_by_spot_fleet: Whether a Spot Fleet owns the nodes. Else an Auto Scaling group does.
+        takes_several_types: Whether a group may have several types.
+        allows_warm_pool: Whether Auto Scaling keeps a warm pool of such nodes.
+        termination_policies: Which nodes Auto Scaling ends first.
+        key_users: What uses the key of encrypted root volumes to launch nodes.
+    """
+
+    capacity_reservation_id: str | None = None
+    placement_group: str | None = None
+    availability_zone: str | None = None
+    instance_platform: str | None = None
+    instance_count: int | None = None
+    reservations: Sequence[str] = ()
+    capacity_blocks: Sequence[str] = ()
+    falls_back: bool = False
+    capacity_rebalancing: bool | None = None
+
+    owned_by_spot_fleet: ClassVar[bool] = False
+    takes_several_types: ClassVar[bool] = False
+    allows_warm_pool: ClassVar[bool] = False
+    # Where more nodes come than the power function asked for, none that works goes for one that has just come.
+    # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
+    termination_policies: ClassVar[list[str] | None] = ["NewestInstance"]
+    key_users: ClassVar[Sequence[KeyUser]] = (KeyUser.AUTO_SCALING,)
+
+    @staticmethod
+    def on_demand() -> "Capacity":
+        """Buy On-Demand Instances: always the same price, no promise that they can be had.
+
+        Resources: an Auto Scaling group and, unless the node group says otherwise, a cluster placement group.
+
+        Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html
+        """
+        return OnDemand()
+
+    @staticmethod
+    def reservation(
+        *,
+        end: datetime | UntilCancelled | None = None,
+        on_idle: OnIdle = OnIdle.KEEP,
+        instance_platform: str = "Linux/UNIX",
+    ) -> "Capacity":
+        """Reserve On-Demand capacity for every node of the group, and launch into nothing else.
+
+        The reservation is billed at the On-Demand price from the deployment on, whether nodes run or not. EC2
+        may not have the capacity: then the deployment fails and is rolled back, a first one with nothing left to
+        bill. No other way to buy can end a deployment so: the others start their nodes afterwards.
+
+        Resources: an `AWS::EC2::CapacityReservation` inside the group's placement group, and an Auto Scaling
+        group that launches `capacity-reservations-only`: without that, a node for which the reservation has no
+        room would silently run, and be billed, On-Demand.
+
+        Args:
+            end: When EC2 gives the capacity back; a time with its zone. After that the group cannot start
+                again: give a new end while the reservation lasts. `UNTIL_CANCELLED`: when the group is taken
+                out of the cluster. Default: - it is refused: an idle reservation is billed all the same, so its
+                end is said on purpose.
+            on_idle: What happens to the reservation while the group is stopped. Default: - it is kept, and
+                billed.
+            instance_platform: The platform of the nodes' image, as EC2 bills it. Default: - `Linux/UNIX`, right
+                for AWS's Deep Learning images.
+
+        Raises:
+            ValueError: `end` is left out or has no zone, or the platform is none that EC2 knows or none for these
+                nodes.
+
+        Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html
+        """
+        return Reservation(
+            end=end,  # type: ignore[arg-type]  # it is refused there if it is left out
+            on_idle=on_idle,
+            instance_platform=instance_platform,
+        )
+
+    @staticmethod
+    def from_reservation(
+        capacity_reservation_id: str,
+        *,
+        placement_group: str | None = None,
+        availability_zone: str | None = None,
+        instance_platform: str | None = None,
+        instance_count: int | None = None,
+    ) -> "Capacity":
+        """Launch into an existing On-Demand Capacity Reservation, and into nothing else.
+
+        Resources: an Auto Scaling group that launches `capacity-reservations-only`, in the reservation's own
+        placement group if it has one.
+
+        Args:
+            capacity_reservation_id: The reservation, such as `cr-0a1b2c3d4e5f67890`.
+            placement_group: The name of the cluster placement group that the reservation was made in.
+                Default: - it was made in none, and the nodes are launched into none.
+            availability_zone: The reservation's zone, to be checked against the cluster's.
+                Default: - not checked.
+            instance_platform: The reservation's platform, to be checked against the image's.
+                Default: - not checked.
+            instance_count: How many instances it reserves, to be checked against the counts of all the node
+                groups that share it. Default: - not checked.
+
+        Raises:
+            ValueError: The id, the platform or the count is none that EC2 knows.
+
+        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/target-capacity-reservations.html
+        """
+        return ExistingReservation(
+            capacity_reservation_id=capacity_reservation_id,
+            placement_group=placement_group,
+            availability_zone=availability_zone,
+            instance_platform=instance_platform,
+            instance_count=instance_count,
+        )
+
+    @staticmethod
+    def capacity_block(
+        capacity_reservation_id: str,
+        *,
+        availability_zone: str | None = None,
+        instance_count: int | None = None,
+    ) -> "Capacity":
+        """Launch into a Capacity Block for ML: bought beforehand, for a time, close together.
+
+        The power function starts the nodes when the block starts and brings them down before EC2 terminates
+        them, which begins 30 minutes before the block's end (UltraServers: 60). It reads start and end from EC2
+        each minute, since blocks can be extended. Buying a block is not in CloudFormation.
+
+        Resources: an Auto Scaling group with minimum 0 whose launch template names the market `capacity-block`
+        and the block; no placement group, which blocks do not support; an EventBridge rule for the block's
+        events.
+
+        Args:
+            capacity_reservation_id: The block's reservation, such as `cr-0a1b2c3d4e5f67890`.
+            availability_zone: The block's zone, to be checked against the cluster's. Default: - not checked
+                before the power function does.
+            instance_count: How many instances it has, to be checked against the counts of all the node groups
+                that share it. Default: - not checked before the power function does.
+
+        Raises:
+            ValueError: The id or the count is none that EC2 knows.
+
+        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-template-capacity-blocks.html
+        """
+        return CapacityBlock(
+            capacity_reservation_id=capacity_reservation_id,
+            availability_zone=availability_zone,
+            instance_count=instance_count,
+        )
+
+    @staticmethod
+    def spot(*, max_price: float | None = None, capacity_rebalancing: bool = False) -> "Capacity":
+        """Buy Spot Instances with an Auto Scaling group: cheap, and EC2 may take them back at two minutes' notice.
+
+        Several types make it likelier that there are any. Each type gets the network interfaces that suit it.
+
+        Resources: a launch template for each interface layout among the types, and one Auto Scaling group over
+        all types with `price-capacity-optimized`; what is interrupted is terminated.
+
+        Args:
+            max_price: The most to pay for an instance and hour, in US dollars; at least 0.001. Default: - the
+                On-Demand price; a lower limit means more interruptions.
+            capacity_rebalancing: Whether Auto Scaling launches another node when EC2 calls one likelier to be
+                interrupted, and then terminates that one, whether EC2 ever takes it or not: a gang's job ends with
+                it. A group at its maximum size may exceed it by 10 % meanwhile, and is billed for both. For nodes
+                that each work for themselves. Default: - a node stays until EC2 takes it.
+
+        Raises:
+            ValueError: The price is no number, or too low, or `capacity_rebalancing` is no flag.
+
+        Sources: https://docs.aws.amazon.com/autoscaling/ec2/userguide/mixed-instances-groups-set-up-overview.html
+        and https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-capacity-rebalancing.html
+        """
+        return Spot(max_price=max_price, capacity_rebalancing=capacity_rebalancing)
+
+    @staticmethod
+    def spot_fleet(*, max_price: float | None = None) -> "Capacity":
+        """Buy Spot Instances with a Spot Fleet, for elastic extra workers beside a steady base.
+
+        AWS recommends Auto Scaling groups instead, and so does a warning: prefer `Capacity.spot()`.
+
+        Resources: an `AWS::EC2::SpotFleet` of type maintain with a role of its own, and a launch template for
+        each interface layout among the types. The power function sets its target.
+
+        The account needs the service-linked roles `AWSServiceRoleForEC2Spot` and `AWSServiceRoleForEC2SpotFleet`:
+        `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com`, and `spotfleet.amazonaws.com`.
+        A deployment that changes image, types or price may replace the fleet and its nodes: AWS's documents
+        contradict its schema there. Pin the image.
+
+        Args:
+            max_price: The most to pay for an instance and hour, in US dollars. Default: - the On-Demand price.
+
+        Raises:
+            ValueError: The price is no number, or too low.
+
+        Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/work-with-spot-fleets.html
+        """
+        return SpotFleet(max_price=max_price)
+
+    @staticmethod
+    def prioritized(
+        *, reservations: Sequence[str] = (), capacity_blocks: Sequence[str] = (), on_demand: bool = True
+    ) -> "Capacity":
+        """Use what is reserved first: reservations, then Capacity Blocks, then On-Demand.
+
+        EC2 terminates the nodes of a block at its end, and Auto Scaling then launches others where the list
+        goes on. The nodes of a reservation run on when it ends, at On-Demand prices, even without `on_demand`, which
+        decides about launches only; the power function tells people then. Nodes that target the group move into
+        reservations that are added to it later. Of several types, each is launched where it is sold: there are no
+        Capacity Blocks of a g5.
+
+        Resources: an `AWS::ResourceGroups::Group` of all reservations and blocks, and an Auto Scaling group
+        with distribution segments that targets it; no placement group unless the node group asks for one.
+
+        Args:
+            reservations: On-Demand Capacity Reservations, such as `cr-0a1b2c3d4e5f67890`, or the ARNs of those that
+                other accounts share. Default: - none.
+            capacity_blocks: Capacity Blocks' reservations, likewise. Default: - none.
+            on_demand: Whether On-Demand Instances make up for what the others cannot give. Default: - they do.
+
+        Raises:
+            ValueError: There is neither a reservation nor a block, or an id is none or given twice.
+
+        Sources: https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html and
+        https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
+        """
+        return Prioritized(reservations=reservations, capacity_blocks=capacity_blocks, falls_back=on_demand)
+
+    @property
+    @abstractmethod
+    def call(self) -> str:
+        """The call that makes one, as messages name it: `Capacity.on_demand()`."""
+
+    @property
+    @abstractmethod
+    def usage_classes(self) -> tuple[str, ...]:
+        """What is bought, in the words of DescribeInstanceTypes: `on-demand`, `spot`, `capacity-block`."""
+
+    @property
+    @abstractmethod
+    def owner_id(self) -> str:
+        """The construct's id of what owns the nodes.
+
+        A group that is bought in another way is another group: Auto Scaling would take a running gang apart, node by
+        node, to make the old one fit, and may keep what a template leaves out, such as a reservation that is gone.
+        https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_UpdateAutoScalingGroup.html
+        """
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Say in a few words how the nodes are bought."""
+
+    @property
+    def keeps_together(self) -> bool:
+        """Whether the nodes go into a cluster placement group unless the node group says otherwise."""
+        return False
+
+    @property
+    def uses_spot(self) -> bool:
+        """Whether Spot Instances are bought."""
+        return "spot" in self.usage_classes
+
+    @property
+    def is_prioritized(self) -> bool:
+        """Whether nodes are launched into one thing after the other."""
+        return bool(self.reservations or self.capacity_blocks)
+
+    @property
+    def reservation_id(self) -> str | None:
+        """The existing reservation that all the nodes are launched into. None: there is none."""
+        return None
+
+    @property
+    def block_id(self) -> str | None:
+        """The Capacity Block that all the nodes are launched into. None: there is none."""
+        return None
+
+    @property
+    def reservation_ids(self) -> Sequence[str]:
+        """The existing reservations that nodes may be launched into."""
+        return ids_alone(self.reservations) if self.reservation_id is None else (self.reservation_id,)
+
+    @property
+    def block_ids(self) -> Sequence[str]:
+        """The Capacity Blocks that nodes may be launched into."""
+        return ids_alone(self.capacity_blocks) if self.block_id is None else (self.block_id,)
+
+    @property
+    def makes_reservation(self) -> bool:
+        """Whether a reservation is made for the group."""
+        return bool(self.reservation_settings)
+
+    @property
+    def reservation_settings(self) -> Mapping[str, Any]:
+        """What is said of a reservation that is made, beside what follows from the group."""
+        return {}
+
+    @property
+    def end_time(self) -> datetime | None:
+        """When that reservation ends, in UTC. None: there is no such time."""
+        return None
+
+    @property
+    def releases(self) -> bool:
+        """Whether a reservation that is made is lowered while the group is stopped."""
+        return False
+
+    @property
+    def max_price_text(self) -> str | None:
+        """The highest price as AWS takes it: digits and a point, no exponent. None: no limit but On-Demand's."""
+        return None
+
+    @property
+    def launch_template_data(self) -> Mapping[str, Any]:
+        """What a launch template says of market and reservation."""
+        return {}
+
+    @property
+    def instances_distribution(self) -> autoscaling.CfnAutoScalingGroup.InstancesDistributionProperty | None:
+        """How an Auto Scaling group spreads over types and markets. None: it launches one type in one way."""
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +375,14 @@ class OnDemand(Capacity):
     """See `Capacity.on_demand`."""
 
     call = "Capacity.on_demand()"
+    owner_id = "AutoScalingGroup"
     usage_classes = ("on-demand",)
     keeps_together = True
+    allows_warm_pool = True
+
+    def describe(self) -> str:
+        """See `Capacity.describe`."""
+        return "on demand"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,25 +394,43 @@ class Reservation(Capacity):
     instance_platform: str
 
     call = "Capacity.reservation()"
+    owner_id = "ReservationGroup"
     usage_classes = ("on-demand",)
     keeps_together = True
+    allows_warm_pool = True
 
     def __post_init__(self) -> None:
         """Check each setting by itself."""
-        _raise(
+        refuse(
             [
-                *_end_problems(self.end),
+                *end_problems(self.end),
                 *choice_problems("on_idle", self.on_idle, OnIdle),
-                *_platform_problems(self.instance_platform),
+                *platform_problems(self.instance_platform),
             ]
         )
 
     @property
-    def end_date(self) -> str | None:
-        """The end as CloudFormation takes it, in UTC; None: there is none."""
-        if isinstance(self.end, UntilCancelled):
-            return None
-        return self.end.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    def reservation_settings(self) -> Mapping[str, Any]:
+        """See `Capacity.reservation_settings`."""
+        settings = {"instance_platform": self.instance_platform, "end_date_type": "unlimited"}
+        if self.end_time is None:
+            return settings
+        return {**settings, "end_date_type": "limited", "end_date": f"{self.end_time:%Y-%m-%dT%H:%M:%SZ}"}
+
+    @property
+    def end_time(self) -> datetime | None:
+        """See `Capacity.end_time`."""
+        return None if isinstance(self.end, UntilCancelled) else self.end.astimezone(UTC)
+
+    @property
+    def releases(self) -> bool:
+        """Whether it is lowered while the group is stopped."""
+        return self.on_idle is OnIdle.RELEASE
+
+    def describe(self) -> str:
+        """See `Capacity.describe`."""
+        end = "cancelled" if self.end_time is None else f"{self.end_time:%Y-%m-%d %H:%M} UTC"
+        return f"new reservation until {end}{', released while stopped' if self.releases else ''}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,18 +444,20 @@ class ExistingReservation(Capacity):
     instance_count: int | None
 
     call = "Capacity.from_reservation()"
+    owner_id = "ExistingReservationGroup"
+    allows_warm_pool = True
     usage_classes = ("on-demand",)
 
     def __post_init__(self) -> None:
         """Check each setting by itself."""
         platform = self.instance_platform
-        _raise(
+        refuse(
             [
-                *_id_problems("capacity_reservation_id", self.capacity_reservation_id),
-                *_text_problems("placement_group", self.placement_group, "the name of a cluster placement group"),
-                *_text_problems("availability_zone", self.availability_zone, "a zone, such as 'us-east-1b'"),
-                *([] if platform is None else _platform_problems(platform)),
-                *_count_problems(self.instance_count),
+                *id_problems("capacity_reservation_id", self.capacity_reservation_id),
+                *name_problems("placement_group", self.placement_group, "the name of a cluster placement group"),
+                *name_problems("availability_zone", self.availability_zone, "a zone, such as 'us-east-1b'"),
+                *([] if platform is None else platform_problems(platform)),
+                *count_problems(self.instance_count),
             ]
         )
 
@@ -111,6 +465,15 @@ class ExistingReservation(Capacity):
     def keeps_together(self) -> bool:
         """Whether the reservation was made in a placement group: then the nodes go into it too."""
         return self.placement_group is not None
+
+    @property
+    def reservation_id(self) -> str:
+        """The reservation."""
+        return self.capacity_reservation_id
+
+    def describe(self) -> str:
+        """See `Capacity.describe`."""
+        return f"reservation {self.capacity_reservation_id}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,17 +485,40 @@ class CapacityBlock(Capacity):
     instance_count: int | None
 
     call = "Capacity.capacity_block()"
+    owner_id = "CapacityBlockGroup"
     usage_classes = ("capacity-block",)
 
     def __post_init__(self) -> None:
         """Check each setting by itself."""
-        _raise(
+        refuse(
             [
-                *_id_problems("capacity_reservation_id", self.capacity_reservation_id),
-                *_text_problems("availability_zone", self.availability_zone, "a zone, such as 'us-east-1b'"),
-                *_count_problems(self.instance_count),
+                *id_problems("capacity_reservation_id", self.capacity_reservation_id),
+                *name_problems("availability_zone", self.availability_zone, "a zone, such as 'us-east-1b'"),
+                *count_problems(self.instance_count),
             ]
         )
+
+    @property
+    def block_id(self) -> str:
+        """The block."""
+        return self.capacity_reservation_id
+
+    @property
+    def launch_template_data(self) -> Mapping[str, Any]:
+        """The block's market, and the block.
+
+        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-template-capacity-blocks.html
+        """
+        return {
+            "InstanceMarketOptions": {"MarketType": "capacity-block"},
+            "CapacityReservationSpecification": {
+                "CapacityReservationTarget": {"CapacityReservationId": self.capacity_reservation_id}
+            },
+        }
+
+    def describe(self) -> str:
+        """See `Capacity.describe`."""
+        return f"Capacity Block {self.capacity_reservation_id}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +530,7 @@ class _AtSpotPrice(Capacity):
 
     def __post_init__(self) -> None:
         """Check the price."""
-        _raise(_price_problems(self.max_price, self.lowest_price))
+        refuse(price_problems(self.max_price, self.lowest_price))
 
     @property
     def max_price_text(self) -> str | None:
@@ -153,7 +539,11 @@ class _AtSpotPrice(Capacity):
             return None
         if Token.is_unresolved(self.max_price):
             return Token.as_string(self.max_price)
-        return _price_text(self.max_price)
+        return price_text(self.max_price)
+
+    @property
+    def _at_most(self) -> str:
+        return "" if self.max_price is None else f", at most ${self.max_price:g} an hour"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,17 +553,36 @@ class Spot(_AtSpotPrice):
     capacity_rebalancing: bool
 
     call = "Capacity.spot()"
+    owner_id = "SpotGroup"
+    takes_several_types = True
+    key_users = (KeyUser.AUTO_SCALING, KeyUser.SPOT)
     # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
     lowest_price = 0.001
 
     def __post_init__(self) -> None:
         """Check each setting by itself."""
-        _raise(
+        refuse(
             [
-                *_price_problems(self.max_price, self.lowest_price),
-                *_flag_problems("capacity_rebalancing", self.capacity_rebalancing),
+                *price_problems(self.max_price, self.lowest_price),
+                *flag_problems("capacity_rebalancing", self.capacity_rebalancing),
             ]
         )
+
+    @property
+    def instances_distribution(self) -> autoscaling.CfnAutoScalingGroup.InstancesDistributionProperty:
+        """Spot Instances alone."""
+        return _Group.InstancesDistributionProperty(
+            on_demand_base_capacity=0,
+            on_demand_percentage_above_base_capacity=0,
+            spot_allocation_strategy="price-capacity-optimized",
+            # An empty one takes away a limit that an earlier deployment set; left out, the old limit would stay.
+            # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
+            spot_max_price=self.max_price_text or "",
+        )
+
+    def describe(self) -> str:
+        """See `Capacity.describe`."""
+        return f"Spot{self._at_most}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,8 +590,16 @@ class SpotFleet(_AtSpotPrice):
     """See `Capacity.spot_fleet`."""
 
     call = "Capacity.spot_fleet()"
+    owner_id = "SpotFleet"
+    owned_by_spot_fleet = True
+    takes_several_types = True
+    key_users = (KeyUser.SPOT, KeyUser.SPOT_FLEET)
     # The smallest step in which AWS names a price.
     lowest_price = 0.000001
+
+    def describe(self) -> str:
+        """See `Capacity.describe`."""
+        return f"Spot Fleet{self._at_most}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,15 +611,18 @@ class Prioritized(Capacity):
     falls_back: bool
 
     call = "Capacity.prioritized()"
+    owner_id = "PrioritizedGroup"
+    takes_several_types = True
+    termination_policies = None
 
     def __post_init__(self) -> None:
         """Check each setting by itself, and keep the lists as they are now."""
         lists = {"reservations": self.reservations, "capacity_blocks": self.capacity_blocks}
-        wrong_ids = [problem for setting, ids in lists.items() for problem in _ids_problems(setting, ids)]
-        _raise([*wrong_ids, *_flag_problems("on_demand", self.falls_back)])
+        wrong_ids = [problem for setting, ids in lists.items() for problem in ids_problems(setting, ids)]
+        refuse([*wrong_ids, *flag_problems("on_demand", self.falls_back)])
         for setting, ids in lists.items():
             object.__setattr__(self, setting, tuple(ids))
-        _raise(_together_problems([*self.reservations, *self.capacity_blocks]))
+        refuse(together_problems([*self.reservations, *self.capacity_blocks]))
 
     @property
     def usage_classes(self) -> tuple[str, ...]:
@@ -219,85 +639,21 @@ class Prioritized(Capacity):
             *(("on-demand",) if self.falls_back else ()),
         )
 
+    @property
+    def instances_distribution(self) -> autoscaling.CfnAutoScalingGroup.InstancesDistributionProperty:
+        """Segments, one after the other.
 
-def _end_problems(end: object) -> Iterator[str]:
-    if isinstance(end, UntilCancelled):
-        return
-    wanted = (
-        "end must be a datetime with its zone, such as datetime(2026, 12, 24, 18, tzinfo=UTC), or UNTIL_CANCELLED: "
-        "an idle reservation is billed all the same"
-    )
-    if not isinstance(end, datetime) or end.utcoffset() is None:
-        yield f"{wanted}; got {end!r}"
-
-
-def _platform_problems(platform: object) -> Iterator[str]:
-    if is_unknown(platform) or platform in LINUX_PLATFORMS:
-        return
-    yield f"instance_platform must be one of {', '.join(LINUX_PLATFORMS)}, since nodes run Linux; got {platform!r}"
-
-
-def _id_problems(setting: str, given: object) -> Iterator[str]:
-    if is_unknown(given) or (isinstance(given, str) and _RESERVATION_ID.fullmatch(given)):
-        return
-    yield f"{setting} must be the id of a capacity reservation, such as '{_EXAMPLE}', got {given!r}"
-
-
-def _ids_problems(setting: str, given: object) -> Iterator[str]:
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        yield f"{setting} must be a list of ids of capacity reservations, such as ['{_EXAMPLE}'], got {given!r}"
-        return
-    for one in given:
-        if is_unknown(one) or (isinstance(one, str) and _RESERVATION_ARN.fullmatch(one)):
-            continue
-        if not isinstance(one, str) or not _RESERVATION_ID.fullmatch(one):
-            yield f"{setting} must be ids or ARNs of capacity reservations, such as '{_EXAMPLE}', got {one!r}"
-
-
-def _text_problems(setting: str, given: object, wanted: str) -> Iterator[str]:
-    if given is not None and (not isinstance(given, str) or not given):
-        yield f"{setting} must be {wanted}, got {given!r}"
-    elif given is not None and setting == "placement_group":
-        yield from text_problems(setting, given, "placementGroupName")
-
-
-def _count_problems(count: int | None) -> list[str]:
-    return [] if count is None else whole_number_problems("instance_count", count, minimum=1)
-
-
-def _price_problems(price: object, lowest: float) -> Iterator[str]:
-    if price is None or is_unknown(price):
-        return
-    is_number = isinstance(price, int | float) and not isinstance(price, bool)
-    if not is_number or not math.isfinite(price) or price < lowest:  # type: ignore[arg-type,operator]
-        yield (
-            f"max_price must be a number of US dollars an hour of at least {_price_text(lowest)}, such as 12.5, got "
-            f"{price!r}"
+        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html
+        """
+        return _Group.InstancesDistributionProperty(
+            on_demand_allocation_strategy="prioritized",
+            distribution_segments=[
+                _Group.DistributionSegmentProperty(target_capacity_types=list(self.capacity_types))
+            ],
         )
 
-
-def _price_text(price: float) -> str:
-    return f"{price:.6f}".rstrip("0").rstrip(".")
-
-
-def _flag_problems(setting: str, given: object) -> Iterator[str]:
-    if not isinstance(given, bool):
-        yield f"{setting} must be True or False, got {given!r}"
-
-
-def _together_problems(ids: Sequence[str]) -> Iterator[str]:
-    if not ids:
-        yield (
-            "Capacity.prioritized() needs at least one id in reservations or capacity_blocks, got none: for "
-            "On-Demand Instances alone use Capacity.on_demand()"
-        )
-    names = [one.rpartition("/")[2] for one in ids]  # an ARN ends with the id
-    for name in dict.fromkeys(names):
-        if names.count(name) > 1:
-            yield f"Capacity.prioritized() takes each id once, got {name} {names.count(name)} times"
-
-
-def _raise(problems: Iterable[str]) -> None:
-    found = list(problems)
-    if found:
-        raise ValueError("\n".join(found))
+    def describe(self) -> str:
+        """See `Capacity.describe`."""
+        named = ((self.reservations, "reservation"), (self.capacity_blocks, "Capacity Block"))
+        ways = [f"{len(ids)} {noun}{'' if len(ids) == 1 else 's'}" for ids, noun in named if ids]
+        return ", then ".join([*ways, *(["on demand"] if self.falls_back else [])])

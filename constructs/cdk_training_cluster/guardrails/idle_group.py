@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cdk_training_cluster.nodes import IdlePolicy
+from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +21,16 @@ class IdleGroup:
     policy: IdlePolicy | None = None
     spot_fleet_id: str | None = None
     released: bool = False
+
+    @classmethod
+    def of(cls, fleet: NodeFleet, policy: IdlePolicy) -> "IdleGroup":
+        """Return what has to be known of a group's nodes.
+
+        Args:
+            fleet: The nodes.
+            policy: When they are idle and what becomes of them.
+        """
+        return cls(policy=policy, spot_fleet_id=fleet.spot_fleet_id, released=fleet.node_group.capacity.releases)
 
     def settings(self, whole: IdlePolicy) -> Mapping[str, object]:
         """Return what the function's environment, which is small, says of it: nothing but what is not usual.

@@ -11,8 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from cdk_training_cluster.capacity.kinds import ExistingReservation, Spot, SpotFleet
-from cdk_training_cluster.encryption import KeyUser, allow
+from cdk_training_cluster.encryption import allow
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
 from cdk_training_cluster.nodes.bootstrap import Mount, NodeBootstrap
@@ -58,6 +57,7 @@ class NodeFleet(Construct):
         placement_group: The placement group that was made. None: none was.
         capacity_reservation: The reservation that was made. None: none was.
         reservation_group: The resource group of reservations that was made. None: none was.
+        reservation_id: The reservation, made or existing, that all the nodes are launched into. None: there is none.
 
     Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-templates.html
     """
@@ -108,7 +108,7 @@ class NodeFleet(Construct):
         policy = idle_policy or node_group.idle_policy
         self._reports_efa_traffic = policy is not None and not policy.is_off and policy.has_signal("efa")
         self._connections = network.connections
-        allow(self, encryption_key, *_launchers(node_group))
+        allow(self, encryption_key, *node_group.capacity.key_users)
         self._tag()
         for rule, sentence in node_group_warnings(node_group, instance_type_facts).items():
             self._warn(rule, sentence)
@@ -121,6 +121,7 @@ class NodeFleet(Construct):
             tags=self._own_tags(),
         )
         self.capacity_reservation, self.reservation_group = reserved.reservation, reserved.resource_group
+        self.reservation_id = reserved.reservation_id
         layouts = launch_layouts(node_group, self.instance_types)
         self.network_interfaces: tuple[NetworkInterface, ...] = next(iter(layouts)).interfaces
         launches = [
@@ -134,11 +135,8 @@ class NodeFleet(Construct):
                     network=network,
                     instance_profile=instance_profile,
                     user_data=self._make_bootstrap(f"Bootstrap{_suffix(number)}", layout, types[0], mount).user_data,
-                    block_id=reserved.block_id,
                     # Where there is no Auto Scaling group to name it.
-                    placement_group=(
-                        self.placement_group_name if isinstance(node_group.capacity, SpotFleet) else None
-                    ),
+                    placement_group=(self.placement_group_name if node_group.capacity.owned_by_spot_fleet else None),
                     encryption_key=encryption_key,
                 ),
                 instance_types=types,
@@ -150,10 +148,9 @@ class NodeFleet(Construct):
         self.launch_templates = tuple(launch.template for launch in launches)
         self._auto_scaling_group: autoscaling.CfnAutoScalingGroup | None = None
         self._spot_fleet: ec2.CfnSpotFleet | None = None
-        if isinstance(node_group.capacity, SpotFleet):
+        if node_group.capacity.owned_by_spot_fleet:
             self._spot_fleet = make_spot_fleet(
                 self,
-                "SpotFleet",
                 capacity=node_group.capacity,
                 launches=launches,
                 network=network,
@@ -198,8 +195,7 @@ class NodeFleet(Construct):
             return None
         if self.placement_group is not None:
             return self.placement_group.ref
-        capacity = self.node_group.capacity
-        return capacity.placement_group if isinstance(capacity, ExistingReservation) else None
+        return self.node_group.capacity.placement_group
 
     @property
     def auto_scaling_group(self) -> autoscaling.CfnAutoScalingGroup:
@@ -237,6 +233,11 @@ class NodeFleet(Construct):
                 f"{self.node_group.capacity.call}; use auto_scaling_group"
             )
         return self._spot_fleet
+
+    @property
+    def spot_fleet_id(self) -> str | None:
+        """The id of the Spot Fleet request that runs the nodes. None: an Auto Scaling group runs them."""
+        return None if self._spot_fleet is None else self._spot_fleet.ref
 
     @property
     def owner(self) -> autoscaling.CfnAutoScalingGroup | ec2.CfnSpotFleet:
@@ -319,8 +320,7 @@ class NodeFleet(Construct):
 
     def _make_placement_group(self) -> ec2.CfnPlacementGroup | None:
         group = self.node_group
-        named = isinstance(group.capacity, ExistingReservation) and group.capacity.placement_group is not None
-        if named or group.chosen_placement is Placement.NONE:
+        if group.capacity.placement_group is not None or group.chosen_placement is Placement.NONE:
             return None
         made = ec2.CfnPlacementGroup(self, "PlacementGroup", strategy=Placement.CLUSTER.value)
         # Tags are create-only here: a tag that an app adds to all it has would replace the group.
@@ -358,9 +358,3 @@ class NodeFleet(Construct):
 def _suffix(number: int) -> str:
     """Return what tells a further construct of a kind from the first, whose id is as if it were the only one."""
     return str(number + 1) if number else ""
-
-
-def _launchers(node_group: NodeGroup) -> list[KeyUser]:
-    if isinstance(node_group.capacity, SpotFleet):
-        return [KeyUser.SPOT, KeyUser.SPOT_FLEET]
-    return [KeyUser.AUTO_SCALING, *([KeyUser.SPOT] if isinstance(node_group.capacity, Spot) else [])]

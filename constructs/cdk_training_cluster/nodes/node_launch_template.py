@@ -8,7 +8,6 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import default_child
-from cdk_training_cluster.capacity.kinds import SpotFleet
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes.images import public_image
@@ -35,7 +34,6 @@ def make_launch_template(
     network: ClusterNetwork,
     instance_profile: iam.IInstanceProfile,
     user_data: ec2.UserData,
-    block_id: str | None = None,
     placement_group: str | None = None,
     encryption_key: kms.IKey | None = None,
 ) -> ec2.LaunchTemplate:
@@ -50,7 +48,6 @@ def make_launch_template(
         network: Where the nodes live.
         instance_profile: The profile that carries the nodes' role.
         user_data: What sets a node up.
-        block_id: The Capacity Block that the nodes are launched into. Default: - none.
         placement_group: The placement group, where there is no Auto Scaling group to name it. Default: - none.
         encryption_key: The KMS key that encrypts the root volume. Default: - AWS's own, or the account's default.
 
@@ -80,7 +77,7 @@ def make_launch_template(
         ],
     )
     # A rule says so of CDK's own such images, before anything is made.
-    is_fleet = isinstance(node_group.capacity, SpotFleet)
+    is_fleet = node_group.capacity.owned_by_spot_fleet
     if is_fleet and (template.image_id or "").startswith("resolve:ssm:"):
         raise ValueError(f"node group {node_group.name!r}: {IMAGE_AT_LAUNCH}")
     # ec2.LaunchTemplate knows one interface only, and nothing of reservations. Groups stand on each interface,
@@ -102,12 +99,9 @@ def make_launch_template(
                 **subnet,
             }
             for interface in layout.interfaces
-        ]
+        ],
+        **node_group.capacity.launch_template_data,
     }
-    if block_id is not None:
-        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-template-capacity-blocks.html
-        added["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
-        added["CapacityReservationSpecification"] = {"CapacityReservationTarget": {"CapacityReservationId": block_id}}
     if placement_group is not None:
         added["Placement"] = {"GroupName": placement_group}
     for name, value in added.items():

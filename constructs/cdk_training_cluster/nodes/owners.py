@@ -1,6 +1,6 @@
 """Who launches nodes and brings them back: an Auto Scaling group, or a Spot Fleet for elastic extras."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aws_cdk import CfnAutoScalingScheduledAction, CfnTag, CfnUpdatePolicy
@@ -11,15 +11,6 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.capacity import Capacity
-from cdk_training_cluster.capacity.kinds import (
-    CapacityBlock,
-    ExistingReservation,
-    OnDemand,
-    Prioritized,
-    Reservation,
-    Spot,
-    SpotFleet,
-)
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes.node_group import NodeGroup
@@ -34,19 +25,6 @@ class Launch:
 
     template: ec2.LaunchTemplate
     instance_types: tuple[InstanceTypeInfo, ...]
-
-
-# A group that is bought in another way is another group: Auto Scaling would take a running gang apart, node by
-# node, to make the old one fit, and may keep what a template leaves out, such as a reservation that is gone.
-# https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_UpdateAutoScalingGroup.html
-_GROUP_IDS: Mapping[type[Capacity], str] = {
-    OnDemand: "AutoScalingGroup",
-    Reservation: "ReservationGroup",
-    ExistingReservation: "ExistingReservationGroup",
-    CapacityBlock: "CapacityBlockGroup",
-    Spot: "SpotGroup",
-    Prioritized: "PrioritizedGroup",
-}
 
 
 def make_auto_scaling_group(
@@ -68,24 +46,21 @@ def make_auto_scaling_group(
         placement_group: The name of the placement group. None: they go into none.
         reserved: What is reserved for them.
     """
-    mixed = isinstance(node_group.capacity, Spot | Prioritized)
+    capacity, distribution = node_group.capacity, node_group.capacity.instances_distribution
+    mixed = None if distribution is None else _mixed_instances_policy(node_group, launches, distribution)
     group = _Group(
         scope,
-        _GROUP_IDS[type(node_group.capacity)],
+        capacity.owner_id,
         min_size="0",
         max_size=str(node_group.count),
         vpc_zone_identifier=[network.node_subnet.subnet_id],
         launch_template=None if mixed else _specification(launches[0].template),
-        mixed_instances_policy=_mixed_instances_policy(node_group, launches) if mixed else None,
+        mixed_instances_policy=mixed,
         # Left out, what an earlier deployment switched on would stay.
-        capacity_rebalance=node_group.capacity.capacity_rebalancing
-        if isinstance(node_group.capacity, Spot)
-        else None,
+        capacity_rebalance=capacity.capacity_rebalancing,
         capacity_reservation_specification=reserved.group_specification,
         placement_group=placement_group,
-        # Where more nodes come than the power function asked for, none that works goes for one that has just come.
-        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
-        termination_policies=None if isinstance(node_group.capacity, Prioritized) else ["NewestInstance"],
+        termination_policies=capacity.termination_policies,
     )
     # The subnet alone is no way out: without this, nodes could start, and bill, while the NAT gateway is made.
     group.node.add_dependency(*network.way_out)
@@ -116,9 +91,8 @@ def make_auto_scaling_group(
 
 def make_spot_fleet(
     scope: Construct,
-    id: str,
     *,
-    capacity: SpotFleet,
+    capacity: Capacity,
     launches: Sequence[Launch],
     network: ClusterNetwork,
     tags: Sequence[CfnTag],
@@ -127,15 +101,14 @@ def make_spot_fleet(
 
     Args:
         scope: The parent construct.
-        id: The construct's id.
-        capacity: How it buys.
+        capacity: How it buys; the construct's id is its.
         launches: The launch templates, best first.
         network: Where the nodes live.
         tags: What the request is found by. They can never change: a new tag would make a new fleet.
     """
     role = iam.Role(
         scope,
-        f"{id}Role",
+        f"{capacity.owner_id}Role",
         assumed_by=iam.ServicePrincipal("spotfleet.amazonaws.com"),
         description="Launches, tags and terminates the instances of a Spot Fleet",
         managed_policies=[
@@ -149,7 +122,7 @@ def make_spot_fleet(
     )
     fleet = ec2.CfnSpotFleet(
         scope,
-        id,
+        capacity.owner_id,
         spot_fleet_request_config_data=ec2.CfnSpotFleet.SpotFleetRequestConfigDataProperty(
             # Only this type can be changed afterwards, which is how the power function sizes it.
             type="maintain",
@@ -192,12 +165,14 @@ def _fleet_config(launch: Launch) -> ec2.CfnSpotFleet.LaunchTemplateConfigProper
 
 
 def _mixed_instances_policy(
-    node_group: NodeGroup, launches: Sequence[Launch]
+    node_group: NodeGroup,
+    launches: Sequence[Launch],
+    distribution: autoscaling.CfnAutoScalingGroup.InstancesDistributionProperty,
 ) -> autoscaling.CfnAutoScalingGroup.MixedInstancesPolicyProperty:
     by_type = {info.name: launch for launch in launches for info in launch.instance_types}
     base = launches[0]
     return _Group.MixedInstancesPolicyProperty(
-        instances_distribution=_distribution(node_group),
+        instances_distribution=distribution,
         launch_template=_Group.LaunchTemplateProperty(
             launch_template_specification=_specification(base.template),
             # In the user's order, which is the order of preference.
@@ -211,26 +186,6 @@ def _mixed_instances_policy(
                 for name in node_group.instance_types
             ],
         ),
-    )
-
-
-def _distribution(node_group: NodeGroup) -> autoscaling.CfnAutoScalingGroup.InstancesDistributionProperty:
-    capacity = node_group.capacity
-    if isinstance(capacity, Prioritized):
-        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html
-        return _Group.InstancesDistributionProperty(
-            on_demand_allocation_strategy="prioritized",
-            distribution_segments=[
-                _Group.DistributionSegmentProperty(target_capacity_types=list(capacity.capacity_types))
-            ],
-        )
-    return _Group.InstancesDistributionProperty(
-        on_demand_base_capacity=0,
-        on_demand_percentage_above_base_capacity=0,
-        spot_allocation_strategy="price-capacity-optimized",
-        # An empty one takes away a limit that an earlier deployment set; left out, the old limit would stay.
-        # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
-        spot_max_price=(capacity.max_price_text if isinstance(capacity, Spot) else None) or "",
     )
 
 

@@ -9,7 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_resourcegroups as resourcegroups
 from constructs import Construct
 
-from cdk_training_cluster.capacity.kinds import CapacityBlock, ExistingReservation, Prioritized, Reservation
+from cdk_training_cluster.capacity import Capacity
 from cdk_training_cluster.nodes.node_group import NodeGroup
 
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-resourcegroups-group.html
@@ -19,19 +19,17 @@ _GROUP_NAME_PREFIX = "reservations-"
 
 @dataclass(frozen=True, kw_only=True)
 class Reserved:
-    """What is reserved for the nodes of a group, and how their Auto Scaling group or launch template names it.
+    """What is reserved for the nodes of a group, and how their Auto Scaling group names it.
 
     Attributes:
         reservation: The reservation that was made. None: none was.
         resource_group: The resource group of reservations that was made. None: none was.
         reservation_id: The reservation that the group launches into. None: it launches into none.
-        block_id: The Capacity Block that the launch template names. None: it names none.
     """
 
     reservation: ec2.CfnCapacityReservation | None = None
     resource_group: resourcegroups.CfnGroup | None = None
     reservation_id: str | None = None
-    block_id: str | None = None
 
     @property
     def group_specification(
@@ -78,34 +76,30 @@ def make_reserved(
         tags: What a new reservation is found by.
     """
     capacity = node_group.capacity
-    if isinstance(capacity, Reservation):
+    made = None
+    if capacity.makes_reservation:
         made = ec2.CfnCapacityReservation(
             scope,
             "CapacityReservation",
             instance_type=node_group.instance_types[0],
             instance_count=node_group.count,
-            instance_platform=capacity.instance_platform,
             tenancy="default",
             availability_zone=availability_zone,
             # An open one would be taken by any instance of the account that happens to fit.
             instance_match_criteria="targeted",
-            end_date_type="unlimited" if capacity.end_date is None else "limited",
-            end_date=capacity.end_date,
             placement_group_arn=None if placement_group is None else _placement_group_arn(placement_group),
             tag_specifications=[
                 ec2.CfnCapacityReservation.TagSpecificationProperty(
                     resource_type="capacity-reservation", tags=list(tags)
                 )
             ],
+            **capacity.reservation_settings,
         )
-        return Reserved(reservation=made, reservation_id=made.ref)
-    if isinstance(capacity, ExistingReservation):
-        return Reserved(reservation_id=capacity.capacity_reservation_id)
-    if isinstance(capacity, CapacityBlock):
-        return Reserved(block_id=capacity.capacity_reservation_id)
-    if isinstance(capacity, Prioritized):
-        return Reserved(resource_group=_make_resource_group(scope, capacity))
-    return Reserved()
+    return Reserved(
+        reservation=made,
+        resource_group=_make_resource_group(scope, capacity) if capacity.is_prioritized else None,
+        reservation_id=capacity.reservation_id if made is None else made.ref,
+    )
 
 
 def _placement_group_arn(group: ec2.CfnPlacementGroup) -> str:
@@ -115,7 +109,7 @@ def _placement_group_arn(group: ec2.CfnPlacementGroup) -> str:
     )
 
 
-def _make_resource_group(scope: Construct, capacity: Prioritized) -> resourcegroups.CfnGroup:
+def _make_resource_group(scope: Construct, capacity: Capacity) -> resourcegroups.CfnGroup:
     group = resourcegroups.CfnGroup
     # CloudFormation makes no name for these. The stack's is in it already, unless it is not known before.
     name = Names.unique_resource_name(scope, max_length=_LONGEST_GROUP_NAME - len(_GROUP_NAME_PREFIX), separator="-")

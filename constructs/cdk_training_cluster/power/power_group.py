@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from aws_cdk import Token
 
+from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
+
 BLOCK_ENDS_EARLY_MINUTES = 30
 """How long before a Capacity Block's end EC2 begins to terminate its instances; for UltraServers it is 60.
 
@@ -66,6 +68,31 @@ class PowerGroup:
         problems = list(self._problems())
         if problems:
             raise ValueError("\n".join(problems))
+
+    @classmethod
+    def of(cls, fleet: NodeFleet, policy: IdlePolicy) -> "PowerGroup":
+        """Return what has to be known of a group's nodes.
+
+        Args:
+            fleet: The nodes.
+            policy: When they are idle and what becomes of them.
+        """
+        group, capacity = fleet.node_group, fleet.node_group.capacity
+        return cls(
+            count=group.count,
+            capacity_block=capacity.block_id,
+            # Shared ones are given as ARNs, which end with the id that EC2 describes them by.
+            capacity_blocks=capacity.block_ids if capacity.is_prioritized else (),
+            listed_reservations=capacity.reservation_ids if capacity.is_prioritized else (),
+            on_demand=capacity.falls_back,
+            # Which block is of which type is not known here: all are told as early as the earliest wants it.
+            block_ends_early_minutes=max(info.block_ends_early_minutes for info in fleet.instance_types),
+            spot_fleet_id=fleet.spot_fleet_id,
+            capacity_reservation_id=fleet.reservation_id,
+            released=capacity.releases,
+            terminates_nodes=policy.takes_single_nodes,
+            warm_pool=group.warm_pool is not None,
+        )
 
     @property
     def settings(self) -> object:

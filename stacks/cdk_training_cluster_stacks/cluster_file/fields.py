@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaH
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from cdk_training_cluster.capacity.kinds import LINUX_PLATFORMS
+from cdk_training_cluster.capacity.settings import LINUX_PLATFORMS
 from cdk_training_cluster.validation import LIMITS
 
 REGION = r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]+"

@@ -9,7 +9,6 @@ from aws_cdk import CfnParameter, Token
 
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, OnIdle, UntilCancelled
 from cdk_training_cluster.capacity.kinds import (
-    LINUX_PLATFORMS,
     CapacityBlock,
     ExistingReservation,
     Prioritized,
@@ -17,6 +16,7 @@ from cdk_training_cluster.capacity.kinds import (
     Spot,
     SpotFleet,
 )
+from cdk_training_cluster.capacity.settings import LINUX_PLATFORMS
 from synthesis import new_stack
 
 Call = Callable[..., Capacity]
@@ -215,7 +215,7 @@ def test_an_end_must_be_said() -> None:
 def test_an_end_is_told_in_utc(end: datetime | UntilCancelled, date: str | None) -> None:
     made = Capacity.reservation(end=end)
     assert isinstance(made, Reservation)
-    assert made.end_date == date
+    assert made.reservation_settings.get("end_date") == date
 
 
 @pytest.mark.parametrize(
