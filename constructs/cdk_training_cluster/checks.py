@@ -6,18 +6,22 @@ from enum import Enum
 
 from aws_cdk import Duration, Token
 
+_TOKENS_BELOW = -1e280
+
 
 def is_unknown(value: object) -> bool:
     """Tell whether a value is a token, which the deployment puts something in the place of.
 
     Args:
-        value: What was given. Anything: what no text or number of CDK's own can be is not handed to CDK, which
-            would end the process over a number such as `nan`.
+        value: What was given, of any kind. Only what a token can look like is sent to CDK, since each question costs
+            a call to Node.js and a number such as `nan` would end that process.
     """
-    if isinstance(value, float) and not math.isfinite(value):
-        return False
-    known_to_cdk = isinstance(value, str | int | float) or hasattr(type(value), "__jsii_type__")
-    return known_to_cdk and Token.is_unresolved(value)
+    if isinstance(value, str):
+        return "${Token[" in value and Token.is_unresolved(value)
+    if isinstance(value, int | float):
+        # CDK encodes tokens as numbers far below any that is given.
+        return isinstance(value, float) and -math.inf < value < _TOKENS_BELOW and Token.is_unresolved(value)
+    return hasattr(type(value), "__jsii_type__") and Token.is_unresolved(value)
 
 
 def whole_number_problems(setting: str, value: object, *, minimum: int, advice: str = "") -> list[str]:

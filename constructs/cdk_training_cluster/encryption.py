@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from aws_cdk import Annotations, Aws, Stack, Token
+from aws_cdk import Annotations, Aws, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk.region_info import RegionInfo
 from constructs import Construct
+
+from cdk_training_cluster.checks import is_unknown
 
 Statement = dict[str, Any]
 
@@ -105,8 +107,8 @@ def allow_dataset(scope: Construct, bucket: s3.IBucket) -> None:
     if not _added(scope, bucket.encryption_key, KeyUser.DATASETS):
         stack = Stack.of(scope)
         place = KeyPlace.known(
-            account="<account>" if Token.is_unresolved(stack.account) else stack.account,
-            region="<region>" if Token.is_unresolved(stack.region) else stack.region,
+            account="<account>" if is_unknown(stack.account) else stack.account,
+            region="<region>" if is_unknown(stack.region) else stack.region,
         )
         Annotations.of(stack).add_warning_v2(
             "cdk-training-cluster:datasetKeyPolicy",

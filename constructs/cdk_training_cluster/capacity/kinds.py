@@ -27,7 +27,7 @@ from cdk_training_cluster.capacity.settings import (
     refuse,
     together_problems,
 )
-from cdk_training_cluster.checks import choice_problems
+from cdk_training_cluster.checks import choice_problems, is_unknown
 from cdk_training_cluster.encryption import KeyUser
 
 _Group = autoscaling.CfnAutoScalingGroup
@@ -537,7 +537,7 @@ class _AtSpotPrice(Capacity):
         """The price as AWS takes it: digits and a point, no exponent. None: no limit but the On-Demand price."""
         if self.max_price is None:
             return None
-        if Token.is_unresolved(self.max_price):
+        if is_unknown(self.max_price):
             return Token.as_string(self.max_price)
         return price_text(self.max_price)
 

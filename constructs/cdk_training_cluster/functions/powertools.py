@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
-from aws_cdk import CfnMapping, Stack, Token
+from aws_cdk import CfnMapping, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
+
+from cdk_training_cluster.checks import is_unknown
 
 # Layer version 27 of AWSLambdaPowertoolsPythonV3 is Powertools 3.23.0, in every partition that has it.
 # https://docs.aws.amazon.com/powertools/python/3.24.0/getting-started/install/
@@ -58,7 +60,7 @@ def powertools_layer(scope: Construct, id: str) -> lambda_.ILayerVersion:
         ValueError: No layer is published in the stack's region.
     """
     region = Stack.of(scope).region
-    arn = _mapped_arn(scope) if Token.is_unresolved(region) else _literal_arn(region)
+    arn = _mapped_arn(scope) if is_unknown(region) else _literal_arn(region)
     return lambda_.LayerVersion.from_layer_version_arn(scope, id, arn)
 
 

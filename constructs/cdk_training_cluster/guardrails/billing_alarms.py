@@ -3,7 +3,7 @@
 import hashlib
 import re
 
-from aws_cdk import Annotations, Aws, CfnCustomResource, Duration, Stack, Token, region_info
+from aws_cdk import Annotations, Aws, CfnCustomResource, Duration, Stack, region_info
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -12,7 +12,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge, ignore_lint
-from cdk_training_cluster.checks import kind_problems
+from cdk_training_cluster.checks import is_unknown, kind_problems
 from cdk_training_cluster.functions import ClusterFunction, lasting_alarm, make_tick, silence_alarm
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.validation import text_problems
@@ -250,7 +250,7 @@ def place_problems(region: str) -> list[str]:
     Args:
         region: The stack's region.
     """
-    if Token.is_unresolved(region):
+    if is_unknown(region):
         return []
     partition = region_info.RegionInfo.get(region).partition or "aws"
     if partition == "aws":

@@ -5,14 +5,14 @@ import re
 from typing import Self
 
 import jsii
-from aws_cdk import Annotations, Aws, CfnResource, RemovalPolicy, Stack, Token
+from aws_cdk import Annotations, Aws, CfnResource, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
 from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
-from cdk_training_cluster.checks import interface_problems
+from cdk_training_cluster.checks import interface_problems, is_unknown
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.network.security_group import EfaSecurityGroup
 from cdk_training_cluster.retention import keep, keep_unless_replaced
@@ -264,9 +264,9 @@ def _checked_zone(zone: str | None, region: str) -> str:
             "availability_zone is required: name the zone that the nodes and the file system live in, such as "
             "availability_zone='us-east-1b'"
         )
-    if not isinstance(zone, str) or (not _ZONE_NAME.fullmatch(zone) and not Token.is_unresolved(zone)):
+    if not isinstance(zone, str) or (not _ZONE_NAME.fullmatch(zone) and not is_unknown(zone)):
         raise ValueError(f"availability_zone must be the name of a zone, such as 'us-east-1b', got {zone!r}")
-    if not zone.startswith(region) and not Token.is_unresolved(zone) and not Token.is_unresolved(region):
+    if not zone.startswith(region) and not is_unknown(zone) and not is_unknown(region):
         raise ValueError(
             f"availability_zone must be a zone of {region}, the stack's region, got {zone!r}: name one of its zones, "
             "or give the stack the zone's region"
@@ -295,7 +295,7 @@ def _zone_of(subnet: ec2.ISubnet, expected: str | None) -> str:
                 "to ec2.Subnet.from_subnet_attributes"
             ) from error
         return _checked_zone(expected, Stack.of(subnet).region)
-    if expected is None or Token.is_unresolved(expected) or Token.is_unresolved(actual):
+    if expected is None or is_unknown(expected) or is_unknown(actual):
         return actual if expected is None else expected
     if actual != expected:
         raise ValueError(

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aws_cdk import Token
-
+from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
 
 BLOCK_ENDS_EARLY_MINUTES = 30
@@ -122,10 +121,10 @@ class PowerGroup:
         return 20 if self.spot_fleet_id is None else 40
 
     def _problems(self) -> Iterator[str]:
-        if not Token.is_unresolved(self.count) and self.count < 1:
+        if not is_unknown(self.count) and self.count < 1:
             yield f"count must be 1 or more, got {self.count}"
         minutes = self.block_ends_early_minutes
-        if not Token.is_unresolved(minutes) and minutes < 0:
+        if not is_unknown(minutes) and minutes < 0:
             yield f"block_ends_early_minutes must be 0 or more, got {minutes}"
         ids = {
             name: value

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aws_cdk import Token
 from aws_cdk import aws_s3 as s3
 
-from cdk_training_cluster.checks import interface_problems
+from cdk_training_cluster.checks import interface_problems, is_unknown
 from cdk_training_cluster.validation import text_problems
 
 # https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html
@@ -48,7 +47,7 @@ class Dataset:
             problems.append(f"prefix must be a key prefix, such as 'tokens/', got {self.prefix!r}")
         if problems:
             raise ValueError("\n".join(problems))
-        if (not path.startswith("/") or "//" in path) and not Token.is_unresolved(path):
+        if (not path.startswith("/") or "//" in path) and not is_unknown(path):
             raise ValueError(f"file_system_path must start with one /, such as '/data', got {path!r}")
         problems = [
             *text_problems("file_system_path", path, "fileSystemPath"),
@@ -56,7 +55,7 @@ class Dataset:
         ]
         if problems:
             raise ValueError("\n".join(problems))
-        if self.prefix.startswith(("/", "s3:")) and not Token.is_unresolved(self.prefix):
+        if self.prefix.startswith(("/", "s3:")) and not is_unknown(self.prefix):
             raise ValueError(
                 f"prefix must be a key prefix without a leading /, such as 'tokens/', got {self.prefix!r}"
             )

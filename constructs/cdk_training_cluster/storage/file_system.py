@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 import jsii
-from aws_cdk import Annotations, CfnResource, Token
+from aws_cdk import Annotations, CfnResource
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.encryption import allow_dataset
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import Mount
@@ -252,21 +253,21 @@ class TrainingFileSystem(Construct):
 
 def _link_id(directory: str, position: int) -> str:
     # Named for its directory, so that taking one data set away does not touch the others.
-    return str(position) if Token.is_unresolved(directory) else directory.strip("/").replace("/", ".") or "root"
+    return str(position) if is_unknown(directory) else directory.strip("/").replace("/", ".") or "root"
 
 
 def _problems(storage_capacity_gib: int, throughput_mbps_per_tib: int, mount_point: str) -> list[str]:
     found = []
-    if not isinstance(storage_capacity_gib, int) and not Token.is_unresolved(storage_capacity_gib):
+    if not isinstance(storage_capacity_gib, int) and not is_unknown(storage_capacity_gib):
         found.append(f"storage_capacity_gib must be a whole number of GiB, got {storage_capacity_gib!r}")
     elif not (
         storage_capacity_gib == _SMALLEST_GIB or (storage_capacity_gib > 0 and storage_capacity_gib % _STEP_GIB == 0)
-    ) and not Token.is_unresolved(storage_capacity_gib):
+    ) and not is_unknown(storage_capacity_gib):
         found.append(
             f"storage_capacity_gib must be {_SMALLEST_GIB} or a multiple of {_STEP_GIB} for {_DEPLOYMENT_TYPE}, "
             f"got {storage_capacity_gib}"
         )
-    if throughput_mbps_per_tib not in _THROUGHPUTS and not Token.is_unresolved(throughput_mbps_per_tib):
+    if throughput_mbps_per_tib not in _THROUGHPUTS and not is_unknown(throughput_mbps_per_tib):
         allowed = ", ".join(map(str, _THROUGHPUTS[:-1]))
         found.append(
             f"throughput_mbps_per_tib must be {allowed} or {_THROUGHPUTS[-1]} for {_DEPLOYMENT_TYPE}, "

@@ -4,8 +4,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aws_cdk import Annotations, Token
+from aws_cdk import Annotations
 from constructs import IConstruct
+
+from cdk_training_cluster.checks import is_unknown
 
 HARMFUL_ENVIRONMENT = "cdk-training-cluster:harmfulEnvironment"
 """The id of the warning about a variable that breaks or slows a job."""
@@ -87,7 +89,7 @@ def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
             problems.append(
                 f"environment names must be letters, digits and underscores and not start with a digit, got {name!r}"
             )
-        elif not Token.is_unresolved(value) and any(character in value for character in "\n\r\0"):
+        elif not is_unknown(value) and any(character in value for character in "\n\r\0"):
             problems.append(f"environment value of {name} must be a single line of text, got {value!r}")
     if problems:
         raise ValueError("\n".join(problems))

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from aws_cdk import Aws, Token
+from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct, IConstruct
 
 from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.conditions import in_this_region
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.metrics import NODE_METRICS
@@ -61,7 +62,7 @@ class Mount:
 
     def __post_init__(self) -> None:
         """Check the mount point."""
-        if not Token.is_unresolved(self.mount_point) and not _MOUNT_POINT.fullmatch(self.mount_point):
+        if not is_unknown(self.mount_point) and not _MOUNT_POINT.fullmatch(self.mount_point):
             raise ValueError(
                 "mount_point must be an absolute path below / of letters, digits, '.', '_' and '-', such as "
                 f"'/fsx', got {self.mount_point!r}"
@@ -255,7 +256,7 @@ def _check(
 ) -> None:
     problems = []
     for setting, name in (("cluster_name", cluster_name), ("node_group", node_group)):
-        if not Token.is_unresolved(name) and not _NAME.fullmatch(name):
+        if not is_unknown(name) and not _NAME.fullmatch(name):
             problems.append(
                 f"{setting} must be letters, digits, '.', '_' and '-' and start with a letter or digit, got {name!r}"
             )
@@ -266,7 +267,7 @@ def _check(
         problems += [
             f"{setting} must name files that exist, got {path!r}" for path in paths if not Path(path).is_file()
         ]
-    if launch_hook is not None and not Token.is_unresolved(launch_hook) and not _HOOK_NAME.fullmatch(launch_hook):
+    if launch_hook is not None and not is_unknown(launch_hook) and not _HOOK_NAME.fullmatch(launch_hook):
         problems.append(
             "launch_hook must be a lifecycle hook's name of 1 to 255 letters, digits, '-', '_' and '/', got "
             f"{launch_hook!r}"

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from aws_cdk import Token
-
 from cdk_training_cluster.capacity.kinds import CapacityBlock, ExistingReservation, Prioritized
+from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.nodes.layouts import launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
@@ -93,7 +92,7 @@ def cluster_warnings(
 def _counts_together(situation: ClusterSituation) -> Iterator[str]:
     for reserved, users in _shared(situation.groups).items():
         counts, limits = [group.count for group in users], _limits(users)
-        if not limits or any(Token.is_unresolved(number) for number in (*counts, *limits)):
+        if not limits or any(is_unknown(number) for number in (*counts, *limits)):
             continue
         if sum(counts) > min(limits):
             yield (
@@ -116,7 +115,7 @@ def _unknown_count(situation: ClusterSituation) -> Iterator[str]:
 def _one_placement_group(situation: ClusterSituation) -> Iterator[str]:
     for reserved, users in _shared(situation.groups).items():
         places = sorted({place for group in users if (place := _named_place(group)) is not None})
-        if not places or any(Token.is_unresolved(place) for place in places):
+        if not places or any(is_unknown(place) for place in places):
             continue
         places += [f"a new one for {group.name!r}" for group in users if _makes_a_place(group)]
         if len(places) > 1:
@@ -129,7 +128,7 @@ def _one_placement_group(situation: ClusterSituation) -> Iterator[str]:
 def _one_type(situation: ClusterSituation) -> Iterator[str]:
     told = set()
     for reserved, users in _shared(situation.groups).items():
-        types = sorted({name for group in users for name in group.instance_types if not Token.is_unresolved(name)})
+        types = sorted({name for group in users for name in group.instance_types if not is_unknown(name)})
         if len(types) > 1:
             told.add(reserved)
             yield (
@@ -138,7 +137,7 @@ def _one_type(situation: ClusterSituation) -> Iterator[str]:
             )
     for usage, reserved, sharers in _shared_in_turn(situation.groups):
         # Which of its types a group in turn launches into it is not known, but it is one of those sold so.
-        known = [group for group in sharers if not any(map(Token.is_unresolved, group.instance_types))]
+        known = [group for group in sharers if not any(map(is_unknown, group.instance_types))]
         fitting = [_sold_as(usage, group.instance_types, situation.facts) for group in known]
         if reserved not in told and fitting and not set.intersection(*map(set, fitting)):
             given = dict.fromkeys(" or ".join(names) for names in fitting)
@@ -151,7 +150,7 @@ def _one_type(situation: ClusterSituation) -> Iterator[str]:
 def _in_turn_beside_others(situation: ClusterSituation) -> Iterator[str]:
     for _, reserved, users in _shared_in_turn(situation.groups):
         counts, limits = [group.count for group in users], _limits(users)
-        if limits and (any(map(Token.is_unresolved, (*counts, *limits))) or sum(counts) <= min(limits)):
+        if limits and (any(map(is_unknown, (*counts, *limits))) or sum(counts) <= min(limits)):
             continue
         losses = [
             _loss(group, [other for other in users if other is not group])

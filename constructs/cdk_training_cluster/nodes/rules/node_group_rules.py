@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Token
-
+from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.nodes.rules.purchase_rules import PURCHASE_RULES
@@ -30,7 +29,7 @@ def node_group_problems(
     """
     infos, found = [], []
     for name in group.instance_types:
-        if Token.is_unresolved(name):
+        if is_unknown(name):
             found.append(
                 f"instance_types must be known when the template is made, got {name}: interfaces and image follow "
                 "from the type; use a context value instead of a parameter"

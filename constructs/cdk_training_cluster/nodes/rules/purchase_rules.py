@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from aws_cdk import Token
-
 from cdk_training_cluster.capacity import OnIdle
 from cdk_training_cluster.capacity.kinds import (
     CapacityBlock,
@@ -14,6 +12,7 @@ from cdk_training_cluster.capacity.kinds import (
     Reservation,
     SpotFleet,
 )
+from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.nodes.node_group import Placement
 from cdk_training_cluster.nodes.rules.rule import Level, Rule, Situation
 
@@ -80,7 +79,7 @@ def _block_size(situation: Situation) -> Iterator[str]:
     for info in situation.infos:
         sizes = info.ultraserver_sizes
         most = max(sizes, default=_MOST_IN_A_BLOCK)
-        if given is not None and not Token.is_unresolved(given):
+        if given is not None and not is_unknown(given):
             # The count is checked against it by a rule of its own.
             if sizes and given not in sizes:
                 yield (
@@ -89,7 +88,7 @@ def _block_size(situation: Situation) -> Iterator[str]:
                 )
             elif given > most:
                 yield f"instance_count must be at most {most}, as many as a Capacity Block can have, got {given}"
-        elif not Token.is_unresolved(count) and count > most:
+        elif not is_unknown(count) and count > most:
             yield (
                 f"count must be at most {most}, as many as a Capacity Block of {info.name} can have, got {count}: "
                 "make a node group for each block"
@@ -100,7 +99,7 @@ def _count_fits_what_is_reserved(situation: Situation) -> Iterator[str]:
     capacity, count = situation.group.capacity, situation.group.count
     if not isinstance(capacity, ExistingReservation | CapacityBlock) or capacity.instance_count is None:
         return
-    if Token.is_unresolved(count) or Token.is_unresolved(capacity.instance_count):
+    if is_unknown(count) or is_unknown(capacity.instance_count):
         return
     if count > capacity.instance_count:
         yield (
@@ -111,7 +110,7 @@ def _count_fits_what_is_reserved(situation: Situation) -> Iterator[str]:
 
 def _reservation_size(situation: Situation) -> Iterator[str]:
     group = situation.group
-    if not isinstance(group.capacity, Reservation) or Token.is_unresolved(group.count):
+    if not isinstance(group.capacity, Reservation) or is_unknown(group.count):
         return
     if group.count > _MOST_IN_A_RESERVATION:
         yield (
@@ -134,7 +133,7 @@ def _zone(situation: Situation) -> Iterator[str]:
     if not isinstance(capacity, ExistingReservation | CapacityBlock):
         return
     reserved = capacity.availability_zone
-    if reserved is None or zone is None or Token.is_unresolved(reserved) or Token.is_unresolved(zone):
+    if reserved is None or zone is None or is_unknown(reserved) or is_unknown(zone):
         return
     if reserved != zone:
         yield (
@@ -149,11 +148,11 @@ def _region(situation: Situation) -> Iterator[str]:
         return
     # What CDK puts in the place of a zone that it has not looked up yet has no region either.
     home = _REGION_OF_A_ZONE.match(zone)
-    if home is None or Token.is_unresolved(zone):
+    if home is None or is_unknown(zone):
         return
     for setting, given in (("reservations", capacity.reservations), ("capacity_blocks", capacity.capacity_blocks)):
         for one in given:
-            if not one.startswith("arn:") or Token.is_unresolved(one) or one.split(":")[3] == home[0]:
+            if not one.startswith("arn:") or is_unknown(one) or one.split(":")[3] == home[0]:
                 continue
             yield (
                 f"{setting} of {capacity.call} must be in the cluster's region, {home[0]}, got {one}: what is "
@@ -166,7 +165,7 @@ def _platform(situation: Situation) -> Iterator[str]:
     if not isinstance(capacity, ExistingReservation | Reservation) or situation.group.machine_image is not None:
         return
     platform = capacity.instance_platform
-    if platform not in (None, _PUBLIC_IMAGE_PLATFORM) and not Token.is_unresolved(platform):
+    if platform not in (None, _PUBLIC_IMAGE_PLATFORM) and not is_unknown(platform):
         yield (
             f"instance_platform must be {_PUBLIC_IMAGE_PLATFORM!r} for AWS's Deep Learning images, got {platform!r}: "
             "an instance is launched into a reservation of its own platform only; give a machine_image of that "
@@ -213,7 +212,7 @@ def _warm_pool_is_allowed(situation: Situation) -> Iterator[str]:
 
 def _warm_pool_size(situation: Situation) -> Iterator[str]:
     group = situation.group
-    if group.warm_pool is None or Token.is_unresolved(group.warm_pool.size) or Token.is_unresolved(group.count):
+    if group.warm_pool is None or is_unknown(group.warm_pool.size) or is_unknown(group.count):
         return
     if group.warm_pool.size > group.count:
         yield (
