@@ -17,6 +17,7 @@ from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.cluster_checks import check_cluster, check_name
 from cdk_training_cluster.conditions import in_this_region
 from cdk_training_cluster.encryption import KeyUser, allow
+from cdk_training_cluster.functions import Guardrail
 from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleGroup, IdleStop, ResumeDocument
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.metrics import NODE_METRICS
@@ -213,6 +214,11 @@ class TrainingCluster(Construct):
         if name not in self._node_groups:
             raise ValueError(f"there is no node group {name!r}: the cluster has {', '.join(self._node_groups)}")
         return self._node_groups[name]
+
+    @property
+    def guardrails(self) -> tuple[Guardrail, ...]:
+        """All the functions that watch the cluster, the power function first."""
+        return tuple(child for child in self.node.children if isinstance(child, Guardrail))
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let somebody stop, start, terminate and ask about the nodes through the power function.

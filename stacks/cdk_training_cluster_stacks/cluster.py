@@ -65,12 +65,8 @@ class ClusterStack(Stack):
             for address in cluster.alerts.emails:
                 topic.add_subscription(subscriptions.EmailSubscription(address))
         CfnOutput(self, "AlertTopicArn", value=topic.topic_arn)
-        CfnOutput(self, "PowerFunctionName", value=self.training_cluster.power.order_name)
-        if self.training_cluster.idle_stop is not None:
-            CfnOutput(self, "IdleFunctionName", value=self.training_cluster.idle_stop.function.function_name)
-        if self.training_cluster.billing_alarms is not None:
-            function = self.training_cluster.billing_alarms.function
-            CfnOutput(self, "BillingFunctionName", value=function.function_name)
+        for guardrail in self.training_cluster.guardrails:
+            CfnOutput(self, guardrail.spec.output, value=guardrail.function_name)
         CfnOutput(
             self,
             "ResumeCommand",

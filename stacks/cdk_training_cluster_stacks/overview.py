@@ -10,12 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cdk_training_cluster import InstanceTypeInfo, NodeFleet, NodeGroup
-from cdk_training_cluster_stacks.budget_words import budget_lines
+from cdk_training_cluster import InstanceTypeInfo, NodeFleet, NodeGroup, TrainingCluster
+from cdk_training_cluster.guardrails import GUARDRAILS
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack
-from cdk_training_cluster_stacks.idle_words import idle_lines
 from cdk_training_cluster_stacks.price_words import price_lines
 
 _WARNING = "aws:cdk:warning"
@@ -42,9 +41,7 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
     for line in price_lines(cluster.region, fleets):
         console.print(escape(line), soft_wrap=True)
     console.print(_node_groups(fleets))
-    for line in idle_lines(stack.training_cluster):
-        console.print(escape(line))
-    for line in budget_lines(cluster.to_budget()):
+    for line in _guardrails(stack.training_cluster):
         console.print(escape(line))
     for line in _storage(cluster):
         console.print(escape(line))
@@ -91,6 +88,15 @@ def _bought(group: NodeGroup) -> str:
 def _placement(fleet: NodeFleet) -> str:
     made = fleet.placement_group is not None
     return fleet.node_group.chosen_placement.value if made else fleet.placement_group_name or "none"
+
+
+def _guardrails(cluster: TrainingCluster) -> Iterator[str]:
+    made = {type(guardrail): guardrail for guardrail in cluster.guardrails}
+    for kind in GUARDRAILS:
+        if kind in made:
+            yield from made[kind].describe()
+        elif kind.spec.absent:
+            yield kind.spec.absent
 
 
 def _storage(cluster: ClusterFile) -> Iterator[str]:

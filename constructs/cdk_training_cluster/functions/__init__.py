@@ -1,8 +1,8 @@
 """How the library's Lambda functions are packaged, set up, called and watched."""
 
-from cdk_training_cluster.functions.alarms import lasting_alarm, silence_alarm
 from cdk_training_cluster.functions.assets import FunctionSource, function_source
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
+from cdk_training_cluster.functions.guardrail import Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.functions.permissions import (
     AUTO_SCALING_GROUPS,
     INSTANCES,
@@ -23,9 +23,11 @@ __all__ = [
     "ClusterFunction",
     "ClusterPermissions",
     "FunctionSource",
+    "Guardrail",
+    "GuardrailSpec",
+    "Silence",
+    "Watch",
     "function_source",
-    "lasting_alarm",
     "make_tick",
     "powertools_layer",
-    "silence_alarm",
 ]

@@ -1,13 +1,19 @@
 """What watches a cluster so that nothing of it costs money unnoticed."""
 
+from cdk_training_cluster.functions import Guardrail
 from cdk_training_cluster.guardrails.billing_alarms import BillingAlarms, place_problems
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_metrics import IDLE_METRICS, IdleMetrics
 from cdk_training_cluster.guardrails.idle_stop import IdleStop
 from cdk_training_cluster.guardrails.resume_document import ResumeDocument
+from cdk_training_cluster.power import ClusterPower
+
+GUARDRAILS: tuple[type[Guardrail], ...] = (ClusterPower, IdleStop, BillingAlarms)
+"""The kinds of guardrails that a cluster may have, in the order in which its overview shows them."""
 
 __all__ = [
+    "GUARDRAILS",
     "IDLE_METRICS",
     "BillingAlarms",
     "Budget",

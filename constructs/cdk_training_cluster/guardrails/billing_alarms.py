@@ -2,9 +2,9 @@
 
 import hashlib
 import re
+from collections.abc import Iterator
 
 from aws_cdk import Annotations, Aws, CfnCustomResource, Duration, Stack, region_info
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -13,7 +13,7 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge, ignore_lint
 from cdk_training_cluster.checks import is_unknown, kind_problems
-from cdk_training_cluster.functions import ClusterFunction, lasting_alarm, make_tick, silence_alarm
+from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.validation import text_problems
 
@@ -23,10 +23,6 @@ BILLING_REGION = "us-east-1"
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html
 """
 
-_TICK = Duration.minutes(5)
-_TIMEOUT = Duration.minutes(4)
-# A removal waits that long, at least, for a tick that still runs; by default an event is lost after a minute.
-_MAX_EVENT_AGE = Duration.minutes(9)
 _ANSWER_SECONDS = 900
 _MAX_NAME_LENGTH = 128
 
@@ -43,7 +39,7 @@ _TOPIC_ACTIONS = (
 )
 
 
-class BillingAlarms(Construct):
+class BillingAlarms(Guardrail):
     """Make the function that keeps the billing alarms of a budget, in us-east-1 from whatever region it is in.
 
     Within five minutes of a deployment, and every five minutes after, it compares the alarms and their topic with
@@ -83,6 +79,32 @@ class BillingAlarms(Construct):
     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html
     and https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
     """
+
+    spec = GuardrailSpec(
+        package="billing_alarms",
+        purpose=f"Keeps the billing alarms of $name in {BILLING_REGION}",
+        output="BillingFunctionName",
+        every=Duration.minutes(5),
+        timeout=Duration.minutes(4),
+        # A removal waits that long, at least, for a tick that still runs; by default an event is lost after a minute.
+        max_event_age=Duration.minutes(9),
+        silence=Silence(
+            metric="BillingEvaluations",
+            trouble="the billing function has not succeeded for 15 minutes, so billing alarms may be missing or "
+            "wrong",
+        ),
+        watches=(
+            Watch(
+                id="SilentAccounts",
+                metric="BillingSilentAccounts",
+                trouble="CloudWatch has no billing metrics for this budget, so its alarms are silent whatever is "
+                "spent",
+                remedy="It names the accounts: switch on Receive CloudWatch billing alerts in their billing "
+                "preferences",
+            ),
+        ),
+        absent="Billing alarms: none (no budget)",
+    )
 
     def __init__(
         self,
@@ -129,18 +151,14 @@ class BillingAlarms(Construct):
                 f"nobody hears of the billing alarms of {name}: name somebody in the budget's emails, or subscribe "
                 f"to the topic that the function makes in {BILLING_REGION}.",
             )
-        self.budget, self._name, self._alert_topic = budget, name, alert_topic
+        self.budget = budget
         stack = Stack.of(self)
         # Of one stack, region and construct; it stays when the cluster gets another name, or the stack a stage. The
         # alarms of another prefix would be left behind.
         path = self.node.path.removeprefix(stack.node.path)
         owner = f"{stack.stack_name}/{stack.region}/billing-{hashlib.sha256(path.encode()).hexdigest()[:8]}"
-        self._cluster_function = ClusterFunction(
-            self,
-            "Function",
-            package="billing_alarms",
-            description=f"Keeps the billing alarms of {name} in {BILLING_REGION}",
-            cluster_name=name,
+        self._make(
+            name=name,
             settings={
                 "cluster": name,
                 "prefix": f"{owner}/",
@@ -152,25 +170,18 @@ class BillingAlarms(Construct):
             },
             environment={"ALERT_TOPIC_ARN": alert_topic.topic_arn},
             alert_topic=alert_topic,
-            timeout=_TIMEOUT,
-            max_event_age=_MAX_EVENT_AGE,
-            # A removal waits for a tick that runs, which would make the alarms anew.
-            reserved_concurrency=1,
-            # The next tick does the work again.
-            max_failed_events=2,
+            permit=lambda role: self._grant(role, owner),
             powertools_layer=powertools_layer,
             encryption_key=encryption_key,
         )
-        self.function: lambda_.IFunction = self._cluster_function.function
-        self.error_alarm = self._cluster_function.error_alarm
-        self._grant(self._cluster_function.role, owner)
-        alert_topic.grant_publish(self._cluster_function.role)
         self.removal = self._make_removal()
-        self.schedule = make_tick(self, self._cluster_function, cluster_name=name, every=_TICK)
         # No tick is sent after the removal; one that waits is held back, since the removal leaves no concurrency.
         self.schedule.node.add_dependency(self.removal)
-        self.silent_alarm = self._watch_silent_accounts()
-        self.silence_alarm = self._watch_silence()
+        self.silent_alarm = self._alarms["SilentAccounts"]
+
+    def describe(self) -> Iterator[str]:
+        """See `Guardrail.describe`."""
+        return self.budget.describe()
 
     def _make_removal(self) -> CfnCustomResource:
         removal = CfnCustomResource(
@@ -217,31 +228,6 @@ class BillingAlarms(Construct):
                     "Actions that take no resource, in one region; or the names of this budget's own alarms, whose "
                     "ends are made at run time.",
                 )
-
-    def _metric(self, name: str, statistic: str) -> cloudwatch.Metric:
-        return self._cluster_function.metric(name, statistic=statistic)
-
-    def _watch_silent_accounts(self) -> cloudwatch.Alarm:
-        return lasting_alarm(
-            self,
-            "SilentAccounts",
-            self._metric("BillingSilentAccounts", "Minimum"),
-            description=f"CloudWatch has no billing metrics for the budget of {self._name}, so its alarms are silent "
-            "whatever is spent. Switch on Receive CloudWatch billing alerts in the billing preferences; the log "
-            f"group {self._cluster_function.log_group.log_group_name} names the accounts.",
-            periods=3,
-            alert_topic=self._alert_topic,
-        )
-
-    def _watch_silence(self) -> cloudwatch.Alarm:
-        return silence_alarm(
-            self,
-            self._metric("BillingEvaluations", "Sum"),
-            description=f"billing_alarms of {self._name} has not succeeded in 15 minutes: billing alarms may be "
-            f"missing or wrong. The log group {self._cluster_function.log_group.log_group_name} says why.",
-            periods=3,
-            alert_topic=self._alert_topic,
-        )
 
 
 def place_problems(region: str) -> list[str]:

@@ -76,6 +76,20 @@ class Budget:
         """How many alarms there will be."""
         return len(self.thresholds) * (1 + len(self.services)) * (1 + len(self.linked_accounts))
 
+    def describe(self) -> Iterator[str]:
+        """Say in a few lines which alarms there will be."""
+        shares = _joined([f"{each:g} % ({_usd(self.monthly_usd * each / 100)})" for each in self.thresholds])
+        accounts = [f"linked account {each}" for each in self.linked_accounts]
+        yield (
+            f"Billing alarms: {self.alarm_count} in us-east-1, for {self.alarm_count * 0.1:,.2f} USD a month, at "
+            f"{shares} of a month's {_usd(self.monthly_usd)}"
+        )
+        whole = "organization" if accounts else "account; in a management account, of the organization"
+        yield f"  of the whole {whole}: {_joined(['in total', *self.services])}"
+        if accounts:
+            yield f"  and the same of {_joined(accounts)}"
+        yield f"  notify {', '.join(self.emails) or 'nobody'}"
+
     def _problems(self) -> Iterator[str]:
         lists = (
             ("thresholds", self.thresholds, "percentages, such as [50, 80, 100]"),
@@ -114,6 +128,14 @@ class Budget:
                 f"thresholds, services and linked_accounts must make at most {MAX_ALARMS} alarms, got "
                 f"{self.alarm_count}: leave some out"
             )
+
+
+def _usd(amount: float) -> str:
+    return f"{amount:,.2f} USD".replace(".00 ", " ")
+
+
+def _joined(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _amount_problems(setting: str, value: object, maximum: float | None) -> list[str]:

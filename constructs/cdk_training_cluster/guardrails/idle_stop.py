@@ -11,7 +11,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.checks import kind_problems, number_problems, whole_number_problems
-from cdk_training_cluster.functions import ClusterFunction, lasting_alarm, make_tick, silence_alarm
+from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_metrics import IDLE_METRICS
 from cdk_training_cluster.guardrails.idle_permissions import IdlePermissions
@@ -24,18 +24,72 @@ from cdk_training_cluster.validation import text_problems
 
 _TICK = Duration.minutes(5)
 
-# An hour, with gaps: what is reserved for the next job may wait a while, and a run may fail now and then.
-_RESERVED_PERIODS = 12
-_RESERVED_DATAPOINTS = 9
-_CENT = 0.01
+_WATCHES = (
+    Watch(
+        id="UnknownNodes",
+        metric=IDLE_METRICS.unknown_nodes,
+        trouble="for 15 minutes the idle function could not tell whether some nodes work, so it does not stop them",
+        remedy="The log names the reason for each node: most often its CloudWatch agent does not run, a GPU is in "
+        "MIG mode or lost, or its type is missing in gpu_counts",
+    ),
+    Watch(
+        id="Breaker",
+        metric=IDLE_METRICS.breaker,
+        statistic="Maximum",
+        periods=1,
+        trouble="so many nodes lost their metrics at once that the idle function stops nothing",
+        remedy="Check the nodes' metrics, and AWS Health for CloudWatch",
+    ),
+    Watch(
+        id="StuckNodes",
+        metric=IDLE_METRICS.stuck_nodes,
+        trouble="some nodes have been idle for 15 minutes, and the idle function cannot stop them",
+        remedy="Stop or terminate them yourself",
+    ),
+    Watch(
+        id="LingeringNodes",
+        metric=IDLE_METRICS.lingering_nodes,
+        # Three hours, with gaps: longer than any warning and launch takes that goes well. A group whose nodes keep
+        # coming anew is warned of now and then.
+        periods=36,
+        datapoints=27,
+        trouble="the accelerators of some nodes have been idle for most of three hours, and the nodes run on: their "
+        "CPUs, network or sessions, other nodes of their group, or their turn may keep them",
+        remedy="Read its records with lingering = true, which name node, reason, signal and USD an hour, and end "
+        "what keeps the nodes, or stop the group",
+    ),
+    Watch(
+        id="UnclearTags",
+        metric=IDLE_METRICS.unclear_tags,
+        trouble="some tags keep nodes from being stopped without a clear end, such as keep-until = tomorrow",
+        remedy="Write a time with its zone, such as 2026-11-30T18:00Z, or take the tag away",
+    ),
+    Watch(
+        id="FailedNotifications",
+        metric=IDLE_METRICS.failed_notifications,
+        statistic="Maximum",
+        periods=1,
+        trouble="the alert topic does not take the idle function's messages, so that no new countdown to a stop "
+        "starts and the running ones go on, or nobody has confirmed a subscription to it, so that all countdowns go "
+        "on",
+        remedy="Check the topic, its policy, its key and its subscriptions",
+    ),
+)
 
-# Three hours, with gaps: longer than any warning and launch takes that goes well. A group whose nodes keep coming
-# anew is warned of now and then.
-_LINGERING_PERIODS = 36
-_LINGERING_DATAPOINTS = 27
+_RESERVED_IDLE = Watch(
+    id="ReservedIdle",
+    metric=IDLE_METRICS.dollars_reserved,
+    # An hour, with gaps: what is reserved for the next job may wait a while, and a run may fail now and then.
+    periods=12,
+    datapoints=9,
+    threshold=0.01,
+    trouble="some nodes in capacity reservations or Capacity Blocks have been idle for most of an hour, and cost the "
+    "same if they were stopped",
+    remedy="Give them work, or cancel the reservation",
+)
 
 
-class IdleStop(Construct):
+class IdleStop(Guardrail):
     """Make the function that finds idle accelerated instances, warns of them, and stops them.
 
     Every five minutes it looks at all running instances that carry the cluster's tag. It never stops a node that
@@ -72,6 +126,23 @@ class IdleStop(Construct):
     Sources: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html and
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StopInstances.html
     """
+
+    spec = GuardrailSpec(
+        package="cluster_idle",
+        purpose="Stops idle nodes of the training cluster $name",
+        output="IdleFunctionName",
+        every=_TICK,
+        timeout=Duration.minutes(4),
+        # Ten thousand instances with 33 interfaces each, page by page.
+        memory_size_mib=512,
+        silence=Silence(
+            metric=IDLE_METRICS.evaluations,
+            trouble="the idle function has not succeeded for 10 minutes, so idle nodes may go on costing money",
+            periods=2,
+        ),
+        watches=_WATCHES,
+        absent="Idle nodes: never stopped",
+    )
 
     def __init__(
         self,
@@ -136,13 +207,13 @@ class IdleStop(Construct):
             name: self.policy if group.policy is None else group.policy.over(self.policy)
             for name, group in groups.items()
         }
-        self._cluster_name, self._alert_topic = cluster_name, alert_topic
-        self._cluster_function = ClusterFunction(
-            self,
-            "Function",
-            package="cluster_idle",
-            description=f"Stops idle nodes of the training cluster {cluster_name}",
-            cluster_name=cluster_name,
+        permissions = IdlePermissions(groups=groups.values(), policies=[self.policy, *self.policies.values()])
+
+        def permit(role: iam.Role) -> None:
+            permissions.grant(role, cluster_name=cluster_name, tag_key=tag_key)
+
+        self._make(
+            name=cluster_name,
             settings={
                 "cluster": cluster_name,
                 **({} if tag_key == CLUSTER_TAG else {"tag": tag_key}),
@@ -158,78 +229,31 @@ class IdleStop(Construct):
                 **({} if power is None or not groups else {"POWER_FUNCTION": power.function.function_name}),
             },
             alert_topic=alert_topic,
-            # Shorter than the time between two ticks, so that they do not overlap.
-            timeout=Duration.minutes(4),
-            # Ten thousand instances with 33 interfaces each, page by page.
-            memory_size_mib=512,
-            reserved_concurrency=1,
-            max_failed_events=2,
+            permit=permit,
             powertools_layer=powertools_layer,
             encryption_key=encryption_key,
         )
-        self.function: lambda_.IFunction = self._cluster_function.function
-        self.error_alarm = self._cluster_function.error_alarm
         role = self._cluster_function.role
-        policies = [self.policy, *self.policies.values()]
-        IdlePermissions(groups=groups.values(), policies=policies).grant(
-            role, cluster_name=cluster_name, tag_key=tag_key
-        )
-        alert_topic.grant_publish(role)
         iam.Grant.add_to_principal(
             grantee=role, actions=["sns:GetTopicAttributes"], resource_arns=[alert_topic.topic_arn]
         )
         if power is not None and groups:
             power.grant_idle_stop(role)
-        self.schedule = make_tick(self, self._cluster_function, cluster_name=cluster_name, every=_TICK)
-        self.silence_alarm = self._watch_silence()
-        self.unknown_nodes_alarm = self._watch(
-            "UnknownNodes",
-            self.metric_unknown_nodes(),
-            "for 15 minutes the idle function could not tell whether some nodes work, so it does not stop them",
-            "The log names the reason for each node: most often its CloudWatch agent does not run, a GPU is in MIG "
-            "mode or lost, or its type is missing in gpu_counts",
-            periods=3,
-        )
-        self.breaker_alarm = self._watch(
-            "Breaker",
-            self._metric(IDLE_METRICS.breaker, "Maximum", None),
-            "so many nodes lost their metrics at once that the idle function stops nothing",
-            "Check the nodes' metrics, and AWS Health for CloudWatch",
-            periods=1,
-        )
-        self.stuck_nodes_alarm = self._watch(
-            "StuckNodes",
-            self.metric_stuck_nodes(),
-            "some nodes have been idle for 15 minutes, and the idle function cannot stop them",
-            "Stop or terminate them yourself",
-            periods=3,
-        )
-        self.lingering_nodes_alarm = self._watch(
-            "LingeringNodes",
-            self._metric(IDLE_METRICS.lingering_nodes, "Minimum", None),
-            "the accelerators of some nodes have been idle for most of three hours, and the nodes run on: their "
-            "CPUs, network or sessions, other nodes of their group, or their turn may keep them",
-            "Read its records with lingering = true, which name node, reason, signal and USD an hour, and end what "
-            "keeps the nodes, or stop the group",
-            periods=_LINGERING_PERIODS,
-            datapoints=_LINGERING_DATAPOINTS,
-        )
-        self.unclear_tags_alarm = self._watch(
-            "UnclearTags",
-            self._metric(IDLE_METRICS.unclear_tags, "Minimum", None),
-            "some tags keep nodes from being stopped without a clear end, such as keep-until = tomorrow",
-            "Write a time with its zone, such as 2026-11-30T18:00Z, or take the tag away",
-            periods=3,
-        )
-        self.failed_notifications_alarm = self._watch(
-            "FailedNotifications",
-            self._metric(IDLE_METRICS.failed_notifications, "Maximum", None),
-            "the alert topic does not take the idle function's messages, so that no new countdown to a stop starts "
-            "and the running ones go on, or nobody has confirmed a subscription to it, so that all countdowns go on",
-            "Check the topic, its policy, its key and its subscriptions",
-            periods=1,
-        )
+        self.unknown_nodes_alarm = self._alarms["UnknownNodes"]
+        self.breaker_alarm = self._alarms["Breaker"]
+        self.stuck_nodes_alarm = self._alarms["StuckNodes"]
+        self.lingering_nodes_alarm = self._alarms["LingeringNodes"]
+        self.unclear_tags_alarm = self._alarms["UnclearTags"]
+        self.failed_notifications_alarm = self._alarms["FailedNotifications"]
         self.reserved_idle_alarm = self._watch_reserved()
+
+    def describe(self) -> Iterator[str]:
+        """Say what becomes of idle nodes: a line for the cluster, and one for each group of which it is not true."""
+        usual = self.policy.describe()
+        yield f"Idle nodes: {usual}"
+        for name, policy in self.policies.items():
+            if policy.describe() != usual:
+                yield f"  {name}: {policy.describe()}"
 
     def metric_idle_nodes(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
         """Return how many nodes are idle.
@@ -291,64 +315,18 @@ class IdleStop(Construct):
         """
         return self._metric(IDLE_METRICS.dollars_reserved, statistic, period)
 
-    def _metric(self, name: str, statistic: str, period: Duration | None) -> cloudwatch.Metric:
-        return self._cluster_function.metric(name, statistic=statistic, period=period)
-
-    def _watch(
-        self,
-        id: str,
-        metric: cloudwatch.IMetric,
-        trouble: str,
-        remedy: str,
-        *,
-        periods: int,
-        datapoints: int | None = None,
-        threshold: float = 1,
-    ) -> cloudwatch.Alarm:
-        return lasting_alarm(
-            self,
-            id,
-            metric,
-            description=self._cluster_function.alarm_description(trouble, remedy),
-            periods=periods,
-            datapoints=datapoints,
-            threshold=threshold,
-            alert_topic=self._alert_topic,
-        )
-
     def _watch_reserved(self) -> cloudwatch.Alarm:
         idle = cloudwatch.MathExpression(
             # Nodes of a type whose price is not known count for themselves.
             expression="IF(dollars > 0, dollars, nodes)",
             using_metrics={
                 "dollars": self.metric_dollars_reserved(statistic="Minimum"),
-                "nodes": self._metric(IDLE_METRICS.reserved_nodes, "Minimum", None),
+                "nodes": self._metric(IDLE_METRICS.reserved_nodes, "Minimum"),
             },
             label="USD an hour",
             period=Duration.minutes(5),
         )
-        return self._watch(
-            "ReservedIdle",
-            idle,
-            "some nodes in capacity reservations or Capacity Blocks have been idle for most of an hour, and cost "
-            "the same if they were stopped",
-            "Give them work, or cancel the reservation",
-            periods=_RESERVED_PERIODS,
-            datapoints=_RESERVED_DATAPOINTS,
-            threshold=_CENT,
-        )
-
-    def _watch_silence(self) -> cloudwatch.Alarm:
-        return silence_alarm(
-            self,
-            self._metric(IDLE_METRICS.evaluations, "Sum", None),
-            description=self._cluster_function.alarm_description(
-                "the idle function has not succeeded for 10 minutes, so idle nodes may go on costing money",
-                "Mend what its last error says",
-            ),
-            periods=2,
-            alert_topic=self._alert_topic,
-        )
+        return self._watch(_RESERVED_IDLE, idle)
 
 
 def _problems(policy: object, groups: object, power: object, prices: object, gpus: object) -> Iterator[str]:

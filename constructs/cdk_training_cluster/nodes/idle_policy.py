@@ -72,6 +72,17 @@ class IdlePolicy:
     blind_share: float | None = None
     is_off: bool | None = None
 
+    def describe(self) -> str:
+        """Say in a few words what becomes of idle nodes; nothing of the policy is left out."""
+        if self.is_off:
+            return "never stopped"
+        stopped = "not stopped (dry run)" if self.dry_run else f"stopped {_minutes(self.warning)} later"
+        each = ", each by itself" if self.takes_single_nodes else ""
+        signals = " and ".join(signal.name for signal in self.signals or ())
+        accelerators = "; accelerators alone say it" if self.host_activity is False and not signals else ""
+        agreeing = f"; {signals} must agree" if signals else accelerators
+        return f"warned after {_minutes(self.window)}, {stopped}{each}{agreeing}"
+
     def __post_init__(self) -> None:
         """Check the settings."""
         problems = list(self._problems())
@@ -207,3 +218,8 @@ def _seconds(duration: Duration | None) -> float | None:
         return None
     seconds = duration.to_seconds()
     return seconds if duration.is_unresolved() else int(seconds)
+
+
+def _minutes(duration: Duration | None) -> str:
+    minutes = 0 if duration is None else round(duration.to_minutes())
+    return f"{minutes} minute{'' if minutes == 1 else 's'}"

@@ -14,7 +14,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk_training_cluster.encryption import KeyUser, allow
-from cdk_training_cluster.functions import TICK, ClusterFunction, lasting_alarm, make_tick, silence_alarm
+from cdk_training_cluster.functions import TICK, Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.power.power_metrics import POWER_METRICS
 from cdk_training_cluster.power.power_permissions import PowerPermissions, permit_execution_reads
@@ -31,15 +31,47 @@ _BLOCK_EVENTS = (
 # The alias that people's orders go through; the functions know it by the same name.
 _OPERATE = "operate"
 
-# An hour of points of 5 minutes, of which some may be missing.
-_HELD_PERIODS = 12
-_HELD_DATAPOINTS = 9
-
 # The desired capacity is lowered well before CloudFormation, which waits for an hour, rolls a deployment back.
 _MAX_LAUNCH_GRACE = Duration.minutes(30)
 
 
-class ClusterPower(Construct):
+_WATCHES = (
+    Watch(
+        id="MissingNodes",
+        metric=POWER_METRICS.missing_nodes,
+        trouble="for 15 minutes fewer nodes have run than should",
+        remedy="The log names EC2's answer. If it is capacity, the function asks again every 10 minutes; otherwise "
+        "mend what it names",
+    ),
+    Watch(
+        id="SurplusNodes",
+        metric=POWER_METRICS.surplus_nodes,
+        trouble="for 15 minutes more nodes have run, and been billed, than should",
+        remedy="The log names the reason, such as a node group that has left the file, a suspended Terminate or "
+        "protection from scale-in: mend that, or terminate them yourself",
+    ),
+    Watch(
+        id="HeldGroups",
+        metric=POWER_METRICS.held_groups,
+        # An hour, of which some points may be missing.
+        periods=12,
+        datapoints=9,
+        trouble="for an hour some node groups have had another size than the power function gave them, or tags that "
+        "it does not write, so it leaves them alone",
+        remedy='Invoke $function with {"action": "status"} to see which, then with start or stop',
+    ),
+    Watch(
+        id="MixedGroups",
+        metric=POWER_METRICS.mixed_groups,
+        trouble="for 15 minutes nodes of one node group have run different versions of its launch template, and "
+        "perhaps different images",
+        remedy='Invoke $function with {"action": "status"} to see which group, and stop and start it when its '
+        "work is saved",
+    ),
+)
+
+
+class ClusterPower(Guardrail):
     """Make the function that owns the sizes of a cluster's node groups, and all that watches it.
 
     Groups are created empty, so that no first deployment waits for their nodes. Each minute the function
@@ -88,6 +120,21 @@ class ClusterPower(Construct):
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-modify.html
     """
 
+    spec = GuardrailSpec(
+        package="cluster_power",
+        purpose="Owns the sizes of the node groups of the training cluster $name",
+        output="PowerFunctionName",
+        every=Duration.minutes(1),
+        timeout=Duration.seconds(50),
+        operators_alias=_OPERATE,
+        silence=Silence(
+            metric=POWER_METRICS.successful_ticks,
+            trouble="the power function has not succeeded for 15 minutes, so nodes may be missing, or run and be "
+            "billed, without a message",
+        ),
+        watches=_WATCHES,
+    )
+
     def __init__(
         self,
         scope: Construct,
@@ -132,14 +179,9 @@ class ClusterPower(Construct):
                 "hour for nodes that are missing"
             )
         self._cluster_name = cluster_name
-        self._alert_topic = alert_topic
         stopped = self._make_stopped_parameter()
-        self._cluster_function = ClusterFunction(
-            self,
-            "Function",
-            package="cluster_power",
-            description=f"Owns the sizes of the node groups of the training cluster {cluster_name}",
-            cluster_name=cluster_name,
+        self._make(
+            name=cluster_name,
             settings={
                 "cluster": cluster_name,
                 "groups": {name: group.settings for name, group in groups.items()},
@@ -149,65 +191,19 @@ class ClusterPower(Construct):
             environment={"ALERT_TOPIC_ARN": alert_topic.topic_arn, "STOPPED_PARAMETER": stopped.ref},
             longest_id_bytes=max(group.longest_id_bytes for group in groups.values()),
             alert_topic=alert_topic,
-            # Shorter than the time between two scheduled ticks, so that they do not overlap.
-            timeout=Duration.seconds(50),
-            # Two runs beside each other could both act on what only one of them changed.
-            reserved_concurrency=1,
-            max_failed_events=2,
+            permit=PowerPermissions(cluster_name, groups.values(), stopped.ref).grant,
             powertools_layer=powertools_layer,
             encryption_key=encryption_key,
         )
-        self.function: lambda_.IFunction = self._cluster_function.function
-        self.order_name = self._cluster_function.alias(_OPERATE).ref
-        self.error_alarm = self._cluster_function.error_alarm
-        PowerPermissions(cluster_name, groups.values(), stopped.ref).grant(self._cluster_function.role)
-        alert_topic.grant_publish(self._cluster_function.role)
-        self.schedule = make_tick(self, self._cluster_function, cluster_name=cluster_name, every=Duration.minutes(1))
+        self.order_name = self.function_name
         blocks = sorted({group.capacity_block for group in groups.values() if group.capacity_block is not None})
         if blocks:
             allow(self, encryption_key, KeyUser.EVENTS)
         self.block_events = self._make_block_events(blocks) if blocks else None
-        self.missing_nodes_alarm = self._watch_nodes(
-            "MissingNodes",
-            self.metric_missing_nodes(),
-            "for 15 minutes fewer nodes have run than should",
-            "The log names EC2's answer. If it is capacity, the function asks again every 10 minutes; otherwise "
-            "mend what it names",
-        )
-        self.surplus_nodes_alarm = self._watch_nodes(
-            "SurplusNodes",
-            self.metric_surplus_nodes(),
-            "for 15 minutes more nodes have run, and been billed, than should",
-            "The log names the reason, such as a node group that has left the file, a suspended Terminate or "
-            "protection from scale-in: mend that, or terminate them yourself",
-        )
-        self.held_groups_alarm = lasting_alarm(
-            self,
-            "HeldGroups",
-            self.metric_held_groups(statistic="Minimum"),
-            description=self._cluster_function.alarm_description(
-                "for an hour some node groups have had another size than the power function gave them, or tags that "
-                "it does not write, so it leaves them alone",
-                f'Invoke {self.order_name} with {{"action": "status"}} to see which, then with start or stop',
-            ),
-            periods=_HELD_PERIODS,
-            datapoints=_HELD_DATAPOINTS,
-            alert_topic=alert_topic,
-        )
-        self.mixed_groups_alarm = lasting_alarm(
-            self,
-            "MixedGroups",
-            self.metric_mixed_groups(statistic="Minimum"),
-            description=self._cluster_function.alarm_description(
-                "for 15 minutes nodes of one node group have run different versions of its launch template, and "
-                "perhaps different images",
-                f'Invoke {self.order_name} with {{"action": "status"}} to see which group, and stop and start it '
-                "when its work is saved",
-            ),
-            periods=3,
-            alert_topic=alert_topic,
-        )
-        self.silence_alarm = self._watch_silence()
+        self.missing_nodes_alarm = self._alarms["MissingNodes"]
+        self.surplus_nodes_alarm = self._alarms["SurplusNodes"]
+        self.held_groups_alarm = self._alarms["HeldGroups"]
+        self.mixed_groups_alarm = self._alarms["MixedGroups"]
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let somebody stop, start and ask about the node groups, and terminate single nodes.
@@ -296,11 +292,6 @@ class ClusterPower(Construct):
         """
         return self._metric(POWER_METRICS.mixed_groups, statistic, period)
 
-    def _metric(
-        self, name: str, statistic: str, period: Duration | None, node_group: str | None = None
-    ) -> cloudwatch.Metric:
-        return self._cluster_function.metric(name, statistic=statistic, period=period, node_group=node_group)
-
     def _make_stopped_parameter(self) -> ssm.CfnParameter:
         # The function writes it. CloudFormation puts this value in its place with any change of the tags, and the
         # function takes its own from the history then.
@@ -335,27 +326,4 @@ class ClusterPower(Construct):
                     dead_letter_queue=self._cluster_function.failed_events,
                 )
             ],
-        )
-
-    def _watch_nodes(self, id: str, metric: cloudwatch.Metric, trouble: str, remedy: str) -> cloudwatch.Alarm:
-        return lasting_alarm(
-            self,
-            id,
-            metric,
-            description=self._cluster_function.alarm_description(trouble, remedy),
-            periods=3,
-            alert_topic=self._alert_topic,
-        )
-
-    def _watch_silence(self) -> cloudwatch.Alarm:
-        return silence_alarm(
-            self,
-            self._metric(POWER_METRICS.successful_ticks, "Sum", None),
-            description=self._cluster_function.alarm_description(
-                "the power function has not succeeded for 15 minutes, so nodes may be missing, or run and be billed, "
-                "without a message",
-                "Mend what its last error says",
-            ),
-            periods=3,
-            alert_topic=self._alert_topic,
         )

@@ -9,9 +9,8 @@ import pytest
 from aws_cdk import App, CfnParameter, Environment, Stack, Stage
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
-from aws_cdk.assertions import Match, Template
+from aws_cdk.assertions import Template
 
-from billing_alarms import billing
 from billing_alarms.decisions import decide
 from billing_alarms.settings import Settings
 from billing_scene import ALERTS, BILLING, PREFIX, TOPIC, BillingScene
@@ -152,22 +151,6 @@ def test_a_removal_waits_for_a_tick_and_is_answered_before_cloudformation_gives_
     assert function["Timeout"] < events["MaximumEventAgeInSeconds"]
     assert function["Timeout"] + events["MaximumEventAgeInSeconds"] < 900
     only(stack, "AWS::Scheduler::Schedule", {"ScheduleExpression": "rate(5 minutes)"})
-
-
-def test_alarms_in_the_stacks_own_region_watch_what_the_function_reports() -> None:
-    stack = Stack.of(made())
-    for metric, missing in ((billing.SILENT_ACCOUNTS, "missing"), (billing.EVALUATIONS, "breaching")):
-        only(
-            stack,
-            "AWS::CloudWatch::Alarm",
-            {
-                "Namespace": "CdkTrainingCluster/Functions",
-                "MetricName": metric,
-                "Dimensions": [{"Name": "Cluster", "Value": "pod"}],
-                "TreatMissingData": missing,
-                "AlarmActions": [Match.any_value()],
-            },
-        )
 
 
 def a_life(settings: Settings) -> Sequence[Call]:

@@ -23,7 +23,12 @@ power = ClusterPower(
     "Power",
     cluster_name="pod",
     alert_topic=topic,
-    groups={"workers": PowerGroup(count=8), "extras": PowerGroup(count=4, spot_fleet_id=fleet)},
+    groups={
+        "workers": PowerGroup(count=8),
+        "extras": PowerGroup(count=4, spot_fleet_id=fleet),
+        "pod": PowerGroup(count=8, capacity_block="cr-0123456789abcdef0"),
+        "held": PowerGroup(count=8, capacity_reservation_id="cr-0123456789abcdef1", released=True),
+    },
 )
 IdleStop(
     stack,

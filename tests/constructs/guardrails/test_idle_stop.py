@@ -1,6 +1,5 @@
 """The idle stop: its tick, its alarms, what it is told, and what it may do."""
 
-import re
 from typing import Any
 
 import pytest
@@ -50,75 +49,6 @@ def stack() -> Stack:
     return stack
 
 
-def test_it_looks_every_five_minutes_and_a_missed_look_is_not_made_up_for(stack: Stack) -> None:
-    only(
-        stack,
-        "AWS::Scheduler::Schedule",
-        {
-            "ScheduleExpression": "rate(5 minutes)",
-            "FlexibleTimeWindow": {"Mode": "OFF"},
-            "Target": {
-                "Input": '{"action":"tick"}',
-                "RetryPolicy": {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60},
-            },
-        },
-    )
-
-
-def test_two_looks_do_not_overlap(stack: Stack) -> None:
-    only(stack, "AWS::Lambda::Function", {**_IDLE, "Timeout": 240, "MemorySize": 512})
-
-
-@pytest.mark.parametrize(
-    ("metric", "statistic", "periods"),
-    [
-        ("IdleUnknownNodes", "Minimum", 3),
-        ("IdleStuckNodes", "Minimum", 3),
-        ("IdleLingeringNodes", "Minimum", 36),
-        ("IdleUnclearTags", "Minimum", 3),
-        ("IdleBreaker", "Maximum", 1),
-        ("IdleFailedNotifications", "Maximum", 1),
-    ],
-)
-def test_what_lasts_alarms_and_silence_is_no_proof_of_anything(
-    stack: Stack, metric: str, statistic: str, periods: int
-) -> None:
-    only(
-        stack,
-        "AWS::CloudWatch::Alarm",
-        {
-            "Namespace": "CdkTrainingCluster/Functions",
-            "MetricName": metric,
-            "Dimensions": [{"Name": "Cluster", "Value": "pod"}],
-            "Statistic": statistic,
-            "Threshold": 1,
-            "ComparisonOperator": "GreaterThanOrEqualToThreshold",
-            "Period": 300,
-            "EvaluationPeriods": periods,
-            "DatapointsToAlarm": 27 if periods == 36 else periods,
-            "TreatMissingData": "missing",
-        },
-    )
-
-
-def test_no_success_in_two_looks_alarms(stack: Stack) -> None:
-    only(
-        stack,
-        "AWS::CloudWatch::Alarm",
-        {
-            "MetricName": "IdleEvaluations",
-            "Dimensions": [{"Name": "Cluster", "Value": "pod"}],
-            "Statistic": "Sum",
-            "Threshold": 1,
-            "ComparisonOperator": "LessThanThreshold",
-            "Period": 300,
-            "EvaluationPeriods": 2,
-            "DatapointsToAlarm": 2,
-            "TreatMissingData": "breaching",
-        },
-    )
-
-
 def test_an_hour_of_idle_dollars_alarms_and_of_nodes_where_nobody_knows_the_price(stack: Stack) -> None:
     alarm = only(
         stack,
@@ -141,27 +71,6 @@ def test_an_hour_of_idle_dollars_alarms_and_of_nodes_where_nobody_knows_the_pric
         if "MetricStat" in query
     }
     assert read == {"dollars": ("IdleDollarsReserved", "Minimum"), "nodes": ("IdleReservedNodes", "Minimum")}
-
-
-def test_every_alarm_tells_people_and_only_silence_of_its_end(stack: Stack) -> None:
-    topic = next(iter(resources(stack, "AWS::SNS::Topic")))
-    alarms = [alarm["Properties"] for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()]
-
-    assert len(alarms) == 10
-    assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
-    assert [alarm["MetricName"] for alarm in alarms if "OKActions" in alarm] == ["IdleEvaluations"]
-
-
-def test_every_alarm_says_what_is_wrong_where_to_look_and_what_to_do(stack: Stack) -> None:
-    alarms = [alarm["Properties"] for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()]
-    said = [alarm["AlarmDescription"] for alarm in alarms if alarm.get("Namespace") != "AWS/Lambda"]
-
-    assert len(said) == 9
-    for text in said:
-        wrong, place, remedy = text["Fn::Join"][1]
-        assert re.fullmatch(r"pod: [^.;]+\. Look in the (log group|queue) ", wrong)
-        assert ("Logs" if "log group" in wrong else "FailedEvents") in str(place)
-        assert re.fullmatch(r"\. [A-Z][^.;]+\.", remedy)
 
 
 def test_alone_it_does_what_instances_need_and_no_more(stack: Stack) -> None:

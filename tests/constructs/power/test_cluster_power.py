@@ -2,7 +2,7 @@ import pytest
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
-from aws_cdk.assertions import Match, Template
+from aws_cdk.assertions import Template
 
 from cdk_training_cluster.metrics import FUNCTION_NAMESPACE
 from cdk_training_cluster.power import POWER_METRICS, ClusterPower, PowerGroup
@@ -21,20 +21,7 @@ def stack() -> Stack:
     return stack
 
 
-def test_the_function_ticks_each_minute_and_a_missed_tick_is_not_made_up_for(stack: Stack) -> None:
-    only(
-        stack,
-        "AWS::Scheduler::Schedule",
-        {
-            "ScheduleExpression": "rate(1 minute)",
-            "FlexibleTimeWindow": {"Mode": "OFF"},
-            "State": Match.absent(),
-            "Target": {
-                "Input": '{"action":"tick"}',
-                "RetryPolicy": {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60},
-            },
-        },
-    )
+def test_no_event_is_tried_again_through_any_alias(stack: Stack) -> None:
     once = {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
     only(stack, "AWS::Lambda::EventInvokeConfig", {"Qualifier": "$LATEST", **once})
     only(stack, "AWS::Lambda::EventInvokeConfig", {"Qualifier": "operate", **once})
@@ -46,143 +33,6 @@ def test_what_orders_are_sent_to_is_there_although_nobody_was_granted_it() -> No
 
     aliases = Template.from_stack(stack).find_resources("AWS::Lambda::Alias", {"Properties": {"Name": "operate"}})
     assert [{"Ref": alias} for alias in aliases] == [ordered]
-
-
-def test_two_ticks_do_not_overlap(stack: Stack) -> None:
-    function = only(stack, "AWS::Lambda::Function")
-
-    assert function["Properties"]["Timeout"] < 60
-
-
-def test_the_schedule_comes_after_its_permission(stack: Stack) -> None:
-    [policy] = resources(
-        stack,
-        "AWS::IAM::Policy",
-        {"PolicyDocument": {"Statement": Match.array_with([Match.object_like({"Action": "lambda:InvokeFunction"})])}},
-    )
-
-    assert policy in only(stack, "AWS::Scheduler::Schedule")["DependsOn"]
-
-
-def test_only_schedules_of_this_account_may_use_the_role_of_the_tick(stack: Stack) -> None:
-    only(
-        stack,
-        "AWS::IAM::Role",
-        {
-            "AssumeRolePolicyDocument": {
-                "Statement": [
-                    {
-                        "Principal": {"Service": "scheduler.amazonaws.com"},
-                        "Condition": {
-                            "StringEquals": {
-                                "aws:SourceAccount": {"Ref": "AWS::AccountId"},
-                                "aws:SourceArn": Match.any_value(),
-                            }
-                        },
-                    }
-                ]
-            }
-        },
-    )
-
-
-@pytest.mark.parametrize("metric", ["MissingNodes", "SurplusNodes"])
-def test_nodes_missing_or_too_many_alarm_after_a_quarter_of_an_hour_and_silence_is_no_proof_of_anything(
-    stack: Stack, metric: str
-) -> None:
-    only(
-        stack,
-        "AWS::CloudWatch::Alarm",
-        {
-            "Namespace": "CdkTrainingCluster/Functions",
-            "MetricName": metric,
-            "Dimensions": [{"Name": "Cluster", "Value": "base-pod"}],
-            "Statistic": "Minimum",
-            "Threshold": 1,
-            "ComparisonOperator": "GreaterThanOrEqualToThreshold",
-            "Period": 300,
-            "EvaluationPeriods": 3,
-            "DatapointsToAlarm": 3,
-            "TreatMissingData": "missing",
-        },
-    )
-
-
-@pytest.mark.parametrize(
-    ("metric", "remedy"),
-    [
-        ("MissingNodes", "If it is capacity, the function asks again every 10 minutes; otherwise mend what it names"),
-        ("SurplusNodes", "a node group that has left the file, a suspended Terminate or protection from scale-in"),
-    ],
-)
-def test_the_alarms_of_nodes_name_what_helps_whatever_the_reason(stack: Stack, metric: str, remedy: str) -> None:
-    (alarm,) = resources(stack, "AWS::CloudWatch::Alarm", {"MetricName": metric}).values()
-    assert remedy in str(alarm["Properties"]["AlarmDescription"])
-
-
-def test_a_group_that_is_held_for_an_hour_alarms_though_a_point_is_missing_now_and_then(stack: Stack) -> None:
-    alarm = {"MetricName": "HeldGroups", "Statistic": "Minimum", "EvaluationPeriods": 12, "DatapointsToAlarm": 9}
-    description = only(stack, "AWS::CloudWatch::Alarm", alarm)["Properties"]["AlarmDescription"]
-    assert "then with start or stop" in str(description)
-
-
-def test_silence_alarms(stack: Stack) -> None:
-    only(
-        stack,
-        "AWS::CloudWatch::Alarm",
-        {
-            "MetricName": "SuccessfulTicks",
-            "Dimensions": [{"Name": "Cluster", "Value": "base-pod"}],
-            "Statistic": "Sum",
-            "Threshold": 1,
-            "ComparisonOperator": "LessThanThreshold",
-            "Period": 300,
-            "EvaluationPeriods": 3,
-            "TreatMissingData": "breaching",
-        },
-    )
-
-
-def test_errors_alarm_when_they_come_back(stack: Stack) -> None:
-    only(
-        stack,
-        "AWS::CloudWatch::Alarm",
-        {
-            "Namespace": "AWS/Lambda",
-            "MetricName": "Errors",
-            "EvaluationPeriods": 3,
-            "DatapointsToAlarm": 2,
-            "TreatMissingData": "missing",
-        },
-    )
-
-
-def test_every_alarm_tells_people_when_it_begins(stack: Stack) -> None:
-    topic = next(iter(resources(stack, "AWS::SNS::Topic")))
-    alarms = resources(stack, "AWS::CloudWatch::Alarm")
-
-    assert len(alarms) == 7
-    for alarm in alarms.values():
-        assert alarm["Properties"]["AlarmActions"] == [{"Ref": topic}]
-
-
-def test_no_new_stack_tells_of_the_end_of_a_problem_that_never_was(stack: Stack) -> None:
-    """An alarm without a state that gets its first good points goes to OK; silence has a state from the start."""
-    topic = next(iter(resources(stack, "AWS::SNS::Topic")))
-    ok_actions = {
-        alarm["Properties"]["MetricName"]: alarm["Properties"].get("OKActions")
-        for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()
-    }
-
-    assert ok_actions == {
-        "Errors": None,
-        "NumberOfMessagesSent": None,
-        "HeldGroups": None,
-        "MixedGroups": None,
-        "MissingNodes": None,
-        "SurplusNodes": None,
-        "SuccessfulTicks": [{"Ref": topic}],
-    }
 
 
 def test_no_resource_is_made_silently(stack: Stack) -> None:
@@ -236,13 +86,6 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
     )
     assert (held.metric_name, held.dimensions) == ("HeldGroups", {"Cluster": "base-pod"})
     assert (mixed.metric_name, mixed.dimensions) == ("MixedGroups", {"Cluster": "base-pod"})
-
-
-def test_the_alarms_are_there_for_other_actions() -> None:
-    power = make_power(new_stack())
-
-    assert power.surplus_nodes_alarm.node.id == "SurplusNodes"
-    assert power.missing_nodes_alarm.node.id == "MissingNodes"
 
 
 def test_grant_power_lets_somebody_invoke_the_function_and_nothing_else() -> None:

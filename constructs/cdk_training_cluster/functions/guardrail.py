@@ -1,0 +1,227 @@
+"""What every guardrail of a cluster is: a function that looks again and again, and all that stands behind it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_training_cluster.functions.cluster_function import ClusterFunction
+from cdk_training_cluster.functions.tick import make_tick
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """An alarm on something that a guardrail's function counts.
+
+    Attributes:
+        id: The alarm's id.
+        metric: The name of what is counted.
+        trouble: What is wrong, as a sentence without its full stop.
+        remedy: What to do, likewise. `$function` stands for what operators invoke.
+        statistic: Over what the function reports in 5 minutes. Default: - `Minimum`, what was so all the time.
+        periods: For how many periods of 5 minutes. Default: - 3.
+        datapoints: In how many of these periods. Default: - in all of them.
+        threshold: The least of it that counts. Default: - 1.
+    """
+
+    id: str
+    metric: str
+    trouble: str
+    remedy: str
+    statistic: str = "Minimum"
+    periods: int = 3
+    datapoints: int | None = None
+    threshold: float = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Silence:
+    """The alarm on a function that has not once succeeded for a while.
+
+    Attributes:
+        metric: The name of what the function counts when it succeeds.
+        trouble: What is wrong then, as a sentence without its full stop.
+        periods: For how many periods of 5 minutes. Default: - 3.
+    """
+
+    metric: str
+    trouble: str
+    periods: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuardrailSpec:
+    """The description that a guardrail is made from.
+
+    Attributes:
+        package: The function's package among the library's Lambda sources, such as `cluster_idle`.
+        purpose: What the function does, for people who find it in the console. `$name` stands for the cluster's name.
+        output: The name of the stack output that says how operators invoke it.
+        every: The time between two ticks.
+        timeout: How long one tick may take.
+        silence: The alarm on its silence.
+        watches: The alarms on what it counts. Default: - none.
+        absent: What the overview says where a cluster has none. Default: - nothing.
+        operators_alias: The alias that operators invoke it through. Default: - none: they invoke the function itself.
+        memory_size_mib: The function's memory, in MiB. Default: - 256.
+        max_event_age: How long an event that cannot run yet is kept. Default: - a minute.
+    """
+
+    package: str
+    purpose: str
+    output: str
+    every: Duration
+    timeout: Duration
+    silence: Silence
+    watches: Sequence[Watch] = ()
+    absent: str = ""
+    operators_alias: str | None = None
+    memory_size_mib: int = 256
+    max_event_age: Duration | None = None
+
+
+class Guardrail(Construct):
+    """A function that looks at a cluster again and again, with its tick and its alarms, made from one description.
+
+    A guardrail says what it is in `spec`, checks its settings, and calls `_make`.
+
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, one
+    `AWS::CloudWatch::Alarm` for each watch of the description and one for the function's silence, and an alias if
+    operators have one.
+
+    Attributes:
+        function: The function.
+        function_name: What operators invoke, as the function name of an Invoke.
+        schedule: What calls the function.
+        error_alarm: Goes off when the function fails.
+        silence_alarm: Goes off when the function has not succeeded for a while, and says when that is over.
+    """
+
+    spec: ClassVar[GuardrailSpec]
+
+    function: lambda_.IFunction
+
+    def describe(self) -> Iterator[str]:
+        """Say in a few lines what it does; the overview of a cluster file shows them."""
+        yield from ()
+
+    def _make(
+        self,
+        *,
+        name: str,
+        settings: Mapping[str, object],
+        alert_topic: sns.ITopic,
+        permit: Callable[[iam.Role], None],
+        environment: Mapping[str, str],
+        longest_id_bytes: int = 40,
+        powertools_layer: lambda_.ILayerVersion | None,
+        encryption_key: kms.IKey | None,
+    ) -> None:
+        """Make the function, its tick and its alarms.
+
+        Args:
+            name: The cluster's name, or that of what it works for; the dimension `Cluster` of its metrics.
+            settings: What the function is told.
+            alert_topic: What the function and its alarms notify.
+            permit: Gives the function's role what its code calls, beside messages to the topic.
+            environment: More environment variables.
+            longest_id_bytes: As for `ClusterFunction`.
+            powertools_layer: As for `ClusterFunction`.
+            encryption_key: As for `ClusterFunction`.
+
+        Raises:
+            ValueError: `ClusterFunction` refuses the settings.
+        """
+        spec = self.spec
+        self._cluster_function = ClusterFunction(
+            self,
+            "Function",
+            package=spec.package,
+            description=spec.purpose.replace("$name", name),
+            cluster_name=name,
+            settings=settings,
+            environment=environment,
+            longest_id_bytes=longest_id_bytes,
+            alert_topic=alert_topic,
+            # Shorter than the time between two ticks, so that they do not overlap.
+            timeout=spec.timeout,
+            max_event_age=spec.max_event_age,
+            memory_size_mib=spec.memory_size_mib,
+            # Two runs beside each other could both act on what only one of them changed.
+            reserved_concurrency=1,
+            # The next tick does the work again.
+            max_failed_events=2,
+            powertools_layer=powertools_layer,
+            encryption_key=encryption_key,
+        )
+        self._alert_topic = alert_topic
+        self.function = self._cluster_function.function
+        alias = spec.operators_alias
+        self.function_name = self.function.function_name if alias is None else self._cluster_function.alias(alias).ref
+        self.error_alarm = self._cluster_function.error_alarm
+        permit(self._cluster_function.role)
+        alert_topic.grant_publish(self._cluster_function.role)
+        self.schedule = make_tick(self, self._cluster_function, cluster_name=name, every=spec.every)
+        self._alarms = {watch.id: self._watch(watch) for watch in spec.watches}
+        self.silence_alarm = self._watch_silence(spec.silence)
+
+    def _metric(
+        self, name: str, statistic: str, period: Duration | None = None, node_group: str | None = None
+    ) -> cloudwatch.Metric:
+        return self._cluster_function.metric(name, statistic=statistic, period=period, node_group=node_group)
+
+    def _watch(self, watch: Watch, metric: cloudwatch.IMetric | None = None) -> cloudwatch.Alarm:
+        """Make an alarm that goes off where there is any of what is counted for some periods on end.
+
+        Silence says nothing of what is counted: then the alarm has no state, and the one on silence goes off. It
+        does not notify of the end: a new alarm goes from no state to OK with its first points, and would report the
+        end of a problem that never was.
+
+        Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
+        """
+        alarm = cloudwatch.Alarm(
+            self,
+            watch.id,
+            metric=metric or self._metric(watch.metric, watch.statistic),
+            alarm_description=self._cluster_function.alarm_description(
+                watch.trouble, watch.remedy.replace("$function", self.function_name)
+            ),
+            threshold=watch.threshold,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            evaluation_periods=watch.periods,
+            datapoints_to_alarm=watch.datapoints or watch.periods,
+            treat_missing_data=cloudwatch.TreatMissingData.MISSING,
+        )
+        alarm.add_alarm_action(actions.SnsAction(self._alert_topic))
+        return alarm
+
+    def _watch_silence(self, silence: Silence) -> cloudwatch.Alarm:
+        """Make the alarm on silence, reports nothing included.
+
+        It may go off once right after the first deployment, until the function has reported, and notifies when it
+        is over.
+        """
+        alarm = cloudwatch.Alarm(
+            self,
+            "Silence",
+            metric=self._metric(silence.metric, "Sum"),
+            alarm_description=self._cluster_function.alarm_description(
+                silence.trouble, "Mend what its last error says"
+            ),
+            threshold=1,
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            evaluation_periods=silence.periods,
+            datapoints_to_alarm=silence.periods,
+            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+        )
+        alarm.add_ok_action(actions.SnsAction(self._alert_topic))
+        alarm.add_alarm_action(actions.SnsAction(self._alert_topic))
+        return alarm
