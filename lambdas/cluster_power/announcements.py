@@ -9,16 +9,11 @@ from cluster_common.failures import Failures
 from cluster_common.times import time_text
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.memory import (
-    BLOCK_TAG,
     CLOSING_TAG,
     DESIRED_TAG,
-    LEFT_SINCE_TAG,
     LISTED_END_TAG,
     NONE,
-    OUTSIDE_SINCE_TAG,
     PROBLEM_TAG,
-    SURPLUS_SINCE_TAG,
-    SURPLUS_TAG,
     VERSIONS_TAG,
     Memory,
 )
@@ -26,14 +21,13 @@ from cluster_power.owners import Owner
 from cluster_power.problems import Problem
 from cluster_power.reports import (
     block_closes,
-    blocks_end,
     listed_reservations_end,
     problem_began,
     problem_ended,
     reservation_ends,
 )
 from cluster_power.settings import Settings
-from cluster_power.verdicts import Decision, Verdict
+from cluster_power.verdicts import Decision
 from cluster_power.windows import Phase
 
 if TYPE_CHECKING:
@@ -62,35 +56,15 @@ class Announcements:
         self._now = now
 
     def note(self, decision: Decision, before: Group | None) -> None:
-        """Write down since when nodes run that should not, or not there, and in which block: nobody else tells."""
+        """Write down why the desired capacity is what it is, where that has changed."""
         group = decision.group
-        if group is None or before is None or group.deleting:
+        if group is None or before is None or group.deleting or group.memory.desired == before.memory.desired:
             return
-        now, then = group.memory, before.memory
-        self._note(group, SURPLUS_SINCE_TAG, now.surplus_since, then.surplus_since, "too many nodes run")
-        if now.desired != then.desired:
-            tags = {DESIRED_TAG: now.desired.text if now.desired else NONE}
-            self._write(group, tags, "could not remember why its desired capacity is what it is")
-        self._note(group, LEFT_SINCE_TAG, now.left_since, then.left_since, "it was left behind")
-        if decision.verdict is Verdict.UNCONFIGURED:
-            return
-        self._note(
-            group, OUTSIDE_SINCE_TAG, now.outside_since, then.outside_since, "nodes run outside their reservation"
-        )
-        block = _block(decision, group)
-        if block is not None and block != now.block:
-            self._write(group, {BLOCK_TAG: block}, "could not remember its Capacity Block")
-
-    def _note(self, group: Group, tag: str, since: datetime | None, before: datetime | None, what: str) -> None:
-        if since != before:
-            tags = {tag: time_text(since) if since else NONE}
-            self._write(group, tags, f"could not remember since when {what}")
-
-    def _write(self, group: Group, tags: Mapping[str, str], failure: str) -> None:
+        given = group.memory.desired
         try:
-            self._owners[group.owner].write_tags(group, tags)
+            self._owners[group.owner].write_tags(group, {DESIRED_TAG: given.text if given else NONE})
         except AWS_ERRORS as error:
-            self._failures.add(group.node_group or group.name, failure, error)
+            self._failures.add(group.node_group, "could not remember why its desired capacity is what it is", error)
 
     def announce(self, decision: Decision) -> None:
         """Tell what is new about a node group."""
@@ -99,15 +73,12 @@ class Announcements:
             return
         if decision.problem_known:
             self._tell_problem(decision, group, PROBLEM_TAG, lambda memory: memory.problems, decision.problem)
-        if decision.surplus_known:
-            self._tell_problem(decision, group, SURPLUS_TAG, lambda memory: memory.surplus, decision.surplus_problem)
         if decision.versions_known:
             self._tell_problem(
                 decision, group, VERSIONS_TAG, lambda memory: memory.versions, decision.versions_problem
             )
         self._tell_closing(decision, group)
         self._tell_end(decision, group)
-        self._tell_blocks_end(decision, group)
         self._tell_listed_end(decision, group)
 
     def _tell_problem(
@@ -152,14 +123,6 @@ class Announcements:
         message = reservation_ends(self._settings, decision.node_group, own.reservation, ends, ends - self._now)
         self._tell_moment(group, ends, message, "could not report that its capacity reservation ends")
 
-    def _tell_blocks_end(self, decision: Decision, group: Group) -> None:
-        """Tell once that the nodes in some Capacity Blocks go."""
-        end, own = decision.blocks_end, self._settings.groups.get(decision.node_group)
-        if end is None or own is None:
-            return
-        message = blocks_end(self._settings, decision.node_group, end, end.goes_at - self._now, buys=own.on_demand)
-        self._tell_moment(group, end.goes_at, message, "could not report that Capacity Blocks end")
-
     def _tell_listed_end(self, decision: Decision, group: Group) -> None:
         """Tell once that listed reservations end."""
         end = decision.listed_end
@@ -197,11 +160,3 @@ class Announcements:
             owner.write_tags(group, tags)
         except AWS_ERRORS as error:
             self._failures.add(group.node_group or group.name, failure, error)
-
-
-def _block(decision: Decision, group: Group) -> str | None:
-    """Return the Capacity Block that a group of the right size has its nodes in. None: it has none, or an earlier."""
-    window = decision.window
-    if window is None or window.successor or window.phase not in (Phase.OPEN, Phase.CLOSING):
-        return None
-    return window.block if decision.wanted and group.memory.size == decision.wanted else None

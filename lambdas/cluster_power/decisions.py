@@ -1,23 +1,22 @@
 """What should happen to each node group: a pure function of what is there, what is wanted and the time."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from cluster_common.times import time_text
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.intentions import is_stopped
 from cluster_power.listed import decide_listed
-from cluster_power.memory import Memory, State
-from cluster_power.notices import find_blocks_end, find_listed_end
-from cluster_power.outside import Outside, find_outside
+from cluster_power.memory import State
+from cluster_power.notices import find_listed_end
 from cluster_power.problems import (
     Finding,
     Outlook,
     emptied,
-    find_left_behind,
     find_problem,
     find_surplus,
+    left_behind,
     surplus_words,
 )
 from cluster_power.reserved import decide_reservation
@@ -38,8 +37,8 @@ _PHASE_VERDICTS = {
 def decide(groups: Sequence[Group], situation: Situation) -> list[Decision]:
     """Decide about each of the cluster's groups, and about each group that should be there and is not."""
     configured = [group for group in groups if situation.is_configured(group)]
-    twins, outside = _twins(configured), find_outside(groups, situation)
-    decisions = [_decide_group(group, situation, twins, outside) for group in configured]
+    twins = _twins(configured)
+    decisions = [_decide_group(group, situation, twins) for group in configured]
     decisions += [_unconfigured(group, situation) for group in groups if not situation.is_configured(group)]
     present = {group.node_group for group in configured}
     stopped = is_stopped(groups, situation)
@@ -56,12 +55,10 @@ def _twins(groups: Sequence[Group]) -> frozenset[str]:
     return frozenset(name for name, number in names.items() if number > 1)
 
 
-def _decide_group(
-    group: Group, situation: Situation, twins: Collection[str], outside: Mapping[str, Outside]
-) -> Decision:
+def _decide_group(group: Group, situation: Situation, twins: Collection[str]) -> Decision:
     name, memory = group.node_group, group.memory
     window = _window(group, situation)
-    size = situation.wanted(name, memory, window)
+    size = situation.wanted(name, group, window)
     wanted = group.goal if size is None else size
     if group.deleting:
         return _decision(group, Verdict.DELETING, f"{name} is being deleted", wanted=wanted)
@@ -84,14 +81,10 @@ def _decide_group(
     if decision.verdict not in (Verdict.SIZE, Verdict.BLOCKED):
         decision = _explain(decision, situation)
     own = situation.settings.groups[name]
-    decision = replace(
-        decision,
-        blocks_end=find_blocks_end(group, own, situation),
-        listed_end=find_listed_end(group, own, situation),
-    )
+    decision = replace(decision, listed_end=find_listed_end(group, own, situation))
     if own.listed:
         return decide_resume(decide_listed(decision, own, situation))
-    return decide_resume(decide_reservation(decision, own, situation, outside))
+    return decide_resume(decide_reservation(decision, own, situation))
 
 
 def _window(group: Group, situation: Situation) -> Window | None:
@@ -192,7 +185,6 @@ def _explain(decision: Decision, situation: Situation) -> Decision:
         problem=missing.problem,
         problem_known=missing.known,
         surplus_problem=surplus.problem,
-        surplus_known=surplus.known,
     )
     if window is not None:
         decision = _explain_window(decision, window, situation)
@@ -220,15 +212,10 @@ def _explain_window(decision: Decision, window: Window, situation: Situation) ->
         # What is said of the block explains all that does not run.
         missing = decision.missing if window.phase is Phase.UNSEEN else 0
         return replace(decision, missing=missing, problem=window.problem, problem_known=window.problem_known)
-    if decision.problem is not None and window.successor:
-        words = f"The cluster's file names {window.successor} by now: nothing launches into {window.block} any more."
-        problem = replace(decision.problem, sentence=f"{decision.problem.sentence} {words}")
-        decision = replace(decision, problem=problem)
     if decision.problem is None and window.problem is not None:
         decision = replace(decision, problem=window.problem)
     decision = replace(decision, problem_known=decision.problem_known and window.problem_known)
-    # A deploy that gives the group another block may give it another count, too.
-    if decision.verdict is Verdict.KEEP and decision.wanted < count and not window.successor:
+    if decision.verdict is Verdict.KEEP and decision.wanted < count:
         decision = replace(decision, missing=decision.missing + count - decision.wanted)
         if decision.problem_known and decision.problem is None:
             decision = replace(decision, problem=too_small(group, window, count))
@@ -256,8 +243,6 @@ def _judge(group: Group, decision: Decision, missing: Finding, surplus: Finding)
 
 
 def _kept(group: Group, wanted: int, window: Window | None) -> str:
-    if wanted and window and window.successor:
-        return window.sentence
     if wanted:
         until = f" until {time_text(window.down_at)}: {window.cause}" if window and window.down_at else ""
         return f"{group.node_group} has all of its {_nodes(wanted)}{until}"
@@ -274,7 +259,7 @@ def _busy(group: Group, wanted: int) -> str:
 
 def _absent(name: str, own: GroupSettings, situation: Situation, *, stopped: bool) -> Decision:
     window = situation.window(name)
-    wanted = 0 if stopped else situation.wanted(name, Memory(), window) or 0
+    wanted = 0 if stopped else situation.wanted(name, None, window) or 0
     what, why = "group", "failed"
     if own.spot_fleet:
         what, why = f"Spot Fleet request {own.spot_fleet} that launches nodes", "somebody cancelled it"
@@ -298,15 +283,9 @@ def _unconfigured(group: Group, situation: Situation) -> Decision:
     if group.deleting:
         return decision
     if not group.alive:
-        reason = f"{why}, and none of its nodes runs"
-    left = find_left_behind(group, why=why, grace=situation.settings.launch_grace, now=situation.now)
-    return replace(
-        decision,
-        reason=left.problem.sentence if left.problem else reason,
-        surplus=group.alive if left.problem else 0,
-        surplus_problem=left.problem,
-        surplus_known=left.known,
-    )
+        return replace(decision, reason=f"{why}, and none of its nodes runs")
+    problem = left_behind(group, why=why)
+    return replace(decision, reason=problem.sentence, surplus=group.alive, surplus_problem=problem)
 
 
 def _unread(name: str, own: GroupSettings) -> Decision:

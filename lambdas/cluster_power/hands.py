@@ -9,7 +9,7 @@ from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_common.failures import Failures
 from cluster_common.times import time_text
 from cluster_power.groups import Group, OwnerKind
-from cluster_power.memory import BLOCK_TAG, DESIRED_TAG, NONE, SINCE_TAG, SIZE_TAG, Desired, Memory
+from cluster_power.memory import DESIRED_TAG, NONE, SINCE_TAG, SIZE_TAG, Desired, Memory
 from cluster_power.owners import Glance, Owner, OwnerBusyError
 from cluster_power.releases import explain_refusal
 from cluster_power.reservations import set_instances
@@ -141,11 +141,8 @@ class Hands:
             owner.set_size(group, decision.wanted)
         except OwnerBusyError:
             return _wait(decision, "is busy with another scaling activity: the next tick tries again")
-        block = decision.window.block if decision.window and decision.wanted else None
-        block = block or group.memory.block
-        memory = replace(group.memory, size=decision.wanted, since=self._now, block=block, desired=None)
-        tags = {SIZE_TAG: str(decision.wanted), SINCE_TAG: time_text(self._now)}
-        owner.write_tags(group, tags | ({BLOCK_TAG: block} if block else {}))
+        memory = replace(group.memory, size=decision.wanted, since=self._now, desired=None)
+        owner.write_tags(group, {SIZE_TAG: str(decision.wanted), SINCE_TAG: time_text(self._now)})
         glance = owner.glance(group)
         shows_it = glance is not None and (glance.memory.size, glance.memory.since) == (memory.size, memory.since)
         # A description that does not show yet what was just written is old, and says nothing of the size either.
@@ -218,6 +215,5 @@ def _wait(decision: Decision, why: str, group: Group | None = None) -> Decision:
         reason=f"{decision.node_group} {why}",
         # Nothing is known of it that may be told.
         problem_known=False,
-        surplus_known=False,
         window=None,
     )

@@ -1,4 +1,4 @@
-"""What is to be remembered of groups: what was ordered, what was adopted, and since when nodes are too many."""
+"""What is to be remembered of groups: what was ordered, and what was adopted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ def new_memories(groups: Sequence[Group], situation: Situation, order: Order) ->
         if order.now_or_never and memory.unreadable:
             continue
         window = situation.window(group.node_group, group)
-        size = situation.wanted(group.node_group, replace(memory, state=state), window)
+        size = situation.wanted(group.node_group, replace(group, memory=replace(memory, state=state)), window)
         size = memory.size if size is None else size
         if memory.state is state and memory.size == size == group.desired and not memory.unreadable:
             continue  # Already so: who ordered it first, and why, stays.
@@ -48,11 +48,6 @@ def remember(groups: Sequence[Group], memories: Mapping[str, Memory]) -> list[Gr
     return [replace(group, memory=memories.get(group.name, group.memory)) for group in groups]
 
 
-def note_surplus(groups: Sequence[Group], situation: Situation) -> list[Group]:
-    """Return the groups with since when nodes live in them that should not: what was noted, or now."""
-    return [replace(group, memory=_with_surplus(group, situation)) for group in groups]
-
-
 def is_stopped(groups: Sequence[Group], situation: Situation) -> bool:
     """Say whether there are groups whose state is known, and all of them are stopped.
 
@@ -60,14 +55,6 @@ def is_stopped(groups: Sequence[Group], situation: Situation) -> bool:
     """
     counting = (group for group in groups if not group.deleting and group.node_group in situation.settings.groups)
     return {group.memory.state for group in counting} - {None} == {State.STOPPED}
-
-
-def _with_surplus(group: Group, situation: Situation) -> Memory:
-    memory, now = group.memory, situation.now
-    if situation.is_configured(group):
-        since = (memory.surplus_since or now) if group.alive > group.goal else None
-        return replace(memory, surplus_since=since, left_since=None)
-    return replace(memory, left_since=(memory.left_since or now) if group.alive else None)
 
 
 def _adoptions(groups: Sequence[Group], situation: Situation) -> dict[str, Memory]:

@@ -20,7 +20,6 @@ class ProblemKind(StrEnum):
     NO_CAPACITY = "no-capacity"
     RESERVATION_FULL = "reservation-full"
     RESERVATION_ENDED = "reservation-ended"
-    OUTSIDE_RESERVATION = "outside-reservation"
     BLOCK = "capacity-block"
     BLOCK_TOO_SMALL = "capacity-block-too-small"
     MAX_PRICE = "max-price"

@@ -39,7 +39,7 @@ def decide_listed(decision: Decision, own: GroupSettings, situation: Situation) 
     problem = Problem(kind=ProblemKind.RESERVATION_ENDED, sentence=_sentence(decision.node_group, ended, nodes))
     decision = replace(decision, problem=problem)
     if decision.verdict is Verdict.KEEP:
-        return replace(decision, verdict=Verdict.OUTSIDE, reason=problem.sentence)
+        return replace(decision, verdict=Verdict.UNUSABLE, reason=problem.sentence)
     return replace(decision, reason=f"{decision.reason.removesuffix('.')}. {problem.sentence}")
 
 

@@ -16,13 +16,8 @@ BY_TAG = f"{_PREFIX}by"
 REASON_TAG = f"{_PREFIX}reason"
 SINCE_TAG = f"{_PREFIX}since"
 PROBLEM_TAG = f"{_PREFIX}problem"
-SURPLUS_TAG = f"{_PREFIX}surplus"
-SURPLUS_SINCE_TAG = f"{_PREFIX}surplus-since"
-LEFT_SINCE_TAG = f"{_PREFIX}left-since"
-OUTSIDE_SINCE_TAG = f"{_PREFIX}outside-since"
 CLOSING_TAG = f"{_PREFIX}closing"
 LISTED_END_TAG = f"{_PREFIX}reservation-end"
-BLOCK_TAG = f"{_PREFIX}block"
 VERSIONS_TAG = f"{_PREFIX}versions"
 TERMINATED_TAG = f"{_PREFIX}terminated"
 DESIRED_TAG = f"{_PREFIX}desired"
@@ -111,15 +106,10 @@ class Memory:
         reason: Why.
         since: When the function last changed state or size.
         problems: The kinds of problems of missing nodes that were reported since the last time all was well.
-        surplus: The same of nodes too many.
         versions: The same of nodes that run different launch template versions.
-        surplus_since: Since when more nodes have been seen alive than should be. None: no more are.
-        left_since: Since when nodes have been seen to run in it although it has left the cluster. None: none do.
-        outside_since: Since when nodes have been seen to run outside their reservation. None: none do.
         closing: When its nodes go at the end of its Capacity Block, or when its reservation ends, as people were last
             told. None: they were not.
         listed_ends: The ends of listed reservations that people were told of, as checksums; a time is an older tag.
-        block: The Capacity Block that it was last given nodes for. None: it never was.
         terminated: The last order to terminate single nodes. None: there was none.
         desired: What explains a desired capacity other than the size. None: nothing does.
         unreadable: A sentence that says which tag holds what the function never writes. Empty: none.
@@ -132,14 +122,9 @@ class Memory:
     reason: str = ""
     since: datetime | None = None
     problems: tuple[str, ...] = ()
-    surplus: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
-    surplus_since: datetime | None = None
-    left_since: datetime | None = None
-    outside_since: datetime | None = None
     closing: datetime | None = None
     listed_ends: tuple[str, ...] = ()
-    block: str | None = None
     terminated: Termination | None = None
     desired: Desired | None = None
     unreadable: str = ""
@@ -165,14 +150,9 @@ class Memory:
             reason=tags.get(REASON_TAG, ""),
             since=_read(tags, SINCE_TAG, parse_time, unreadable),
             problems=_read(tags, PROBLEM_TAG, _words, unreadable) or (),
-            surplus=_read(tags, SURPLUS_TAG, _words, unreadable) or (),
             versions=_read(tags, VERSIONS_TAG, _words, unreadable) or (),
-            surplus_since=_read(tags, SURPLUS_SINCE_TAG, parse_time, unreadable),
-            left_since=_read(tags, LEFT_SINCE_TAG, parse_time, unreadable),
-            outside_since=_read(tags, OUTSIDE_SINCE_TAG, parse_time, unreadable),
             closing=_read(tags, CLOSING_TAG, parse_time, unreadable),
             listed_ends=_read(tags, LISTED_END_TAG, _words, unreadable) or (),
-            block=_read(tags, BLOCK_TAG, str, unreadable),
             terminated=Termination.from_tag(tags.get(TERMINATED_TAG, "")),
             desired=_read(tags, DESIRED_TAG, Desired.from_tag, unreadable),
             unreadable="; ".join(unreadable.values()),

@@ -17,15 +17,14 @@ from cluster_power.decisions import decide
 from cluster_power.groups import Group, OwnerKind
 from cluster_power.hands import Hands
 from cluster_power.immediate_stops import ImmediateStops
-from cluster_power.intentions import new_memories, note_surplus, remember
+from cluster_power.intentions import new_memories, remember
 from cluster_power.orders import Order
-from cluster_power.outside import note_outside
 from cluster_power.owners import Owner
 from cluster_power.reports import emit_metrics, summarize
 from cluster_power.reservations import NO_RESERVATIONS, Reservations, read_reservations
 from cluster_power.settings import Settings
 from cluster_power.shortages import settle
-from cluster_power.situation import Situation, earlier_block
+from cluster_power.situation import Situation
 from cluster_power.spot_fleets import SpotFleets
 from cluster_power.stops import Stops
 from cluster_power.terminations import Terminations
@@ -102,18 +101,18 @@ class Power:
         groups = [self._with_activities(group) if situation.is_configured(group) else group for group in settled]
         stopped, unsure = self._read_stops(groups, order)
         situation = replace(
-            situation, reservations=self._read_reservations(groups), unread=unread | unsure, stopped=stopped
+            situation, reservations=self._read_reservations(), unread=unread | unsure, stopped=stopped
         )
         memories = new_memories(groups, situation, order)
         ticks = order.action is OrderAction.TICK
-        every = _decide(remember(groups, memories), situation)
+        every = decide(remember(groups, memories), situation)
         decisions = [one for one in every if ticks or one.node_group in order.node_groups]
         if ticks:
             decisions = [self._hands.carry_out(decision, memories, before) for decision in decisions]
         elif order.action is OrderAction.TERMINATE:
             decisions = self._terminations.carry_out(order, decisions)
         elif order.now_or_never:
-            unordered = _decide(groups, situation)
+            unordered = decide(groups, situation)
             decisions = self._immediate_stops.carry_out(
                 decisions, memories, before=before, unordered=unordered, expected=order.expected
             )
@@ -185,11 +184,9 @@ class Power:
             return False
         return glance is not None and glance.memory.state is group.memory.state
 
-    def _read_reservations(self, groups: Sequence[Group]) -> Reservations:
+    def _read_reservations(self) -> Reservations:
         ids = self._settings.reservations
-        every = frozenset(one for some in ids.values() for one in some) | {
-            block for group in groups if (block := earlier_block(group, self._settings))
-        }
+        every = frozenset(one for some in ids.values() for one in some)
         if not every:
             return NO_RESERVATIONS
         try:
@@ -224,10 +221,6 @@ class Power:
                 **({"capacity_block": window.block} if window else {}),
             },
         )
-
-
-def _decide(groups: Sequence[Group], situation: Situation) -> list[Decision]:
-    return decide(note_outside(note_surplus(groups, situation), situation), situation)
 
 
 def _owners(groups: AutoScalingGroups, settings: Settings, clients: Clients, now: datetime) -> dict[OwnerKind, Owner]:

@@ -139,10 +139,7 @@ def find_surplus(group: Group, *, goal: int, grace: timedelta, now: datetime) ->
     """
     if group.alive <= goal:
         return Finding(outlook=Outlook.COMPLETE)
-    memory = group.memory
-    # A new size gives the nodes time again; a surplus that nobody has noted yet begins now.
-    began = max(memory.surplus_since, memory.since or memory.surplus_since) if memory.surplus_since else now
-    if now - began < grace:
+    if group.memory.since is None or now - group.memory.since < grace:
         return Finding(outlook=Outlook.PENDING)
     reasons = " ".join(_stays(group)) or group.owner.words.lingering.format(name=group.name)
     run, _ = _still(group)
@@ -150,27 +147,21 @@ def find_surplus(group: Group, *, goal: int, grace: timedelta, now: datetime) ->
     return _problem(ProblemKind.SURPLUS, f"{run} and {billed} where {goal} should ({_states(group)}). {reasons}")
 
 
-def find_left_behind(group: Group, *, why: str, grace: timedelta, now: datetime) -> Finding:
-    """Say that nodes run in a group that is no longer the cluster's, if they do for longer than a deploy takes.
+def left_behind(group: Group, *, why: str) -> Problem:
+    """Say that nodes run in a group that is no longer the cluster's: an alarm rings if they do for long.
 
     Args:
         group: The group.
         why: What makes it none of the cluster's.
-        grace: How long nodes may take to go.
-        now: The time.
     """
-    if not group.alive:
-        return Finding(outlook=Outlook.COMPLETE)
-    if group.memory.left_since is None or now - group.memory.left_since < grace:
-        return Finding(outlook=Outlook.PENDING)
     run, billed = _run(group), "is billed" if group.alive == 1 else "are billed"
     noun = group.owner.words.noun
     stays = "".join(f" {reason}" for reason in _stays(group))
-    return _problem(
-        ProblemKind.LEFT_BEHIND,
-        f"{run} and {billed} ({_states(group)}), and {why}. Either a deploy that takes the {noun} {group.name} away "
-        "is still under way, or CloudFormation could not delete it, or somebody made it beside the cluster: look at "
-        f"the stack's events, and delete it if nobody needs its nodes.{stays}",
+    return Problem(
+        kind=ProblemKind.LEFT_BEHIND,
+        sentence=f"{run} and {billed} ({_states(group)}), and {why}. Either a deploy that takes the {noun} "
+        f"{group.name} away is under way, or CloudFormation could not delete it, or somebody made it beside the "
+        f"cluster: look at the stack's events, and delete it if nobody needs its nodes.{stays}",
     )
 
 

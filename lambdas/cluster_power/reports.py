@@ -8,7 +8,7 @@ from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit
 from cluster_common.times import time_text
 from cluster_power.groups import OwnerKind
 from cluster_power.launch_failures import ProblemKind
-from cluster_power.notices import BlocksEnd, ListedEnd
+from cluster_power.notices import ListedEnd
 from cluster_power.orders import Order
 from cluster_power.problems import Problem
 from cluster_power.settings import Settings
@@ -68,9 +68,7 @@ def emit_metrics(situation: Situation, decisions: Sequence[Decision], *, complet
 
 def problem_began(settings: Settings, node_group: str, problem: Problem) -> tuple[str, str]:
     """Return the subject and the text of the message that a problem began."""
-    text = f"Cluster {settings.cluster}\n\n{problem.sentence}"
-    if problem.kind is not ProblemKind.LEFT_BEHIND:  # What is deleted cannot tell.
-        text += "\n\nYou are told once more, when this is over."
+    text = f"Cluster {settings.cluster}\n\n{problem.sentence}\n\nYou are told once more, when this is over."
     began = _SUBJECTS.get(problem.kind, _MISSING)[0].format(node_group)
     return subject(f"{settings.cluster}: {began}"), text
 
@@ -96,33 +94,6 @@ def block_closes(settings: Settings, node_group: str, window: Window, left: time
         "before they go."
     )
     return subject(f"{settings.cluster}: the nodes of {node_group} go in {_minutes(left)}"), text
-
-
-def blocks_end(
-    settings: Settings, node_group: str, end: BlocksEnd, left: timedelta, *, buys: bool
-) -> tuple[str, str]:
-    """Return the subject and the text of the message that the nodes in some Capacity Blocks are about to go.
-
-    Args:
-        settings: The function's settings.
-        node_group: The node group.
-        end: The blocks, and when they end.
-        left: In how much time their nodes go.
-        buys: Whether On-Demand Instances replace them.
-    """
-    blocks, that = ("Capacity Block", "that ends") if len(end.blocks) == 1 else ("Capacity Blocks", "those end")
-    others = "Auto Scaling looks for others in what else the node group reserves"
-    then = (
-        f"{others}, and then buys On-Demand Instances, at their full price."
-        if buys
-        else f"{others}; nothing else replaces them."
-    )
-    text = (
-        f"Cluster {settings.cluster}\n\n{node_group}: EC2 terminates the nodes in its {blocks} "
-        f"{', '.join(end.blocks)} from {time_text(end.goes_at)} on, before {that} at {time_text(end.ends)}: save "
-        f"your checkpoint. {then}"
-    )
-    return subject(f"{settings.cluster}: nodes of {node_group} in a Capacity Block go in {_minutes(left)}"), text
 
 
 def reservation_ends(
@@ -170,16 +141,6 @@ def listed_reservations_end(settings: Settings, node_group: str, end: ListedEnd,
 # How a problem of a kind is told: its begin, its end, and the words before the reason for that.
 _MISSING = ("nodes of {} are missing", "no nodes of {} are missing any more", "No nodes are missing any more")
 _SUBJECTS: dict[str, tuple[str, str, str]] = {
-    ProblemKind.SURPLUS: (
-        "too many nodes of {} run",
-        "no longer too many nodes of {} run",
-        "No more nodes run than should",
-    ),
-    ProblemKind.LEFT_BEHIND: (
-        "nodes of {} run that the cluster has no more",
-        "no nodes of {} are left behind any more",
-        "No nodes are left behind any more",
-    ),
     ProblemKind.MIXED_VERSIONS: (
         "nodes of {} run different launch template versions",
         "all nodes of {} run one launch template version again",
@@ -194,11 +155,6 @@ _SUBJECTS: dict[str, tuple[str, str, str]] = {
         "the Capacity Block of {} cannot be used",
         "the Capacity Block of {} is no problem any more",
         "The Capacity Block is no problem any more",
-    ),
-    ProblemKind.OUTSIDE_RESERVATION: (
-        "nodes of {} run outside their reservation",
-        "no nodes of {} run outside their reservation any more",
-        "No nodes run outside their reservation any more",
     ),
     ProblemKind.RESERVATION_ENDED: (
         "the capacity reservation of {} has ended",

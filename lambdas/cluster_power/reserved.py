@@ -1,13 +1,11 @@
 """What a node group's capacity reservation means for it, and what people are told of it."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from cluster_common.times import time_text
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.memory import State
 from cluster_power.notices import NOTICE
-from cluster_power.outside import Outside, outside_problem
 from cluster_power.problems import Problem
 from cluster_power.releases import decide_release, starts
 from cluster_power.reservations import ACTIVE, COMING, ENDED, Absence, Reservation
@@ -16,12 +14,9 @@ from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
 
 _LEFT_ALONE = frozenset({Verdict.DELETING, Verdict.UNCONFIGURED, Verdict.UNCLEAR, Verdict.BLOCKED})
-_KINDS = frozenset({ProblemKind.RESERVATION_ENDED.value, ProblemKind.OUTSIDE_RESERVATION.value})
 
 
-def decide_reservation(
-    decision: Decision, own: GroupSettings, situation: Situation, outside: Mapping[str, Outside]
-) -> Decision:
+def decide_reservation(decision: Decision, own: GroupSettings, situation: Situation) -> Decision:
     """Add what the node group's reservation means for it.
 
     Only a reservation that is released while the group is stopped has a say in whether the group is started.
@@ -30,7 +25,6 @@ def decide_reservation(
         decision: What was decided without it.
         own: The node group's settings.
         situation: What decisions rest on.
-        outside: The nodes that run outside reservations, by the reservation's id.
     """
     if own.reservation is None or decision.group is None or decision.verdict in _LEFT_ALONE:
         return decision
@@ -47,14 +41,12 @@ def decide_reservation(
         return decision
     if reservation.ends is not None and situation.now >= reservation.ends - NOTICE:
         decision = replace(decision, reservation_ends=reservation.ends)
-    if own.reservation in outside:
-        decision = _with_outside(decision, outside[own.reservation], situation)
     return _with_bill(decision, reservation)
 
 
 def _unknown(decision: Decision, own: GroupSettings, text: str) -> Decision:
     told = decision.group.memory.problems if decision.group else ()
-    if _KINDS.intersection(told) and decision.problem is None:
+    if ProblemKind.RESERVATION_ENDED.value in told and decision.problem is None:
         decision = replace(decision, problem_known=False)
     if not own.release or not starts(decision):
         return decision
@@ -84,23 +76,6 @@ def _with_end(decision: Decision, own: GroupSettings, sentence: str) -> Decision
     if decision.verdict is Verdict.HELD or (starts(decision) and not own.release):
         return replace(decision, reason=f"{decision.reason}. {sentence}")
     return replace(decision, verdict=Verdict.UNUSABLE, reason=sentence)
-
-
-def _with_outside(decision: Decision, outside: Outside, situation: Situation) -> Decision:
-    """Say that nodes run outside the reservation, where nothing graver is to be said."""
-    group = decision.group
-    if group is None or decision.node_group not in outside.node_groups:
-        return decision
-    if not decision.problem_known or decision.problem is not None:
-        return decision
-    problem = outside_problem(outside, group.memory.outside_since, situation)
-    if problem is None:
-        known = ProblemKind.OUTSIDE_RESERVATION.value not in group.memory.problems
-        return replace(decision, problem_known=known)
-    decision = replace(decision, problem=problem)
-    if decision.verdict is Verdict.KEEP:
-        return replace(decision, verdict=Verdict.OUTSIDE, reason=problem.sentence)
-    return replace(decision, reason=f"{decision.reason.removesuffix('.')}. {problem.sentence}")
 
 
 def _with_bill(decision: Decision, reservation: Reservation) -> Decision:

@@ -13,7 +13,7 @@ TOPIC_VARIABLE = "ALERT_TOPIC_ARN"
 STOPS_VARIABLE = "STOPPED_PARAMETER"
 
 _IDS = ("block", "released", "reservation", "spot_fleet")
-_GROUP_KEYS = (*_IDS, "block_ends_early_minutes", "blocks", "count", "listed", "on_demand", "warm_pool")
+_GROUP_KEYS = (*_IDS, "block_ends_early_minutes", "blocks", "count", "listed", "warm_pool")
 _CLOSING_NOTICE_SECONDS = 1800
 _BLOCK_ENDS_EARLY_MINUTES = 30
 
@@ -25,10 +25,9 @@ class GroupSettings:
     Attributes:
         count: How many nodes it has.
         block: The id of the Capacity Block that its nodes run in. Default: - none.
-        blocks: The ids of Capacity Blocks that some of its nodes may run in, whose ends are told and drive nothing.
-        block_ends_early: How long before a block's end EC2 begins to terminate its nodes.
-        listed: The ids of the reservations that some of its nodes may run in, whose ends are told, likewise.
-        on_demand: Whether On-Demand Instances replace the nodes in those blocks.
+        block_ends_early: How long before the block's end EC2 begins to terminate its nodes.
+        listed: The ids of the reservations that some of its nodes may run in, whose ends are told and drive nothing.
+        blocks: The ids of Capacity Blocks that others of its nodes may run in.
         spot_fleet: The id of the Spot Fleet request that owns its nodes. Default: - an Auto Scaling group owns
             them, and is found by its tags.
         reservation: The id of the capacity reservation that its nodes run in. Default: - none.
@@ -38,10 +37,9 @@ class GroupSettings:
 
     count: int
     block: str | None = None
-    blocks: tuple[str, ...] = ()
-    listed: tuple[str, ...] = ()
     block_ends_early: timedelta = timedelta(0)
-    on_demand: bool = False
+    listed: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
     spot_fleet: str | None = None
     reservation: str | None = None
     release: bool = False
@@ -133,8 +131,7 @@ def _group(name: str, raw: object) -> GroupSettings:
         block=ids["block"],
         blocks=blocks,
         listed=listed,
-        block_ends_early=_ends_early(settings, name, has_blocks=bool(ids["block"] or blocks)),
-        on_demand=_on_demand(settings, name, has_blocks=bool(blocks)),
+        block_ends_early=_ends_early(settings, name, has_block=bool(ids["block"])),
         spot_fleet=ids["spot_fleet"],
         reservation=ids["released"] or ids["reservation"],
         release=ids["released"] is not None,
@@ -149,18 +146,11 @@ def _list(settings: Mapping[str, object], key: str, name: str) -> tuple[str, ...
     raise _invalid(f"{key} must be a list of ids, got {value!r} for {name!r}")
 
 
-def _ends_early(settings: Mapping[str, object], name: str, *, has_blocks: bool) -> timedelta:
-    value = settings.get("block_ends_early_minutes", _BLOCK_ENDS_EARLY_MINUTES if has_blocks else 0)
-    if _is_count(value) and (has_blocks or "block_ends_early_minutes" not in settings):
+def _ends_early(settings: Mapping[str, object], name: str, *, has_block: bool) -> timedelta:
+    value = settings.get("block_ends_early_minutes", _BLOCK_ENDS_EARLY_MINUTES if has_block else 0)
+    if _is_count(value) and (has_block or "block_ends_early_minutes" not in settings):
         return timedelta(minutes=value)
-    raise _invalid(f"block_ends_early_minutes is 0 or more and goes with blocks, got {settings!r} for {name!r}")
-
-
-def _on_demand(settings: Mapping[str, object], name: str, *, has_blocks: bool) -> bool:
-    value = settings.get("on_demand", has_blocks)
-    if isinstance(value, bool) and (has_blocks or "on_demand" not in settings):
-        return value
-    raise _invalid(f"on_demand is true or false and goes with blocks, got {settings!r} for {name!r}")
+    raise _invalid(f"block_ends_early_minutes is 0 or more and goes with a block, got {settings!r} for {name!r}")
 
 
 def _warm_pool(settings: Mapping[str, object], name: str) -> bool:

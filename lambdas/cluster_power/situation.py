@@ -1,27 +1,14 @@
 """Everything that decisions rest on, beside the groups themselves."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from cluster_power.groups import Group, OwnerKind
-from cluster_power.memory import Memory, State
-from cluster_power.reservations import ENDED, NO_RESERVATIONS, Absence, Reservation, Reservations
+from cluster_power.memory import NO_MEMORY, State
+from cluster_power.reservations import NO_RESERVATIONS, Reservations
 from cluster_power.settings import Settings
-from cluster_power.successions import with_successor
 from cluster_power.windows import Phase, Window, find_window
-
-
-def earlier_block(group: Group, settings: Settings) -> str | None:
-    """Return the Capacity Block that a group's nodes run in, where the cluster's file names another by now.
-
-    None: they run in the one that it names, or nobody runs, or only what somebody else launched since it ended.
-    Whether any still runs there only the blocks themselves tell.
-    """
-    own, memory = settings.groups.get(group.node_group), group.memory
-    if own is None or own.block is None or memory.block in (None, own.block) or not group.alive:
-        return None
-    return None if memory.size == 0 and group.desired else memory.block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,36 +35,21 @@ class Situation:
         return own is not None and (group.owner is OwnerKind.SPOT_FLEET) == (own.spot_fleet is not None)
 
     def window(self, node_group: str, group: Group | None = None) -> Window | None:
-        """Return what a node group's Capacity Block allows. None: it has none.
-
-        Nodes that run in an earlier block than the cluster's file names run on in that until it ends.
-        """
+        """Return what a node group's Capacity Block allows. None: it has none."""
         own = self.settings.groups.get(node_group)
         if own is None or own.block is None:
             return None
         block = self.reservations.find(own.block)
-        zones = group.zones if group else ()
-        window = find_window(node_group, own, block, zones=zones, settings=self.settings, now=self.now)
-        earlier = earlier_block(group, self.settings) if group else None
-        if earlier is None:
-            return window
-        last = self.reservations.find(earlier)
-        if window.phase in (Phase.OPEN, Phase.CLOSING) and _is_left(last, block):
-            return window
-        own = replace(own, block=earlier)
-        # The group launches where the next block is, which may be another zone.
-        return with_successor(
-            find_window(node_group, own, last, zones=(), settings=self.settings, now=self.now), node_group, window
-        )
+        return find_window(node_group, own, block, group=group, settings=self.settings, now=self.now)
 
-    def wanted(self, node_group: str, memory: Memory, window: Window | None) -> int | None:
-        """Return the size that a node group should have. None: nobody knows.
+    def wanted(self, node_group: str, group: Group | None, window: Window | None) -> int | None:
+        """Return the size that a node group should have. None: it keeps the size that it has.
 
         That is zero while it is stopped and while its Capacity Block is not open, and else the file's count. A
-        block that has fewer instances gets what it has, and one in another zone leaves the size alone; but none of
-        the nodes that run go, whatever it says.
+        block that has fewer instances gets what it has, and one that the nodes cannot run in leaves the size alone;
+        but none of the nodes that run go, whatever it says.
         """
-        count = self.settings.groups[node_group].count
+        count, memory = self.settings.groups[node_group].count, group.memory if group else NO_MEMORY
         if memory.state is State.STOPPED:
             return 0
         if window is None:
@@ -89,15 +61,3 @@ class Situation:
         if window.phase is Phase.BEFORE and window.starts is not None and self.now >= window.starts:
             return min(count, memory.size or 0)
         return 0
-
-
-def _is_left(last: Reservation | Absence, following: Reservation | Absence) -> bool:
-    """Say whether no node can be in a block any more while the following one is open.
-
-    Nodes that were launched since the deploy are in the following one: it is what the launch template names.
-    """
-    if isinstance(last, Absence):
-        return last is Absence.NOT_FOUND
-    if last.state in ENDED:
-        return True
-    return last.used == 0 and isinstance(following, Reservation) and bool(following.used)

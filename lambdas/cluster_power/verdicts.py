@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from cluster_power.groups import Group
-from cluster_power.notices import BlocksEnd, ListedEnd
+from cluster_power.notices import ListedEnd
 from cluster_power.problems import Problem
 from cluster_power.windows import Window
 
@@ -36,9 +36,6 @@ class Verdict(StrEnum):
 
     SHORT = "short"
     """Nothing that the function could do: nodes are missing, and the problem says why."""
-
-    OUTSIDE = "outside"
-    """Nothing that the function could do: nodes run outside their reservation, and the problem says why."""
 
     SURPLUS = "surplus"
     """Nothing that the function could do: more nodes live than should, and the problem says why."""
@@ -84,11 +81,9 @@ class Decision:
         problem: What keeps nodes from running. None: nothing.
         problem_known: Whether `problem` is a finding; if not, what was reported stays as it is.
         surplus_problem: What keeps nodes from going. None: nothing.
-        surplus_known: Whether `surplus_problem` is a finding, likewise.
         versions_problem: That nodes run different launch template versions. None: they do not.
         versions_known: Whether `versions_problem` is a finding, likewise.
         window: What its Capacity Block allows. None: it has none, or is stopped whatever that says.
-        blocks_end: The end of Capacity Blocks that some of its nodes run in, which is to be told. None: none is.
         listed_end: The end of listed reservations, which is to be told. None: none is.
         reservation_ends: When its reservation ends, where that is soon. None: it is not.
         terminated: The nodes that go by order. None: no order named any.
@@ -108,11 +103,9 @@ class Decision:
     problem: Problem | None = None
     problem_known: bool = False
     surplus_problem: Problem | None = None
-    surplus_known: bool = False
     versions_problem: Problem | None = None
     versions_known: bool = False
     window: Window | None = None
-    blocks_end: BlocksEnd | None = None
     listed_end: ListedEnd | None = None
     reservation_ends: datetime | None = None
     terminated: tuple[str, ...] | None = None

@@ -6,7 +6,6 @@ their work, and Auto Scaling then shuts the nodes down, for which their programs
 Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -20,6 +19,8 @@ from cluster_power.settings import GroupSettings, Settings
 
 MARGIN = timedelta(minutes=10)
 """How long before EC2 begins to terminate nodes they are taken down."""
+
+_NEVER_STARTED = frozenset({"payment-failed", "failed", "unsupported"})
 
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-view.html
 _ENDINGS = {
@@ -67,10 +68,10 @@ class Window:
         instances: How many instances it has.
         starts: When it starts, or should have, while it has not. None: it has, or that is unknown.
         down_at: When its nodes go. None: unknown.
-        successor: What follows it, where the cluster's file names another block. Empty: it names this one.
-        problem: What is wrong with it, or with the one that follows. None: nothing.
+        problem: What is wrong with it. None: nothing.
         problem_known: Whether `problem` is a finding.
-        is_elsewhere: Whether the group launches in other Availability Zones: nothing starts, and what runs stays.
+        is_elsewhere: Whether the group launches in other Availability Zones, or has nodes that cannot run in the
+            block, since it has never started: nothing starts, and what runs stays.
     """
 
     block: str
@@ -80,7 +81,6 @@ class Window:
     instances: int = 0
     starts: datetime | None = None
     down_at: datetime | None = None
-    successor: str = ""
     problem: Problem | None = None
     problem_known: bool = True
     is_elsewhere: bool = False
@@ -123,7 +123,7 @@ def find_window(
     own: GroupSettings,
     block: Reservation | Absence,
     *,
-    zones: Collection[str],
+    group: Group | None,
     settings: Settings,
     now: datetime,
 ) -> Window:
@@ -133,7 +133,7 @@ def find_window(
         name: The node group.
         own: Its settings, which name the block.
         block: The block, or why nothing is known of it.
-        zones: The Availability Zones that the group launches in. Empty: unknown.
+        group: What owns its nodes. None: unknown.
         settings: The function's settings.
         now: The time.
     """
@@ -141,10 +141,14 @@ def find_window(
     phase = find_phase(block, now=now, ends_early=own.block_ends_early, notice=settings.closing_notice)
     if isinstance(block, Absence):
         return _unseen(name, block_id, block)
+    runs = group is not None and group.desired > 0 and group.alive > 0
     if phase is Phase.UNUSABLE:
-        return _unusable(name, block, _wrong(block))
+        window = _unusable(name, block, _wrong(block))
+        never_started = block.plain or block.state in _NEVER_STARTED
+        return _with_nodes_elsewhere(window) if runs and never_started else window
     if phase is Phase.UNSEEN or block.starts is None or block.ends is None:
         return _unseen(name, block_id, block)
+    zones = group.zones if group else ()
     if phase is not Phase.OVER and zones and block.zone and block.zone not in zones:
         there = ", ".join(sorted(zones))
         wrong = (
@@ -154,7 +158,8 @@ def find_window(
         return replace(_unusable(name, block, wrong), is_elsewhere=True)
     whose = f"its Capacity Block {block_id}"
     if phase is Phase.BEFORE:
-        return _before(name, block, block.starts, settings, now)
+        window = _before(name, block, block.starts, settings, now)
+        return _with_nodes_elsewhere(window) if runs and now < block.starts else window
     ends = f"{'ended' if now >= block.ends else 'ends'} at {time_text(block.ends)}"
     down_at = block.ends - own.block_ends_early - MARGIN
     sentences = {
@@ -182,6 +187,12 @@ def too_small(group: Group, window: Window, count: int) -> Problem:
         f"{window.block} has {instances}. Lower the count in the cluster's file, or give the node group a larger "
         "block.",
     )
+
+
+def _with_nodes_elsewhere(window: Window) -> Window:
+    """Return the window of a block that a deploy named while the nodes worked in another: they work on."""
+    sentence = f"{window.sentence}. The nodes that run are not in it, and stay until EC2 or a stop ends them"
+    return replace(window, sentence=sentence, problem=_problem(f"{sentence}."), problem_known=True, is_elsewhere=True)
 
 
 def _before(name: str, block: Reservation, starts: datetime, settings: Settings, now: datetime) -> Window:

@@ -25,7 +25,6 @@ class FakeReservation:
         ends_early: How long before a block's end EC2 terminates what runs in it.
         group: The group that launches into it.
         others: How many instances of others run in it.
-        outside: How many of the group's nodes run outside it.
         capacity: How many instances EC2 has in all; it is not raised beyond.
         stays: How many of the group's nodes run on in it since a deploy named another one. None: the group launches
             into this one.
@@ -43,7 +42,6 @@ class FakeReservation:
     ends_early: timedelta = timedelta(minutes=30)
     group: FakeGroup | None = None
     others: int = 0
-    outside: int = 0
     capacity: int = 1000
     is_block: bool = False
     stays: int | None = None
@@ -63,7 +61,7 @@ class FakeReservation:
     @property
     def used(self) -> int:
         """How many instances run in it."""
-        inside = max(0, self.group.in_service - self.outside - self._elsewhere) if self.group else 0
+        inside = max(0, self.group.in_service - self._elsewhere) if self.group else 0
         return min(self.instances, (inside if self.stays is None else self.stays) + self.others)
 
     @property

@@ -23,18 +23,16 @@ class PowerGroup:
         count: How many nodes it has while it is not stopped.
         capacity_block: The id of the Capacity Block that its nodes run in: they come up when it starts and go before
             EC2 terminates them. Default: - none.
-        capacity_blocks: The ids of Capacity Blocks that some of its nodes may run in: people are told before they
-            end, and the group keeps its size. Default: - none.
+        capacity_blocks: The ids of Capacity Blocks that some of its nodes may run in: EC2's warning that one ends
+            goes to the topic, and the group keeps its size. Default: - none.
         listed_reservations: The ids of the reservations that some of its nodes may run in: people are told before
             they end, and that nodes run on at On-Demand prices. Default: - none.
-        on_demand: Whether On-Demand Instances replace the nodes in those blocks.
-            Default: - they do not, which is what people are told.
-        block_ends_early_minutes: How long before a block's end EC2 begins to terminate its nodes, in minutes.
-            Default: - 30; UltraServers need 60.
+        block_ends_early_minutes: How long before the end of `capacity_block` EC2 begins to terminate its nodes, in
+            minutes. Default: - 30; UltraServers need 60.
         spot_fleet_id: The id of the Spot Fleet request that owns its nodes and whose target is its size.
             Default: - an Auto Scaling group owns them, and is found by its tags.
         capacity_reservation_id: The id of the capacity reservation that its nodes run in: people are told when it
-            ends, and when nodes run outside it. Default: - none.
+            ends. Default: - none.
         released: Whether that reservation, which must be one of the cluster, is lowered to one instance while the
             group is stopped, and raised before it starts. Default: - it is left as it is.
         terminates_nodes: Whether the order `terminate` may take single nodes out of it. A Spot Fleet chooses itself
@@ -49,7 +47,6 @@ class PowerGroup:
     capacity_block: str | None = None
     capacity_blocks: Sequence[str] = ()
     listed_reservations: Sequence[str] = ()
-    on_demand: bool = False
     block_ends_early_minutes: int = BLOCK_ENDS_EARLY_MINUTES
     spot_fleet_id: str | None = None
     capacity_reservation_id: str | None = None
@@ -83,7 +80,6 @@ class PowerGroup:
             # Shared ones are given as ARNs, which end with the id that EC2 describes them by.
             capacity_blocks=capacity.block_ids if capacity.is_prioritized else (),
             listed_reservations=capacity.reservation_ids if capacity.is_prioritized else (),
-            on_demand=capacity.falls_back,
             # Which block is of which type is not known here: all are told as early as the earliest wants it.
             block_ends_early_minutes=max(info.block_ends_early_minutes for info in fleet.instance_types),
             spot_fleet_id=fleet.spot_fleet_id,
@@ -99,14 +95,12 @@ class PowerGroup:
         settings: dict[str, object] = {}
         if self.capacity_block is not None:
             settings["block"] = self.capacity_block
-        if self.capacity_blocks:
-            settings["blocks"] = list(self.capacity_blocks)
-        if self.capacity_blocks and not self.on_demand:
-            settings["on_demand"] = False
-        if settings and self.block_ends_early_minutes != BLOCK_ENDS_EARLY_MINUTES:
-            settings["block_ends_early_minutes"] = self.block_ends_early_minutes
+            if self.block_ends_early_minutes != BLOCK_ENDS_EARLY_MINUTES:
+                settings["block_ends_early_minutes"] = self.block_ends_early_minutes
         if self.listed_reservations:
             settings["listed"] = list(self.listed_reservations)
+            if self.capacity_blocks:
+                settings["blocks"] = list(self.capacity_blocks)
         if self.spot_fleet_id is not None:
             settings["spot_fleet"] = self.spot_fleet_id
         if self.capacity_reservation_id is not None:

@@ -56,11 +56,7 @@ class PowerPermissions:
         self._auto_scaling = any(group.spot_fleet_id is None for group in groups)
         self._fleets = any(group.spot_fleet_id is not None for group in groups)
         self._reservations = any(
-            group.capacity_block
-            or group.capacity_blocks
-            or group.listed_reservations
-            or group.capacity_reservation_id
-            for group in groups
+            group.capacity_block or group.listed_reservations or group.capacity_reservation_id for group in groups
         )
         self._releases = any(group.released for group in groups)
         self._terminates = any(group.terminates_nodes for group in groups)
@@ -83,8 +79,7 @@ class PowerPermissions:
             permissions.write(
                 ["autoscaling:ResumeProcesses", "autoscaling:SetDesiredCapacity", *terminating], AUTO_SCALING_GROUPS
             )
-        # What a deploy could not take away is noted on it, too.
-        permissions.write(["autoscaling:CreateOrUpdateTags"], AUTO_SCALING_GROUPS, own_tags_only=True)
+            permissions.write(["autoscaling:CreateOrUpdateTags"], AUTO_SCALING_GROUPS, own_tags_only=True)
         if self._fleets:
             permissions.write(["ec2:ModifySpotFleetRequest"], SPOT_FLEETS)
             permissions.write(["ec2:CreateTags"], SPOT_FLEETS, own_tags_only=True)

@@ -59,7 +59,7 @@ power_groups = st.one_of(
         PowerGroup,
         count=st.integers(1, 64),
         capacity_blocks=st.lists(ids.map("cr-{}".format), min_size=1, max_size=3),
-        on_demand=st.booleans(),
+        listed_reservations=st.lists(ids.map("cr-{}".format), min_size=1, max_size=2),
     ),
     st.builds(
         PowerGroup,
@@ -80,10 +80,8 @@ def test_the_function_reads_the_settings_that_the_construct_writes(groups: dict[
                 count=group.count,
                 block=group.capacity_block,
                 blocks=tuple(group.capacity_blocks),
-                block_ends_early=timedelta(
-                    minutes=group.block_ends_early_minutes if group.capacity_block or group.capacity_blocks else 0
-                ),
-                on_demand=group.on_demand,
+                listed=tuple(group.listed_reservations),
+                block_ends_early=timedelta(minutes=group.block_ends_early_minutes if group.capacity_block else 0),
                 spot_fleet=group.spot_fleet_id,
                 reservation=group.capacity_reservation_id,
                 release=group.released,
@@ -167,7 +165,7 @@ def test_both_sides_use_the_same_names(function_says: str, construct_says: str) 
 def test_every_tag_that_the_function_writes_is_one_it_may_write() -> None:
     keys = [
         *memory.Memory().to_tags(),
-        *(memory.PROBLEM_TAG, memory.SURPLUS_TAG, memory.SURPLUS_SINCE_TAG, memory.CLOSING_TAG),
+        *(memory.PROBLEM_TAG, memory.CLOSING_TAG),
     ]
 
     assert all(key.startswith("cdk-training-cluster:power-") for key in keys)

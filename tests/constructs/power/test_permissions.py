@@ -126,7 +126,6 @@ def live_with_a_reservation(scene: Scene) -> None:
     scene.counts["kept"] = 8
     reservation = scene.add_reservation(scene.add("kept"), release=False)
     scene.minute(2)
-    reservation.outside = 2
     scene.minute(12)
     scene.order("stop")
     scene.minute(2)
@@ -138,9 +137,10 @@ def live_with_blocks_among_others(scene: Scene) -> None:
     """Do all that is done with a group of which some nodes run in a Capacity Block."""
     scene.counts["any"] = 8
     scene.add("any")
-    scene.details["any"] = {"blocks": ("cr-any",), "block_ends_early": timedelta(minutes=30)}
+    scene.details["any"] = {"listed": ("cr-listed",), "blocks": ("cr-any",)}
     ends = scene.now + timedelta(minutes=62)
     scene.ec2.add_reservation("cr-any", 4, starts=scene.now, ends=ends, is_block=True, others=4)
+    scene.ec2.add_reservation("cr-listed", 4, ends=ends, others=4)
     scene.minute(4)
 
 
@@ -168,7 +168,10 @@ LIVES = {
         [live_with_groups, live_with_a_reservation],
     ),
     "blocks among others": (
-        {"workers": PowerGroup(count=8), "any": PowerGroup(count=8, capacity_blocks=["cr-any"])},
+        {
+            "workers": PowerGroup(count=8),
+            "any": PowerGroup(count=8, listed_reservations=["cr-listed"], capacity_blocks=["cr-any"]),
+        },
         [live_with_groups, live_with_blocks_among_others],
     ),
     "everything": (
@@ -253,8 +256,7 @@ def test_only_what_the_node_groups_need_is_allowed() -> None:
     assert services["a fleet"] == {"autoscaling", "ec2", "logs", "sns", "sqs", "ssm"}
     fleet = {action for one in synthesize(LIVES["a fleet"][0]) for action in _actions(one)}
     assert {action for action in fleet if action.startswith("autoscaling:")} == {
-        "autoscaling:CreateOrUpdateTags",
-        "autoscaling:DescribeAutoScalingGroups",
+        "autoscaling:DescribeAutoScalingGroups"
     }
     assert services["everything"] == {"autoscaling", "ec2", "logs", "sns", "sqs", "ssm"}
 

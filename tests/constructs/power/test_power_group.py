@@ -17,14 +17,10 @@ from cdk_training_cluster.power import PowerGroup
             {"count": 18, "block": "cr-1", "block_ends_early_minutes": 60},
         ),
         (
-            PowerGroup(count=4, capacity_blocks=("cr-1", "cr-2"), on_demand=True),
-            {"count": 4, "blocks": ["cr-1", "cr-2"]},
+            PowerGroup(count=4, listed_reservations=["cr-3"], capacity_blocks=("cr-1", "cr-2")),
+            {"count": 4, "blocks": ["cr-1", "cr-2"], "listed": ["cr-3"]},
         ),
-        (
-            PowerGroup(count=4, capacity_blocks=("cr-1",), block_ends_early_minutes=60),
-            {"count": 4, "blocks": ["cr-1"], "on_demand": False, "block_ends_early_minutes": 60},
-        ),
-        (PowerGroup(count=4, on_demand=True), 4),
+        (PowerGroup(count=4, capacity_blocks=("cr-1",)), 4),
         (PowerGroup(count=4, spot_fleet_id="sfr-1"), {"count": 4, "spot_fleet": "sfr-1"}),
         (PowerGroup(count=8, capacity_reservation_id="cr-2"), {"count": 8, "reservation": "cr-2"}),
         (

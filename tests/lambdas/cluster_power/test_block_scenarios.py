@@ -1,9 +1,12 @@
 """The power function on a node group that runs in a Capacity Block."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from fake_auto_scaling import FakeGroup
+from fake_reservations import FakeReservation
 from power_scene import Scene
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -247,3 +250,50 @@ def test_a_block_that_says_it_shrank_takes_no_node_away(scene: Scene) -> None:
     scene.minute(3)
 
     assert group.desired == 8
+
+
+def name_the_next_block(scene: Scene, group: FakeGroup, **settings: Any) -> FakeReservation:
+    """Let nodes run in a block, and deploy the id of another one."""
+    last = scene.add_block(group, id="cr-old")
+    scene.minute(2)
+    last.stays = group.in_service
+    return scene.add_block(group, id="cr-new", **{"starts": 47 * HOUR, "last": last, **settings})
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({}, "pod waits for its Capacity Block cr-new, which starts at 2026-11-04T07:02:00Z"),
+        ({"state": "payment-failed"}, "pod: its Capacity Block cr-new was never paid"),
+        ({"is_block": False}, "pod: its Capacity Block cr-new is an On-Demand Capacity Reservation"),
+    ],
+)
+def test_nodes_run_on_when_a_deploy_names_a_block_that_has_not_started(
+    scene: Scene, settings: dict[str, Any], why: str
+) -> None:
+    group = scene.add("pod")
+    name_the_next_block(scene, group, **settings)
+
+    kept = scene.minute(5)["pod"]
+
+    assert (kept["decision"], group.desired, group.in_service) == ("unusable", 8, 8)
+    [message] = scene.sns.messages
+    assert message["Message"].split("\n\n")[1].startswith(why)
+    assert "The nodes that run are not in it, and stay until EC2 or a stop ends them." in message["Message"]
+    scene.order("stop")
+    assert group.desired == 0
+
+
+def test_the_next_block_takes_over_when_the_nodes_of_the_last_one_have_gone(scene: Scene) -> None:
+    group = scene.add("pod")
+    block = name_the_next_block(scene, group)
+    scene.minute()
+    scene.pass_time(24 * HOUR)
+
+    waiting = scene.minute()["pod"]
+    assert block.starts is not None
+    assert (waiting["alive"], group.desired) == (0, 0)
+    scene.pass_time(block.starts - scene.now)
+
+    assert scene.minute(2)["pod"]["in_service"] == 8
+    assert scene.subjects()[-1] == "base-pod: the Capacity Block of pod is no problem any more"

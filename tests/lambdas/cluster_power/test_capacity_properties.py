@@ -137,7 +137,6 @@ changes = st.one_of(
     st.builds(extend, st.sampled_from((60, 600))),
     st.builds(change, st.just("cr-pod"), st.just("bought"), st.integers(min_value=4, max_value=8)),
     st.builds(replace_fleet, st.integers(1, 3)),
-    st.builds(change, st.just("cr-kept"), st.just("outside"), st.integers(min_value=0, max_value=3)),
     st.builds(change, st.just("cr-held"), st.just("capacity"), st.integers(min_value=0, max_value=8)),
     st.builds(change, st.just("sfr-extras"), st.just("capacity"), st.integers(min_value=0, max_value=8)),
 )

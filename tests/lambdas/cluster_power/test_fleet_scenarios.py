@@ -351,11 +351,7 @@ def test_an_auto_scaling_group_of_a_node_group_that_is_a_fleet_now_is_left_alone
 
     assert (old.desired, sorted(old.tags)) == (
         3,
-        [
-            "cdk-training-cluster:cluster",
-            "cdk-training-cluster:node-group",
-            "cdk-training-cluster:power-left-since",
-        ],
+        ["cdk-training-cluster:cluster", "cdk-training-cluster:node-group"],
     )
     assert fleet.alive == 4
 

@@ -81,7 +81,7 @@ def test_nodes_that_run_on_at_on_demand_prices_are_told_until_they_do_not(
     told = scene.minute(3)["workers"]
 
     assert (told["decision"], told["problem"], told["reason"]) == (
-        "outside",
+        "unusable",
         "reservation-ended",
         "workers: its capacity reservation has ended (cr-1), and 4 nodes run on at On-Demand prices: on_demand "
         "decides about launches only. Stop the node group when its work is saved, or put another reservation into "

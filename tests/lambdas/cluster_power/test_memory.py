@@ -43,24 +43,6 @@ def test_a_tag_holds_every_kind_of_problem_at_once() -> None:
     assert len(" ".join(kind.value for kind in ProblemKind)) <= 256
 
 
-def test_what_is_known_of_nodes_too_many_is_read_back() -> None:
-    tags = {f"{PREFIX}surplus": "surplus", f"{PREFIX}surplus-since": "2026-11-02T08:00:00Z"}
-
-    memory = Memory.from_tags(tags)
-
-    assert (memory.surplus, memory.surplus_since) == (("surplus",), datetime(2026, 11, 2, 8, tzinfo=UTC))
-
-
-def test_the_block_that_nodes_were_given_for_is_read_back() -> None:
-    assert Memory.from_tags({f"{PREFIX}block": "cr-1"}).block == "cr-1"
-
-
-def test_since_when_nodes_run_outside_their_reservation_is_read_back() -> None:
-    tags = {f"{PREFIX}outside-since": "2026-11-02T08:00:00Z"}
-
-    assert Memory.from_tags(tags).outside_since == datetime(2026, 11, 2, 8, tzinfo=UTC)
-
-
 @pytest.mark.parametrize(
     ("tag", "value"),
     [
@@ -69,7 +51,7 @@ def test_since_when_nodes_run_outside_their_reservation_is_read_back() -> None:
         ("size", "eight"),
         ("size", "\N{SUPERSCRIPT TWO}"),
         ("since", "x"),
-        ("surplus-since", "x"),
+        ("closing", "x"),
     ],
 )
 def test_what_the_function_never_writes_is_said_and_not_guessed(tag: str, value: str) -> None:

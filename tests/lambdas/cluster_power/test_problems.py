@@ -275,7 +275,7 @@ def surplus(found: Group, goal: int = 0) -> tuple[Outlook, str]:
 
 
 def stuck(*states: str, minutes: float = 10, **settings: Any) -> Group:
-    memory = Memory(state=State.STOPPED, size=0, since=SIZED, surplus_since=NOW - timedelta(minutes=minutes))
+    memory = Memory(state=State.STOPPED, size=0, since=NOW - timedelta(minutes=minutes))
     return group(**({"in_service": 0, "desired": 0, "out_of_service": states, "memory": memory} | settings))
 
 
@@ -287,12 +287,6 @@ def stuck(*states: str, minutes: float = 10, **settings: Any) -> Group:
         pytest.param(stuck("Terminating", minutes=9.9), 0, Outlook.PENDING, id="within the grace"),
         pytest.param(stuck("Terminating"), 0, Outlook.PROBLEM, id="the grace is over"),
         pytest.param(stuck("Terminating", memory=Memory()), 0, Outlook.PENDING, id="nobody knows since when"),
-        pytest.param(
-            stuck("Terminating", memory=Memory(since=NOW, surplus_since=SIZED)),
-            0,
-            Outlook.PENDING,
-            id="sized again since",
-        ),
     ],
 )
 def test_the_outlook_on_nodes_too_many(found: Group, goal: int, expected: Outlook) -> None:

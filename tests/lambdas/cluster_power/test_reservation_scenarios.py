@@ -50,94 +50,6 @@ def test_a_stopped_group_keeps_its_reservation_and_says_what_it_costs(
     )
 
 
-def test_nodes_that_run_outside_their_reservation_are_told_after_the_grace(
-    scene: Scene, group: FakeGroup, reservation: FakeReservation
-) -> None:
-    reservation.outside = 3
-    early = scene.minute(10)["kept"]
-    told = scene.minute()["kept"]
-    scene.minute(5)
-
-    assert (early["decision"], early["problem"]) == ("keep", None)
-    assert (told["decision"], told["problem"], told["missing"], group.desired) == (
-        "outside",
-        "outside-reservation",
-        0,
-        8,
-    )
-    [message] = scene.sns.messages
-    assert message["Subject"] == "base-pod: nodes of kept run outside their reservation"
-    assert message["Message"].split("\n\n")[1] == (
-        "kept: 3 nodes run outside their reservation cr-kept, which has 3 unused instances: both are billed. When "
-        "the work is saved, stop and start the group to move them into it."
-    )
-
-
-def test_nodes_are_not_outside_where_nobody_says_how_many_are_inside(
-    scene: Scene, reservation: FakeReservation
-) -> None:
-    reservation.counted = False
-
-    kept = scene.minute(15)["kept"]
-
-    assert (kept["decision"], scene.sns.messages) == ("keep", [])
-
-
-def test_nodes_that_are_back_in_their_reservation_are_told_once(scene: Scene, reservation: FakeReservation) -> None:
-    reservation.outside = 1
-    scene.minute(11)
-    scene.order("stop")
-    scene.minute(2)
-    reservation.outside = 0
-    scene.order("start")
-    scene.minute(3)
-
-    assert scene.subjects() == [
-        "base-pod: nodes of kept run outside their reservation",
-        "base-pod: no nodes of kept run outside their reservation any more",
-    ]
-
-
-def test_what_ec2_counts_a_little_later_is_not_told(scene: Scene, reservation: FakeReservation) -> None:
-    for _ in range(4):
-        reservation.outside = 1
-        scene.minute(9)
-        reservation.outside = 0
-        scene.minute()
-
-    assert scene.sns.messages == []
-
-
-@pytest.mark.parametrize(("bought", "others"), [(3, 0), (8, 3)])
-def test_nodes_outside_a_reservation_that_has_no_room_are_not_told(
-    scene: Scene, reservation: FakeReservation, bought: int, others: int
-) -> None:
-    reservation.outside, reservation.bought, reservation.others = 8 - bought or 3, bought, others
-
-    assert scene.minute(15)["kept"]["problem"] is None
-
-
-def test_what_runs_in_the_reservation_is_counted_over_all_groups_that_share_it(
-    scene: Scene, reservation: FakeReservation
-) -> None:
-    other = share(scene, 4)
-    reservation.bought = 12
-    reservation.others = 4  # EC2 counts the other group's, too.
-    other.capacity = 4
-    inside = scene.minute(15)
-    reservation.others = 1
-    outside = scene.minute(15)
-
-    assert {name: one["problem"] for name, one in inside.items()} == {"eval": None, "kept": None}
-    assert {name: one["problem"] for name, one in outside.items()} == dict.fromkeys(
-        ("eval", "kept"), "outside-reservation"
-    )
-    assert outside["eval"]["reason"] == (
-        "eval, kept: 3 nodes run outside their reservation cr-kept, which has 3 unused instances: both are billed. "
-        "When the work is saved, stop and start the groups to move them into it."
-    )
-
-
 def test_people_are_told_once_a_day_ahead_that_the_reservation_ends(
     scene: Scene, reservation: FakeReservation
 ) -> None:
@@ -220,8 +132,8 @@ def test_a_start_of_a_group_whose_reservation_is_kept_is_carried_out_whatever_is
 def test_what_was_told_is_not_taken_back_while_the_reservation_cannot_be_read(
     scene: Scene, reservation: FakeReservation
 ) -> None:
-    reservation.outside = 2
-    scene.minute(12)
+    reservation.state = "expired"
+    scene.minute(2)
     scene.ec2.fail_next("DescribeCapacityReservations", "RequestLimitExceeded")
     with pytest.raises(PartialFailureError):
         scene.minute()
@@ -229,22 +141,11 @@ def test_what_was_told_is_not_taken_back_while_the_reservation_cannot_be_read(
     reservation.state = "unavailable"
     scene.minute()
 
-    assert scene.subjects() == ["base-pod: nodes of kept run outside their reservation"]
-
-
-def test_missing_nodes_are_graver_than_nodes_outside(
-    scene: Scene, group: FakeGroup, reservation: FakeReservation
-) -> None:
-    reservation.outside = 2
-    group.in_service, group.suspended = 7, "User suspended at 2026-11-02T07:00:00Z"
-
-    short = scene.minute(12)["kept"]
-
-    assert (short["decision"], short["problem"]) == ("short", "launching-suspended")
+    assert scene.subjects() == ["base-pod: the capacity reservation of kept has ended"]
 
 
 def test_a_tick_that_has_told_it_only_reads(scene: Scene, reservation: FakeReservation) -> None:
-    reservation.outside, reservation.ends = 2, scene.now + HOUR
+    reservation.ends = scene.now + HOUR
     scene.minute(12)
     scene.auto_scaling.calls.clear()
     scene.ec2.calls.clear()

@@ -30,8 +30,7 @@ def test_what_nodes_are_bought_with_comes_from_the_environment_too() -> None:
         "pod": {"count": 8, "block": "cr-1"},
         "ultra": {"count": 18, "block": "cr-6", "block_ends_early_minutes": 60},
         "extras": {"count": 4, "spot_fleet": "sfr-1"},
-        "any": {"count": 3, "blocks": ["cr-4", "cr-5"], "block_ends_early_minutes": 60, "on_demand": False},
-        "more": {"count": 3, "blocks": ["cr-4"]},
+        "any": {"count": 3, "listed": ["cr-5"], "blocks": ["cr-4"]},
         "held": {"count": 2, "reservation": "cr-2"},
         "idle": {"count": 2, "released": "cr-3"},
     }
@@ -44,19 +43,17 @@ def test_what_nodes_are_bought_with_comes_from_the_environment_too() -> None:
         "pod": GroupSettings(count=8, block="cr-1", block_ends_early=timedelta(minutes=30)),
         "extras": GroupSettings(count=4, spot_fleet="sfr-1"),
         "ultra": GroupSettings(count=18, block="cr-6", block_ends_early=timedelta(minutes=60)),
-        "any": GroupSettings(count=3, blocks=("cr-4", "cr-5"), block_ends_early=timedelta(minutes=60)),
-        "more": GroupSettings(count=3, blocks=("cr-4",), block_ends_early=timedelta(minutes=30), on_demand=True),
+        "any": GroupSettings(count=3, listed=("cr-5",), blocks=("cr-4",)),
         "held": GroupSettings(count=2, reservation="cr-2"),
         "idle": GroupSettings(count=2, reservation="cr-3", release=True),
     }
     assert settings.closing_notice == timedelta(hours=1)
     assert settings.spot_fleets == {"extras": "sfr-1"}
-    assert settings.auto_scaling_groups == ("any", "held", "idle", "more", "pod", "ultra", "workers")
+    assert settings.auto_scaling_groups == ("any", "held", "idle", "pod", "ultra", "workers")
     assert settings.reservations == {
         "any": ("cr-4", "cr-5"),
         "held": ("cr-2",),
         "idle": ("cr-3",),
-        "more": ("cr-4",),
         "pod": ("cr-1",),
         "ultra": ("cr-6",),
     }
@@ -104,31 +101,22 @@ def test_wrong_settings_are_refused(text: str, message: str) -> None:
         ({}, "groups must give each node group's count, got {} for 'pod'"),
         (
             {"count": 1, "blok": "cr-1"},
-            "a node group takes block, block_ends_early_minutes, blocks, count, listed, on_demand, released, "
-            "reservation, spot_fleet, warm_pool, got blok for 'pod'",
+            "a node group takes block, block_ends_early_minutes, blocks, count, listed, released, reservation, "
+            "spot_fleet, warm_pool, got blok for 'pod'",
         ),
         ({"count": 1, "warm_pool": 1}, "warm_pool is true or false, got {'count': 1, 'warm_pool': 1} for 'pod'"),
         ({"count": 1, "blocks": "cr-1"}, "blocks must be a list of ids, got 'cr-1' for 'pod'"),
-        (
-            {"count": 1, "on_demand": True},
-            "on_demand is true or false and goes with blocks, got {'count': 1, 'on_demand': True} for 'pod'",
-        ),
-        (
-            {"count": 1, "blocks": ["cr-1"], "on_demand": "no"},
-            "on_demand is true or false and goes with blocks, got {'count': 1, 'blocks': ['cr-1'], 'on_demand': "
-            "'no'} for 'pod'",
-        ),
         ({"count": 1, "spot_fleet": ""}, "spot_fleet must be an id, got '' for 'pod'"),
         ({"count": 1, "reservation": 7}, "reservation must be an id, got 7 for 'pod'"),
         ({"count": 1, "released": True}, "released must be an id, got True for 'pod'"),
         (
             {"count": 1, "block": "cr-1", "block_ends_early_minutes": -1},
-            "block_ends_early_minutes is 0 or more and goes with blocks, got {'count': 1, 'block': 'cr-1', "
+            "block_ends_early_minutes is 0 or more and goes with a block, got {'count': 1, 'block': 'cr-1', "
             "'block_ends_early_minutes': -1} for 'pod'",
         ),
         (
             {"count": 1, "block_ends_early_minutes": 30},
-            "block_ends_early_minutes is 0 or more and goes with blocks, got {'count': 1, "
+            "block_ends_early_minutes is 0 or more and goes with a block, got {'count': 1, "
             "'block_ends_early_minutes': 30} for 'pod'",
         ),
         (

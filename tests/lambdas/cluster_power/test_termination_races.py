@@ -130,7 +130,6 @@ def test_a_tick_that_notes_what_goes_does_not_stop_a_run(scene: Scene, group: Fa
     scene.auto_scaling.before_next(TERMINATE, idle[2], scene.order)
 
     assert terminate(scene, idle)["terminated"] == idle
-    assert "cdk-training-cluster:power-surplus-since" in group.tags
 
 
 def test_nodes_that_cannot_be_seen_do_not_go(scene: Scene, group: FakeGroup) -> None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.reservations import COMING, ENDED, Absence, Reservation
 from cluster_power.settings import GroupSettings, Settings
@@ -25,7 +26,8 @@ def phase(block: Reservation | Absence, now: datetime, minutes: int = 30) -> Pha
 
 
 def window(block: Reservation | Absence, now: datetime, zones: tuple[str, ...] = ("us-east-1b",)) -> Window:
-    return find_window("pod", OWN, block, zones=zones, settings=SETTINGS, now=now)
+    group = Group(name="pod-asg", node_group="pod", desired=0, minimum=0, maximum=8, in_service=0, zones=zones)
+    return find_window("pod", OWN, block, group=group, settings=SETTINGS, now=now)
 
 
 @pytest.mark.parametrize(
