@@ -14,8 +14,8 @@ from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.explaining import explain
 from cdk_training_cluster_stacks.foundation import FoundationStack
-from cdk_training_cluster_stacks.price_words import list_price
 from cdk_training_cluster_stacks.problems import ClusterFileError, Problem
+from cluster_contract.prices import nearest_price
 
 _PROJECT = Path(__file__).parents[1]
 
@@ -90,7 +90,7 @@ def prices(region: str) -> Mapping[str, float]:
     Raises:
         ValueError: The price of what is reserved is not known.
     """
-    reserved, place = list_price(RESERVED_TYPE, region)
+    reserved, place = nearest_price(RESERVED_TYPE, region)
     if reserved is None:
         raise ValueError(f"the price of {RESERVED_TYPE} is not known: name another zone")
     file_system = _CAPACITY_GIB * _FILE_SYSTEM_USD_PER_GIB_MONTH / _HOURS_A_MONTH

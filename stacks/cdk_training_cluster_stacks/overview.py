@@ -15,7 +15,7 @@ from cdk_training_cluster.guardrails import GUARDRAILS
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack
-from cdk_training_cluster_stacks.price_words import price_lines
+from cluster_contract.prices import nearest_price
 
 _WARNING = "aws:cdk:warning"
 
@@ -38,7 +38,7 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
         warnings = [*sorted(set(_warnings(app))), *_ends_past(fleets, now)]
     console = Console(highlight=False)
     console.print(f"[bold]{cluster.name}[/bold] in {cluster.availability_zone}")
-    for line in price_lines(cluster.region, fleets):
+    for line in _prices(cluster.region, fleets):
         console.print(escape(line), soft_wrap=True)
     console.print(_node_groups(fleets))
     for line in _guardrails(stack.training_cluster):
@@ -47,6 +47,32 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
         console.print(escape(line))
     for warning in warnings:
         console.print(f"[yellow]warning:[/yellow] {escape(warning)}", soft_wrap=True)
+
+
+def _prices(region: str, fleets: Sequence[NodeFleet]) -> Iterator[str]:
+    """Say what the nodes cost an hour: of several types the dearest, and what is not known is no part of the sum."""
+    known = {fleet: _dearest(fleet, region) for fleet in fleets}
+    sums = [fleet.node_group.count * price for fleet, price in known.items() if price is not None]
+    unknown = [fleet.node_group.name for fleet, price in known.items() if price is None]
+    total = f"${sum(sums):,.2f} an hour" if sums else "unknown"
+    rest = f" and the nodes of {' and '.join(unknown)}, whose price is not known" if sums and unknown else ""
+    yield f"Price at On-Demand list prices while all nodes run: {total}{rest}"
+    for fleet in fleets:
+        each = "; ".join(_price(info.name, region) for info in fleet.instance_types)
+        yield f"  {fleet.node_group.name}: {fleet.node_group.count} x {each}"
+
+
+def _dearest(fleet: NodeFleet, region: str) -> float | None:
+    prices = [nearest_price(info.name, region)[0] for info in fleet.instance_types]
+    known = [price for price in prices if price is not None]
+    return max(known) if len(known) == len(prices) else None
+
+
+def _price(name: str, region: str) -> str:
+    price, place = nearest_price(name, region)
+    if price is None:
+        return f"{name}, whose price is not known"
+    return f"{name} at ${price:,.2f}{f' (in {place}; that in {region} is not known)' if place != region else ''}"
 
 
 def _node_groups(fleets: tuple[NodeFleet, ...]) -> Table:

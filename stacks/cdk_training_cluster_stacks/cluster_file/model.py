@@ -5,11 +5,11 @@ checked once more by the constructs that the stacks are made of.
 """
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict
 
 from pydantic import Field
 
-from cdk_training_cluster import Budget
+from cdk_training_cluster import Budget, IdlePolicy
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
 from cdk_training_cluster_stacks.cluster_file.fields import Flag
@@ -88,6 +88,13 @@ class AlertSettings(Settings):
     """Addresses that get alarms; AWS asks each one to confirm first."""
 
 
+class GuardrailSettings(TypedDict):
+    """The settings of `TrainingCluster` for its guardrails."""
+
+    idle_policy: IdlePolicy | None
+    budget: Budget | None
+
+
 class ClusterFile(Settings):
     """A training cluster in one file: where it is, what it is made of, and who hears of trouble."""
 
@@ -159,6 +166,10 @@ class ClusterFile(Settings):
         if found is None:  # the pattern of the zone starts with the region's
             raise AssertionError(self.availability_zone)
         return found[0]
+
+    def to_guardrails(self) -> GuardrailSettings:
+        """Return the guardrails as `TrainingCluster` takes them."""
+        return {"idle_policy": None if self.idle is None else self.idle.to_policy(), "budget": self.to_budget()}
 
     def to_budget(self) -> Budget | None:
         """Return the budget as the constructs take it; None: there is none."""
