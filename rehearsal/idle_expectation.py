@@ -1,14 +1,14 @@
 """What has to become of idle nodes: it follows from what they run in and from what the deployed function is told."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
-from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cluster_contract.idle import IdleFunctionSettings, IdleScope, Policy
+from cluster_contract.metrics import NODE_METRICS
 
 # An interruptible reservation is one too, but its lifecycle says so where CapacityReservationId does not.
 _RESERVED_LIFECYCLES = ("capacity-block", "interruptible-capacity-reservation")
@@ -105,15 +105,15 @@ def is_watched(cluster: ClusterFile) -> bool:
 class IdleExpectation:
     """What the deployed function is told, and what has to become of each node for that."""
 
-    def __init__(self, settings: Mapping[str, Any], nodes: Sequence[IdleNode]) -> None:
+    def __init__(self, settings: IdleFunctionSettings, nodes: Sequence[IdleNode]) -> None:
         """Take in what is known before the function runs.
 
         Args:
-            settings: What the function's `CLUSTER_IDLE_SETTINGS` says.
+            settings: The function's settings.
             nodes: The cluster's nodes.
         """
         self._settings = settings
-        self.nodes = tuple(sorted(nodes, key=lambda node: (self.policy(node)["off"], node.node_group, node.id)))
+        self.nodes = tuple(sorted(nodes, key=lambda node: (self.policy(node).off, node.node_group, node.id)))
 
     @classmethod
     def of_function(cls, configuration: Mapping[str, Any], nodes: Sequence[IdleNode]) -> "IdleExpectation":
@@ -123,25 +123,25 @@ class IdleExpectation:
             configuration: That of the idle function.
             nodes: The cluster's nodes.
         """
-        return cls(json.loads(configuration["Environment"]["Variables"]["CLUSTER_IDLE_SETTINGS"]), nodes)
+        return cls(IdleFunctionSettings.from_environment(configuration["Environment"]["Variables"]), nodes)
 
     @property
-    def most_stops(self) -> int:
+    def max_stops(self) -> int:
         """How many nodes one run stops at most."""
-        return int(self._settings["policy"]["most_stops"])
+        return self._settings.max_stops
 
     @property
     def namespace(self) -> str:
         """Where the nodes' metrics are."""
-        return str(self._settings.get("namespace", NODE_METRICS.namespace))
+        return self._settings.namespace
 
-    def policy(self, node: IdleNode) -> Mapping[str, Any]:
-        """Return the whole policy that holds for a node.
+    def policy(self, node: IdleNode) -> Policy:
+        """Return the policy that holds for a node.
 
         Args:
             node: The node.
         """
-        return {**self._settings["policy"], **self._group(node).get("policy", {})}
+        return self._settings.policy_of(node.node_group)
 
     def together(self, node: IdleNode) -> tuple[IdleNode, ...]:
         """Return the nodes that are stopped together with a node, itself included.
@@ -164,20 +164,20 @@ class IdleExpectation:
             node: The node.
         """
         policy = self.policy(node)
-        if policy["off"]:
+        if policy.off:
             return Fate.KEEP
         # What is lowered with the group is so only when the whole group goes.
-        releases = self._group(node).get("release", False) and not self._is_alone(node)
+        releases = self._releases(node) and not self._is_alone(node)
         if all(one.reserved for one in self.together(node)) and not releases:
             return Fate.RESERVED
-        return Fate.DRY_RUN if policy["dry_run"] else Fate.STOPPED
+        return Fate.DRY_RUN if policy.dry_run else Fate.STOPPED
 
     def _is_alone(self, node: IdleNode) -> bool:
-        return bool(self.policy(node)["scope"] == "node")
+        return self.policy(node).scope is IdleScope.NODE
 
-    def _group(self, node: IdleNode) -> Mapping[str, Any]:
-        group: Mapping[str, Any] = self._settings["groups"].get(node.node_group, {})
-        return group
+    def _releases(self, node: IdleNode) -> bool:
+        group = self._settings.groups.get(node.node_group)
+        return group is not None and group.release
 
 
 def _is_measured(info: InstanceTypeInfo) -> bool:

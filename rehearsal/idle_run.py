@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from cdk_training_cluster.metrics import NODE_METRICS
+from cluster_contract.idle import Policy, SignalKind
+from cluster_contract.metrics import NODE_METRICS
 from local_aws import LocalAws
 from local_aws.functions import DeployedFunction
 from rehearsal.idle_expectation import Fate, IdleExpectation, IdleNode
@@ -78,7 +79,9 @@ def _parts(expectation: IdleExpectation) -> dict[str, str]:
     for node in nodes:
         if not node.utilization:
             told[node.id] = "silent"
-        elif told[node.id] == "preparing" and all(kind != "cpu" for kind, *_ in expectation.policy(node)["signals"]):
+        elif told[node.id] == "preparing" and all(
+            signal.kind is not SignalKind.CPU for signal in expectation.policy(node).signals
+        ):
             told[node.id] = "idle"
     return told
 
@@ -89,11 +92,11 @@ def _times(story: IdleStory) -> list[timedelta]:
     for unit in story.expectation.units():
         policy, fate = story.expectation.policy(unit[0]), story.expectation.fate(unit[0])
         is_idle = all(story.reported[node.id] == "idle" for node in unit)
-        idle = _NOW if is_idle else _up(timedelta(seconds=policy["window"])) + _TO_FILL
+        idle = _NOW if is_idle else _up(policy.window) + _TO_FILL
         if fate is not Fate.KEEP:
             times.add(idle)
         if fate in (Fate.STOPPED, Fate.DRY_RUN):
-            due = idle + _up(timedelta(seconds=policy["warning"]))
+            due = idle + _up(policy.warning)
             # Of those that were at work, a run right before the time that people were told.
             times |= {due} if is_idle else {due - _PERIOD, due}
     return sorted(times)
@@ -128,7 +131,7 @@ def _report(aws: LocalAws, story: IdleStory, idle: _Span) -> None:
         if node.utilization is None:
             continue
         policy, part = story.expectation.policy(node), story.reported[node.id]
-        before = max(_HOUR, timedelta(seconds=policy["window"] + policy["warning"]) + _TO_FILL)
+        before = max(_HOUR, policy.window + policy.warning + _TO_FILL)
         for namespace, metric in _metrics(node, policy, story.expectation.namespace):
             periods = [] if part == "silent" and namespace != _EC2 else _periods(start - before, start)
             told = [(moment, _work(node, part).get(metric, 0.0)) for moment in periods]
@@ -150,18 +153,18 @@ def _work(node: IdleNode, part: str) -> Mapping[str, float]:
     return {NODE_METRICS.cpu_usage: 100 / node.vcpus} if part == "preparing" else {}
 
 
-def _metrics(node: IdleNode, policy: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
+def _metrics(node: IdleNode, policy: Policy, namespace: str) -> Iterator[tuple[str, str]]:
     """Yield namespace and name of what has to be low on an idle node; no heartbeat and no session are low enough."""
     yield namespace, str(node.utilization)
-    for kind, *rest in policy["signals"]:
-        if kind == "cpu":
+    for signal in policy.signals:
+        if signal.kind is SignalKind.CPU:
             yield namespace, NODE_METRICS.cpu_usage
-        elif kind == "network":
+        elif signal.kind is SignalKind.NETWORK:
             yield from ((_EC2, "NetworkIn"), (_EC2, "NetworkOut"))
-        elif kind == "gpu_memory":
+        elif signal.kind is SignalKind.GPU_MEMORY:
             yield namespace, NODE_METRICS.gpu_memory_used
-        elif kind == "metric":
-            yield rest[0], rest[1]
+        elif signal.kind is SignalKind.METRIC:
+            yield signal.namespace, signal.metric
 
 
 def _data(node: IdleNode, metric: str, told: Iterable[tuple[datetime, float]]) -> Iterator[dict[str, Any]]:

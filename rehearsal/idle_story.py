@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from rehearsal.idle_expectation import Fate, IdleExpectation, IdleNode
@@ -99,21 +100,21 @@ class IdleStory:
 
     def _too_early(self, node: IdleNode) -> Iterator[str]:
         """Nodes of which one worked are not idle before a whole window has passed."""
-        together, window = self.expectation.together(node), self.expectation.policy(node)["window"]
+        together, window = self.expectation.together(node), self.expectation.policy(node).window
         if all(self.reported[one.id] not in ("busy", "preparing") for one in together):
             return
         for tick in self.ticks[1:]:
             verdict = self._said(node, tick).get("verdict", "busy")
-            if tick["minutes_later"] * 60 < window and verdict not in _FOR_THE_WORK_OF_OTHERS:
+            if timedelta(minutes=tick["minutes_later"]) < window and verdict not in _FOR_THE_WORK_OF_OTHERS:
                 yield (
                     f"{node.id} was called {verdict} {_when(tick)}, but it or a peer had worked, and its window is "
-                    f"{window / 60:g} minutes"
+                    f"{window / timedelta(minutes=1):g} minutes"
                 )
 
     def _unwarned(self, node: IdleNode) -> Iterator[str]:
         """People are warned in time of every stop, and work in between takes the warning back."""
         warned, last = None, None
-        warning = self.expectation.policy(node)["warning"]
+        warning = self.expectation.policy(node).warning
         for tick in self.ticks:
             said, minutes = self._said(node, tick), tick["minutes_later"]
             verdict = said.get("verdict")
@@ -121,10 +122,10 @@ class IdleStory:
                 warned = warned if last == "warn" else minutes
             elif verdict == "stop" and warned is None:
                 yield f"{node.id} was called stop {_when(tick)}, and nobody had been warned"
-            elif verdict == "stop" and warned is not None and (minutes - warned) * 60 < warning:
+            elif verdict == "stop" and warned is not None and timedelta(minutes=minutes - warned) < warning:
                 yield (
                     f"{node.id} was called stop {minutes - warned} minutes after the warning, which has to come "
-                    f"{warning / 60:g} minutes before"
+                    f"{warning / timedelta(minutes=1):g} minutes before"
                 )
             elif verdict not in ("stop", "deferred"):
                 warned = None

@@ -14,9 +14,9 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
-from cdk_training_cluster.tags import CLUSTER_TAG
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.problems import ClusterFileError
+from cluster_contract.tags import CLUSTER_TAG
 from local_aws import LocalAws
 from rehearsal import readback, report
 from rehearsal.cdk_cli import CdkCli, CdkFailedError

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cdk_training_cluster.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from rehearsal.readback import Client
 
 ON_DEMAND = "on-demand"

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from cdk_training_cluster.tags import CLUSTER_TAG
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
 from cdk_training_cluster_stacks.cluster_file.source import parse
+from cluster_contract.tags import CLUSTER_TAG
 from rehearsal import readback
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
 from rehearsal.kept import delete_file_systems, delete_security_groups

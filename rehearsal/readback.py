@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from cdk_training_cluster.tags import CLUSTER_TAG
+from cluster_contract.tags import CLUSTER_TAG
 
 Client = Callable[[str], Any]
 """Makes a client of the local AWS for a service's name."""

@@ -23,19 +23,7 @@ _BENCHMARKS = Path(__file__).resolve().parents[1]
 _LAMBDAS = _BENCHMARKS.parent / "lambdas"
 _SIDES = {"function": "idle_function.py", "minimal": "minimal_idle.py"}
 
-_POLICY = {
-    "below": 5,
-    "window": 3600,
-    "coverage": 0.9,
-    "grace": 1800,
-    "warning": 1800,
-    "scope": "gang",
-    "signals": [["cpu", 0.5], ["network", 131_072]],
-    "dry_run": False,
-    "off": False,
-    "most_stops": max(SHARES),
-    "blind_share": 0.5,
-}
+_POLICY = {"signals": [{"kind": "cpu", "below": 0.5}, {"kind": "network", "below": 131_072}]}
 
 # Each function with the clients that it makes in a run (the idle function: over instances that nothing owns), and
 # boto3 with as many of the same.
@@ -196,7 +184,7 @@ def _environment(url: str) -> dict[str, str]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "PYTHONPATH": str(_LAMBDAS),
         "CLUSTER": CLUSTER,
-        "CLUSTER_IDLE_SETTINGS": json.dumps({"cluster": CLUSTER, "tick": 300, "policy": _POLICY, "groups": {}}),
+        "CLUSTER_IDLE_SETTINGS": json.dumps({"cluster": CLUSTER, "policies": [_POLICY], "max_stops": max(SHARES)}),
         "ALERT_TOPIC_ARN": "arn:aws:sns:us-east-1:123456789012:alerts",
         "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
         "POWERTOOLS_SERVICE_NAME": "idle",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from cdk_training_cluster.tags import NODE_GROUP_TAG
 from cdk_training_cluster.validation.template_texts import Finding, is_intrinsic
+from cluster_contract.tags import NODE_GROUP_TAG
 
 # What CloudFormation's quota calls 1 MB: "Template may not exceed 1000000 bytes in size."
 _MAX_BYTES = 1_000_000

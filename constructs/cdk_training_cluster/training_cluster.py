@@ -20,13 +20,13 @@ from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions import Guardrail
 from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleGroup, IdleStop, ResumeDocument
 from cdk_training_cluster.instance_types import InstanceTypeInfo
-from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, node_metric, utilization_metric
 from cdk_training_cluster.nodes.rules import cluster_warnings, idle_policies, idle_warnings
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
-from cdk_training_cluster.tags import CLUSTER_TAG
+from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.tags import CLUSTER_TAG
 
 _SESSION_MANAGER = (
     "ssm:UpdateInstanceInformation",

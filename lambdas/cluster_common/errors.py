@@ -2,16 +2,16 @@
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cluster_contract import codec
+
+InvalidSettingsError = codec.InvalidSettingsError
+
 AWS_ERRORS = (BotoCoreError, ClientError)
 """What a call to AWS can raise: an answer that is an error, or no answer."""
 
 
 class InvalidEventError(ValueError):
     """Say that an event asks for something the function does not do. Nothing was done."""
-
-
-class InvalidSettingsError(ValueError):
-    """Say that the function's environment is not what its construct writes."""
 
 
 class PartialFailureError(Exception):

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-CLUSTER_DIMENSION = "Cluster"
-NODE_GROUP_DIMENSION = "NodeGroup"
+from cluster_contract.metrics import NODE_METRICS
+
+CLUSTER_DIMENSION = NODE_METRICS.cluster_dimension
+NODE_GROUP_DIMENSION = NODE_METRICS.node_group_dimension
 
 
 def emit(values: Mapping[str, float], unit: MetricUnit, **dimensions: str) -> None:

@@ -1,9 +1,6 @@
-"""The tags by which functions find what a cluster is made of, and what a tag's value may hold."""
+"""What a tag's value may hold."""
 
 import re
-
-CLUSTER_TAG = "cdk-training-cluster:cluster"
-NODE_GROUP_TAG = "cdk-training-cluster:node-group"
 
 # Letters, numbers, spaces and + - = . _ : / @ are what every service takes; a value has at most 256
 # characters and does not start with `aws:`.

@@ -1,6 +1,6 @@
-"""Times as tags hold them."""
+"""Times as tags hold them, and as people read them."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -17,3 +17,9 @@ def parse_time(text: str) -> datetime:
         ValueError: It is not such a time.
     """
     return datetime.strptime(text, _FORMAT).replace(tzinfo=UTC)
+
+
+def format_minutes(time: timedelta) -> str:
+    """Return a length of time as people read it."""
+    count = round(time.total_seconds() / 60)
+    return "1 minute" if count == 1 else f"{count} minutes"

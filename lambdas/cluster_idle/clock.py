@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from cluster_contract.idle import PERIOD
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.marks import TERMINATED, Marks
-from cluster_idle.policy import PERIOD
 from cluster_idle.situation import Situation
 
 

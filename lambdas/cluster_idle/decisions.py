@@ -7,7 +7,7 @@ from datetime import datetime
 from cluster_common.messages import printable
 from cluster_common.times import time_text
 from cluster_idle.clock import Clock, read_clock
-from cluster_idle.evidence import EvidenceState
+from cluster_idle.evidence import EvidenceState, describe_threshold
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.reminders import find_reminders
 from cluster_idle.situation import Situation
@@ -51,11 +51,11 @@ def decide(instances: Sequence[Instance], situation: Situation) -> Decisions:
     units = [unit for unit in units if not unit.waits]
     now = situation.now
     due = sorted((unit for unit in units if unit.stop_at <= now and unit.told), key=_longest_idle)
-    stop = [] if breaker else _within_limit(due, situation.settings.policy.most_stops)
+    stop = [] if breaker else _within_limit(due, situation.settings.max_stops)
     late = {unit.name for unit in due} - {unit.name for unit in stop}
     held = {unit.name for unit in units} if breaker else late
     why = breaker or (
-        f"a run stops {situation.settings.policy.most_stops} at most, the longest idle first: a later run stops it"
+        f"a run stops {situation.settings.max_stops} at most, the longest idle first: a later run stops it"
     )
     findings = [_defer(finding, why, situation) if finding.unit in held else finding for finding in findings]
     return Decisions(
@@ -100,7 +100,7 @@ def _decide_unit(name: str, together: Sequence[Instance], situation: Situation) 
         instances=tuple(idle),
         targets=clock.targets,
         idle_since=clock.idle_since,
-        idle_words=situation.policy(idle[0]).words,
+        idle_words=describe_threshold(situation.policy(idle[0])),
         stop_at=clock.stop_at,
         others=tuple(one.id for one in together if one not in idle),
         dry_run=situation.policy(idle[0]).dry_run,
@@ -250,7 +250,7 @@ def _breaker(findings: Sequence[Finding], situation: Situation) -> str | None:
         for one in seen
         if one.evidence is not None and one.evidence.state is EvidenceState.UNKNOWN and one.evidence.was_known
     ]
-    share = situation.settings.policy.blind_share
+    share = situation.settings.max_unknown_share
     if not seen or len(dark) <= share * len(seen):
         return None
     return (

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from cluster_idle.policy import PERIOD, Policy, Signal, SignalKind, minutes
+from cluster_common.times import format_minutes
+from cluster_contract.idle import PERIOD, Policy, Signal, SignalKind
 
 COMPLETE = "Complete"
 """The one status of GetMetricData that makes its points evidence.
@@ -122,6 +123,11 @@ class Evidence:
     is_weak: bool = False
 
 
+def describe_threshold(policy: Policy) -> str:
+    """Say what the utilization of an idle node has been."""
+    return f"below {policy.below:g} % for {format_minutes(policy.window)}"
+
+
 def unreadable(why: str) -> Evidence:
     """Return the evidence on a node of which nothing could be read, and which may have been known before."""
     return Evidence(state=EvidenceState.UNKNOWN, reason=why, was_known=True)
@@ -158,7 +164,7 @@ def weigh(
     since = max(one.idle_since for one in found if one.idle_since is not None)
     return Evidence(
         state=EvidenceState.IDLE,
-        reason=f"its utilization has been {policy.words}",
+        reason=f"its utilization has been {describe_threshold(policy)}",
         idle_since=since,
     )
 
@@ -310,7 +316,7 @@ def _judge(series: Series, limit: _Limit, policy: Policy, now: datetime) -> Evid
     if newest is None:
         return _unknown(f"there is no point of {what}")
     if at - newest > limit.latest * seconds:
-        return _unknown(f"the newest point of {what} is {minutes(timedelta(seconds=at - newest))} old")
+        return _unknown(f"the newest point of {what} is {format_minutes(timedelta(seconds=at - newest))} old")
     if busy and min(busy) <= periods:
         when, value = busy[min(busy)]
         told = limit.form.format(value)

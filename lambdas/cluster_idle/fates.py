@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 
 from cluster_common.aliases import Alias
 from cluster_common.times import time_text
+from cluster_contract.idle import IdleFunctionSettings
+from cluster_contract.tags import KEEP_UNTIL_TAG
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.marks import KEEP_UNTIL_TAG, TERMINATED
-from cluster_idle.settings import Settings
+from cluster_idle.marks import TERMINATED
 from cluster_idle.verdicts import Unit
 
 _MOST_IDS = 20
@@ -34,7 +35,7 @@ class Fate:
     way_back: str
 
 
-def fates(settings: Settings, unit: Unit, only: frozenset[str] | None = None) -> list[Fate]:
+def fates(settings: IdleFunctionSettings, unit: Unit, only: frozenset[str] | None = None) -> list[Fate]:
     """Return what becomes of a unit's nodes, one fate for each owner, and one for those that nothing owns.
 
     Args:
@@ -52,17 +53,17 @@ def fates(settings: Settings, unit: Unit, only: frozenset[str] | None = None) ->
     ]
 
 
-def verbs(settings: Settings, units: Sequence[Unit], only: frozenset[str] | None = None) -> str:
+def verbs(settings: IdleFunctionSettings, units: Sequence[Unit], only: frozenset[str] | None = None) -> str:
     """Return what is done with nodes: `stopped`, `terminated`, or both."""
     return " or ".join(sorted({fate.verb for unit in units for fate in fates(settings, unit, only)}))
 
 
-def keep_command(settings: Settings, unit: Unit) -> str:
+def keep_command(settings: IdleFunctionSettings, unit: Unit) -> str:
     """Return the command that keeps a unit for half a day longer; one kept node keeps all that go together."""
     return keep_targets(settings, unit.targets, unit.stop_at)
 
 
-def keep_targets(settings: Settings, targets: Sequence[Owner], begin: datetime) -> str:
+def keep_targets(settings: IdleFunctionSettings, targets: Sequence[Owner], begin: datetime) -> str:
     """Return the command that keeps what carries tags for half a day from a time on."""
     until = time_text(begin + _KEPT_FOR)
     groups = [target for target in targets if target.kind is OwnerKind.AUTO_SCALING_GROUP]
@@ -80,12 +81,12 @@ def keep_targets(settings: Settings, targets: Sequence[Owner], begin: datetime) 
     return f"aws ec2 create-tags --region {settings.region} --resources {ids} --tags {tags}"
 
 
-def start_instances(settings: Settings, ids: Sequence[str]) -> str:
+def start_instances(settings: IdleFunctionSettings, ids: Sequence[str]) -> str:
     """Return the command that starts instances."""
     return f"aws ec2 start-instances --region {settings.region} --instance-ids {' '.join(ids[:_MOST_IDS])}"
 
 
-def start_group(settings: Settings, node_group: str) -> str:
+def start_group(settings: IdleFunctionSettings, node_group: str) -> str:
     """Return the command that starts a node group."""
     order = {"action": "start", "node_groups": [node_group]}
     return (
@@ -95,7 +96,7 @@ def start_group(settings: Settings, node_group: str) -> str:
     )
 
 
-def _of_instances(settings: Settings, instances: Sequence[Instance]) -> Fate:
+def _of_instances(settings: IdleFunctionSettings, instances: Sequence[Instance]) -> Fate:
     hibernates = all(one.hibernates for one in instances)
     memory = "The memory is kept on the root volume. " if hibernates else ""
     return Fate(
@@ -107,7 +108,7 @@ def _of_instances(settings: Settings, instances: Sequence[Instance]) -> Fate:
     )
 
 
-def _of_owner(settings: Settings, unit: Unit, owner: Owner, instances: Sequence[Instance]) -> Fate:
+def _of_owner(settings: IdleFunctionSettings, unit: Unit, owner: Owner, instances: Sequence[Instance]) -> Fate:
     words = owner.words[:1].upper() + owner.words[1:]
     if unit.name == instances[0].id:
         meaning = f"{words} gets smaller by one; what is on the node's disks is lost."

@@ -8,9 +8,9 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cluster_common import clients
+from cluster_contract.idle import IdleFunctionSettings
 from cluster_idle.idle import Clients, Idle, parse_action
 from cluster_idle.pages import without_interfaces
-from cluster_idle.settings import Settings
 
 logger = Logger()
 
@@ -21,7 +21,7 @@ def handler(
     context: LambdaContext,  # noqa: ARG001 (Lambda passes it, and Powertools reads it)
 ) -> dict[str, object]:
     """Look at the cluster's nodes, warn of those that are idle, and have those stopped that stayed so."""
-    settings = Settings.from_environment(os.environ)
+    settings = IdleFunctionSettings.from_environment(os.environ)
     logger.append_keys(cluster=settings.cluster)
     action = parse_action(event)
     aws = Clients(

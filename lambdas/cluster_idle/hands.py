@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
+from cluster_contract.idle import IdleFunctionSettings, SignalKind
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import Evidence, EvidenceState
 from cluster_idle.instances import Instance, Owner, OwnerKind, read_again, read_stopped
@@ -26,10 +27,8 @@ from cluster_idle.marks import (
 )
 from cluster_idle.messages import earlier_message, note, reminder_message, stopped_message, warning_message
 from cluster_idle.owners import Owners
-from cluster_idle.policy import SignalKind
 from cluster_idle.power_function import PowerFunction
 from cluster_idle.reminders import Reminder
-from cluster_idle.settings import Settings
 from cluster_idle.situation import OwnerState, Situation
 from cluster_idle.stopping import MOST_AT_ONCE, Stopper
 from cluster_idle.verdicts import Decisions, Unit, Verdict
@@ -70,7 +69,7 @@ class Hands:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: IdleFunctionSettings,
         owners: Owners,
         *,
         ec2: "Callable[[], EC2Client]",
@@ -380,7 +379,7 @@ class Hands:
         Source: https://docs.aws.amazon.com/sns/latest/api/API_GetTopicAttributes.html
         """
         try:
-            found = self._sns().get_topic_attributes(TopicArn=self._settings.topic_arn or "")["Attributes"]
+            found = self._sns().get_topic_attributes(TopicArn=self._settings.topic_arn)["Attributes"]
         except AWS_ERRORS:
             return False
         return found.get("SubscriptionsConfirmed") == "0"

@@ -10,15 +10,14 @@ from aws_lambda_powertools import Logger
 
 from cluster_common.errors import AWS_ERRORS, InvalidEventError
 from cluster_common.failures import Failures
+from cluster_contract.idle import IdleFunctionSettings, SignalKind
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import Evidence
 from cluster_idle.hands import Hands, Outcome
 from cluster_idle.instances import Instance, OwnerKind, read_cluster
 from cluster_idle.owners import Owners, read_spot_requests
-from cluster_idle.policy import SignalKind
 from cluster_idle.readings import MetricReader
 from cluster_idle.reports import emit_blind_metrics, emit_metrics, find_lingering, log_finding, summarize
-from cluster_idle.settings import Settings
 from cluster_idle.situation import Situation
 from cluster_idle.verdicts import Decisions
 
@@ -87,7 +86,7 @@ class Idle:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: IdleFunctionSettings,
         clients: Clients,
         logger: Logger,
         *,

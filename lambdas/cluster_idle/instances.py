@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from cluster_common.messages import printable
-from cluster_common.tags import NODE_GROUP_TAG
+from cluster_contract.idle import IdleFunctionSettings
+from cluster_contract.tags import NODE_GROUP_TAG
 from cluster_idle.marks import NO_MARKS, STOPPING_TAG, Marks
-from cluster_idle.settings import Settings
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -105,7 +105,7 @@ class Instance:
         return Owner(kind=OwnerKind.INSTANCE, id=self.id)
 
 
-def read_cluster(client: "EC2Client", settings: Settings) -> list[Instance]:
+def read_cluster(client: "EC2Client", settings: IdleFunctionSettings) -> list[Instance]:
     """Read every instance of the cluster that runs, or is about to."""
     return list(
         _read(
@@ -119,7 +119,7 @@ def read_cluster(client: "EC2Client", settings: Settings) -> list[Instance]:
     )
 
 
-def read_again(client: "EC2Client", settings: Settings, ids: Sequence[str]) -> dict[str, Instance]:
+def read_again(client: "EC2Client", settings: IdleFunctionSettings, ids: Sequence[str]) -> dict[str, Instance]:
     """Read some instances once more; those that run no longer, or are the cluster's no longer, are left out."""
     found: dict[str, Instance] = {}
     for start in range(0, len(ids), PAGE_SIZE):
@@ -134,7 +134,7 @@ def read_again(client: "EC2Client", settings: Settings, ids: Sequence[str]) -> d
     return found
 
 
-def read_stopped(client: "EC2Client", settings: Settings) -> list[Instance]:
+def read_stopped(client: "EC2Client", settings: IdleFunctionSettings) -> list[Instance]:
     """Read the instances that a run has stopped or terminated, and has not told people of."""
     return list(
         _read(
@@ -149,7 +149,7 @@ def read_stopped(client: "EC2Client", settings: Settings) -> list[Instance]:
     )
 
 
-def _read(client: "EC2Client", settings: Settings, filters: "list[FilterTypeDef]") -> Iterator[Instance]:
+def _read(client: "EC2Client", settings: IdleFunctionSettings, filters: "list[FilterTypeDef]") -> Iterator[Instance]:
     request: dict[str, Any] = {"Filters": filters, "MaxResults": PAGE_SIZE}
     while True:
         answer = client.describe_instances(**request)
@@ -162,7 +162,7 @@ def _read(client: "EC2Client", settings: Settings, filters: "list[FilterTypeDef]
             return
 
 
-def parse_instance(raw: "InstanceTypeDef", settings: Settings) -> Instance:
+def parse_instance(raw: "InstanceTypeDef", settings: IdleFunctionSettings) -> Instance:
     """Read what DescribeInstances says of one instance."""
     tags = {tag.get("Key", ""): tag.get("Value", "") for tag in raw.get("Tags", [])}
     node_group = _node_group(tags, settings)
@@ -183,14 +183,14 @@ def parse_instance(raw: "InstanceTypeDef", settings: Settings) -> Instance:
     )
 
 
-def _node_group(tags: Mapping[str, str], settings: Settings) -> str:
+def _node_group(tags: Mapping[str, str], settings: IdleFunctionSettings) -> str:
     """Return the node group: a node of a Spot Fleet goes with it, whatever people have made of its tags."""
     fleet = tags.get(SPOT_FLEET_TAG)
     of_fleet = (name for name, group in settings.groups.items() if group.fleet and group.fleet == fleet)
     return next(of_fleet, tags.get(NODE_GROUP_TAG, ""))
 
 
-def _owner(raw: "InstanceTypeDef", tags: Mapping[str, str], node_group: str, settings: Settings) -> Owner:
+def _owner(raw: "InstanceTypeDef", tags: Mapping[str, str], node_group: str, settings: IdleFunctionSettings) -> Owner:
     operator, own = raw.get("Operator", {}), settings.groups.get(node_group)
     group, fleet = tags.get(GROUP_TAG), tags.get(SPOT_FLEET_TAG)
     if operator.get("Managed"):

@@ -6,22 +6,19 @@ from datetime import UTC, datetime, time, timedelta, timezone
 
 from cluster_common.tags import tag_value
 from cluster_common.times import parse_time, time_text
+from cluster_contract.tags import IDLE_TAG_PREFIX, KEEP_TAG, KEEP_UNTIL_TAG
 
-KEEP_TAG = "cdk-training-cluster:keep"
-KEEP_UNTIL_TAG = "cdk-training-cluster:keep-until"
+WARNED_AT_TAG = f"{IDLE_TAG_PREFIX}warned-at"
+STOP_AT_TAG = f"{IDLE_TAG_PREFIX}stop-at"
+NOTE_TAG = f"{IDLE_TAG_PREFIX}note"
+TOLD_TAG = f"{IDLE_TAG_PREFIX}told"
+SINCE_TAG = f"{IDLE_TAG_PREFIX}since"
+REFUSED_TAG = f"{IDLE_TAG_PREFIX}refused"
 
-_PREFIX = "cdk-training-cluster:idle-"
-WARNED_AT_TAG = f"{_PREFIX}warned-at"
-STOP_AT_TAG = f"{_PREFIX}stop-at"
-NOTE_TAG = f"{_PREFIX}note"
-TOLD_TAG = f"{_PREFIX}told"
-SINCE_TAG = f"{_PREFIX}since"
-REFUSED_TAG = f"{_PREFIX}refused"
-
-STOPPING_TAG = f"{_PREFIX}stopping"
+STOPPING_TAG = f"{IDLE_TAG_PREFIX}stopping"
 """The tag on what a run is about to stop, until people were told: a run may end in between."""
 
-REMINDED_TAG = f"{_PREFIX}reminded"
+REMINDED_TAG = f"{IDLE_TAG_PREFIX}reminded"
 """The tag that says when people were last told that a tag keeps something without a clear end."""
 
 DRY_RUN_NOTE = "dry run - "

@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from cluster_common.messages import printable, subject
-from cluster_common.times import time_text
+from cluster_common.times import format_minutes, time_text
+from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.prices import on_demand_price
+from cluster_contract.tags import KEEP_TAG, KEEP_UNTIL_TAG
 from cluster_idle.fates import Fate, fates, keep_command, keep_targets, start_group, start_instances, verbs
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.marks import DRY_RUN_NOTE, KEEP_TAG, KEEP_UNTIL_TAG, STOP_AT_TAG
-from cluster_idle.policy import minutes
+from cluster_idle.marks import DRY_RUN_NOTE, STOP_AT_TAG
 from cluster_idle.reminders import Reminder
-from cluster_idle.settings import Settings
 from cluster_idle.situation import OwnerState
 from cluster_idle.verdicts import Unit
 
@@ -28,11 +28,11 @@ _WORK_KEEPS = (
 )
 
 
-def warning_message(settings: Settings, units: Sequence[Unit], now: datetime) -> tuple[str, str]:
+def warning_message(settings: IdleFunctionSettings, units: Sequence[Unit], now: datetime) -> tuple[str, str]:
     """Return the subject and the text of the message that idle nodes are going to be stopped."""
     real = [unit for unit in units if not unit.dry_run] or units
     left = min(unit.stop_at for unit in real) - now
-    told = _head(settings, real, f"{_count(real)} idle, {verbs(settings, real)} in {minutes(left)}")
+    told = _head(settings, real, f"{_count(real)} idle, {verbs(settings, real)} in {format_minutes(left)}")
     lines = [f"Cluster {settings.cluster}", *_dry_run_lines(units), ""]
     for unit in units[:_MOST_LINES]:
         lines += [*_warning_lines(settings, unit), ""]
@@ -40,7 +40,7 @@ def warning_message(settings: Settings, units: Sequence[Unit], now: datetime) ->
 
 
 def stopped_message(
-    settings: Settings, units: Sequence[Unit], stopped: frozenset[str], deferred: int = 0
+    settings: IdleFunctionSettings, units: Sequence[Unit], stopped: frozenset[str], deferred: int = 0
 ) -> tuple[str, str]:
     """Return the subject and the text of the message that idle nodes were stopped, or would have been.
 
@@ -65,13 +65,13 @@ def stopped_message(
     if saved:
         lines += ["", f"That saves ${saved:,.2f} an hour, at the On-Demand price."]
     if deferred:
-        limit = f"a run stops {settings.policy.most_stops} at most, the longest idle first"
+        limit = f"a run stops {settings.max_stops} at most, the longest idle first"
         lines += ["", f"{deferred} more are due and wait: {limit}."]
     return told, _text(lines, len(units))
 
 
 def earlier_message(
-    settings: Settings,
+    settings: IdleFunctionSettings,
     groups: Mapping[Owner, OwnerState],
     instances: Sequence[Instance],
     again: Collection[Owner] = (),
@@ -105,7 +105,7 @@ def _way_back(command: str, *, done: bool) -> str:
     return "  It has been started again since." if done else f"  To start it again: {command}"
 
 
-def reminder_message(settings: Settings, reminders: Sequence[Reminder], now: datetime) -> tuple[str, str]:
+def reminder_message(settings: IdleFunctionSettings, reminders: Sequence[Reminder], now: datetime) -> tuple[str, str]:
     """Return the subject and the text of the message on tags that keep nodes without a clear end."""
     lines = [f"Cluster {settings.cluster}", ""]
     for reminder in reminders[:_MOST_LINES]:
@@ -119,7 +119,7 @@ def reminder_message(settings: Settings, reminders: Sequence[Reminder], now: dat
     return subject(f"{settings.cluster}: {tags} nodes without a clear end"), _text(lines, len(reminders))
 
 
-def note(settings: Settings, unit: Unit) -> str:
+def note(settings: IdleFunctionSettings, unit: Unit) -> str:
     """Return what the tag on idle nodes, or on what owns them, says."""
     dry, would = (DRY_RUN_NOTE, "would be ") if unit.dry_run else ("", "")
     return (
@@ -128,7 +128,7 @@ def note(settings: Settings, unit: Unit) -> str:
     )
 
 
-def dollars(settings: Settings, instances: Sequence[Instance]) -> float:
+def dollars(settings: IdleFunctionSettings, instances: Sequence[Instance]) -> float:
     """Return what an hour of some instances costs at the On-Demand price, as far as it is known.
 
     Spot Instances cost less, and their price moves: they do not count.
@@ -141,13 +141,13 @@ def dollars(settings: Settings, instances: Sequence[Instance]) -> float:
     return sum(each for each in known if each is not None)
 
 
-def savings(settings: Settings, instances: Iterable[Instance]) -> float:
+def savings(settings: IdleFunctionSettings, instances: Iterable[Instance]) -> float:
     """Return what an hour without some instances saves: nothing where they are billed all the same."""
     releasing = {name for name, group in settings.groups.items() if group.release}
     return dollars(settings, [one for one in instances if not one.reserved or one.node_group in releasing])
 
 
-def _warning_lines(settings: Settings, unit: Unit) -> Iterator[str]:
+def _warning_lines(settings: IdleFunctionSettings, unit: Unit) -> Iterator[str]:
     cost = dollars(settings, unit.instances)
     yield (
         f"{_name(unit)}: utilization {unit.idle_words}, idle since {time_text(unit.idle_since)}"
@@ -186,7 +186,7 @@ def _count(units: Sequence[Unit], only: frozenset[str] | None = None) -> str:
     return "1 node" if count == 1 else f"{count} nodes"
 
 
-def _head(settings: Settings, units: Sequence[Unit], text: str) -> str:
+def _head(settings: IdleFunctionSettings, units: Sequence[Unit], text: str) -> str:
     dry = _DRY_RUN if all(unit.dry_run for unit in units) else ""
     return subject(f"{dry}{settings.cluster}: {text}")
 

@@ -8,10 +8,10 @@ from botocore.exceptions import ClientError
 
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
-from cluster_common.tags import NODE_GROUP_TAG
+from cluster_contract.idle import IdleFunctionSettings
+from cluster_contract.tags import NODE_GROUP_TAG
 from cluster_idle.instances import PAGE_SIZE, Owner, OwnerKind
 from cluster_idle.marks import NOTICE_TAGS, Marks
-from cluster_idle.settings import Settings
 from cluster_idle.situation import PROTECTED, STANDBY, OwnerState
 from cluster_idle.stopping import DENIED, MOST_DENIED, concerns_all
 
@@ -42,7 +42,7 @@ class Owners:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: IdleFunctionSettings,
         auto_scaling: "Callable[[], AutoScalingClient]",
         ec2: "Callable[[], EC2Client]",
         failures: Failures,

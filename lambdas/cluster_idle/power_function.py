@@ -44,11 +44,9 @@ class Answer:
 class PowerFunction:
     """Give orders to the power function."""
 
-    def __init__(
-        self, client: "Callable[[], LambdaClient]", name: str | None, pause: Callable[[float], None]
-    ) -> None:
+    def __init__(self, client: "Callable[[], LambdaClient]", name: str, pause: Callable[[float], None]) -> None:
         self._client = client
-        self._name = name or ""
+        self._name = name
         self._pause = pause
 
     def order(self, order: Mapping[str, object], reason: str, is_due: Callable[[], bool]) -> Answer:

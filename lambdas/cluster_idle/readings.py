@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
+from cluster_contract.idle import PERIOD, IdleFunctionSettings, Policy, Signal, SignalKind
+from cluster_contract.metrics import NODE_METRICS
 from cluster_idle.accelerators import gpu_count, has_neuron_cores
 from cluster_idle.evidence import Evidence, NodeReadings, Samples, Series, floor, unreadable, weigh
 from cluster_idle.instances import Instance
-from cluster_idle.policy import PERIOD, Policy, Signal, SignalKind
-from cluster_idle.settings import Settings
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.client import CloudWatchClient
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 _MOST_QUERIES = 500
 _MOST_POINTS = 100_800
 
-# What nodes report; a test compares it with what they are told to.
-GPU_UTILIZATION = "nvidia_smi_utilization_gpu"
-GPU_MEMORY_USED = "nvidia_smi_memory_used"
-NEURON_UTILIZATION = "neuroncore_utilization"
-CPU_USAGE = "cpu_usage_active"
 HEARTBEAT = "JobHeartbeat"
 _EC2 = "AWS/EC2"
 _SAMPLES = "SampleCount"
@@ -44,7 +39,9 @@ class _Metric:
 class MetricReader:
     """Reads what was measured of nodes, and weighs it at once, so that no more than one batch is kept."""
 
-    def __init__(self, client: "CloudWatchClient", settings: Settings, failures: Failures, now: datetime) -> None:
+    def __init__(
+        self, client: "CloudWatchClient", settings: IdleFunctionSettings, failures: Failures, now: datetime
+    ) -> None:
         self._client = client
         self._settings = settings
         self._failures = failures
@@ -145,20 +142,23 @@ class MetricReader:
         namespace = self._settings.namespace
         if has_neuron_cores(instance.instance_type):
             # A node reports all of its cores or none, which it sees to itself.
-            yield None, _Metric(namespace, NEURON_UTILIZATION, "Maximum")
+            yield None, _Metric(namespace, NODE_METRICS.neuron_core_utilization, "Maximum")
         else:
-            yield None, _Metric(namespace, GPU_UTILIZATION, "Maximum")
-            yield None, _Metric(namespace, GPU_UTILIZATION, _SAMPLES)
+            yield None, _Metric(namespace, NODE_METRICS.gpu_utilization, "Maximum")
+            yield None, _Metric(namespace, NODE_METRICS.gpu_utilization, _SAMPLES)
         for signal in self._policy(instance).signals:
             if signal.kind is SignalKind.CPU:
                 # EC2 publishes whole percents where the hypervisor is Nitro; the agent of our nodes does not.
                 ours = instance.node_group in self._settings.groups
-                yield signal, _Metric(*((namespace, CPU_USAGE) if ours else (_EC2, "CPUUtilization")), "Average")
+                yield (
+                    signal,
+                    _Metric(*((namespace, NODE_METRICS.cpu_usage) if ours else (_EC2, "CPUUtilization")), "Average"),
+                )
             elif signal.kind is SignalKind.NETWORK:
                 yield signal, _Metric(_EC2, "NetworkIn", "Sum")
                 yield signal, _Metric(_EC2, "NetworkOut", "Sum")
             elif signal.kind is SignalKind.GPU_MEMORY:
-                yield signal, _Metric(namespace, GPU_MEMORY_USED, "Maximum")
+                yield signal, _Metric(namespace, NODE_METRICS.gpu_memory_used, "Maximum")
             elif signal.kind is SignalKind.HEARTBEAT:
                 yield signal, _Metric(namespace, HEARTBEAT, _SAMPLES)
             elif signal.kind is SignalKind.METRIC:

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from cluster_contract.tags import KEEP_UNTIL_TAG
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.marks import KEEP_UNTIL_TAG, STOP_AT_TAG, Marks
+from cluster_idle.marks import STOP_AT_TAG, Marks
 from cluster_idle.situation import Situation
 
 _DAY = timedelta(days=1)

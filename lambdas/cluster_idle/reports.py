@@ -9,32 +9,17 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from cluster_common.metrics import CLUSTER_DIMENSION, emit, emit_counts
 from cluster_common.times import time_text
+from cluster_contract.idle import IdleFunctionSettings, IdleMetric
 from cluster_idle.evidence import EvidenceState
 from cluster_idle.hands import Outcome
 from cluster_idle.messages import dollars, savings
-from cluster_idle.settings import Settings
 from cluster_idle.verdicts import Decisions, Finding, Verdict
-
-IDLE_NODES = "IdleNodes"
-STOPPED_NODES = "IdleStoppedNodes"
-WARNED_NODES = "IdleWarnedNodes"
-DEFERRED_NODES = "IdleDeferredNodes"
-UNKNOWN_NODES = "IdleUnknownNodes"
-STUCK_NODES = "IdleStuckNodes"
-LINGERING_NODES = "IdleLingeringNodes"
-RESERVED_NODES = "IdleReservedNodes"
-DOLLARS_SAVED = "IdleDollarsSaved"
-DOLLARS_RESERVED = "IdleDollarsReserved"
-EVALUATIONS = "IdleEvaluations"
-BREAKER = "IdleBreaker"
-UNCLEAR_TAGS = "IdleUnclearTags"
-FAILED_NOTIFICATIONS = "IdleFailedNotifications"
 
 # A summary is for people; Lambda takes 6 MB of it. The log has every node.
 _MOST_NODES = 2000
 
 
-def emit_metrics(settings: Settings, decisions: Decisions, outcome: Outcome, *, evaluated: bool) -> None:
+def emit_metrics(settings: IdleFunctionSettings, decisions: Decisions, outcome: Outcome, *, evaluated: bool) -> None:
     """Write the run's metrics.
 
     Args:
@@ -49,38 +34,38 @@ def emit_metrics(settings: Settings, decisions: Decisions, outcome: Outcome, *, 
     stopped = [finding.instance for finding in findings if finding.instance.id in outcome.stopped]
     emit_counts(
         {
-            IDLE_NODES: sum(finding.is_idle for finding in findings),
-            STOPPED_NODES: len(stopped),
-            WARNED_NODES: verdicts[Verdict.WARN],
-            DEFERRED_NODES: verdicts[Verdict.DEFERRED],
-            UNKNOWN_NODES: sum(map(_is_unknown, findings)),
-            STUCK_NODES: sum(_is_stuck(finding, outcome, settings) for finding in findings),
-            LINGERING_NODES: len(find_lingering(findings)),
-            RESERVED_NODES: len(reserved),
-            EVALUATIONS: int(evaluated),
-            BREAKER: int(decisions.breaker is not None),
-            UNCLEAR_TAGS: len(decisions.reminders),
-            FAILED_NOTIFICATIONS: outcome.failed_notifications,
+            IdleMetric.IDLE_NODES: sum(finding.is_idle for finding in findings),
+            IdleMetric.STOPPED_NODES: len(stopped),
+            IdleMetric.WARNED_NODES: verdicts[Verdict.WARN],
+            IdleMetric.DEFERRED_NODES: verdicts[Verdict.DEFERRED],
+            IdleMetric.UNKNOWN_NODES: sum(map(_is_unknown, findings)),
+            IdleMetric.STUCK_NODES: sum(_is_stuck(finding, outcome, settings) for finding in findings),
+            IdleMetric.LINGERING_NODES: len(find_lingering(findings)),
+            IdleMetric.RESERVED_NODES: len(reserved),
+            IdleMetric.EVALUATIONS: int(evaluated),
+            IdleMetric.BREAKER: int(decisions.breaker is not None),
+            IdleMetric.UNCLEAR_TAGS: len(decisions.reminders),
+            IdleMetric.FAILED_NOTIFICATIONS: outcome.failed_notifications,
         },
         **{CLUSTER_DIMENSION: settings.cluster},
     )
     emit(
         {
-            DOLLARS_SAVED: round(savings(settings, stopped), 2),
-            DOLLARS_RESERVED: round(dollars(settings, reserved), 2),
+            IdleMetric.DOLLARS_SAVED: round(savings(settings, stopped), 2),
+            IdleMetric.DOLLARS_RESERVED: round(dollars(settings, reserved), 2),
         },
         MetricUnit.NoUnit,
         **{CLUSTER_DIMENSION: settings.cluster},
     )
 
 
-def emit_blind_metrics(settings: Settings) -> None:
+def emit_blind_metrics(settings: IdleFunctionSettings) -> None:
     """Write that a run saw nothing: of what it did not see there is no point, rather than a wrong one."""
-    emit_counts({EVALUATIONS: 0}, **{CLUSTER_DIMENSION: settings.cluster})
+    emit_counts({IdleMetric.EVALUATIONS: 0}, **{CLUSTER_DIMENSION: settings.cluster})
 
 
 def log_finding(
-    logger: Logger, finding: Finding, outcome: Outcome, *, settings: Settings, lingering: Collection[str]
+    logger: Logger, finding: Finding, outcome: Outcome, *, settings: IdleFunctionSettings, lingering: Collection[str]
 ) -> None:
     """Write one record of one instance.
 
@@ -110,7 +95,9 @@ def log_finding(
     )
 
 
-def summarize(settings: Settings, action: str, decisions: Decisions, outcome: Outcome) -> dict[str, object]:
+def summarize(
+    settings: IdleFunctionSettings, action: str, decisions: Decisions, outcome: Outcome
+) -> dict[str, object]:
     """Return what was found and done, as plain JSON."""
     findings = decisions.findings
     return {
@@ -150,7 +137,7 @@ def _is_unknown(finding: Finding) -> bool:
     return finding.verdict is Verdict.UNKNOWN and not finding.for_others
 
 
-def _is_reserved(finding: Finding, settings: Settings) -> bool:
+def _is_reserved(finding: Finding, settings: IdleFunctionSettings) -> bool:
     """Whether it is idle where a stop saves nothing: also while others of its group work, since it costs the same."""
     group = settings.groups.get(finding.instance.node_group)
     saves = finding.instance.reserved is None or (group is not None and group.release)
@@ -180,7 +167,7 @@ def find_lingering(findings: Sequence[Finding]) -> frozenset[str]:
     return frozenset(one.instance.id for one in findings if lingers(one))
 
 
-def _is_stuck(finding: Finding, outcome: Outcome, settings: Settings) -> bool:
+def _is_stuck(finding: Finding, outcome: Outcome, settings: IdleFunctionSettings) -> bool:
     """Whether it is idle and nobody stops it, though it is due: it cannot be, or whoever was asked did not."""
     if finding.verdict is Verdict.STOP and not settings.policy_of(finding.instance.node_group).dry_run:
         return finding.instance.id not in outcome.stopped

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from cluster_contract.idle import IdleFunctionSettings, IdleScope, Policy
 from cluster_idle.accelerators import is_measured
 from cluster_idle.evidence import Evidence
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.marks import NO_MARKS, Marks
-from cluster_idle.policy import Policy, Scope
-from cluster_idle.settings import Settings
 
 STANDBY = "is in Standby: Auto Scaling does not end it; terminate it or return it to service"
 """Why a group keeps a node that people took out of it: the end of a sentence.
@@ -58,7 +57,7 @@ class Situation:
             it can. A request that is not there could not be read.
     """
 
-    settings: Settings
+    settings: IdleFunctionSettings
     now: datetime
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     owners: Mapping[Owner, OwnerState] = field(default_factory=dict)
@@ -78,7 +77,7 @@ class Situation:
         if not instance.node_group:
             return instance.id
         # A fleet says itself which of its nodes go.
-        alone = self.policy(instance).scope is Scope.NODE and instance.owner.kind is not OwnerKind.SPOT_FLEET
+        alone = self.policy(instance).scope is IdleScope.NODE and instance.owner.kind is not OwnerKind.SPOT_FLEET
         return instance.id if alone else instance.node_group
 
     def target(self, instance: Instance) -> Owner:

@@ -73,7 +73,7 @@ class Obstacles:
         if owner is None:
             return Verdict.UNKNOWN, f"is idle, but {words}, which owns it, could not be read"
         why: str | None = None
-        if self._situation.settings.power_function is None:
+        if not self._situation.settings.power_function:
             why = f"there is no power function to scale {words}"
         elif owner.frozen:
             why = f"{words} has its process Terminate suspended: resume it"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code, error_text
-from cluster_common.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from cluster_power.groups import Activity, Group, Node
 from cluster_power.memory import Memory
 from cluster_power.owners import Glance, OwnerBusyError, Reading

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code
-from cluster_common.tags import CLUSTER_TAG
+from cluster_contract.tags import CLUSTER_TAG
 from cluster_power.groups import Activity, Group, Node, OwnerKind
 from cluster_power.memory import Memory
 from cluster_power.owners import Glance, OwnerBusyError, Reading

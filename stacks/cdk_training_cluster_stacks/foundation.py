@@ -8,9 +8,9 @@ from constructs import Construct
 
 from cdk_training_cluster import ClusterNetwork, Dataset, TrainingFileSystem
 from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.tags import CLUSTER_TAG
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.model import AccessLogSettings
+from cluster_contract.tags import CLUSTER_TAG
 
 _OLD_VERSIONS_KEPT = Duration.days(90)
 

@@ -14,8 +14,8 @@ from aws_cdk.assertions import Template
 from constructs import Construct, RootConstruct
 
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup, TrainingCluster
-from cdk_training_cluster.tags import NODE_GROUP_TAG
 from cdk_training_cluster.template_checks import check_templates
+from cluster_contract.tags import NODE_GROUP_TAG
 
 _Group = autoscaling.CfnAutoScalingGroup
 

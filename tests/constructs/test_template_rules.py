@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from capacity_templates import RESERVATION_ARN
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup, TrainingCluster, WarmPool
-from cdk_training_cluster.tags import NODE_GROUP_TAG
 from cdk_training_cluster.template_rules import RULES, TemplateRule, broken_rules
+from cluster_contract.tags import NODE_GROUP_TAG
 from silent_costs import (
     COSTLY,
     CRITERIA,

@@ -26,7 +26,7 @@ from cdk_training_cluster import (
     TrainingCluster,
     TrainingFileSystem,
 )
-from cdk_training_cluster.metrics import FUNCTION_NAMESPACE, NODE_METRICS
+from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 from synthesis import ZONE, new_stack, only, resources
 
 _WORKERS = NodeGroup(name="workers", instance_types=["p4de.24xlarge"], count=8)

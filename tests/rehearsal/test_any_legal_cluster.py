@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import given as drawn
 
 from cdk_training_cluster import instance_type_info
-from cdk_training_cluster.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from cluster_plans import BUCKET, OWN, SAMPLE, SUBNET, VPC, ClusterPlan, Given, Sample, Where
 from cluster_strategies import legal_clusters
 from local_aws import LocalAws

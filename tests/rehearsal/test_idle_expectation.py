@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
-from idle_stories import POLICY, node, settings
+from cluster_contract.codec import encode
+from cluster_contract.idle import Policy
+from idle_stories import node, settings
 from rehearsal.idle_expectation import Fate, IdleExpectation, IdleNode, idle_nodes, is_watched
 
 _HELD = {"reserved": True}
@@ -45,7 +48,7 @@ def test_what_becomes_of_idle_nodes(
 
 def test_a_group_that_the_settings_do_not_name_goes_by_the_policy_of_the_cluster() -> None:
     told = IdleExpectation(settings({}, window=900), [node("i-1", "strays")])
-    assert (told.fate(told.nodes[0]), told.policy(told.nodes[0])["window"]) == (Fate.STOPPED, 900)
+    assert (told.fate(told.nodes[0]), told.policy(told.nodes[0]).window) == (Fate.STOPPED, timedelta(minutes=15))
 
 
 def test_nodes_of_a_group_go_together_unless_each_goes_by_itself() -> None:
@@ -55,11 +58,11 @@ def test_nodes_of_a_group_go_together_unless_each_goes_by_itself() -> None:
 
 
 def test_the_settings_are_those_of_the_deployed_function() -> None:
-    said = settings({"workers": {"policy": {"warning": 600}}}, namespace="Others", most_stops=7)
-    configuration = {"Environment": {"Variables": {"CLUSTER_IDLE_SETTINGS": json.dumps(said)}}}
+    said = settings({"workers": {"policy": {"warning": 600}}}, namespace="Others", max_stops=7)
+    configuration = {"Environment": {"Variables": {"CLUSTER_IDLE_SETTINGS": json.dumps(encode(said))}}}
     told = IdleExpectation.of_function(configuration, [node("i-1")])
-    assert told.policy(told.nodes[0]) == {**POLICY, "most_stops": 7, "warning": 600}
-    assert (told.namespace, told.most_stops) == ("Others", 7)
+    assert told.policy(told.nodes[0]) == Policy(warning=timedelta(minutes=10))
+    assert (told.namespace, told.max_stops) == ("Others", 7)
     assert IdleExpectation(settings({}), []).namespace == "CdkTrainingCluster"
 
 

@@ -107,7 +107,7 @@ def test_what_has_to_wait_is_looked_at_five_minutes_later() -> None:
             return "busy"
         return "warn" if minutes < 100 else "stopped" if minutes == ends[one] else "deferred"
 
-    story, _ = _tell(_WORKERS, {"workers": {"policy": {"scope": "node"}}}, say, most_stops=1)
+    story, _ = _tell(_WORKERS, {"workers": {"policy": {"scope": "node"}}}, say, max_stops=1)
     assert _minutes(story) == [0, 30, 70, 95, 100, 105, 110]
 
 
@@ -154,7 +154,10 @@ def test_a_few_nodes_share_the_parts(nodes: list[IdleNode], reported: dict[str, 
 
 def test_a_node_that_tokenises_works_on_its_cpus_alone_and_is_seen_where_the_policy_looks_there() -> None:
     nodes = [node(f"i-{place}", instance_type="g5.48xlarge") for place in range(4)]
-    story, aws = _tell(nodes, {"workers": {"policy": {"signals": [["cpu", 0.5], ["network", 131072]]}}})
+    story, aws = _tell(
+        nodes,
+        {"workers": {"policy": {"signals": [{"kind": "cpu", "below": 0.5}, {"kind": "network"}]}}},
+    )
     assert list(story.reported.values()) == ["busy", "silent", "preparing", "idle"]
     busiest = {
         metric: max(value for _, value in points) for (one, _, metric), points in aws.points.items() if one == "i-2"
@@ -178,11 +181,11 @@ def test_nodes_were_launched_longer_ago_than_any_grace_and_window_take() -> None
 
 def test_every_signal_of_a_policy_says_idle_and_only_utilization_says_busy() -> None:
     signals = [
-        ["network", 1048576],
-        ["gpu_memory", 2048],
-        ["heartbeat"],
-        ["session"],
-        ["metric", "CWAgent", "mem_used_percent", "Maximum", 20],
+        {"kind": "network", "below": 1048576},
+        {"kind": "gpu_memory", "below": 2048},
+        {"kind": "heartbeat"},
+        {"kind": "session"},
+        {"kind": "metric", "namespace": "CWAgent", "metric": "mem_used_percent", "statistic": "Maximum", "below": 20},
     ]
     _, aws = _tell(_WORKERS[:1], {"workers": {"policy": {"signals": signals}}}, namespace="Others")
     busiest = {

@@ -132,7 +132,7 @@ def test_a_breaker_that_trips_for_nothing_is_told() -> None:
 
 def test_what_has_to_wait_for_a_later_run_is_no_difference() -> None:
     each = {0: "busy unknown warn", 30: "busy unknown deferred", 70: "warn warn stopped", 100: "stopped deferred -"}
-    assert _differences({**each, 105: "- stopped -"}, {"policy": {"scope": "node"}}, most_stops=1) == []
+    assert _differences({**each, 105: "- stopped -"}, {"policy": {"scope": "node"}}, max_stops=1) == []
 
 
 _RESERVED = {node(one.id, reserved=True): what for one, what in _REPORTED.items()}

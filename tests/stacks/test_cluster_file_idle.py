@@ -1,5 +1,6 @@
 """What a cluster file says of idle nodes: read, refused in its own words, shown, and read by the function."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,12 @@ from aws_cdk import App
 from aws_cdk.assertions import Template
 from typer.testing import CliRunner
 
-from cdk_training_cluster import IdlePolicy, IdleSignal
+from cdk_training_cluster import IdlePolicy, IdleScope, IdleSignal
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.foundation import FoundationStack
+from cluster_contract.idle import Policy
 from cluster_files import RIGHT, problems
 from examples import EXAMPLES, PROJECT
 from idle_settings import read
@@ -35,8 +37,8 @@ idle:
     session: true
     metrics: [{namespace: CWAgent, name: mem_used_percent, statistic: Maximum, below: 20}]
   dry_run: true
-  most_stops: 7
-  blind_share: 0.2
+  max_stops: 7
+  max_unknown_share: 0.2
   off: false
 """
 
@@ -53,27 +55,26 @@ def policy_of(directory: Path, text: str) -> IdlePolicy:
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:
-    assert policy_of(tmp_path, RIGHT + EVERYTHING).settings == {
-        "below": 2.5,
-        "window": 5400,
-        "coverage": 0.75,
-        "grace": 0,
-        "warning": 2700,
-        "scope": "node",
-        "signals": [
-            ["network", 2_097_152],
-            ["metric", "CdkTrainingCluster", "efa_rx_bytes", "Sum", 314_572_800],
-            ["metric", "CdkTrainingCluster", "efa_tx_bytes", "Sum", 314_572_800],
-            ["gpu_memory", 512],
-            ["heartbeat"],
-            ["session"],
-            ["metric", "CWAgent", "mem_used_percent", "Maximum", 20],
-        ],
-        "dry_run": True,
-        "off": False,
-        "most_stops": 7,
-        "blind_share": 0.2,
-    }
+    policy = policy_of(tmp_path, RIGHT + EVERYTHING)
+    assert (policy.max_stops, policy.max_unknown_share) == (7, 0.2)
+    signals = [
+        IdleSignal.network(2),
+        IdleSignal.efa(1),
+        IdleSignal.gpu_memory(512),
+        IdleSignal.heartbeat(),
+        IdleSignal.session(),
+        IdleSignal.metric("CWAgent", "mem_used_percent", "Maximum", 20),
+    ]
+    assert policy.to_contract() == Policy(
+        below=2.5,
+        window=timedelta(minutes=90),
+        coverage=0.75,
+        grace=timedelta(0),
+        warning=timedelta(minutes=45),
+        scope=IdleScope.NODE,
+        signals=tuple(row for signal in signals for row in signal.settings),
+        dry_run=True,
+    )
 
 
 def test_the_host_s_thresholds_are_read(tmp_path: Path) -> None:
@@ -91,7 +92,7 @@ def test_what_is_left_out_is_nobody_s_choice(tmp_path: Path) -> None:
     group = parsed(tmp_path, RIGHT.replace(COUNT, f"{COUNT}    idle: {{signals: {{}}}}\n")).node_groups[0]
     policy = group.to_node_group("us-east-1").idle_policy
     assert policy is not None
-    assert policy.settings == {"signals": []}
+    assert policy == IdlePolicy(signals=[])
 
 
 CHANGES: dict[str, tuple[str, str, list[str]]] = {
@@ -133,10 +134,10 @@ CHANGES: dict[str, tuple[str, str, list[str]]] = {
         ['12: idle.signals.metrics[0].namespace: must hold at least 1 character, got ""'],
     ),
     "what is the cluster's": (
-        "idle: {most_stops: 5}",
+        "idle: {max_stops: 5}",
         "",
         [
-            "11: node_groups[0].idle.most_stops: unknown key; known here: window_minutes, warning_minutes, "
+            "11: node_groups[0].idle.max_stops: unknown key; known here: window_minutes, warning_minutes, "
             "grace_minutes, utilization_below_percent, coverage, scope, host_activity, signals, dry_run, off"
         ],
     ),

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+from cluster_contract.idle import PERIOD
 from cluster_idle.evidence import Series
-from cluster_idle.policy import PERIOD
 
 NOW = datetime(2026, 11, 2, 12, 2, tzinfo=UTC)
 TICK = timedelta(minutes=5)

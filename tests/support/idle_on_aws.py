@@ -11,9 +11,9 @@ from typing import Any, cast
 from aws_lambda_powertools import Logger
 
 from cdk_training_cluster.functions import function_source
+from cluster_contract.idle import IdleFunctionSettings, Policy
 from cluster_idle.idle import Action, Clients, Idle
-from cluster_idle.policy import Policy
-from cluster_idle.settings import GroupSettings, Settings
+from idle_function_settings import Group, idle_settings
 from local_aws import LocalAws, sessions
 from local_aws_scene import X86_IMAGE
 from policy_evaluator import Call
@@ -154,12 +154,12 @@ class IdleOnAws:
         self._made.append((model.service_model.service_name, model.name, params))
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> IdleFunctionSettings:
         """What the deploy tells the function."""
-        return Settings(
+        return idle_settings(
             cluster=self.name,
             policy=self.policy,
-            groups={GROUP: GroupSettings(policy=self.policy)} if self.power else {},
+            groups={GROUP: Group(policy=self.policy)} if self.power else {},
             region="us-east-1",
             topic_arn=self.topic,
             power_function=self.power,

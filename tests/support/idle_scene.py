@@ -9,13 +9,13 @@ from typing import Any, cast
 
 from aws_lambda_powertools import Logger
 
+from cluster_contract.idle import IdleFunctionSettings, Policy
 from cluster_idle.idle import Action, Clients, Idle
-from cluster_idle.policy import Policy
-from cluster_idle.settings import GroupSettings, Settings
 from fake_cloudwatch import FakeCloudWatch
 from fake_idle_groups import FakeIdleGroups
 from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode, FakeSpotFleetRequest
 from fake_service import ACCOUNT, REGION, FakePaginator, FakeService
+from idle_function_settings import Group, idle_settings
 from policy_evaluator import Call
 from power_scene import FakeSns
 
@@ -105,10 +105,11 @@ class IdleScene:
     """
 
     policy: Policy = field(default_factory=Policy)
-    groups: dict[str, GroupSettings] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
     now: datetime = START
     topic: str | None = TOPIC
     prices: dict[str, float] = field(default_factory=dict)
+    max_stops: int = 100
 
     def __post_init__(self) -> None:
         """Make the services."""
@@ -147,7 +148,7 @@ class IdleScene:
     ) -> list[FakeNode]:
         """Deploy a node group that an Auto Scaling group owns, and launch its nodes."""
         policy = settings.pop("policy", self.policy)
-        self.groups[name] = GroupSettings(policy=policy, release=settings.pop("release", False))
+        self.groups[name] = Group(policy=policy, release=settings.pop("release", False))
         group = f"{name}-asg"
         self.auto_scaling.add(group, cluster=CLUSTER, node_group=name, desired=count)
         self.auto_scaling.members[group] = []
@@ -166,7 +167,7 @@ class IdleScene:
     ) -> list[FakeNode]:
         """Deploy a node group that a Spot Fleet owns, and launch its nodes."""
         request = f"sfr-{name}"
-        self.groups[name] = GroupSettings(policy=settings.pop("policy", self.policy), fleet=request)
+        self.groups[name] = Group(policy=settings.pop("policy", self.policy), fleet=request)
         tags = {CLUSTER_TAG: CLUSTER, NODE_GROUP_TAG: name}
         self.ec2.fleets[request] = FakeSpotFleetRequest(id=request, tags=tags, target=count)
         tags = {NODE_GROUP_TAG: name, "aws:ec2spot:fleet-request-id": request}
@@ -174,17 +175,18 @@ class IdleScene:
         return [self.add(load, tags=dict(tags), raw=dict(spot), **settings) for _ in range(count)]
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> IdleFunctionSettings:
         """What the deploy tells the function."""
-        return Settings(
+        return idle_settings(
             cluster=CLUSTER,
             policy=self.policy,
             groups=self.groups,
             region=REGION,
             prices=self.prices,
+            max_stops=self.max_stops,
             gpus={"p9.48xlarge": 8},
-            topic_arn=self.topic,
-            power_function=POWER if self.groups else None,
+            topic_arn=self.topic or "",
+            power_function=POWER if self.groups else "",
         )
 
     def run(self, action: Action = Action.TICK) -> dict[str, dict[str, Any]]:

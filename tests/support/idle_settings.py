@@ -3,7 +3,7 @@
 from aws_cdk import Stack
 from aws_cdk.assertions import Template
 
-from cluster_idle.settings import Settings
+from cluster_contract.idle import IdleFunctionSettings
 from policy_evaluator import resolve
 
 FLEET = "sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE"
@@ -21,6 +21,6 @@ def written(stack: Stack) -> str:
     return str(resolve(function["Properties"]["Environment"]["Variables"]["CLUSTER_IDLE_SETTINGS"], ids))
 
 
-def read(stack: Stack) -> Settings:
+def read(stack: Stack) -> IdleFunctionSettings:
     """Return the idle function's settings as the function reads them."""
-    return Settings.from_environment({"CLUSTER_IDLE_SETTINGS": written(stack), "AWS_REGION": "us-east-1"})
+    return IdleFunctionSettings.from_environment({"CLUSTER_IDLE_SETTINGS": written(stack), "AWS_REGION": "us-east-1"})

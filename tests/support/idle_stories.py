@@ -1,36 +1,34 @@
 """Idle nodes and what the idle function says of them, made by hand."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from cluster_contract.idle import IdleFunctionSettings
 from rehearsal.idle_expectation import IdleExpectation, IdleNode
 from rehearsal.idle_story import IdleStory
 
-POLICY: Mapping[str, Any] = {
-    "below": 5,
-    "window": 3600,
-    "coverage": 0.9,
-    "grace": 1800,
-    "warning": 1800,
-    "scope": "gang",
-    "signals": [],
-    "dry_run": False,
-    "off": False,
-    "most_stops": 100,
-    "blind_share": 0.5,
-}
 
-
-def settings(groups: Mapping[str, Any], *, namespace: str | None = None, **policy: Any) -> dict[str, Any]:
+def settings(
+    groups: Mapping[str, Any], *, namespace: str | None = None, max_stops: int = 100, **policy: Any
+) -> IdleFunctionSettings:
     """Return what the function is told of a cluster.
 
     Args:
-        groups: Its node groups.
+        groups: Its node groups, each with what of its policy differs.
         namespace: Where its nodes' metrics are. Default: - nothing is said of it.
+        max_stops: How many nodes one run stops at most.
         **policy: What of its policy is not usual.
     """
-    more = {} if namespace is None else {"namespace": namespace}
-    return {"cluster": "pod", "tick": 300, "policy": {**POLICY, **policy}, "groups": groups, **more}
+    policies = [policy, *({**policy, **group.get("policy", {})} for group in groups.values())]
+    told = {
+        "cluster": "pod",
+        "policies": policies,
+        "groups": {name: {**group, "policy": number} for number, (name, group) in enumerate(groups.items(), start=1)},
+        "max_stops": max_stops,
+        **({} if namespace is None else {"namespace": namespace}),
+    }
+    return IdleFunctionSettings.from_environment({"CLUSTER_IDLE_SETTINGS": json.dumps(told)})
 
 
 def node(
@@ -71,7 +69,7 @@ def summary(nodes: Mapping[str, IdleNode], verdicts: Mapping[str, str], breaker:
 
 
 def story(
-    told: Mapping[str, Any],
+    told: IdleFunctionSettings,
     nodes: Mapping[IdleNode, str],
     runs: Mapping[int, str],
     breaker: Mapping[int, str] | None = None,

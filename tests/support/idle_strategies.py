@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
+from cluster_contract.idle import PERIOD, IdleScope, Policy
 from cluster_idle.evidence import NodeReadings, Series, weigh
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.marks import Marks
-from cluster_idle.policy import PERIOD, Policy, Scope
-from cluster_idle.settings import GroupSettings, Settings
 from cluster_idle.situation import OwnerState, Situation
+from idle_function_settings import Group, idle_settings
 
 NOW = datetime(2026, 11, 2, 12, 3, 20, tzinfo=UTC)
 TICK = timedelta(minutes=5)
@@ -43,11 +43,9 @@ def policies() -> st.SearchStrategy[Policy]:
         coverage=st.sampled_from([0.5, 0.75, 0.9, 1.0]),
         grace=st.sampled_from([0, 30]).map(lambda minutes: timedelta(minutes=minutes)),
         warning=st.sampled_from([10, 30]).map(lambda minutes: timedelta(minutes=minutes)),
-        scope=st.sampled_from(Scope),
+        scope=st.sampled_from(IdleScope),
         dry_run=st.booleans(),
         off=st.sampled_from([False] * 9 + [True]),
-        most_stops=st.integers(1, 5),
-        blind_share=st.sampled_from([0.2, 0.5, 1.0]),
     )
 
 
@@ -91,9 +89,9 @@ def clusters(draw: st.DrawFn) -> Drawn:
     """Return a cluster: standalone nodes, gangs, Spot Fleets and what belongs to others."""
     policy = draw(policies())
     groups = {
-        "workers": GroupSettings(policy=policy, release=draw(st.booleans())),
-        "lab": GroupSettings(policy=draw(policies())),
-        "extras": GroupSettings(policy=policy, fleet="sfr-extras"),
+        "workers": Group(policy=policy, release=draw(st.booleans())),
+        "lab": Group(policy=draw(policies())),
+        "extras": Group(policy=policy, fleet="sfr-extras"),
     }
     owners: dict[Owner, OwnerState] = {}
     kinds = draw(st.lists(st.sampled_from(["alone", "workers", "workers", "lab", "extras", "foreign"]), max_size=9))
@@ -107,7 +105,13 @@ def clusters(draw: st.DrawFn) -> Drawn:
                 stopped=draw(st.sampled_from([False] * 9 + [True])),
                 members=None if owner.kind is OwnerKind.SPOT_FLEET else members | unseen,
             )
-    settings = Settings(cluster="base-pod", policy=policy, groups=groups, power_function="power")
+    settings = idle_settings(
+        policy=policy,
+        groups=groups,
+        power_function="power",
+        max_stops=draw(st.integers(1, 5)),
+        max_unknown_share=draw(st.sampled_from([0.2, 0.5, 1.0])),
+    )
     reported = {one.id: draw(series()) for one in instances}
     evidence = {
         one.id: weigh(

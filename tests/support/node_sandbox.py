@@ -8,11 +8,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+from cluster_contract.metrics import NODE_METRICS
 from max_seconds import MAX_SECONDS
 
 AMAZON_LINUX = 'ID="amzn"\nID_LIKE="fedora"\nVERSION_ID="2023"\n'

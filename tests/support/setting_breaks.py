@@ -43,7 +43,7 @@ OF_ONE_SETTING: Mapping[str, SearchStrategy[Broken]] = {
     "efa": _set("efa", "yes", 0, 1),
     "interface_layout": _set("interface_layout", None, "ip-optimised"),
     "idle_policy": _set("idle_policy", "off", 60, IdlePolicy),
-    "idle_policy of the cluster": _set("idle_policy", IdlePolicy(most_stops=5), IdlePolicy(blind_share=0.5)),
+    "idle_policy of the cluster": _set("idle_policy", IdlePolicy(max_stops=5), IdlePolicy(max_unknown_share=0.5)),
     "warm_pool": _set("warm_pool", 1, "2"),
     "root_volume_gib": _set("root_volume_gib", 0, -5, 1.5, "200"),
     "environment": _set("environment", {"A": 1}, {"A": None}, {5: "1"}, None, ["A=1"], "A=1"),

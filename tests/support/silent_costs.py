@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from capacity_templates import reserved
-from cdk_training_cluster.tags import NODE_GROUP_TAG
+from cluster_contract.tags import NODE_GROUP_TAG
 from local_aws_scene import Template, imported
 from spot_scene import spot_fleet
 from warm_scene import warm_nodes

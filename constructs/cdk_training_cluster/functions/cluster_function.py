@@ -21,9 +21,9 @@ from cdk_training_cluster.checks import whole_number_problems
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions.assets import function_source
 from cdk_training_cluster.functions.powertools import powertools_layer
-from cdk_training_cluster.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 from cdk_training_cluster.template_checks import check_templates
 from cdk_training_cluster.validation import cluster_name_problems
+from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 
 # All of a function's environment, names and values together.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html

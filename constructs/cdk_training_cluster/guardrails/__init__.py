@@ -4,7 +4,6 @@ from cdk_training_cluster.functions import Guardrail
 from cdk_training_cluster.guardrails.billing_alarms import BillingAlarms, place_problems
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
-from cdk_training_cluster.guardrails.idle_metrics import IDLE_METRICS, IdleMetrics
 from cdk_training_cluster.guardrails.idle_stop import IdleStop
 from cdk_training_cluster.guardrails.resume_document import ResumeDocument
 from cdk_training_cluster.power import ClusterPower
@@ -14,11 +13,9 @@ GUARDRAILS: tuple[type[Guardrail], ...] = (ClusterPower, IdleStop, BillingAlarms
 
 __all__ = [
     "GUARDRAILS",
-    "IDLE_METRICS",
     "BillingAlarms",
     "Budget",
     "IdleGroup",
-    "IdleMetrics",
     "IdleStop",
     "ResumeDocument",
     "place_problems",

@@ -1,6 +1,5 @@
 """What the idle stop has to know of one node group."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
@@ -31,19 +30,3 @@ class IdleGroup:
             policy: When they are idle and what becomes of them.
         """
         return cls(policy=policy, spot_fleet_id=fleet.spot_fleet_id, released=fleet.node_group.capacity.releases)
-
-    def settings(self, whole: IdlePolicy) -> Mapping[str, object]:
-        """Return what the function's environment, which is small, says of it: nothing but what is not usual.
-
-        Args:
-            whole: The policy of the whole.
-        """
-        settings: dict[str, object] = {}
-        policy = {} if self.policy is None else self.policy.settings_beside(whole)
-        if policy:
-            settings["policy"] = policy
-        if self.spot_fleet_id is not None:
-            settings["fleet"] = self.spot_fleet_id
-        if self.released:
-            settings["release"] = True
-        return settings

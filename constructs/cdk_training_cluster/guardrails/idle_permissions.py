@@ -12,8 +12,9 @@ from cdk_training_cluster.functions import (
 )
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.nodes import IdlePolicy
+from cluster_contract.tags import IDLE_TAG_PREFIX
 
-_IDLE_TAGS = "cdk-training-cluster:idle-*"
+_IDLE_TAGS = f"{IDLE_TAG_PREFIX}*"
 
 # Only services can set these tags, on what they own; they replace a member that is stopped.
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html,

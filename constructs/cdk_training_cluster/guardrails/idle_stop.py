@@ -13,28 +13,29 @@ from constructs import Construct
 from cdk_training_cluster.checks import kind_problems, number_problems, whole_number_problems
 from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
-from cdk_training_cluster.guardrails.idle_metrics import IDLE_METRICS
 from cdk_training_cluster.guardrails.idle_permissions import IdlePermissions
-from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY, IdlePolicy
 from cdk_training_cluster.nodes.rules import TOO_LONG_A_WARNING
 from cdk_training_cluster.power import ClusterPower
-from cdk_training_cluster.tags import CLUSTER_TAG
 from cdk_training_cluster.validation import text_problems
+from cluster_contract.codec import encode, variables
+from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, IdleMetric
+from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.tags import CLUSTER_TAG
 
-_TICK = Duration.minutes(5)
+_TICK = Duration.seconds(IdleFunctionSettings.tick.total_seconds())
 
 _WATCHES = (
     Watch(
         id="UnknownNodes",
-        metric=IDLE_METRICS.unknown_nodes,
+        metric=IdleMetric.UNKNOWN_NODES,
         trouble="for 15 minutes the idle function could not tell whether some nodes work, so it does not stop them",
         remedy="The log names the reason for each node: most often its CloudWatch agent does not run, a GPU is in "
         "MIG mode or lost, or its type is missing in gpu_counts",
     ),
     Watch(
         id="Breaker",
-        metric=IDLE_METRICS.breaker,
+        metric=IdleMetric.BREAKER,
         statistic="Maximum",
         periods=1,
         trouble="so many nodes lost their metrics at once that the idle function stops nothing",
@@ -42,13 +43,13 @@ _WATCHES = (
     ),
     Watch(
         id="StuckNodes",
-        metric=IDLE_METRICS.stuck_nodes,
+        metric=IdleMetric.STUCK_NODES,
         trouble="some nodes have been idle for 15 minutes, and the idle function cannot stop them",
         remedy="Stop or terminate them yourself",
     ),
     Watch(
         id="LingeringNodes",
-        metric=IDLE_METRICS.lingering_nodes,
+        metric=IdleMetric.LINGERING_NODES,
         # Three hours, with gaps: longer than any warning and launch takes that goes well. A group whose nodes keep
         # coming anew is warned of now and then.
         periods=36,
@@ -60,13 +61,13 @@ _WATCHES = (
     ),
     Watch(
         id="UnclearTags",
-        metric=IDLE_METRICS.unclear_tags,
+        metric=IdleMetric.UNCLEAR_TAGS,
         trouble="some tags keep nodes from being stopped without a clear end, such as keep-until = tomorrow",
         remedy="Write a time with its zone, such as 2026-11-30T18:00Z, or take the tag away",
     ),
     Watch(
         id="FailedNotifications",
-        metric=IDLE_METRICS.failed_notifications,
+        metric=IdleMetric.FAILED_NOTIFICATIONS,
         statistic="Maximum",
         periods=1,
         trouble="the alert topic does not take the idle function's messages, so that no new countdown to a stop "
@@ -78,7 +79,7 @@ _WATCHES = (
 
 _RESERVED_IDLE = Watch(
     id="ReservedIdle",
-    metric=IDLE_METRICS.dollars_reserved,
+    metric=IdleMetric.DOLLARS_RESERVED,
     # An hour, with gaps: what is reserved for the next job may wait a while, and a run may fail now and then.
     periods=12,
     datapoints=9,
@@ -136,7 +137,7 @@ class IdleStop(Guardrail):
         # Ten thousand instances with 33 interfaces each, page by page.
         memory_size_mib=512,
         silence=Silence(
-            metric=IDLE_METRICS.evaluations,
+            metric=IdleMetric.EVALUATIONS,
             trouble="the idle function has not succeeded for 10 minutes, so idle nodes may go on costing money",
             periods=2,
         ),
@@ -209,25 +210,34 @@ class IdleStop(Guardrail):
         }
         permissions = IdlePermissions(groups=groups.values(), policies=[self.policy, *self.policies.values()])
 
+        own = {name: each.to_contract() for name, each in self.policies.items()}
+        distinct = list(dict.fromkeys([self.policy.to_contract(), *own.values()]))
+        settings = IdleFunctionSettings(
+            cluster=cluster_name,
+            policies=tuple(distinct),
+            groups={
+                name: IdleGroupSettings(
+                    policy=distinct.index(own[name]), fleet=group.spot_fleet_id, release=group.released
+                )
+                for name, group in groups.items()
+            },
+            max_stops=self.policy.max_stops or IdleFunctionSettings.max_stops,
+            max_unknown_share=self.policy.max_unknown_share or IdleFunctionSettings.max_unknown_share,
+            tag=tag_key,
+            namespace=metric_namespace,
+            prices=overrides,
+            gpus=gpus,
+            topic_arn=alert_topic.topic_arn,
+            power_function=power.function.function_name if power is not None and groups else "",
+        )
+
         def permit(role: iam.Role) -> None:
             permissions.grant(role, cluster_name=cluster_name, tag_key=tag_key)
 
         self._make(
             name=cluster_name,
-            settings={
-                "cluster": cluster_name,
-                **({} if tag_key == CLUSTER_TAG else {"tag": tag_key}),
-                **({} if metric_namespace == NODE_METRICS.namespace else {"namespace": metric_namespace}),
-                "tick": _TICK.to_seconds(),
-                "policy": self.policy.settings,
-                "groups": {name: group.settings(self.policy) for name, group in groups.items()},
-                **({"prices": dict(overrides)} if overrides else {}),
-                **({"gpus": dict(gpus)} if gpus else {}),
-            },
-            environment={
-                "ALERT_TOPIC_ARN": alert_topic.topic_arn,
-                **({} if power is None or not groups else {"POWER_FUNCTION": power.function.function_name}),
-            },
+            settings=encode(settings),
+            environment=variables(settings),
             alert_topic=alert_topic,
             permit=permit,
             powertools_layer=powertools_layer,
@@ -262,7 +272,7 @@ class IdleStop(Guardrail):
             statistic: Over what the function reports every 5 minutes. Default: - `Maximum`.
             period: How much time a point covers. Default: - 5 minutes.
         """
-        return self._metric(IDLE_METRICS.idle_nodes, statistic, period)
+        return self._metric(IdleMetric.IDLE_NODES, statistic, period)
 
     def metric_stopped_nodes(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
         """Return how many nodes were stopped.
@@ -271,7 +281,7 @@ class IdleStop(Guardrail):
             statistic: Over what the function reports every 5 minutes. Default: - `Sum`.
             period: How much time a point covers. Default: - 5 minutes.
         """
-        return self._metric(IDLE_METRICS.stopped_nodes, statistic, period)
+        return self._metric(IdleMetric.STOPPED_NODES, statistic, period)
 
     def metric_unknown_nodes(
         self, *, statistic: str = "Minimum", period: Duration | None = None
@@ -283,7 +293,7 @@ class IdleStop(Guardrail):
                 the time.
             period: How much time a point covers. Default: - 5 minutes.
         """
-        return self._metric(IDLE_METRICS.unknown_nodes, statistic, period)
+        return self._metric(IdleMetric.UNKNOWN_NODES, statistic, period)
 
     def metric_stuck_nodes(self, *, statistic: str = "Minimum", period: Duration | None = None) -> cloudwatch.Metric:
         """Return how many nodes are idle and cannot be stopped from here.
@@ -293,7 +303,7 @@ class IdleStop(Guardrail):
                 time.
             period: How much time a point covers. Default: - 5 minutes.
         """
-        return self._metric(IDLE_METRICS.stuck_nodes, statistic, period)
+        return self._metric(IdleMetric.STUCK_NODES, statistic, period)
 
     def metric_dollars_saved(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
         """Return what the nodes cost an hour that were stopped, in USD, where the price is known.
@@ -302,7 +312,7 @@ class IdleStop(Guardrail):
             statistic: Over what the function reports every 5 minutes. Default: - `Sum`.
             period: How much time a point covers. Default: - 5 minutes.
         """
-        return self._metric(IDLE_METRICS.dollars_saved, statistic, period)
+        return self._metric(IdleMetric.DOLLARS_SAVED, statistic, period)
 
     def metric_dollars_reserved(
         self, *, statistic: str = "Maximum", period: Duration | None = None
@@ -313,7 +323,7 @@ class IdleStop(Guardrail):
             statistic: Over what the function reports every 5 minutes. Default: - `Maximum`.
             period: How much time a point covers. Default: - 5 minutes.
         """
-        return self._metric(IDLE_METRICS.dollars_reserved, statistic, period)
+        return self._metric(IdleMetric.DOLLARS_RESERVED, statistic, period)
 
     def _watch_reserved(self) -> cloudwatch.Alarm:
         idle = cloudwatch.MathExpression(
@@ -321,7 +331,7 @@ class IdleStop(Guardrail):
             expression="IF(dollars > 0, dollars, nodes)",
             using_metrics={
                 "dollars": self.metric_dollars_reserved(statistic="Minimum"),
-                "nodes": self._metric(IDLE_METRICS.reserved_nodes, "Minimum"),
+                "nodes": self._metric(IdleMetric.RESERVED_NODES, "Minimum"),
             },
             label="USD an hour",
             period=Duration.minutes(5),

@@ -1,12 +1,13 @@
 """The nodes: their settings, their launch template and Auto Scaling group, and how they are set up."""
 
 from cdk_training_cluster.nodes.bootstrap import Mount, NodeBootstrap
-from cdk_training_cluster.nodes.idle_policy import DEFAULT_IDLE_POLICY, IdlePolicy, IdleScope
+from cdk_training_cluster.nodes.idle_policy import DEFAULT_IDLE_POLICY, IdlePolicy
 from cdk_training_cluster.nodes.idle_signal import IdleSignal
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
 from cdk_training_cluster.nodes.node_metrics import node_metric, utilization_metric
 from cdk_training_cluster.nodes.warm_pool import WarmPool
+from cluster_contract.idle import IdleScope
 
 __all__ = [
     "DEFAULT_IDLE_POLICY",

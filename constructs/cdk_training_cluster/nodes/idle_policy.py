@@ -1,8 +1,9 @@
 """When nodes are idle, and what becomes of them then."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from enum import Enum
+from datetime import timedelta
+from typing import cast
 
 from aws_cdk import Duration
 
@@ -14,16 +15,7 @@ from cdk_training_cluster.checks import (
     whole_number_problems,
 )
 from cdk_training_cluster.nodes.idle_signal import IdleSignal
-
-
-class IdleScope(Enum):
-    """What is stopped together."""
-
-    GANG = "gang"
-    """A node group, when all its nodes are idle: one that waits for its peers is not idle."""
-
-    NODE = "node"
-    """Each node by itself: right for nodes that work alone, such as a lab's or an inference group's."""
+from cluster_contract.idle import IdleFunctionSettings, IdleScope, Policy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +40,9 @@ class IdlePolicy:
             with those of one in `signals`. Default: - yes.
         signals: What else must say that a node is idle. Default: - nothing.
         dry_run: Whether everything is done but the stop: evaluate, warn and report. Default: - no: nodes are stopped.
-        most_stops: The most nodes that one run stops; those idle for longest go first. The cluster's only.
+        max_stops: The most nodes that one run stops; those idle for longest go first. The cluster's only.
             Default: - 100.
-        blind_share: The share of the cluster's nodes above which nothing is stopped if so many become unknown
+        max_unknown_share: The share of the cluster's nodes above which nothing is stopped if so many become unknown
             within three runs: above 0 and at most 1. The cluster's only. Default: - 0.5.
         is_off: Whether these nodes are neither measured nor stopped; `IdlePolicy.off()` says it in short. `False`
             measures a node group though the cluster's policy is off. Default: - no.
@@ -68,8 +60,8 @@ class IdlePolicy:
     host_activity: bool | None = None
     signals: Sequence[IdleSignal] | None = None
     dry_run: bool | None = None
-    most_stops: int | None = None
-    blind_share: float | None = None
+    max_stops: int | None = None
+    max_unknown_share: float | None = None
     is_off: bool | None = None
 
     def describe(self) -> str:
@@ -103,36 +95,20 @@ class IdlePolicy:
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(base, **{name: value for name, value in given.items() if value is not None})
 
-    @property
-    def settings(self) -> Mapping[str, object]:
-        """What the function's environment, which is small, says of it: what is given."""
-        found: dict[str, object] = {
-            "below": self.utilization_below_percent,
-            "window": _seconds(self.window),
-            "coverage": self.coverage,
-            "grace": _seconds(self.grace),
-            "warning": _seconds(self.warning),
-            "scope": None if self.scope is None else self.scope.value,
-            "signals": None
-            if self.signals is None
-            else [list(row) for each in self._looked_at for row in each.settings],
-            "dry_run": self.dry_run,
-            "off": self.is_off,
-            "most_stops": self.most_stops,
-            "blind_share": self.blind_share,
-        }
-        return {key: value for key, value in found.items() if value is not None}
-
-    def settings_beside(self, base: "IdlePolicy") -> Mapping[str, object]:
-        """Return what the settings say that those of another policy do not.
-
-        Args:
-            base: The policy that holds for what this one leaves out.
-        """
-        told = base.settings
-        return {
-            key: value for key, value in self.over(base).settings.items() if key not in told or told[key] != value
-        }
+    def to_contract(self) -> Policy:
+        """Return the policy as the idle function takes it; what is left out is as the library's default says."""
+        policy = self.over(DEFAULT_IDLE_POLICY)
+        return Policy(
+            below=cast(float, policy.utilization_below_percent),
+            window=_time(policy.window),
+            coverage=cast(float, policy.coverage),
+            grace=_time(policy.grace),
+            warning=_time(policy.warning),
+            scope=cast(IdleScope, policy.scope),
+            signals=tuple(row for signal in policy._looked_at for row in signal.settings),
+            dry_run=bool(policy.dry_run),
+            off=bool(policy.is_off),
+        )
 
     @property
     def is_too_long_a_warning(self) -> bool:
@@ -184,42 +160,43 @@ class IdlePolicy:
             yield from choice_problems("scope", self.scope, IdleScope)
         if self.signals is not None:
             yield from kinds_problems("signals", self.signals, IdleSignal, "IdleSignal.network()")
-        if self.most_stops is not None:
+        if self.max_stops is not None:
             yield from whole_number_problems(
-                "most_stops", self.most_stops, minimum=1, advice=": to stop nothing, use dry_run or IdlePolicy.off()"
+                "max_stops", self.max_stops, minimum=1, advice=": to stop nothing, use dry_run or IdlePolicy.off()"
             )
-        if self.blind_share is not None:
-            yield from number_problems("blind_share", self.blind_share, above=0, maximum=1)
+        if self.max_unknown_share is not None:
+            yield from number_problems("max_unknown_share", self.max_unknown_share, above=0, maximum=1)
         flags = {"host_activity": self.host_activity, "dry_run": self.dry_run, "is_off": self.is_off}
         for setting, value in flags.items():
             if value is not None and not isinstance(value, bool):
                 yield f"{setting} must be True or False, got {value!r}"
 
 
+_DEFAULT = Policy()
+
 DEFAULT_IDLE_POLICY = IdlePolicy(
-    utilization_below_percent=5,
-    window=Duration.minutes(60),
-    coverage=0.9,
-    grace=Duration.minutes(30),
-    warning=Duration.minutes(30),
-    scope=IdleScope.GANG,
+    utilization_below_percent=_DEFAULT.below,
+    window=Duration.seconds(_DEFAULT.window.total_seconds()),
+    coverage=_DEFAULT.coverage,
+    grace=Duration.seconds(_DEFAULT.grace.total_seconds()),
+    warning=Duration.seconds(_DEFAULT.warning.total_seconds()),
+    scope=_DEFAULT.scope,
     host_activity=True,
     signals=(),
-    dry_run=False,
-    most_stops=100,
-    blind_share=0.5,
-    is_off=False,
+    dry_run=_DEFAULT.dry_run,
+    max_stops=IdleFunctionSettings.max_stops,
+    max_unknown_share=IdleFunctionSettings.max_unknown_share,
+    is_off=_DEFAULT.off,
 )
 """What holds for a cluster that says nothing else."""
-
-
-def _seconds(duration: Duration | None) -> float | None:
-    if duration is None:
-        return None
-    seconds = duration.to_seconds()
-    return seconds if duration.is_unresolved() else int(seconds)
 
 
 def _minutes(duration: Duration | None) -> str:
     minutes = 0 if duration is None else round(duration.to_minutes())
     return f"{minutes} minute{'' if minutes == 1 else 's'}"
+
+
+def _time(duration: Duration | None) -> timedelta:
+    """Return a time; where it is known at deployment only, the number that CloudFormation replaces with seconds."""
+    seconds = cast(Duration, duration).to_seconds()
+    return cast(timedelta, seconds) if cast(Duration, duration).is_unresolved() else timedelta(seconds=seconds)

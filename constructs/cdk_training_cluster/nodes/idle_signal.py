@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cdk_training_cluster.checks import is_unknown, number_problems
-from cdk_training_cluster.metrics import NODE_METRICS
+from cluster_contract.idle import PERIOD, Signal, SignalKind
+from cluster_contract.metrics import NODE_METRICS
 
 _MIB = 1024 * 1024
 _STATISTICS = ("Average", "Maximum", "Minimum", "SampleCount", "Sum")
@@ -19,14 +20,11 @@ class IdleSignal:
 
     Attributes:
         name: What it looks at.
-        settings: What the function's settings say of it, a row for each series it reads.
+        settings: What the function reads for it.
     """
 
     name: str
-    settings: tuple[tuple[str | float, ...], ...]
-
-    PERIOD_SECONDS: ClassVar[int] = 300
-    """How much time each point of a series covers."""
+    settings: tuple[Signal, ...]
 
     HOST: ClassVar[str] = "host"
     """The name of the signal that every policy has unless it says otherwise."""
@@ -63,7 +61,8 @@ class IdleSignal:
         """
         _check("below_vcpus", below_vcpus)
         limit = _bytes("below_mib_per_second", below_mib_per_second)
-        return IdleSignal(name=IdleSignal.HOST, settings=(("cpu", _whole(below_vcpus)), ("network", limit)))
+        cpu = Signal(kind=SignalKind.CPU, below=below_vcpus)
+        return IdleSignal(name=IdleSignal.HOST, settings=(cpu, Signal(kind=SignalKind.NETWORK, below=limit)))
 
     @staticmethod
     def network(below_mib_per_second: float = 1.0) -> "IdleSignal":
@@ -81,9 +80,8 @@ class IdleSignal:
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/viewing_metrics_with_cloudwatch.html
         """
-        return IdleSignal(
-            name="network", settings=(("network", _bytes("below_mib_per_second", below_mib_per_second)),)
-        )
+        limit = _bytes("below_mib_per_second", below_mib_per_second)
+        return IdleSignal(name="network", settings=(Signal(kind=SignalKind.NETWORK, below=limit),))
 
     @staticmethod
     def efa(below_mib_per_second: float = 1.0) -> "IdleSignal":
@@ -103,11 +101,11 @@ class IdleSignal:
         Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-EFA.html
         """
         # The agent reports what came since the last time, so that the sum is that of the period.
-        limit = _whole(_bytes("below_mib_per_second", below_mib_per_second) * IdleSignal.PERIOD_SECONDS)
+        limit = _bytes("below_mib_per_second", below_mib_per_second) * PERIOD.total_seconds()
         return IdleSignal(
             name="efa",
             settings=tuple(
-                ("metric", NODE_METRICS.namespace, metric, "Sum", limit) for metric in NODE_METRICS.efa_traffic
+                _metric(NODE_METRICS.namespace, metric, "Sum", limit) for metric in NODE_METRICS.efa_traffic
             ),
         )
 
@@ -124,7 +122,7 @@ class IdleSignal:
         Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
         """
         _check("below_mib", below_mib)
-        return IdleSignal(name="gpu_memory", settings=(("gpu_memory", _whole(below_mib)),))
+        return IdleSignal(name="gpu_memory", settings=(Signal(kind=SignalKind.GPU_MEMORY, below=below_mib),))
 
     @staticmethod
     def heartbeat() -> "IdleSignal":
@@ -133,7 +131,7 @@ class IdleSignal:
         A job sends the metric `JobHeartbeat`, with any value and the one dimension `InstanceId`, to the namespace
         of the nodes, at least every five minutes.
         """
-        return IdleSignal(name="heartbeat", settings=(("heartbeat",),))
+        return IdleSignal(name="heartbeat", settings=(Signal(kind=SignalKind.HEARTBEAT),))
 
     @staticmethod
     def session() -> "IdleSignal":
@@ -141,7 +139,7 @@ class IdleSignal:
 
         Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_DescribeSessions.html
         """
-        return IdleSignal(name="session", settings=(("session",),))
+        return IdleSignal(name="session", settings=(Signal(kind=SignalKind.SESSION),))
 
     @staticmethod
     def metric(namespace: str, name: str, statistic: str, below: float) -> "IdleSignal":
@@ -167,7 +165,11 @@ class IdleSignal:
         problems += number_problems("below", below, above=0)
         if problems:
             raise ValueError("\n".join(problems))
-        return IdleSignal(name="metric", settings=(("metric", namespace, name, statistic, _whole(below)),))
+        return IdleSignal(name="metric", settings=(_metric(namespace, name, statistic, below),))
+
+
+def _metric(namespace: str, name: str, statistic: str, below: float) -> Signal:
+    return Signal(kind=SignalKind.METRIC, below=below, namespace=namespace, metric=name, statistic=statistic)
 
 
 def _check(setting: str, value: object) -> None:
@@ -183,9 +185,4 @@ def _bytes(setting: str, mib: float) -> float:
             "value instead of a parameter"
         )
     _check(setting, mib)
-    return _whole(mib * _MIB)
-
-
-def _whole(number: float) -> float:
-    """Return a number without the fraction that it does not have: the settings are small."""
-    return int(number) if not is_unknown(number) and number == int(number) else number
+    return mib * _MIB

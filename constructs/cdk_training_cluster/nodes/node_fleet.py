@@ -23,8 +23,8 @@ from cdk_training_cluster.nodes.node_metrics import utilization_metric
 from cdk_training_cluster.nodes.owners import Launch, make_auto_scaling_group, make_spot_fleet
 from cdk_training_cluster.nodes.reserved import make_reserved
 from cdk_training_cluster.nodes.rules import node_group_problems, node_group_warnings
-from cdk_training_cluster.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from cdk_training_cluster.template_checks import check_templates
+from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 
 _ABOVE_DEFAULT = 150
 

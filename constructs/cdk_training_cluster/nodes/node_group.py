@@ -146,7 +146,7 @@ def _idle_problems(policy: object) -> Iterator[str]:
     if not isinstance(policy, IdlePolicy):
         yield from kind_problems("idle_policy", policy, IdlePolicy, "IdlePolicy(window=Duration.minutes(90))")
         return
-    for setting in ("most_stops", "blind_share"):
+    for setting in ("max_stops", "max_unknown_share"):
         value = getattr(policy, setting)
         if value is not None:
             yield (

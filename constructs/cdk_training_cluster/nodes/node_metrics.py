@@ -3,7 +3,7 @@
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from cdk_training_cluster.metrics import NODE_METRICS
+from cluster_contract.metrics import NODE_METRICS
 
 
 def utilization_metric(

@@ -14,7 +14,7 @@ from cdk_training_cluster.functions import (
     ClusterPermissions,
 )
 from cdk_training_cluster.power.power_group import PowerGroup
-from cdk_training_cluster.tags import CLUSTER_TAG
+from cluster_contract.tags import CLUSTER_TAG
 
 _POWER_TAGS = "cdk-training-cluster:power-*"
 

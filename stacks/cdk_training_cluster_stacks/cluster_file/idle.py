@@ -133,16 +133,16 @@ class NodeGroupIdleSettings(Settings):
 class IdleSettings(NodeGroupIdleSettings):
     """When nodes are idle and what becomes of them."""
 
-    most_stops: Count | None = Field(default=None, examples=[100])
+    max_stops: Count | None = Field(default=None, examples=[100])
     """The most nodes that one run, every five minutes, stops. Left out: 100."""
 
-    blind_share: Annotated[float, Field(strict=True, gt=0, le=1)] | None = Field(default=None, examples=[0.5])
+    max_unknown_share: Annotated[float, Field(strict=True, gt=0, le=1)] | None = Field(default=None, examples=[0.5])
     """Nothing is stopped if more than this share of the nodes becomes unknown at once: above 0, at most 1. Left out:
     0.5."""
 
     def to_policy(self) -> IdlePolicy:
         """Return the policy as the constructs take it."""
-        return replace(super().to_policy(), most_stops=self.most_stops, blind_share=self.blind_share)
+        return replace(super().to_policy(), max_stops=self.max_stops, max_unknown_share=self.max_unknown_share)
 
 
 def _minutes(count: int | None) -> Duration | None:

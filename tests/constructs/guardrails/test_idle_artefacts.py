@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
@@ -20,14 +19,11 @@ from cdk_training_cluster import (
     NodeGroup,
     OnIdle,
     TrainingCluster,
-    tags,
 )
-from cdk_training_cluster.guardrails import IDLE_METRICS
 from cdk_training_cluster.instance_types import instance_type_info
-from cluster_common import tags as function_tags
-from cluster_idle import marks, reports
-from cluster_idle.policy import Policy, Scope, Signal, SignalKind
-from cluster_idle.settings import GroupSettings, Settings
+from cluster_contract.idle import IdleGroupSettings, Policy, Signal, SignalKind
+from cluster_idle import marks
+from idle_function_settings import Group, idle_settings
 from idle_settings import FLEET, read, written
 from synthesis import ZONE, new_stack
 
@@ -49,8 +45,8 @@ HOST = (Signal(kind=SignalKind.CPU, below=0.5), Signal(kind=SignalKind.NETWORK, 
 
 def test_the_default_is_the_same_on_both_sides_and_looks_at_the_host() -> None:
     policy = Policy(signals=HOST)
-    assert read(cluster(group("workers"))) == Settings(
-        cluster="pod", policy=policy, groups={"workers": GroupSettings(policy=policy)}, region="us-east-1"
+    assert read(cluster(group("workers"))) == idle_settings(
+        cluster="pod", policy=policy, groups={"workers": Group(policy=policy)}, region="us-east-1"
     )
     assert read(cluster(group("workers"), idle_policy=IdlePolicy(host_activity=False))).policy == Policy()
 
@@ -70,8 +66,8 @@ def test_the_function_reads_what_was_said_of_the_cluster_and_of_each_group() -> 
         warning=Duration.hours(1),
         signals=[IdleSignal.network(2), IdleSignal.session(), IdleSignal.metric("CWAgent", "mem", "Average", 7.5)],
         dry_run=True,
-        most_stops=7,
-        blind_share=0.25,
+        max_stops=7,
+        max_unknown_share=0.25,
     )
     lab = IdlePolicy(
         scope=IdleScope.NODE, signals=[IdleSignal.heartbeat(), IdleSignal.gpu_memory(100)], dry_run=False
@@ -99,24 +95,21 @@ def test_the_function_reads_what_was_said_of_the_cluster_and_of_each_group() -> 
             Signal(kind=SignalKind.METRIC, namespace="CWAgent", metric="mem", statistic="Average", below=7.5),
         ),
         dry_run=True,
-        most_stops=7,
-        blind_share=0.25,
     )
-    own = Policy(
-        **{
-            **vars(policy),
-            "scope": Scope.NODE,
-            "dry_run": False,
-            "signals": (*HOST, Signal(kind=SignalKind.HEARTBEAT), Signal(kind=SignalKind.GPU_MEMORY, below=100)),
-        }
+    own = replace(
+        policy,
+        scope=IdleScope.NODE,
+        dry_run=False,
+        signals=(*HOST, Signal(kind=SignalKind.HEARTBEAT), Signal(kind=SignalKind.GPU_MEMORY, below=100)),
     )
-    assert settings.policy == policy
+    assert (settings.policy, settings.max_stops, settings.max_unknown_share) == (policy, 7, 0.25)
+    assert settings.policies == (policy, own, replace(policy, off=True))
     assert settings.groups == {
-        "workers": GroupSettings(policy=policy),
-        "lab": GroupSettings(policy=own),
-        "kept": GroupSettings(policy=Policy(**{**vars(policy), "off": True})),
-        "extras": GroupSettings(policy=policy, fleet=FLEET),
-        "held": GroupSettings(policy=policy, release=True),
+        "workers": IdleGroupSettings(),
+        "lab": IdleGroupSettings(policy=1),
+        "kept": IdleGroupSettings(policy=2),
+        "extras": IdleGroupSettings(fleet=FLEET),
+        "held": IdleGroupSettings(release=True),
     }
 
 
@@ -155,11 +148,11 @@ def test_the_settings_say_no_more_than_there_is_to_say() -> None:
         group("held", capacity=Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE)),
         group("lab", idle_policy=IdlePolicy(window=Duration.hours(2), scope=IdleScope.NODE)),
     ]
-    assert json.loads(written(cluster(*groups)))["groups"] == {
-        "workers": {},
-        "extras": {"fleet": FLEET},
-        "held": {"release": True},
-        "lab": {"policy": {"window": 7200, "scope": "node"}},
+    host = {"signals": [{"kind": "cpu", "below": 0.5}, {"kind": "network", "below": 131072}]}
+    assert json.loads(written(cluster(*groups))) == {
+        "cluster": "pod",
+        "policies": [host, {**host, "window": 7200, "scope": "node"}],
+        "groups": {"workers": {}, "extras": {"fleet": FLEET}, "held": {"release": True}, "lab": {"policy": 1}},
     }
 
 
@@ -167,39 +160,11 @@ def test_fifty_groups_each_with_a_policy_of_its_own_fit() -> None:
     own = IdlePolicy(window=Duration.hours(2), scope=IdleScope.NODE)
     names = [f"workers-{number:02}" for number in range(50)]
     stack = cluster(*(group(name, instance_types=["p5.48xlarge"], idle_policy=own) for name in names))
-    assert [name for name, each in read(stack).groups.items() if each.policy.scope is Scope.NODE] == names
+    settings = read(stack)
+    assert [name for name in settings.groups if settings.policy_of(name).scope is IdleScope.NODE] == names
     template = Template.from_stack(stack).to_json()
     assert len(template["Resources"]) < 500
     assert len(json.dumps(template, indent=1)) < 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("function_says", "construct_says"),
-    [
-        (reports.IDLE_NODES, IDLE_METRICS.idle_nodes),
-        (reports.STOPPED_NODES, IDLE_METRICS.stopped_nodes),
-        (reports.WARNED_NODES, IDLE_METRICS.warned_nodes),
-        (reports.DEFERRED_NODES, IDLE_METRICS.deferred_nodes),
-        (reports.UNKNOWN_NODES, IDLE_METRICS.unknown_nodes),
-        (reports.STUCK_NODES, IDLE_METRICS.stuck_nodes),
-        (reports.LINGERING_NODES, IDLE_METRICS.lingering_nodes),
-        (reports.RESERVED_NODES, IDLE_METRICS.reserved_nodes),
-        (reports.DOLLARS_SAVED, IDLE_METRICS.dollars_saved),
-        (reports.DOLLARS_RESERVED, IDLE_METRICS.dollars_reserved),
-        (reports.EVALUATIONS, IDLE_METRICS.evaluations),
-        (reports.BREAKER, IDLE_METRICS.breaker),
-        (reports.UNCLEAR_TAGS, IDLE_METRICS.unclear_tags),
-        (reports.FAILED_NOTIFICATIONS, IDLE_METRICS.failed_notifications),
-        (function_tags.CLUSTER_TAG, tags.CLUSTER_TAG),
-    ],
-)
-def test_both_sides_use_the_same_names(function_says: str, construct_says: str) -> None:
-    assert function_says == construct_says
-
-
-def test_every_metric_has_its_name_on_both_sides() -> None:
-    says = {value for name, value in vars(reports).items() if name.isupper() and str(value).startswith("Idle")}
-    assert says == set(vars(IDLE_METRICS).values())
 
 
 def test_every_tag_that_the_function_writes_is_one_it_may_write() -> None:

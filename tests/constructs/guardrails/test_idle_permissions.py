@@ -8,7 +8,7 @@ import pytest
 
 from cdk_training_cluster import IdlePolicy, IdleSignal
 from cdk_training_cluster.guardrails import IdleGroup
-from cluster_idle.policy import Policy, Signal, SignalKind
+from cluster_contract.idle import Policy, Signal, SignalKind
 from fake_service import ACCOUNT, REGION
 from idle_policies import FAILED_EVENTS, idle_statements
 from idle_scene import CLUSTER, POWER, TOPIC, IdleScene

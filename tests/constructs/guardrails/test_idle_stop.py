@@ -8,8 +8,8 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match, Template
 
 from cdk_training_cluster import ClusterPower, IdleGroup, IdlePolicy, IdleSignal, IdleStop
-from cdk_training_cluster.metrics import FUNCTION_NAMESPACE
 from cdk_training_cluster.power import PowerGroup
+from cluster_contract.metrics import FUNCTION_NAMESPACE
 from synthesis import new_stack, only, resources
 
 _IDLE = {"Handler": "cluster_idle.handler.handler"}

@@ -7,10 +7,12 @@ from aws_cdk import CfnParameter, Duration
 
 from cdk_training_cluster import IdlePolicy, IdleScope, IdleSignal, NodeGroup
 from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY
+from cluster_contract.codec import encode
+from cluster_contract.idle import Policy, Signal, SignalKind
 from synthesis import new_stack
 
 _NAN = float("nan")
-_HOST = [["cpu", 0.5], ["network", 131_072]]
+_HOST = IdleSignal.host().settings
 _WINDOW = "window must be from 15 minutes to 12 hours, in steps of 5 minutes, got "
 _WARNING = "warning must be from 10 minutes to 11 hours, in whole seconds, got "
 _GRACE = "grace must be from 0 minutes to 1 day, in whole seconds, got "
@@ -70,18 +72,18 @@ def refusal(**settings: Any) -> str:
             "signals must be a list of IdleSignal objects, such as [IdleSignal.network()], got 5 in it",
         ),
         (
-            "most_stops",
+            "max_stops",
             0,
-            "most_stops must be at least 1, got 0: to stop nothing, use dry_run or IdlePolicy.off()",
+            "max_stops must be at least 1, got 0: to stop nothing, use dry_run or IdlePolicy.off()",
         ),
         (
-            "most_stops",
+            "max_stops",
             2.5,
-            "most_stops must be a whole number of at least 1, got 2.5: to stop nothing, use dry_run or "
+            "max_stops must be a whole number of at least 1, got 2.5: to stop nothing, use dry_run or "
             "IdlePolicy.off()",
         ),
-        ("blind_share", 0, "blind_share must be above 0 and at most 1, got 0"),
-        ("blind_share", 1.01, "blind_share must be above 0 and at most 1, got 1.01"),
+        ("max_unknown_share", 0, "max_unknown_share must be above 0 and at most 1, got 0"),
+        ("max_unknown_share", 1.01, "max_unknown_share must be above 0 and at most 1, got 1.01"),
         ("dry_run", "no", "dry_run must be True or False, got 'no'"),
         ("host_activity", "no", "host_activity must be True or False, got 'no'"),
         ("is_off", 1, "is_off must be True or False, got 1"),
@@ -105,9 +107,9 @@ def test_what_cannot_be_is_refused(setting: str, value: Any, message: str) -> No
         ("grace", Duration.hours(24)),
         ("coverage", 0.5),
         ("coverage", 1),
-        ("most_stops", 1),
-        ("blind_share", 0.01),
-        ("blind_share", 1),
+        ("max_stops", 1),
+        ("max_unknown_share", 0.01),
+        ("max_unknown_share", 1),
         ("signals", ()),
     ],
 )
@@ -116,12 +118,14 @@ def test_what_just_fits_is_taken(setting: str, value: Any) -> None:
 
 
 def test_every_mistake_is_told_at_once() -> None:
-    lines = refusal(utilization_below_percent=90, window=1, coverage=0, scope=None, blind_share="half").splitlines()
+    lines = refusal(
+        utilization_below_percent=90, window=1, coverage=0, scope=None, max_unknown_share="half"
+    ).splitlines()
     assert [line.split()[0] for line in lines] == [
         "utilization_below_percent",
         "window",
         "coverage",
-        "blind_share",
+        "max_unknown_share",
     ]
 
 
@@ -130,11 +134,12 @@ def test_what_is_known_at_deployment_only_is_not_checked() -> None:
     policy = IdlePolicy(
         utilization_below_percent=number,
         coverage=number,
-        blind_share=number,
-        most_stops=number,  # type: ignore[arg-type]  # CDK's numbers are floats
+        max_unknown_share=number,
+        max_stops=number,  # type: ignore[arg-type]  # CDK's numbers are floats
         window=Duration.seconds(number),
     )
-    assert policy.settings["window"] == policy.settings["below"] == number
+    told = encode(policy.to_contract())
+    assert told["window"] == told["below"] == number
 
 
 def test_time_that_is_known_at_deployment_only_is_in_seconds() -> None:
@@ -150,62 +155,35 @@ def test_what_is_left_out_is_as_the_whole_says() -> None:
     assert (own.window, own.scope, own.signals, own.coverage) == (whole.window, IdleScope.NODE, [], 0.9)
 
 
-def test_the_default_is_what_is_documented() -> None:
-    assert DEFAULT_IDLE_POLICY.settings == {
-        "below": 5,
-        "window": 3600,
-        "coverage": 0.9,
-        "grace": 1800,
-        "warning": 1800,
-        "scope": "gang",
-        "signals": _HOST,
-        "dry_run": False,
-        "off": False,
-        "most_stops": 100,
-        "blind_share": 0.5,
-    }
+def test_the_default_is_that_of_the_function_and_looks_at_the_host() -> None:
+    assert IdlePolicy().to_contract() == Policy(signals=_HOST)
 
 
 @pytest.mark.parametrize(
-    ("own", "beside"),
+    ("own", "signals"),
     [
-        (IdlePolicy(), {}),
-        (IdlePolicy(window=Duration.hours(1), dry_run=False), {}),
-        (
-            IdlePolicy(window=Duration.hours(2), scope=IdleScope.NODE),
-            {"window": 7200, "scope": "node"},
-        ),
-        (IdlePolicy(signals=[IdleSignal.heartbeat()]), {"signals": [*_HOST, ["heartbeat"]]}),
-        (IdlePolicy(signals=[IdleSignal.host(2, 4)]), {"signals": [["cpu", 2], ["network", 4_194_304]]}),
-        (IdlePolicy(host_activity=False), {"signals": []}),
+        (IdlePolicy(signals=[IdleSignal.heartbeat()]), (*_HOST, Signal(kind=SignalKind.HEARTBEAT))),
+        (IdlePolicy(signals=[IdleSignal.host(2, 4)]), IdleSignal.host(2, 4).settings),
+        (IdlePolicy(host_activity=False), ()),
         (
             IdlePolicy(host_activity=False, signals=[IdleSignal.host(), IdleSignal.session()]),
-            {"signals": [["session"]]},
+            (Signal(kind=SignalKind.SESSION),),
         ),
-        (IdlePolicy.off(), {"off": True}),
     ],
 )
-def test_only_what_differs_is_written_for_a_part(own: IdlePolicy, beside: dict[str, object]) -> None:
-    assert own.settings_beside(DEFAULT_IDLE_POLICY) == beside
+def test_the_host_is_looked_at_unless_the_policy_says_otherwise(own: IdlePolicy, signals: tuple[Signal, ...]) -> None:
+    assert own.to_contract().signals == signals
 
 
 @pytest.mark.parametrize(
-    ("own", "is_off", "beside"),
-    [
-        (IdlePolicy(window=Duration.hours(2)), True, {"window": 7200}),
-        (IdlePolicy(is_off=False), False, {"off": False}),
-        (IdlePolicy.off(), True, {}),
-    ],
+    ("own", "is_off"),
+    [(IdlePolicy(window=Duration.hours(2)), True), (IdlePolicy(is_off=False), False), (IdlePolicy.off(), True)],
 )
-def test_only_a_part_that_says_so_is_on_though_the_whole_is_off(
-    own: IdlePolicy, is_off: bool, beside: dict[str, object]
-) -> None:
-    whole = IdlePolicy.off().over(DEFAULT_IDLE_POLICY)
-    assert own.over(whole).is_off is is_off
-    assert own.settings_beside(whole) == beside
+def test_only_a_part_that_says_so_is_on_though_the_whole_is_off(own: IdlePolicy, is_off: bool) -> None:
+    assert own.over(IdlePolicy.off().over(DEFAULT_IDLE_POLICY)).to_contract().off is is_off
 
 
-@pytest.mark.parametrize(("setting", "value"), [("most_stops", 5), ("blind_share", 0.2)])
+@pytest.mark.parametrize(("setting", "value"), [("max_stops", 5), ("max_unknown_share", 0.2)])
 def test_what_holds_for_the_whole_is_refused_for_a_part(setting: str, value: Any) -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
         NodeGroup("lab", instance_types=["g5.xlarge"], count=1, idle_policy=IdlePolicy(**{setting: value}))

@@ -17,7 +17,7 @@ from cdk_training_cluster import (
     TrainingFileSystem,
     instance_type_info,
 )
-from cdk_training_cluster.metrics import NODE_METRICS
+from cluster_contract.metrics import NODE_METRICS
 from synthesis import ZONE, new_stack, only, resources, warnings
 
 

@@ -9,11 +9,7 @@ from aws_cdk import aws_sns as sns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdk_training_cluster import tags
-from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.power import POWER_METRICS, ClusterPower, PowerGroup
-from cluster_common import metrics as function_metrics
-from cluster_common import tags as function_tags
 from cluster_power import memory, reports
 from cluster_power.settings import GroupSettings, Settings
 from policy_evaluator import resolve
@@ -152,10 +148,6 @@ def test_an_id_that_is_known_at_deployment_only_reaches_the_function() -> None:
         (reports.HELD_GROUPS, POWER_METRICS.held_groups),
         (reports.MIXED_GROUPS, POWER_METRICS.mixed_groups),
         (reports.SUCCESSFUL_TICKS, POWER_METRICS.successful_ticks),
-        (function_metrics.CLUSTER_DIMENSION, NODE_METRICS.cluster_dimension),
-        (function_metrics.NODE_GROUP_DIMENSION, NODE_METRICS.node_group_dimension),
-        (function_tags.CLUSTER_TAG, tags.CLUSTER_TAG),
-        (function_tags.NODE_GROUP_TAG, tags.NODE_GROUP_TAG),
     ],
 )
 def test_both_sides_use_the_same_names(function_says: str, construct_says: str) -> None:

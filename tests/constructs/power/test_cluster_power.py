@@ -4,8 +4,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
-from cdk_training_cluster.metrics import FUNCTION_NAMESPACE
 from cdk_training_cluster.power import POWER_METRICS, ClusterPower, PowerGroup
+from cluster_contract.metrics import FUNCTION_NAMESPACE
 from synthesis import new_stack, only, resources
 
 

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from cluster_contract.idle import PERIOD, Policy
 from cluster_idle.evidence import Evidence, EvidenceState, NodeReadings, Samples, Series, unreadable, weigh
-from cluster_idle.policy import PERIOD, Policy
 from drawn_series import CURRENT, NOW, TICK, series
 
 # Of twelve periods, nine tenths are eleven.

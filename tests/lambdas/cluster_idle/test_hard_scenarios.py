@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_idle.policy import Policy, Scope
-from cluster_idle.settings import GroupSettings
+from cluster_contract.idle import IdleScope, Policy
 from fake_instances import FakeNode
 from fake_service import refusal
+from idle_function_settings import Group
 from idle_scene import CLUSTER, NODE_GROUP_TAG, IdleScene, verdicts
 
 STOP_AT = "cdk-training-cluster:idle-stop-at"
@@ -37,7 +37,7 @@ def metrics(capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
 
 def two_owners(scene: IdleScene) -> dict[str, list[FakeNode]]:
     """Deploy a node group of which a deployment replaces the owner, with nodes in both; one is in a reservation."""
-    scene.groups["workers"] = GroupSettings(policy=scene.policy)
+    scene.groups["workers"] = Group(policy=scene.policy)
     nodes: dict[str, list[FakeNode]] = {}
     for group, raw in (("workers-a", {"CapacityReservationId": "cr-1"}), ("workers-b", {})):
         scene.auto_scaling.add(group, cluster=CLUSTER, node_group="workers", desired=2)
@@ -132,7 +132,7 @@ def test_a_stop_that_the_power_function_cannot_carry_out_is_told_as_none() -> No
 
 
 def test_single_nodes_that_go_are_told_of_though_another_stays() -> None:
-    scene = IdleScene(policy=Policy(scope=Scope.NODE))
+    scene = IdleScene(policy=Policy(scope=IdleScope.NODE))
     *_, stays = scene.add_group("lab", count=3)
     scene.lambda_.keeps = {stays.id}
     scene.tick()
@@ -147,7 +147,7 @@ STANDBY = "is in Standby: Auto Scaling does not end it; terminate it or return i
 
 
 def test_a_node_in_standby_is_not_ordered_to_go_by_itself() -> None:
-    scene = IdleScene(policy=Policy(scope=Scope.NODE))
+    scene = IdleScene(policy=Policy(scope=IdleScope.NODE))
     first, second = scene.add_group("lab", count=2)
     scene.auto_scaling.states[first.id] = "Standby"
 
@@ -200,7 +200,7 @@ def test_a_group_with_a_protected_node_is_left_alone_and_said() -> None:
 
 
 def test_what_ec2_refuses_to_stop_is_told_once_and_keeps_nobody_waiting() -> None:
-    scene = IdleScene(policy=Policy(most_stops=1))
+    scene = IdleScene(max_stops=1)
     node, other = scene.add(stop_refusal=("OperationNotPermitted", "The instance may not be stopped.")), scene.add()
     failed = 0
     for _ in range(12 * 20):
@@ -218,7 +218,7 @@ def test_what_ec2_refuses_to_stop_is_told_once_and_keeps_nobody_waiting() -> Non
 
 
 def test_a_large_gang_that_cannot_be_stopped_keeps_nobody_waiting() -> None:
-    scene = IdleScene(policy=Policy(most_stops=2))
+    scene = IdleScene(max_stops=2)
     scene.add_group("a-gang", count=3)
     other = scene.add()
     scene.lambda_.refusal = "Task timed out after 50.00 seconds"
@@ -249,7 +249,7 @@ def test_what_keeps_one_of_two_owners_keeps_the_other() -> None:
 
 def test_a_message_tells_of_each_owner_what_becomes_of_its_nodes() -> None:
     scene = IdleScene()
-    scene.groups["workers"] = GroupSettings(policy=scene.policy)
+    scene.groups["workers"] = Group(policy=scene.policy)
     alone = scene.add(tags={NODE_GROUP_TAG: "workers"})
     scene.add_group(count=2)
     scene.tick()
@@ -409,7 +409,7 @@ def test_a_machine_without_accelerators_rings_no_alarm(capsys: pytest.CaptureFix
 def test_a_spot_fleet_that_is_gone_keeps_no_other() -> None:
     scene = IdleScene()
     scene.add_fleet("extras")
-    scene.groups["old"] = GroupSettings(policy=scene.policy, fleet="sfr-old")
+    scene.groups["old"] = Group(policy=scene.policy, fleet="sfr-old")
 
     assert verdicts(scene.tick()) == ["warn", "warn"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_idle.policy import Policy, Scope
+from cluster_contract.idle import IdleScope, Policy
 from fake_service import refusal
 from idle_scene import NODE_GROUP_TAG, IdleScene, verdicts
 
@@ -67,7 +67,7 @@ def test_a_wish_to_keep_one_node_voids_the_warning_though_another_is_not_seen() 
 
 
 def test_a_wish_to_keep_the_group_that_ended_unseen_voids_the_warning_of_each_node() -> None:
-    scene = IdleScene(policy=Policy(scope=Scope.NODE))
+    scene = IdleScene(policy=Policy(scope=IdleScope.NODE))
     scene.add_group("lab", count=1)
     scene.tick()
     scene.auto_scaling.groups["lab-asg"].tags[KEEP_UNTIL] = "2026-11-02T08:30Z"
@@ -117,7 +117,7 @@ def test_a_warning_without_its_note_does_not_count() -> None:
 
 
 def test_a_node_that_came_into_a_group_since_the_warning_is_warned_of_anew() -> None:
-    scene = IdleScene(policy=Policy(scope=Scope.NODE))
+    scene = IdleScene(policy=Policy(scope=IdleScope.NODE))
     scene.add_group("lab", count=0)
     node = scene.add(tags={NODE_GROUP_TAG: "lab"})
     scene.ticks(25)

@@ -6,18 +6,17 @@ from typing import Any, cast
 import pytest
 
 from cluster_idle.instances import Instance, Owner, OwnerKind, parse_instance, read_again, read_cluster
-from cluster_idle.policy import Policy
-from cluster_idle.settings import GroupSettings, Settings
 from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode
+from idle_function_settings import Group, idle_settings
 
 LAUNCHED = datetime(2026, 11, 2, 8, tzinfo=UTC)
 GROUP, FLEET, EC2_FLEET = "aws:autoscaling:groupName", "aws:ec2spot:fleet-request-id", "aws:ec2:fleet-id"
 NODE_GROUP = "cdk-training-cluster:node-group"
-SETTINGS = Settings(
+SETTINGS = idle_settings(
     cluster="base-pod",
     groups={
-        "workers": GroupSettings(policy=Policy()),
-        "extras": GroupSettings(policy=Policy(), fleet="sfr-1"),
+        "workers": Group(),
+        "extras": Group(fleet="sfr-1"),
     },
 )
 
@@ -215,7 +214,7 @@ def test_the_clusters_instances_are_read_page_by_page(state: str, count: int) ->
 
 
 def test_the_tag_may_be_another() -> None:
-    settings = Settings(cluster="llama", tag="team")
+    settings = idle_settings(cluster="llama", tag="team")
     ec2 = cluster(2, team="llama")
 
     assert len(read_cluster(cast("Any", ec2), settings)) == 2

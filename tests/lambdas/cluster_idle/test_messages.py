@@ -12,19 +12,18 @@ import pytest
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.marks import Marks, notice_tags
 from cluster_idle.messages import note, stopped_message, warning_message
-from cluster_idle.policy import Policy
-from cluster_idle.settings import GroupSettings, Settings
 from cluster_idle.verdicts import Unit
+from idle_function_settings import Group, idle_settings
 
 NOW = datetime(2026, 11, 2, 8, 7, tzinfo=UTC)
-SETTINGS = Settings(
+SETTINGS = idle_settings(
     cluster="base-pod",
     region="us-east-1",
     power_function="base-pod-power",
     groups={
-        "workers": GroupSettings(policy=Policy()),
-        "held": GroupSettings(policy=Policy(), release=True),
-        "extras": GroupSettings(policy=Policy(), fleet="sfr-1"),
+        "workers": Group(),
+        "held": Group(release=True),
+        "extras": Group(fleet="sfr-1"),
     },
 )
 
@@ -250,7 +249,7 @@ def test_only_those_that_were_stopped_are_told_of() -> None:
 
 
 def test_those_that_wait_for_a_later_run_are_told_of() -> None:
-    settings = replace(SETTINGS, policy=Policy(most_stops=2))
+    settings = replace(SETTINGS, max_stops=2)
 
     _, text = stopped_message(settings, [gang()], frozenset({"i-1", "i-2"}), 7)
 

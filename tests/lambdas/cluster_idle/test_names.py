@@ -6,19 +6,19 @@ from typing import Any, cast
 from aws_lambda_powertools import Logger
 
 from cdk_training_cluster.instance_types import all_instance_types
-from cdk_training_cluster.metrics import NODE_METRICS
 from cluster_common.aliases import Alias
 from cluster_common.failures import Failures
+from cluster_contract.metrics import NODE_METRICS
 from cluster_idle import owners, readings
 from cluster_idle.accelerators import gpu_count, is_measured
 from cluster_idle.hands import MOST_TERMINATED
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.settings import Settings
 from cluster_power import memory
 from cluster_power.callers import Caller, OrderAction
 from cluster_power.orders import parse_order
 from cluster_power.settings import GroupSettings as PowerGroup
 from cluster_power.settings import Settings as PowerSettings
+from idle_function_settings import idle_settings
 
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 
@@ -26,14 +26,6 @@ NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 def test_the_power_functions_tag_says_that_a_group_is_stopped() -> None:
     assert owners.POWER_STATE_TAG == memory.STATE_TAG
     assert memory.State.STOPPED.value == owners.STOPPED
-
-
-def test_the_metrics_are_those_that_nodes_report() -> None:
-    assert NODE_METRICS.gpu_utilization == readings.GPU_UTILIZATION
-    assert NODE_METRICS.gpu_memory_used == readings.GPU_MEMORY_USED
-    assert NODE_METRICS.neuron_core_utilization == readings.NEURON_UTILIZATION
-    assert NODE_METRICS.cpu_usage == readings.CPU_USAGE
-    assert Settings(cluster="a").namespace == NODE_METRICS.namespace
 
 
 def test_the_power_function_understands_the_orders() -> None:
@@ -85,7 +77,7 @@ def test_every_type_of_the_catalog_is_asked_for_what_its_nodes_report() -> None:
         for info in catalog
     ]
     failures = Failures(Logger(service="test"))
-    reader = readings.MetricReader(cast("Any", CloudWatch()), Settings(cluster="base-pod"), failures, NOW)
+    reader = readings.MetricReader(cast("Any", CloudWatch()), idle_settings(), failures, NOW)
 
     reader.read(nodes, None)
 

@@ -7,11 +7,11 @@ from aws_lambda_powertools import Logger
 
 from cluster_common.errors import PartialFailureError
 from cluster_common.failures import Failures
+from cluster_contract.idle import IdleScope, Policy
 from cluster_idle.instances import Owner, OwnerKind
 from cluster_idle.owners import Owners
-from cluster_idle.policy import Policy, Scope
-from cluster_idle.settings import Settings
 from fake_service import refusal
+from idle_function_settings import idle_settings
 from idle_scene import IdleScene, verdicts
 
 IDLE = "cdk-training-cluster:idle-"
@@ -86,7 +86,7 @@ def test_a_node_group_of_which_one_group_could_not_be_read_is_left_alone() -> No
 
 
 def test_node_by_node_an_unseen_one_keeps_nobody() -> None:
-    scene = IdleScene(policy=Policy(scope=Scope.NODE))
+    scene = IdleScene(policy=Policy(scope=IdleScope.NODE))
     scene.add_group(count=2)
     scene.auto_scaling.members["workers-asg"].append("i-unseen")
 
@@ -122,7 +122,7 @@ def test_a_group_that_was_stopped_and_still_runs_is_said_to_be_stuck() -> None:
         # Stopping the group lowers its reservation.
         ({"release": True}, "warn"),
         # One node that goes does not.
-        ({"release": True, "policy": Policy(scope=Scope.NODE)}, "reserved"),
+        ({"release": True, "policy": Policy(scope=IdleScope.NODE)}, "reserved"),
     ],
 )
 def test_a_reserved_node_is_stopped_where_that_saves(settings: dict[str, Any], expected: str) -> None:
@@ -208,7 +208,7 @@ def test_a_thousand_are_tagged_at_once() -> None:
             batches.append(len(parameters["Resources"]))
 
     failures = Failures(Logger(service="test"))
-    owners = Owners(Settings(cluster="base-pod"), cast("Any", None), lambda: cast("Any", Ec2()), failures)
+    owners = Owners(idle_settings(), cast("Any", None), lambda: cast("Any", Ec2()), failures)
 
     owners.write(
         (

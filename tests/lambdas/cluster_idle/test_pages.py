@@ -12,10 +12,9 @@ from botocore.exceptions import ClientError
 
 from cluster_idle.instances import parse_instance
 from cluster_idle.pages import without_interfaces
-from cluster_idle.policy import Policy
-from cluster_idle.settings import GroupSettings, Settings
+from idle_function_settings import Group, idle_settings
 
-SETTINGS = Settings(cluster="base-pod", groups={"workers": GroupSettings(policy=Policy())})
+SETTINGS = idle_settings(groups={"workers": Group()})
 
 INTERFACE = """
 <item>

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster_contract.idle import PERIOD, IdleScope, Policy
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import NodeReadings, Series, weigh
 from cluster_idle.instances import Instance, OwnerKind
-from cluster_idle.policy import PERIOD, Policy, Scope
 from cluster_idle.verdicts import Decisions, Unit, Verdict
 from idle_scene import IdleScene
 from idle_strategies import NOW, TICK, Drawn, clusters, policies, series
@@ -127,7 +127,7 @@ def test_the_limits_of_a_run_hold(drawn: Drawn) -> None:
     decisions = decide(drawn.instances, drawn.situation)
     nodes = sum(len(unit.ids) for unit in decisions.stop)
 
-    assert nodes <= drawn.situation.settings.policy.most_stops or len(decisions.stop) == 1
+    assert nodes <= drawn.situation.settings.max_stops or len(decisions.stop) == 1
     if decisions.breaker:
         assert not acted_on(decisions)
         assert not {finding.verdict for finding in decisions.findings} & set(_ACTIONS)
@@ -173,5 +173,5 @@ def test_in_a_whole_life_no_node_is_stopped_within_an_hour_of_its_work(
 def _together(unit: Unit, drawn: Drawn) -> Iterable[Instance]:
     """Return every instance that works with those of a unit: of its group, where it is one."""
     situation = drawn.situation
-    whole = situation.policy(unit.instances[0]).scope is Scope.GANG
+    whole = situation.policy(unit.instances[0]).scope is IdleScope.GANG
     return [one for one in drawn.instances if one.id in unit.ids or (whole and situation.unit(one) == unit.name)]

@@ -9,12 +9,12 @@ import pytest
 from aws_lambda_powertools import Logger
 
 from cluster_common.failures import Failures
+from cluster_contract.idle import IdleFunctionSettings, Policy, Signal, SignalKind
 from cluster_idle.evidence import Evidence
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.policy import Policy, Signal, SignalKind
 from cluster_idle.readings import MetricReader
-from cluster_idle.settings import GroupSettings, Settings
 from fake_service import FakeService, refusal
+from idle_function_settings import Group, idle_settings
 
 NOW = datetime(2026, 11, 2, 12, 2, tzinfo=UTC)
 CURRENT = datetime(2026, 11, 2, 12, tzinfo=UTC)
@@ -83,12 +83,12 @@ def nodes(count: int, node_group: str = "", instance_type: str = "p5.48xlarge") 
 def read(
     client: CloudWatch,
     instances: Sequence[Instance],
-    settings: Settings | None = None,
+    settings: IdleFunctionSettings | None = None,
     sessions: set[str] | None = None,
     failures: Failures | None = None,
 ) -> dict[str, Evidence]:
     failures = Failures(Logger(service="test")) if failures is None else failures
-    reader = MetricReader(cast("Any", client), settings or Settings(cluster="base-pod"), failures, NOW)
+    reader = MetricReader(cast("Any", client), settings or idle_settings(), failures, NOW)
     return reader.read(instances, sessions)
 
 
@@ -154,12 +154,12 @@ def test_the_queries_of_one_node_stay_in_one_request() -> None:
     policy = Policy(signals=(Signal(kind=SignalKind.NETWORK, below=1), Signal(kind=SignalKind.CPU, below=1)))
     client = CloudWatch()
 
-    read(client, nodes(130), Settings(cluster="base-pod", policy=policy))
+    read(client, nodes(130), idle_settings(policy=policy))
 
     assert [len(queries) for queries in client.queries] == [500, 150]
     policy = Policy(signals=(Signal(kind=SignalKind.HEARTBEAT),))
     client = CloudWatch()
-    read(client, nodes(200), Settings(cluster="base-pod", policy=policy))
+    read(client, nodes(200), idle_settings(policy=policy))
     assert [len(queries) for queries in client.queries] == [498, 102]
 
 
@@ -176,7 +176,7 @@ def test_no_request_has_more_points_than_cloudwatch_gives(hours: int, most: int)
     points = policy.span // timedelta(minutes=5) + 1
     client = CloudWatch()
 
-    read(client, nodes(700), Settings(cluster="base-pod", policy=policy))
+    read(client, nodes(700), idle_settings(policy=policy))
 
     sizes = [len(queries) for queries in client.queries]
     assert sizes[0] == most
@@ -185,11 +185,11 @@ def test_no_request_has_more_points_than_cloudwatch_gives(hours: int, most: int)
 
 
 def test_groups_that_look_back_equally_far_share_requests_and_others_do_not() -> None:
-    settings = Settings(
+    settings = idle_settings(
         cluster="base-pod",
         groups={
-            "lab": GroupSettings(policy=Policy(window=timedelta(hours=2))),
-            "same": GroupSettings(policy=Policy(below=20)),
+            "lab": Group(policy=Policy(window=timedelta(hours=2))),
+            "same": Group(policy=Policy(below=20)),
         },
     )
     client = CloudWatch()
@@ -213,7 +213,7 @@ def test_each_signal_has_its_metrics() -> None:
     )
     client = CloudWatch()
 
-    read(client, nodes(1), Settings(cluster="base-pod", namespace="Llama", policy=Policy(signals=signals)), set())
+    read(client, nodes(1), idle_settings(namespace="Llama", policy=Policy(signals=signals)), set())
 
     assert metrics(client) == [
         ("Llama", "nvidia_smi_utilization_gpu", "Maximum"),
@@ -244,7 +244,7 @@ def test_each_answer_goes_to_its_node_and_its_signal(busy: str, reason: str) -> 
             return BUSY, "Complete"
         return ([] if metric == "JobHeartbeat" else IDLE), "Complete"
 
-    found = read(CloudWatch(answer), nodes(3), Settings(cluster="base-pod", policy=Policy(signals=signals)))
+    found = read(CloudWatch(answer), nodes(3), idle_settings(policy=Policy(signals=signals)))
 
     assert [one.state.value for one in found.values()] == ["idle", "busy", "idle"]
     assert found["i-1"].reason == reason
@@ -255,7 +255,7 @@ def test_each_answer_goes_to_its_node_and_its_signal(busy: str, reason: str) -> 
     [(set(), ["idle", "idle"]), ({"i-1", "i-9"}, ["idle", "busy"]), (None, ["unknown", "unknown"])],
 )
 def test_sessions_count_where_the_policy_asks(sessions: set[str] | None, states: list[str]) -> None:
-    settings = Settings(cluster="base-pod", policy=Policy(signals=(Signal(kind=SignalKind.SESSION),)))
+    settings = idle_settings(policy=Policy(signals=(Signal(kind=SignalKind.SESSION),)))
 
     assert [one.state.value for one in read(CloudWatch(), nodes(2), settings, sessions).values()] == states
     assert [one.state.value for one in read(CloudWatch(), nodes(2), None, sessions).values()] == ["idle", "idle"]
@@ -369,7 +369,7 @@ def test_cpu_use_of_a_node_groups_nodes_is_what_their_agent_reports(node_group: 
         return [(when, 100 / 192 if metric == "cpu_usage_active" else 0.0) for when, _ in IDLE], "Complete"
 
     policy, client = Policy(signals=(Signal(kind=SignalKind.CPU, below=0.5),)), CloudWatch(answer)
-    settings = Settings(cluster="base-pod", policy=policy, groups={"workers": GroupSettings(policy=policy)})
+    settings = idle_settings(policy=policy, groups={"workers": Group(policy=policy)})
     (found,) = read(client, [replace(node, vcpus=192) for node in nodes(1, node_group)], settings).values()
 
     ours = ("CdkTrainingCluster", "cpu_usage_active", "Average")
@@ -396,7 +396,7 @@ def test_cpu_use_is_counted_in_vcpus(vcpus: int, percent: float, reason: str) ->
 
     policy = Policy(signals=(Signal(kind=SignalKind.CPU, below=0.5),))
     (node,) = nodes(1)
-    found = read(CloudWatch(answer), [replace(node, vcpus=vcpus)], Settings(cluster="base-pod", policy=policy))
+    found = read(CloudWatch(answer), [replace(node, vcpus=vcpus)], idle_settings(policy=policy))
 
     assert found["i-0"].reason == reason
 
@@ -405,7 +405,7 @@ def test_the_settings_say_how_many_gpus_a_new_type_has() -> None:
     newer = nodes(1, instance_type="p9.48xlarge")
 
     states = [
-        read(CloudWatch(), newer, Settings(cluster="base-pod", gpus=gpus))["i-0"].state.value
+        read(CloudWatch(), newer, idle_settings(gpus=gpus))["i-0"].state.value
         for gpus in ({}, {"p9.48xlarge": 8}, {"p9.48xlarge": 16})
     ]
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_idle.policy import Policy
+from cluster_contract.idle import Policy
 from idle_scene import IdleScene, verdicts
 
 KEEP, UNTIL = "cdk-training-cluster:keep", "cdk-training-cluster:keep-until"

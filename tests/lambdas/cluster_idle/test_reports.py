@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from cluster_common.errors import PartialFailureError
+from cluster_contract.idle import Policy, Signal, SignalKind
 from cluster_idle.hands import Outcome
 from cluster_idle.idle import Action
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.policy import Policy, Signal, SignalKind
 from cluster_idle.reports import summarize
-from cluster_idle.settings import Settings
 from cluster_idle.verdicts import Decisions, Finding, Verdict
+from idle_function_settings import idle_settings
 from idle_scene import START, IdleScene
 
 COUNTS = {
@@ -68,7 +68,7 @@ def test_every_metric_is_measured_in_every_run(capsys: pytest.CaptureFixture[str
 
 
 def test_nodes_are_counted_by_what_becomes_of_them(capsys: pytest.CaptureFixture[str]) -> None:
-    scene = IdleScene(policy=Policy(most_stops=2))
+    scene = IdleScene(max_stops=2)
     for _ in range(3):
         scene.add()
     scene.add(load=90)
@@ -363,7 +363,7 @@ def test_the_summary_has_counts_and_as_many_nodes_as_people_read() -> None:
     owner = Owner(kind=OwnerKind.INSTANCE, id="i-1")
     instance = Instance(id="i-1", instance_type="p5.48xlarge", launched=START, owner=owner, node_group="dev")
     kept = Finding(instance=instance, verdict=Verdict.KEEP, reason="i-1 of dev has the tag", unit="dev")
-    settings = Settings(cluster="base-pod", policy=Policy(dry_run=True))
+    settings = idle_settings(policy=Policy(dry_run=True))
 
     summary = summarize(settings, "status", Decisions(findings=(kept,) * 2003, breaker="dark"), Outcome())
 

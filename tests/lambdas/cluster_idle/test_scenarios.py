@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from cluster_common.errors import PartialFailureError
+from cluster_contract.idle import IdleScope, Policy
 from cluster_idle.idle import Action
-from cluster_idle.policy import Policy, Scope
 from idle_scene import IdleScene, verdicts
 
 STOP_AT = "cdk-training-cluster:idle-stop-at"
@@ -213,7 +213,7 @@ def test_a_new_node_in_a_warned_gang_starts_the_clock_again() -> None:
 
 
 def test_by_choice_each_node_of_a_group_goes_by_itself() -> None:
-    scene = IdleScene(policy=Policy(scope=Scope.NODE))
+    scene = IdleScene(policy=Policy(scope=IdleScope.NODE))
     idle, busy = scene.add_group("lab", count=2)
     busy.load, busy.points = 70, dict.fromkeys(busy.points, 70.0)
 
@@ -251,7 +251,7 @@ def test_a_dry_run_says_everything_and_stops_nothing() -> None:
 
 
 def test_the_longest_idle_go_first_and_the_rest_are_deferred() -> None:
-    scene = IdleScene(policy=Policy(most_stops=1))
+    scene = IdleScene(max_stops=1)
     later = scene.add()
     first, second, third = (scene.add() for _ in range(3))
     later.points[scene.now - timedelta(minutes=57)] = 50  # It worked one period longer than the others.
@@ -272,7 +272,7 @@ def test_the_longest_idle_go_first_and_the_rest_are_deferred() -> None:
 
 
 def test_a_gang_larger_than_the_limit_goes_whole() -> None:
-    scene = IdleScene(policy=Policy(most_stops=2))
+    scene = IdleScene(max_stops=2)
     scene.add_group(count=4)
     scene.tick()
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_idle.policy import Policy, Scope, Signal, SignalKind
+from cluster_contract.idle import IdleScope, Policy, Signal, SignalKind
 from fake_instances import FakeNode
 from idle_scene import NODE_GROUP_TAG, POWER, IdleScene, verdicts
 
@@ -133,8 +133,8 @@ def test_an_order_waits_while_the_power_function_does_something_else(throttled: 
     assert (len(scene.lambda_.orders), scene.pauses) == (orders, [2, 4, 8, 16, 32][:throttled])
 
 
-@pytest.mark.parametrize("scope", list(Scope))
-def test_a_wish_to_keep_a_node_is_seen_while_an_order_waits(scope: Scope) -> None:
+@pytest.mark.parametrize("scope", list(IdleScope))
+def test_a_wish_to_keep_a_node_is_seen_while_an_order_waits(scope: IdleScope) -> None:
     scene = IdleScene(policy=Policy(scope=scope))
     node, *_ = scene.add_group(count=2)
     scene.ticks(30)
@@ -190,7 +190,7 @@ def test_an_order_whose_answer_is_lost_is_not_given_again() -> None:
 
 
 def test_one_denied_node_keeps_no_other_though_a_run_stops_one_at_a_time() -> None:
-    scene = IdleScene(policy=Policy(most_stops=1))
+    scene = IdleScene(max_stops=1)
     denied = scene.add(stop_refusal=("UnauthorizedOperation", "You are not authorized to perform this operation."))
     others = [scene.add() for _ in range(3)]
     scene.ticks(30)

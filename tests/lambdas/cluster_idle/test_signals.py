@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from cluster_contract.idle import PERIOD, Policy, Signal, SignalKind
 from cluster_idle.evidence import Evidence, EvidenceState, NodeReadings, Series, weigh
-from cluster_idle.policy import PERIOD, Policy, Signal, SignalKind
 from drawn_series import CURRENT, NOW, TICK, series
 
 CPU = Signal(kind=SignalKind.CPU, below=0.5)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_idle.policy import Policy
+from cluster_contract.idle import Policy
 from idle_scene import IdleScene, verdicts
 
 IDLE = "cdk-training-cluster:idle-"
@@ -50,7 +50,7 @@ def test_a_dry_run_repeats_itself_to_nobody() -> None:
 
 def test_whoever_waits_for_long_is_not_warned_again() -> None:
     """More than the time that metrics are read for: it was seen to be idle in each run meanwhile."""
-    scene = IdleScene(policy=Policy(most_stops=1))
+    scene = IdleScene(max_stops=1)
     nodes = [scene.add() for _ in range(30)]
 
     scene.ticks(35)
@@ -84,7 +84,7 @@ def test_a_stop_that_people_put_off_for_ever_is_put_off() -> None:
 
 @pytest.mark.parametrize("minutes", [0, 5, 25])
 def test_work_while_it_waits_starts_the_clock_again(minutes: int) -> None:
-    scene = IdleScene(policy=Policy(most_stops=1))
+    scene = IdleScene(max_stops=1)
     node = scene.add()
     node.tags |= {WARNED_AT: "2026-11-02T08:02:00Z", STOP_AT: "2026-11-02T14:00:00Z", f"{IDLE}note": "idle"}
     scene.ticks(240)
@@ -131,7 +131,7 @@ def test_a_gang_stays_warned_only_if_all_that_carries_the_warning_says_so() -> N
 
 
 def test_what_a_dry_run_does_not_stop_takes_nobodys_place() -> None:
-    scene = IdleScene(policy=Policy(most_stops=1))
+    scene = IdleScene(max_stops=1)
     scene.add_group("lab", count=3, policy=Policy(dry_run=True))
     scene.ticks(15)
     node = scene.add(age=timedelta(hours=2))

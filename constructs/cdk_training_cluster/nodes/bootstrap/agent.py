@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Any
 
-from cdk_training_cluster.metrics import NODE_METRICS
+from cluster_contract.metrics import NODE_METRICS
 
 STATSD_PORT = 8125
 """Where the agent of a Neuron node listens, on the node itself only."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.nodes.bootstrap.agent import (
     STATSD_PORT,
     AcceleratorVendor,
@@ -16,6 +15,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import (
     neuron_monitor_configuration,
 )
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+from cluster_contract.metrics import NODE_METRICS
 
 SCRIPTS = Path(__file__).parent / "scripts"
 """Where the scripts lie that are the same on every node."""

@@ -17,12 +17,12 @@ from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.conditions import in_this_region
 from cdk_training_cluster.instance_types import InstanceTypeInfo
-from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import scripts_asset
 from cdk_training_cluster.nodes.bootstrap.environment import node_environment, warn_about_environment
 from cdk_training_cluster.nodes.bootstrap.user_data import render_user_data
-from cdk_training_cluster.tags import CLUSTER_TAG
+from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.tags import CLUSTER_TAG
 
 # What is safe unquoted in a metric's dimension, a StatsD tag and a systemd unit alike.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

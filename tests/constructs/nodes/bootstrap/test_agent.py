@@ -8,7 +8,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.nodes.bootstrap.agent import (
     STATSD_PORT,
     AcceleratorVendor,
@@ -17,6 +16,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import (
 )
 from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
+from cluster_contract.metrics import NODE_METRICS
 
 _INTERVAL = {"type": "integer", "minimum": 1, "maximum": 172_800}
 _NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "uniqueItems": True}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.nodes.bootstrap.asset import SCRIPTS
 from cdk_training_cluster.nodes.bootstrap.scripts.neuron_statsd import utilization
+from cluster_contract.metrics import NODE_METRICS
 
 SCRIPT = SCRIPTS / "neuron_statsd.py"
 

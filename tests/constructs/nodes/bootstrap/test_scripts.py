@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from cdk_training_cluster.metrics import NODE_METRICS
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor, agent_configuration
+from cluster_contract.metrics import NODE_METRICS
 from node_sandbox import AMAZON_LINUX, UBUNTU, NodeSandbox
 
 MakeNode = Callable[..., NodeSandbox]

@@ -1,0 +1,227 @@
+"""What the construct of the idle stop tells its function, and under which names that reports."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated
+
+from cluster_contract.codec import Within, decode, variable
+from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.tags import CLUSTER_TAG
+
+PERIOD = timedelta(minutes=5)
+"""How much time one point of a metric covers."""
+
+_VARIABLE = "CLUSTER_IDLE_SETTINGS"
+
+_Limit = Annotated[float, Within(minimum=0)]
+_Share = Annotated[float, Within(above=0, maximum=1)]
+_Time = Annotated[timedelta, Within(minimum=0)]
+_Index = Annotated[int, Within(minimum=0)]
+
+
+class IdleScope(StrEnum):
+    """What is stopped together."""
+
+    GANG = "gang"
+    """A node group, when all its nodes are idle: one that waits for its peers is not idle."""
+
+    NODE = "node"
+    """Each node by itself: right for nodes that work alone, such as a lab's or an inference group's."""
+
+
+class SignalKind(StrEnum):
+    """What else must agree that a node is idle."""
+
+    CPU = "cpu"
+    NETWORK = "network"
+    GPU_MEMORY = "gpu_memory"
+    HEARTBEAT = "heartbeat"
+    SESSION = "session"
+    METRIC = "metric"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signal:
+    """One more thing that must agree that a node is idle.
+
+    Attributes:
+        kind: What is looked at.
+        below: What it stays below on an idle node: vCPUs, bytes per second, MiB, or the metric's own unit.
+        namespace: Of `METRIC`: the metric's namespace.
+        metric: Of `METRIC`: its name; its one dimension is `InstanceId`.
+        statistic: Of `METRIC`: the statistic over a period.
+    """
+
+    kind: SignalKind
+    below: _Limit = 0.0
+    namespace: str = ""
+    metric: str = ""
+    statistic: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """When a node counts as idle, and what is done then.
+
+    Attributes:
+        below: The utilization, in percent, that every period of an idle window stays below.
+        window: For how long; without a period in it, a node of which nothing was seen would be idle.
+        coverage: The share of the window's periods that must have a point.
+        grace: How long after its launch a node is left alone.
+        warning: How long before the stop people are warned.
+        scope: What is stopped together.
+        signals: What else must agree.
+        dry_run: Whether nodes are reported and not stopped.
+        off: Whether it is never stopped, nor looked at.
+    """
+
+    below: _Limit = 5.0
+    window: Annotated[timedelta, Within(minimum=PERIOD.total_seconds())] = timedelta(minutes=60)
+    coverage: _Share = 0.9
+    grace: _Time = timedelta(minutes=30)
+    warning: _Time = timedelta(minutes=30)
+    scope: IdleScope = IdleScope.GANG
+    signals: tuple[Signal, ...] = ()
+    dry_run: bool = False
+    off: bool = False
+
+    @property
+    def span(self) -> timedelta:
+        """How far back metrics are read: as far as a warning and the window before it reach."""
+        return self.window + self.warning + PERIOD
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdleGroupSettings:
+    """What the idle function has to know of one node group.
+
+    Attributes:
+        policy: The index of its policy.
+        fleet: The id of the Spot Fleet request that owns its nodes. Default: - an Auto Scaling group owns them.
+        release: Whether its reservation is lowered while it is stopped, so that stopping saves money.
+    """
+
+    policy: _Index = 0
+    fleet: str | None = None
+    release: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdleFunctionSettings:
+    """The settings of the idle function.
+
+    Attributes:
+        cluster: The cluster's name, the value of the tag on its instances.
+        policies: Each policy once; the first is that of every instance of no node group.
+        groups: The cluster's node groups, by name.
+        max_stops: How many nodes one run stops at most.
+        max_unknown_share: If more than this share of the cluster turns unknown within three ticks, nothing is done.
+        tag: The key of the tag that says which instances are the cluster's.
+        namespace: Where the nodes' metrics are.
+        tick: How much time passes between two runs.
+        prices: What an hour of an instance type costs, in USD, where the price list is not to be used.
+        gpus: How many NVIDIA GPUs an instance type has, of those that the function does not know.
+        topic_arn: The SNS topic that is notified. Empty: there is none.
+        power_function: The name of the function that owns the sizes of node groups. Empty: there is none.
+        region: The region that the function runs in.
+    """
+
+    cluster: str
+    policies: tuple[Policy, ...] = (Policy(),)
+    groups: Mapping[str, IdleGroupSettings] = field(default_factory=dict)
+    max_stops: Annotated[int, Within(minimum=1)] = 100
+    max_unknown_share: _Share = 0.5
+    tag: str = CLUSTER_TAG
+    namespace: str = NODE_METRICS.namespace
+    tick: Annotated[timedelta, Within(above=0)] = timedelta(minutes=5)
+    prices: Mapping[str, Annotated[float, Within(above=0)]] = field(default_factory=dict)
+    gpus: Mapping[str, Annotated[int, Within(minimum=1)]] = field(default_factory=dict)
+    topic_arn: str = variable("ALERT_TOPIC_ARN")
+    power_function: str = variable("POWER_FUNCTION")
+    region: str = variable("AWS_REGION")
+
+    def __post_init__(self) -> None:
+        """Check that every group's policy is there."""
+        for name, group in self.groups.items():
+            if group.policy >= len(self.policies):
+                raise ValueError(f"groups[{name!r}].policy must be one of {len(self.policies)}, got {group.policy}")
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "IdleFunctionSettings":
+        """Read the settings from the function's environment.
+
+        Raises:
+            InvalidSettingsError: What is there is not what the construct writes.
+        """
+        return decode(cls, environment, _VARIABLE)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of every instance of no node group."""
+        return self.policies[0]
+
+    def policy_of(self, node_group: str) -> Policy:
+        """Return the policy for the nodes of a group, or for those of none."""
+        own = self.groups.get(node_group)
+        return self.policies[own.policy] if own else self.policy
+
+    @property
+    def fleets(self) -> tuple[str, ...]:
+        """The ids of the Spot Fleet requests that own nodes."""
+        return tuple(group.fleet for group in self.groups.values() if group.fleet)
+
+    @property
+    def has_auto_scaling_groups(self) -> bool:
+        """Whether Auto Scaling groups own nodes."""
+        return any(group.fleet is None for group in self.groups.values())
+
+
+class IdleMetric(StrEnum):
+    """The metrics of the idle function, by cluster, one point a run each."""
+
+    IDLE_NODES = "IdleNodes"
+    """How many nodes are idle."""
+
+    STOPPED_NODES = "IdleStoppedNodes"
+    """How many this run stopped."""
+
+    WARNED_NODES = "IdleWarnedNodes"
+    """How many will be stopped unless somebody works on them or keeps them."""
+
+    DEFERRED_NODES = "IdleDeferredNodes"
+    """How many a later run stops, since one run stops no more than it may."""
+
+    UNKNOWN_NODES = "IdleUnknownNodes"
+    """Of how many too little is known."""
+
+    STUCK_NODES = "IdleStuckNodes"
+    """How many are idle and cannot be stopped from here."""
+
+    LINGERING_NODES = "IdleLingeringNodes"
+    """How many run on though their accelerators have been idle for a window: they wait for young or unknown nodes of
+    their group, for nodes that keep coming anew, or for their turn; or only CPUs, network or a session keep them or
+    their group."""
+
+    RESERVED_NODES = "IdleReservedNodes"
+    """How many are idle in reservations and Capacity Blocks, where a stop saves nothing; also those whose group
+    works."""
+
+    DOLLARS_SAVED = "IdleDollarsSaved"
+    """USD an hour that the nodes cost which this run stopped, where the price is known."""
+
+    DOLLARS_RESERVED = "IdleDollarsReserved"
+    """USD an hour that nodes cost which are idle in reservations and blocks, likewise."""
+
+    EVALUATIONS = "IdleEvaluations"
+    """1 for a run that could read everything its decisions rest on, else 0."""
+
+    BREAKER = "IdleBreaker"
+    """1 while so many nodes have just turned unknown that nothing is stopped, else 0."""
+
+    UNCLEAR_TAGS = "IdleUnclearTags"
+    """How many tags keep nodes from being stopped without an end that is clear."""
+
+    FAILED_NOTIFICATIONS = "IdleFailedNotifications"
+    """How many messages the alert topic did not take."""

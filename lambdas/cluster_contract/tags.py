@@ -1,0 +1,20 @@
+"""The tags by which operators and functions find what a cluster is made of, and by which people keep nodes running.
+
+They are never put on placement groups: `Tags` of `AWS::EC2::PlacementGroup` is create-only, so a tag that
+changes would replace the group under its running instances.
+"""
+
+CLUSTER_TAG = "cdk-training-cluster:cluster"
+"""On everything an operator or a function must find; the value is the cluster's name."""
+
+NODE_GROUP_TAG = "cdk-training-cluster:node-group"
+"""On what belongs to one node group; the value is the group's name."""
+
+KEEP_TAG = "cdk-training-cluster:keep"
+"""On an instance or its owner: it is not stopped for being idle."""
+
+KEEP_UNTIL_TAG = "cdk-training-cluster:keep-until"
+"""On an instance or its owner: it is not stopped for being idle before this time."""
+
+IDLE_TAG_PREFIX = "cdk-training-cluster:idle-"
+"""What the keys of the tags begin with that the idle function writes."""

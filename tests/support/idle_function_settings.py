@@ -1,0 +1,42 @@
+"""Settings of the idle function, made by hand."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, Policy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """A node group with the policy itself. Default: - the cluster's."""
+
+    policy: Policy | None = None
+    fleet: str | None = None
+    release: bool = False
+
+
+def idle_settings(
+    *, cluster: str = "base-pod", policy: Policy | None = None, groups: Mapping[str, Group] | None = None, **more: Any
+) -> IdleFunctionSettings:
+    """Return settings in which each policy stands once.
+
+    Args:
+        cluster: The cluster's name.
+        policy: The policy of instances of no node group. Default: - the usual one.
+        groups: The node groups. Default: - none.
+        **more: Other settings.
+    """
+    whole, given = policy or Policy(), groups or {}
+    policies = list(dict.fromkeys([whole, *(group.policy or whole for group in given.values())]))
+    return IdleFunctionSettings(
+        cluster=cluster,
+        policies=tuple(policies),
+        groups={
+            name: IdleGroupSettings(
+                policy=policies.index(group.policy or whole), fleet=group.fleet, release=group.release
+            )
+            for name, group in given.items()
+        },
+        **more,
+    )
