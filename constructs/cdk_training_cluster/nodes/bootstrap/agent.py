@@ -1,4 +1,4 @@
-"""The CloudWatch agent's configuration for a node, made from the names in `cdk_training_cluster.metrics`."""
+"""The CloudWatch agent's configuration for a node, made from the names in `cluster_contract.metrics`."""
 
 from enum import Enum
 from typing import Any
