@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from examples import PROJECT, SWEPT_EXAMPLES, run_app, templates
+from examples import EXAMPLES, PROJECT, run_app, swept, templates
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_the_wheel_holds_the_library_the_stacks_and_the_functions_and_nothing_el
     } <= set(names)
 
 
-@pytest.mark.parametrize("example", SWEPT_EXAMPLES)
+@pytest.mark.parametrize("example", [swept(example, every_change=("base-pod",)) for example in EXAMPLES])
 def test_wheel_and_checkout_give_the_same_templates(example: str, elsewhere: Path, tmp_path: Path) -> None:
     app = tmp_path / "app.py"
     app.write_bytes((PROJECT / "app.py").read_bytes())

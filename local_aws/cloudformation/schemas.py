@@ -1,16 +1,18 @@
 """Checking properties against CloudFormation's own provider schemas, in CloudFormation's own words.
 
-The schemas are those that cfn-lint brings along; they are read from its package and never fetched.
+The schemas are those that cfn-lint brings along. They are read from its package's files: never from its cache, which
+may be newer on one machine than on another, and without importing it, which takes seconds.
 https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html
 """
 
-import copy
+import json
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import regex  # type: ignore[import-untyped] # it ships no types
-from cfnlint.schema import PROVIDER_SCHEMA_MANAGER, ResourceNotFoundError
 from jsonschema import Draft7Validator, ValidationError
 from jsonschema.validators import extend
 
@@ -61,15 +63,30 @@ _PATCHES: Mapping[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
+@cache
+def _directory() -> Path:
+    package = find_spec("cfnlint")
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError("cfn-lint, which brings CloudFormation's schemas along, is not installed")
+    return Path(package.origin).parent / "data" / "schemas"
+
+
+@cache
+def _files() -> Mapping[str, str]:
+    """Return the names of the schemas' files, without their ending, by resource type."""
+    files: dict[str, str] = json.loads((_directory() / "providers" / f"{REGION}.json").read_text(encoding="utf-8"))
+    return files
+
+
 @lru_cache
 def schema_of(resource_type: str) -> Schema | None:
     """Return the provider schema of a resource type, or None if AWS has no such type."""
-    try:
-        schema: dict[str, Any] = copy.deepcopy(
-            PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, resource_type).schema
-        )
-    except ResourceNotFoundError:
+    if resource_type.startswith("Custom::"):
+        resource_type = "AWS::CloudFormation::CustomResource"
+    if resource_type not in _files():
         return None
+    file = _directory() / "resources" / f"{_files()[resource_type]}.json"
+    schema: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     if resource_type in _PATCHES:
         _PATCHES[resource_type](schema)
     translated: dict[str, Any] = _with_python_keys(schema)

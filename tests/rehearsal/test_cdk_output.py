@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from max_seconds import MAX_SECONDS
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
 from rehearsal.cdk_output import reason
 
@@ -94,7 +95,7 @@ def test_the_reason_is_one_line(said: str, expected: str) -> None:
     assert reason(said) == expected
 
 
-def _cli(directory: Path, *, path: str = os.environ["PATH"], seconds: float = 60) -> CdkCli:
+def _cli(directory: Path, *, path: str = os.environ["PATH"], seconds: float = MAX_SECONDS) -> CdkCli:
     return CdkCli(
         environment={
             "PATH": path,
@@ -111,21 +112,16 @@ def _cli(directory: Path, *, path: str = os.environ["PATH"], seconds: float = 60
     )
 
 
-def test_a_failing_command_is_told_with_its_reason_and_its_log(tmp_path: Path) -> None:
+def test_a_failing_command_is_told_with_its_reason_and_its_log_and_writes_to_its_own_folder(tmp_path: Path) -> None:
     with pytest.raises(CdkFailedError) as failure:
-        _cli(tmp_path).synth()
+        _cli(tmp_path).bootstrap()
     log = tmp_path / "cdk.log"
-    assert str(failure.value) == (f"cdk synth failed: {tmp_path}/none.yaml: there is no such file; see {log}")
-    assert log.read_text().startswith("$ cdk synth --quiet ")
+    assert str(failure.value) == (f"cdk bootstrap failed: {tmp_path}/none.yaml: there is no such file; see {log}")
+    assert log.read_text().startswith("$ cdk bootstrap aws://123456789012/us-east-1 ")
     assert "error: " in log.read_text()
+    assert (tmp_path / "cdk.out").is_dir()
 
 
 def test_a_command_that_does_not_end_is_told(tmp_path: Path) -> None:
     with pytest.raises(CdkFailedError, match=r"^cdk synth did not end within 0\.05 s; see .*cdk\.log$"):
         _cli(tmp_path, seconds=0.05).synth()
-
-
-def test_bootstrap_writes_to_the_rehearsals_own_folder(tmp_path: Path) -> None:
-    with pytest.raises(CdkFailedError, match=r"^cdk bootstrap failed: "):
-        _cli(tmp_path).bootstrap()
-    assert (tmp_path / "cdk.out").is_dir()

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rehearsing import rehearse
 
 _VPC, _SUBNET, _BUCKET = "vpc-0a1b2c3d4e5f67890", "subnet-0a1b2c3d4e5f67890", "my-training-data"
@@ -77,6 +79,7 @@ node_groups:
 """
 
 
+@pytest.mark.sweep
 def test_a_file_with_everything_is_rehearsed(tmp_path: Path) -> None:
     file = tmp_path / "everything.yaml"
     file.write_text(_FILE)

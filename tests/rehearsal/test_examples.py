@@ -1,4 +1,7 @@
-"""Every example is rehearsed as its comments tell: by the command, with the real CDK CLI."""
+"""Every example is rehearsed as its comments tell: by the command, with the real CDK CLI.
+
+With every change `make test` rehearses one, and `.ci/run` base-pod.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -6,11 +9,11 @@ from typing import Any
 import pytest
 
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
-from examples import PROJECT, SWEPT_EXAMPLES
+from examples import EXAMPLES, PROJECT, swept
 from rehearsing import rehearse
 
 
-@pytest.mark.parametrize("example", SWEPT_EXAMPLES)
+@pytest.mark.parametrize("example", [swept(example, every_change=("spot-elastic",)) for example in EXAMPLES])
 def test_an_example_is_deployed_and_taken_down(example: str, tmp_path: Path) -> None:
     ended, results = rehearse(example, tmp_path)
     assert (results["status"], results["error"], results["differences"]) == ("passed", None, []), ended.stdout

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import yaml
 
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
@@ -39,6 +40,7 @@ node_groups:
 """
 
 
+@pytest.mark.sweep  # `make rehearse` takes the parts of an example away
 def test_every_optional_part_can_be_taken_away_and_leaves_what_holds_data(tmp_path: Path) -> None:
     whole = tmp_path / "whole.yaml"
     whole.write_text(_FILE)

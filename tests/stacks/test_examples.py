@@ -5,15 +5,17 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
-from syrupy.extensions.json import JSONSnapshotExtension
 
 from examples import EXAMPLES, PROJECT, SWEPT_EXAMPLES, run_app, templates, without_asset_hashes
+from release_templates import RELEASES, VERSION
 from template_texts import texts_without_a_limit
 
+_REPORTS = ("validation-report.json",)
 _WARNING_IDS = re.compile(r"Acknowledge with 'Annotation::(.+)'")
 
 _USUAL_WARNINGS = ("cdk-training-cluster:latestImage", "cdk-training-cluster:noAlerts")
@@ -47,39 +49,37 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 """
 
 
-# Whoever has no AWS at hand: no credentials, no profile, and nobody who answers.
-_WITHOUT_AWS = {
-    "AWS_ACCESS_KEY_ID": "",
-    "AWS_PROFILE": "no-such-profile",
-    "AWS_ENDPOINT_URL": "http://localhost:1",
-}
-
-
 @pytest.fixture(scope="module", params=SWEPT_EXAMPLES)
 def example(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture
+def assembly(example: str, assembly_of: Callable[[Path], Path]) -> Path:
+    return assembly_of(PROJECT / example)
+
+
+class Checked(NamedTuple):
+    """What cdk-nag, CDK's own validation and the app say of an example, and its cloud assembly."""
+
+    ended: subprocess.CompletedProcess[str]
+    output: Path
+
+
 @pytest.fixture(scope="module")
-def assembly(example: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example's cloud assembly, made without AWS and read by several tests."""
-    output = tmp_path_factory.mktemp("assembly")
-    _synthesized(example, output, PYTHONHASHSEED="0", **_WITHOUT_AWS)
-    return output
-
-
-def _synthesized(example: str, output: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    ended = run_app(example, output, variables=variables)
-    assert ended.returncode == 0, ended.stderr
-    return ended
+def checked(example: str, tmp_path_factory: pytest.TempPathFactory) -> Checked:
+    """The example, made with another hash seed, CDK's validation and cdk-nag."""
+    directory = tmp_path_factory.mktemp("checked")
+    return Checked(_nagged(example, directory, _WITH_NAG), directory / "out")
 
 
 def _digest(output: Path) -> dict[str, str]:
-    # The metadata of messages holds CDK's own stack traces, with the names of its temporary folders.
+    # The metadata of messages holds CDK's own stack traces, with the names of its temporary folders; the reports are
+    # those of the validation.
     return {
         str(path.relative_to(output)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(output.rglob("*"))
-        if path.is_file() and not path.name.endswith(".metadata.json")
+        if path.is_file() and not path.name.endswith((".metadata.json", *_REPORTS))
     }
 
 
@@ -95,21 +95,20 @@ def test_there_are_examples() -> None:
     ]
 
 
-def test_the_same_file_gives_the_same_bytes_whatever_the_hash_seed(
-    example: str, assembly: Path, tmp_path: Path
-) -> None:
-    _synthesized(example, tmp_path, PYTHONHASHSEED="4242")
+def test_the_same_file_gives_the_same_bytes_whatever_the_hash_seed(assembly: Path, checked: Checked) -> None:
     assert _digest(assembly)
-    assert _digest(assembly) == _digest(tmp_path)
+    assert _digest(assembly) == _digest(checked.output)
 
 
 def test_synthesis_asks_for_nothing_of_aws(assembly: Path) -> None:
     assert "missing" not in json.loads((assembly / "manifest.json").read_text())
 
 
-def test_the_resources_are_as_they_were(assembly: Path, snapshot: SnapshotAssertion) -> None:
-    for stack, template in templates(assembly).items():
-        assert without_asset_hashes(template) == snapshot(name=stack, extension_class=JSONSnapshotExtension)
+def test_the_templates_are_those_that_are_kept_for_the_next_release(example: str, assembly: Path) -> None:
+    """What has changed on purpose is kept by `make release-templates`, and read in its diff."""
+    kept = RELEASES / VERSION / Path(example).stem
+    assert (kept / "cluster.yaml").read_text() == (PROJECT / example).read_text()
+    assert without_asset_hashes(templates(assembly)) == without_asset_hashes(templates(kept))
 
 
 def test_cfn_lint_finds_nothing_that_is_not_ignored_with_a_reason(assembly: Path) -> None:
@@ -125,9 +124,9 @@ def test_cfn_lint_finds_nothing_that_is_not_ignored_with_a_reason(assembly: Path
 
 
 def test_standard_error_holds_nothing_but_our_own_warnings_with_cdk_s_validation_on(
-    example: str, tmp_path: Path
+    example: str, checked: Checked
 ) -> None:
-    ended = _synthesized(example, tmp_path, CDK_VALIDATION="true")
+    ended = checked.ended
     entries = [entry for entry in re.split(r"\n\s*\n", ended.stderr.strip()) if entry]
     ids = [found for entry in entries for found in _WARNING_IDS.findall(entry)]
     assert sorted(ids) == sorted(_WARNINGS.get(Path(example).stem, _USUAL_WARNINGS))
@@ -137,31 +136,24 @@ def test_standard_error_holds_nothing_but_our_own_warnings_with_cdk_s_validation
     assert ended.stdout == ""
 
 
-def test_cdk_nag_finds_nothing_that_is_not_acknowledged(example: str, tmp_path: Path) -> None:
-    script = tmp_path / "nagged.py"
-    script.write_text(_WITH_NAG)
-    ended = _nagged(example, script, tmp_path / "out")
-    assert ended.returncode == 0, ended.stderr
-    assert "AwsSolutions" not in ended.stderr
+def test_cdk_nag_finds_nothing_that_is_not_acknowledged(checked: Checked) -> None:
+    assert checked.ended.returncode == 0, checked.ended.stderr
+    assert "AwsSolutions" not in checked.ended.stderr
 
 
 def test_cdk_nag_would_be_heard(tmp_path: Path) -> None:
-    script = tmp_path / "nagged.py"
     open_group = "from aws_cdk import Stack, aws_s3 as s3\ns3.Bucket(Stack(self, 'Open'), 'Bucket')\n"
-    script.write_text(
-        _WITH_NAG.replace(
-            "    Validations.of(self)",
-            f"    {open_group.replace(chr(10), chr(10) + '    ')}Validations.of(self)",
-        )
+    script = _WITH_NAG.replace(
+        "    Validations.of(self)",
+        f"    {open_group.replace(chr(10), chr(10) + '    ')}Validations.of(self)",
     )
-    ended = _nagged(EXAMPLES[1], script, tmp_path / "out")
+    ended = _nagged(EXAMPLES[1], tmp_path, script)
     assert ended.returncode != 0
     assert "AwsSolutions-S1" in ended.stderr
 
 
-def _nagged(example: str, script: Path, output: Path) -> subprocess.CompletedProcess[str]:
-    wrapper = script.with_name("app.py")
-    wrapper.write_text(
-        f"import sys\nsys.argv = ['app', {str(PROJECT / 'app.py')!r}]\nexec(open({str(script)!r}).read())\n"
-    )
-    return run_app(PROJECT / example, output, app=wrapper, variables={"CDK_VALIDATION": "true"})
+def _nagged(example: str, directory: Path, script: str) -> subprocess.CompletedProcess[str]:
+    app = directory / "app.py"
+    app.write_text(f"import sys\nsys.argv = ['app', {str(PROJECT / 'app.py')!r}]\n{script}")
+    variables = {"CDK_VALIDATION": "true", "PYTHONHASHSEED": "4242"}
+    return run_app(PROJECT / example, directory / "out", app=app, variables=variables)

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,19 @@ PROJECT = Path(__file__).parents[2]
 EXAMPLES = sorted(path.relative_to(PROJECT).as_posix() for path in PROJECT.glob("clusters/*.yaml"))
 
 # What takes seconds for each example runs over these with every change, and over all with `make test-all`.
-_WITH_EVERY_CHANGE = frozenset({"base-pod", "hardened", "spot-elastic"})
+_WITH_EVERY_CHANGE = ("base-pod", "hardened", "spot-elastic")
 
 
-def swept(example: str | Path) -> Any:
+def swept(example: str | Path, every_change: Sequence[str] = _WITH_EVERY_CHANGE) -> Any:
     """Return an example as a test's parameter, for tests that take seconds for each."""
     name = Path(example).stem
-    return pytest.param(example, id=name, marks=() if name in _WITH_EVERY_CHANGE else pytest.mark.sweep)
+    return pytest.param(example, id=name, marks=() if name in every_change else pytest.mark.sweep)
 
 
 SWEPT_EXAMPLES = [swept(example) for example in EXAMPLES]
+
+# What the CDK CLI gives to each app.
+_CONTEXT = {"aws:cdk:enable-path-metadata": True, "aws:cdk:enable-asset-metadata": True}
 
 _ASSET = re.compile(r"[0-9a-f]{64}")
 
@@ -48,7 +51,7 @@ def run_app(
         python: The interpreter. Default: - this one.
         app: The app's file. Default: - the project's.
     """
-    context = json.loads((PROJECT / "cdk.json").read_text())["context"] | {"cluster": str(example)}
+    context = json.loads((PROJECT / "cdk.json").read_text())["context"] | _CONTEXT | {"cluster": str(example)}
     environment = {
         **os.environ,
         "CDK_CONTEXT_JSON": json.dumps(context),

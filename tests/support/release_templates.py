@@ -6,6 +6,7 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updatin
 """
 
 import json
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from local_aws.cloudformation import schemas
 from local_aws.cloudformation.templates import references
 
 RELEASES = PROJECT / "releases"
+VERSION: str = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
 
 DATA = ("AWS::FSx::FileSystem", "AWS::S3::Bucket", "AWS::EC2::PlacementGroup")
 """What must not be replaced: it holds data, or running nodes."""

@@ -1,0 +1,153 @@
+"""A cluster of constructs on the local AWS: straight to its CloudFormation, without the CDK CLI.
+
+Nodes are started by the deployed power function's own code.
+"""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import App, DefaultStackSynthesizer, Environment, Stack, Tags
+
+from cdk_training_cluster import instance_type_info
+from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cluster_plans import BUCKET, SUBNET, VPC, ClusterPlan
+from local_aws import LocalAws
+from local_aws.functions import DeployedFunction
+from rehearsal import readback
+from rehearsal.instance_types import description
+from rehearsal.node_groups import node_groups
+from synthesis import ZONE
+
+
+def prepare(aws: LocalAws, types: Iterable[str]) -> None:
+    """Put there instance types, and the network and bucket that some clusters name."""
+    aws.client("s3").create_bucket(Bucket=BUCKET)
+    vpcs = aws.client("ec2").describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [VPC]}])["Vpcs"]
+    if not vpcs:
+        aws.add_network(vpc_id=VPC, subnet_id=SUBNET, availability_zone=ZONE)
+    for name in sorted(set(types)):
+        aws.add_instance_type(description(instance_type_info(name)))
+
+
+class Deployed:
+    """A cluster on a local AWS; its stack has its name."""
+
+    def __init__(self, aws: LocalAws, directory: Path, name: str) -> None:
+        self.aws, self._directory, self._name = aws, directory, name
+        self._deployed: Any = None
+
+    def deploy(self, plan: ClusterPlan, tags: Mapping[str, str] | None = None) -> None:
+        """Make the stack, or change it if there is something to change, as the CDK CLI does."""
+        template, assets = _synthesized(plan, self._directory, self.aws, self._name, tags)
+        if (template, tags) == self._deployed:
+            return
+        self._deployed = template, tags
+        for bucket, key, body in assets:
+            self.aws.client("s3").create_bucket(Bucket=bucket)
+            self.aws.client("s3").put_object(Bucket=bucket, Key=key, Body=body)
+        what: Any = {
+            "StackName": self._name,
+            "TemplateBody": json.dumps(template),
+            "Capabilities": ["CAPABILITY_IAM"],
+        }
+        if self.exists:
+            self._cloudformation.update_stack(**what)
+        else:
+            self._cloudformation.create_stack(**what)
+
+    def destroy(self) -> None:
+        self._cloudformation.delete_stack(StackName=self._name)
+
+    @property
+    def failures(self) -> list[str]:
+        events = self._cloudformation.get_paginator("describe_stack_events").paginate(StackName=self._name)
+        return [
+            f"{event['LogicalResourceId']}: {event['ResourceStatusReason']}"
+            for event in events.search("StackEvents[]")
+            if event["ResourceStatus"].endswith("_FAILED")
+        ]
+
+    @property
+    def exists(self) -> bool:
+        stacks = self._cloudformation.describe_stacks()["Stacks"]
+        return any(stack["StackName"] == self._name for stack in stacks)
+
+    @property
+    def status(self) -> str:
+        return str(readback.stacks(self.aws.client, [self._name])[self._name]["status"])
+
+    def say(self, action: str, **words: Any) -> dict[str, dict[str, Any]]:
+        """Call the deployed power function and return what it says of the node groups, by name."""
+        functions = readback.functions(self.aws.client, self._name, self.aws.account, self.aws.region)
+        ((configuration, code),) = (one for one in functions if one[0]["Handler"].startswith("cluster_power."))
+        function = DeployedFunction(configuration, code, self._directory, self.aws.environment())
+        said = function({"action": action, **words}, alias="" if action == "tick" else "operate")
+        return {group["node_group"]: group for group in said["node_groups"]}
+
+    @property
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """The node groups, by name."""
+        return {group["name"]: group for group in node_groups(self.aws.client, self._name)}
+
+    def nodes(self, group: str) -> list[dict[str, Any]]:
+        """The running nodes of a node group."""
+        filters = [
+            {"Name": f"tag:{CLUSTER_TAG}", "Values": [self._name]},
+            {"Name": f"tag:{NODE_GROUP_TAG}", "Values": [group]},
+            {"Name": "instance-state-name", "Values": ["running"]},
+        ]
+        pages = self.aws.client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
+        return list(pages.search("Reservations[].Instances[]"))
+
+    def own(self) -> set[str]:
+        """The ids and names of what the cluster made."""
+        resources = readback.stack_resources(self.aws.client, self._name)
+        return {resource["PhysicalResourceId"] for resource in resources}
+
+    def written(self) -> str:
+        """What the function has written down of stopped node groups."""
+        name = next(one for one in self.own() if "Stopped" in one)
+        return str(self.aws.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+
+    @property
+    def _cloudformation(self) -> Any:
+        return self.aws.client("cloudformation")
+
+
+def _synthesized(
+    plan: ClusterPlan, directory: Path, aws: LocalAws, name: str, tags: Mapping[str, str] | None
+) -> tuple[dict[str, Any], Iterator[tuple[str, str, bytes]]]:
+    app = App(outdir=str(directory / "cdk.out"))
+    stack = Stack(
+        app,
+        "Sample",
+        env=Environment(account=aws.account, region=aws.region),
+        synthesizer=DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
+    )
+    plan.make(stack, name)
+    for key, value in (tags or {}).items():
+        Tags.of(stack).add(key, value)
+    template: dict[str, Any] = app.synth().get_stack_by_name("Sample").template
+    return template, _assets(directory / "cdk.out")
+
+
+def _assets(output: Path) -> Iterator[tuple[str, str, bytes]]:
+    """Yield what the CDK CLI would upload: bucket, key and contents of each asset but the template."""
+    manifest = json.loads((output / "Sample.assets.json").read_text())
+    for asset in manifest["files"].values():
+        source = output / asset["source"]["path"]
+        (target,) = asset["destinations"].values()
+        if asset["source"]["packaging"] == "zip":
+            yield target["bucketName"], target["objectKey"], _zipped(source)
+
+
+def _zipped(directory: Path) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for file in sorted(directory.rglob("*")):
+            archive.write(file, file.relative_to(directory))
+    return packed.getvalue()
