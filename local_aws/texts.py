@@ -111,11 +111,15 @@ ROWS = (
     ),
     # EC2
     Row(
-        places=tuple(
-            f"ec2 {shape}.Description" for shape in ("IpRange", "Ipv6Range", "PrefixListId", "UserIdGroupPair")
-        ),
+        places=("ec2 IpRange.Description", "ec2 Ipv6Range.Description"),
         pattern=_GROUP_TEXT + "{0,255}",
         message=f"Invalid rule description. {_GROUP_WORDS}",
+        source=f"{_EC2_API}/API_IpRange.html",
+    ),
+    Row(
+        places=("ec2 PrefixListId.Description", "ec2 UserIdGroupPair.Description"),
+        pattern=f"(?:(?!&){_GROUP_TEXT}){{0,255}}",
+        message=f"Invalid rule description. {_GROUP_WORDS}, without &",
         source=f"{_EC2_API}/API_UserIdGroupPair.html",
     ),
     Row(
@@ -195,9 +199,9 @@ ROWS = (
     ),
     Row(
         places=("sns CreateTopicInput.Attributes.DisplayName",),
-        pattern=r"[^\x00-\x1f\x7f]{0,100}",
+        pattern=r"[^\x00-\x08\x0a-\x1f\x7f]{0,100}",
         message="Invalid parameter: DisplayName",
-        source=f"{_API}/sns/latest/dg/sns-create-topic.html",
+        source=f"{_API}/AWSCloudFormation/latest/TemplateReference/aws-resource-sns-topic.html",
     ),
     Row(
         places=("sns SubscribeInput.Endpoint",),
@@ -214,7 +218,7 @@ ROWS = (
         ),
         pattern=_PLAIN_TAG,
         message="Tag keys and values can contain letters, digits, spaces and _ . : / = + - @",
-        source=f"{_API}/awsaccountbilling/latest/aboutv2/allocation-tag-restrictions.html",
+        source=f"{_API}/tag-editor/latest/userguide/best-practices-and-strats.html",
     ),
     Row(
         places=("sqs CreateQueueRequest.tags.*", "sqs TagQueueRequest.Tags.*"),
@@ -323,7 +327,7 @@ ROWS = (
     ),
     Row(
         places=("ssm PutParameterRequest.Name",),
-        pattern=r"(?i:(?!/?(?:aws|ssm)))[a-zA-Z0-9_.\-/]{1,1011}",
+        pattern=r"(?i:(?!/?(?:aws|ssm)))(?=.{1,950}$)(?:[a-zA-Z0-9_.\-]+|(?:/[a-zA-Z0-9_.\-]+){1,15})",
         message='Parameter name: can\'t be prefixed with "aws" or "ssm" (case-insensitive). If formed as a path, it '
         "can consist of sub-paths divided by slash symbol; each sub-path can be formed as a mix of letters, numbers "
         "and the following 3 symbols .-_",
@@ -365,7 +369,7 @@ ROWS = (
     Row(
         places=("s3 CreateBucketRequest.Bucket",),
         pattern=r"(?!xn--|sthree-|amzn-s3-demo-)(?!\d{1,3}(?:\.\d{1,3}){3}$)(?=.{3,63}$)"
-        r"[a-z0-9](?:[a-z0-9-]|\.(?!\.))*[a-z0-9](?<!-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)",
+        r"[a-z0-9](?:[a-z0-9-]|\.(?!\.))*[a-z0-9](?<!-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3|-an)",
         code="InvalidBucketName",
         message="The specified bucket is not valid.",
         source=f"{_API}/AmazonS3/latest/userguide/bucketnamingrules.html",
@@ -382,14 +386,14 @@ ROWS = (
         pattern=r"[\p{L}\p{Z}\p{N}_.:/=+\-@]{1,128}",
         code="InvalidTag",
         message="The TagKey you have provided is invalid",
-        source=f"{_API}/AmazonS3/latest/API/API_control_Tag.html",
+        source=f"{_API}/AmazonS3/latest/userguide/tagging.html",
     ),
     Row(
         places=("s3 Tag.Value",),
         pattern=r"[\p{L}\p{Z}\p{N}_.:/=+\-@]{0,256}",
         code="InvalidTag",
         message="The TagValue you have provided is invalid",
-        source=f"{_API}/AmazonS3/latest/API/API_control_Tag.html",
+        source=f"{_API}/AmazonS3/latest/userguide/tagging.html",
     ),
     Row(
         places=(

@@ -39,7 +39,8 @@ class KeyUser(Enum):
         "#spot-instance-service-linked-roles-access-to-cmks"
     )
     SPOT_FLEET = (
-        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-prerequisites.html#spot-fleet-access-to-cmks"
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-prerequisites.html"
+        "#spot-fleet-service-linked-roles-access-to-cmks"
     )
     DATASETS = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html"
 
@@ -188,7 +189,8 @@ def _logs(place: KeyPlace) -> Statement:
 
 
 def _service(sid: str, service: str) -> Statement:
-    # Without a condition: no document says that these services give one of KMS's keys for it.
+    # Without a condition: AWS shows aws:SourceAccount for both, but EventBridge is documented to give none to topics,
+    # and a condition that is not met loses messages without an error.
     return {
         "Sid": sid,
         "Effect": "Allow",

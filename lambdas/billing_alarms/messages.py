@@ -38,8 +38,8 @@ def no_metrics(settings: Settings, silent: Sequence[str]) -> Notification:
             f"{', '.join(silent)}, so the billing alarms of {settings.cluster} are silent whatever is spent.\n\n"
             "Switch them on: Billing and Cost Management, Billing preferences, Alert preferences, Receive CloudWatch "
             "billing alerts; in an organization the management account has to do it too. Metrics of linked accounts "
-            "exist in the management account only. An account that is bought through a reseller never gets them: "
-            "leave the budget out there, and have the reseller watch the bill."
+            "exist in the management account only. An account of the AWS Partner Network, or one "
+            "bought through a reseller, never gets them: leave the budget out there, and watch the bill otherwise."
         ),
     )
 

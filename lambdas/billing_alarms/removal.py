@@ -1,7 +1,7 @@
 """The answer to CloudFormation, which asks for the removal when the stack goes.
 
 It is always SUCCESS: alarms that stay cost cents and are told of, a stack that cannot be deleted blocks people.
-https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/crpg-ref-responses.html
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html
 """
 
 import json
@@ -18,6 +18,7 @@ _TELLING_SECONDS = 20
 # What is left for telling people and answering, when the removal takes too long.
 _LAST_SECONDS = _TELLING_SECONDS + _ATTEMPTS * _ATTEMPT_SECONDS + 10
 
+# A response has at most 4096 bytes, and JSON writes other than ASCII characters with up to twelve of them.
 _MAX_REASON = 1000
 
 
@@ -48,7 +49,7 @@ def answer(
         str(event["ResponseURL"]),
         {
             "Status": "SUCCESS",
-            "Reason": "; ".join(left)[:_MAX_REASON],
+            "Reason": "; ".join(left).encode("ascii", "replace").decode()[:_MAX_REASON],
             # Another id would have CloudFormation delete what the old one stands for.
             "PhysicalResourceId": event.get("PhysicalResourceId", "billing-alarms"),
             "StackId": event["StackId"],

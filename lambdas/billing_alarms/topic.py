@@ -25,7 +25,7 @@ _PENDING = "PendingConfirmation"
 _ABSENT = ("NotFound", "ResourceNotFound", "ResourceNotFoundException")
 
 # SNS deletes a subscription that nobody confirms after 48 hours; each new request is one more message.
-# https://docs.aws.amazon.com/sns/latest/dg/sns-create-subscribe-endpoint-to-topic.html
+# https://docs.aws.amazon.com/sns/latest/dg/sns-delete-subscription-topic.html
 ASK_AGAIN_AFTER = timedelta(days=7)
 
 
@@ -82,7 +82,7 @@ def read_topic(sns: "SNSClient", settings: Settings) -> Topic:
             )
         attributes = sns.get_topic_attributes(TopicArn=arn)["Attributes"]
         pages = sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=arn)
-        # One that was deleted may be listed for 72 hours.
+        # One that another account took back may be listed for 72 hours.
         # https://repost.aws/knowledge-center/sns-cross-account-subscription
         subscriptions = [
             each

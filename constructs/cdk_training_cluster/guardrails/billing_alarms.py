@@ -202,16 +202,16 @@ class BillingAlarms(Guardrail):
     def _grant(self, role: iam.Role, owner: str) -> None:
         """Give the permissions that end at this budget's alarms and topic in the billing region.
 
-        Sources: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatch.html and
-        https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsns.html
+        Sources: https://docs.aws.amazon.com/service-authorization/latest/reference/list_cloudwatch.html and
+        https://docs.aws.amazon.com/service-authorization/latest/reference/list_sns.html
         """
         account = f"{BILLING_REGION}:{Aws.ACCOUNT_ID}"
         alarms = f"arn:{Aws.PARTITION}:cloudwatch:{account}:alarm:{owner}/*"
         topic = f"arn:{Aws.PARTITION}:sns:{account}:{owner.replace('/', '-')}"
         for actions, resource, conditions in (
             (
-                # AWS documents no resource for Unsubscribe; its errors name the topic or an asterisk, never what a
-                # subscription's ARN begins with.
+                # DescribeAlarms needs an asterisk to name composite alarms, and the topic is no required resource of
+                # Unsubscribe.
                 ["cloudwatch:DescribeAlarms", "sns:Unsubscribe"],
                 "*",
                 {"StringEquals": {"aws:RequestedRegion": BILLING_REGION}},
@@ -225,8 +225,8 @@ class BillingAlarms(Guardrail):
                 acknowledge(
                     role,
                     f"AwsSolutions-IAM5[Resource::{_as_nag_says(resource)}]",
-                    "Actions that take no resource, in one region; or the names of this budget's own alarms, whose "
-                    "ends are made at run time.",
+                    "Actions that name no single resource, in one region; or the names of this budget's own alarms, "
+                    "whose ends are made at run time.",
                 )
 
 

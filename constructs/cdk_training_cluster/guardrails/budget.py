@@ -8,7 +8,7 @@ from cdk_training_cluster.checks import is_unknown, number_problems
 from cdk_training_cluster.validation import text_problems
 
 # A service's name is whatever AWS reports it under, such as AmazonEC2 or awskms: an open set.
-# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/billing-metricscollected.html
+# https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/monitor-charges.html
 _SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _ACCOUNT = re.compile(r"[0-9]{12}")
 
@@ -28,7 +28,7 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits
 """
 
 # A topic has at most 50 tags, and the function keeps one an address.
-# https://docs.aws.amazon.com/sns/latest/dg/sns-tags.html
+# https://docs.aws.amazon.com/sns/latest/api/API_TagResource.html
 _MAX_EMAILS = 20
 
 

@@ -25,7 +25,6 @@ _SNS_API = f"{_DOCS}/sns/latest/api"
 _SQS_API = f"{_DOCS}/AWSSimpleQueueService/latest/APIReference"
 _KMS_API = f"{_DOCS}/kms/latest/APIReference"
 _AUTO_SCALING_API = f"{_DOCS}/autoscaling/ec2/APIReference"
-_COST_TAGS = f"{_DOCS}/awsaccountbilling/latest/aboutv2/allocation-tag-restrictions.html"
 _CLOUDFORMATION_REFERENCE = f"{_DOCS}/AWSCloudFormation/latest/TemplateReference"
 _CLOUDFORMATION = f"{_DOCS}/AWSCloudFormation/latest/UserGuide"
 
@@ -37,8 +36,11 @@ _IAM_NAME_WORDS = "letters, digits and _ + = , . @ -"
 _ALARM = "AWS::CloudWatch::Alarm"
 _MEASURED = f"{_ALARM} Metrics.*.MetricStat.Metric"
 
-_GROUP_TEXT = r"[a-zA-Z0-9. _\-:/()#,@\[\]+=&;{}!$*]"
-_GROUP_WORDS = "a-z, A-Z, 0-9, spaces and . _ - : / ( ) # , @ [ ] + = & ; { } ! $ *"
+# Names and descriptions of groups may have an ampersand beside these, descriptions of rules may not.
+_RULE_TEXT = r"[a-zA-Z0-9. _\-:/()#,@\[\]+=;{}!$*]"
+_RULE_WORDS = "a-z, A-Z, 0-9, spaces and . _ - : / ( ) # , @ [ ] + = ; { } ! $ *"
+_GROUP_TEXT = rf"(?:{_RULE_TEXT}|&)"
+_GROUP_WORDS = f"{_RULE_WORDS} &"
 _LAMBDA_KEEPS = (
     "AWS_REGION|AWS_DEFAULT_REGION|AWS_EXECUTION_ENV|AWS_LAMBDA_FUNCTION_NAME|AWS_LAMBDA_FUNCTION_MEMORY_SIZE|"
     "AWS_LAMBDA_FUNCTION_VERSION|AWS_LAMBDA_INITIALIZATION_TYPE|AWS_LAMBDA_LOG_GROUP_NAME|AWS_LAMBDA_LOG_STREAM_NAME|"
@@ -96,6 +98,7 @@ _ROWS = (
         "AWS::EC2::SpotFleet SpotFleetRequestConfigData.TagSpecifications.*.Tags",
         characters=r"[\s\S]",
         words="",
+        # The user guide says 128.
         longest_key=127,
         source=f"{_EC2_API}/API_Tag.html",
     ),
@@ -124,27 +127,35 @@ _ROWS = (
     *_tag_rows(
         "resourceGroups", "AWS::ResourceGroups::* Tags", source=f"{_DOCS}/ARG/latest/APIReference/API_Tag.html"
     ),
-    *_tag_rows("s3", "AWS::S3::* Tags", source=f"{_DOCS}/AmazonS3/latest/API/API_control_Tag.html"),
-    *_tag_rows("sns", "AWS::SNS::* Tags", source=_COST_TAGS),
+    *_tag_rows("s3", "AWS::S3::* Tags", source=f"{_DOCS}/AmazonS3/latest/userguide/tagging.html"),
+    *_tag_rows("sns", "AWS::SNS::* Tags", source=f"{_SNS_API}/API_Tag.html"),
     *_tag_rows(
         "sqs",
         "AWS::SQS::* Tags",
         reserved_values=("aws:",),
         source=f"{_DOCS}/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html",
     ),
-    *_tag_rows("kms", "AWS::KMS::* Tags", source=_COST_TAGS),
+    *_tag_rows("kms", "AWS::KMS::* Tags", source=f"{_KMS_API}/API_Tag.html"),
     # EC2 and Auto Scaling
     TextLimit(
         id="securityGroupText",
+        places=("AWS::EC2::SecurityGroup GroupDescription",),
+        allowed=f"1 to 255 characters of {_GROUP_WORDS}",
+        characters=_GROUP_TEXT,
+        minimum=1,
+        maximum=255,
+        source=f"{_EC2_API}/API_CreateSecurityGroup.html",
+    ),
+    TextLimit(
+        id="securityGroupRuleText",
         places=(
-            "AWS::EC2::SecurityGroup GroupDescription",
             "AWS::EC2::SecurityGroup SecurityGroupEgress.*.Description",
             "AWS::EC2::SecurityGroup SecurityGroupIngress.*.Description",
             "AWS::EC2::SecurityGroupEgress Description",
             "AWS::EC2::SecurityGroupIngress Description",
         ),
-        allowed=f"at most 255 characters of {_GROUP_WORDS}",
-        characters=_GROUP_TEXT,
+        allowed=f"at most 255 characters of {_RULE_WORDS}",
+        characters=_RULE_TEXT,
         maximum=255,
         source=f"{_EC2_API}/API_UserIdGroupPair.html",
     ),
@@ -346,10 +357,10 @@ _ROWS = (
     TextLimit(
         id="topicDisplayName",
         places=("AWS::SNS::Topic DisplayName",),
-        allowed="at most 100 characters, none of them a control character",
-        characters=_NO_CONTROL,
+        allowed="at most 100 characters, none of them a control character but a tab",
+        characters=r"[^\x00-\x08\x0a-\x1f\x7f]",
         maximum=100,
-        source=f"{_DOCS}/sns/latest/dg/sns-create-topic.html",
+        source=f"{_CLOUDFORMATION_REFERENCE}/aws-resource-sns-topic.html",
     ),
     TextLimit(
         id="email",
@@ -474,10 +485,13 @@ _ROWS = (
     TextLimit(
         id="parameterName",
         places=("AWS::SSM::Parameter Name",),
-        allowed="1 to 1011 characters of a-z, A-Z, 0-9 and _ . - /, and must not start with aws or ssm",
+        # 1011 with the start of its ARN, which takes 45 in us-east-2 and more where region or partition are longer.
+        allowed="1 to 950 characters of a-z, A-Z, 0-9 and _ . - /, at most 15 levels that each begin with /, and "
+        "must not start with aws or ssm",
         characters=r"[a-zA-Z0-9_.\-/]",
+        form=r"(?:[^/]+|(?:/[^/]+){1,15})",
         minimum=1,
-        maximum=1011,
+        maximum=950,
         reserved=("aws", "/aws", "ssm", "/ssm"),
         source=f"{_SSM_API}/API_PutParameter.html",
     ),
@@ -516,7 +530,7 @@ _ROWS = (
         minimum=3,
         maximum=63,
         reserved=("xn--", "sthree-", "amzn-s3-demo-"),
-        reserved_ends=("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3"),
+        reserved_ends=("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3", "-an"),
         source=f"{_DOCS}/AmazonS3/latest/userguide/bucketnamingrules.html",
     ),
     TextLimit(

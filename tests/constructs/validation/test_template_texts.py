@@ -35,7 +35,7 @@ RESOURCES = [
     (
         _GROUP,
         {"SecurityGroupIngress": [{"Description": "its"}, {"Description": "it's"}]},
-        "securityGroupText",
+        "securityGroupRuleText",
         "SecurityGroupIngress.1.Description",
     ),
     (_GROUP, {"SecurityGroupIngress": {"Fn::If": ["C", [{"Description": "it's"}], []]}}, None, ""),
@@ -98,11 +98,11 @@ def test_a_synth_names_each_text_that_users_put_beside_the_library(capfd: pytest
         app.synth()
     said = f"{refused.value}{capfd.readouterr().err}"
     assert (
-        "ERROR GroupDescription must have at most 255 characters of a-z, A-Z, 0-9, spaces and . _ - : / ( ) # "
+        "ERROR GroupDescription must have 1 to 255 characters of a-z, A-Z, 0-9, spaces and . _ - : / ( ) # "
         ", @ [ ] + "
-        '= & ; { } ! $ *, got "Bob\'s": take "\'" out (cdk-training-cluster)\n'
+        '= ; { } ! $ * &, got "Bob\'s": take "\'" out (cdk-training-cluster)\n'
         "   Test/Theirs (Theirs) aws-cdk-lib.aws_ec2.CfnSecurityGroup\n"
-        "   Suggested fix: See https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_UserIdGroupPair.html\n"
+        "   Suggested fix: See https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateSecurityGroup.html\n"
         "   Acknowledge with 'cdk-training-cluster::securityGroupText'"
     ) in said
     assert "Acknowledge with 'cdk-training-cluster::outputDescription'" in said
