@@ -11,7 +11,7 @@ from aws_lambda_powertools import Logger
 
 from billing_alarms.decisions import Action, Change, decide, silent
 from billing_alarms.messages import Notification, left_behind, no_charges, no_metrics, over, unconfirmed
-from billing_alarms.settings import Settings
+from billing_alarms.settings import WatchedBudget
 from billing_alarms.topic import (
     CONFIRMED,
     ForeignTopicError,
@@ -28,15 +28,12 @@ from cluster_common.failures import Failures
 from cluster_common.messages import subject
 from cluster_common.metrics import CLUSTER_DIMENSION, emit_counts
 from cluster_common.times import time_text
+from cluster_contract.billing import BillingMetric
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.client import CloudWatchClient
     from mypy_boto3_lambda.client import LambdaClient
     from mypy_boto3_sns.client import SNSClient
-
-EVALUATIONS = "BillingEvaluations"
-SILENT_ACCOUNTS = "BillingSilentAccounts"
-UNCONFIRMED = "BillingUnconfirmedAddresses"
 
 # As long as people get to confirm.
 _GRACE = timedelta(days=1)
@@ -94,7 +91,7 @@ class Billing:
     nothing; what a run did not finish the next one does. What could not be read is left as it is.
     """
 
-    def __init__(self, settings: Settings, clients: Clients, logger: Logger, now: datetime) -> None:
+    def __init__(self, settings: WatchedBudget, clients: Clients, logger: Logger, now: datetime) -> None:
         self._settings = settings
         self._clients = clients
         self._logger = logger
@@ -111,15 +108,15 @@ class Billing:
         topic: Topic | None = None
         changes: list[Change] = []
         confirmed, accounts, services = list[str](), list[str](), list[str]()
-        counts = {}
+        counts: dict[str, int] = {}
         with self._attempt("the topic could not be read"):
             topic = read_topic(self._clients.sns(), settings)
             confirmed = topic.confirmed
-            counts[UNCONFIRMED] = len(set(settings.emails) - set(confirmed))
+            counts[BillingMetric.UNCONFIRMED] = len(set(settings.emails) - set(confirmed))
         with self._attempt("the alarms could not be read"):
             changes = decide(settings, self._present())
             accounts, services = silent(settings, changes, self._now)
-            counts[SILENT_ACCOUNTS] = len(accounts)
+            counts[BillingMetric.SILENT_ACCOUNTS] = len(accounts)
         waiting = sorted(set(settings.emails) - set(confirmed))
         reached = [change.name for change in changes if change.rings]
         if request is Request.TICK:
@@ -132,7 +129,7 @@ class Billing:
                 ]
                 self._apply(topic, changes, due)
             # Of what could not be read no point, rather than a wrong one.
-            counts[EVALUATIONS] = int(not self._failures)
+            counts[BillingMetric.EVALUATIONS] = int(not self._failures)
             emit_counts(counts, **{CLUSTER_DIMENSION: settings.cluster})
         self._failures.raise_all()
         return {

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Any
 
-from billing_alarms.settings import Settings
+from billing_alarms.settings import WatchedBudget
 
 _CURRENCY, _SERVICE, _ACCOUNT = "Currency", "ServiceName", "LinkedAccount"
 _SIX_HOURS = 21_600
@@ -54,7 +54,7 @@ class Change:
         return self.action is not Action.DELETE and self.present.get("StateValue") == "ALARM"
 
 
-def desired_alarms(settings: Settings) -> list[dict[str, Any]]:
+def desired_alarms(settings: WatchedBudget) -> list[dict[str, Any]]:
     """Return what PutMetricAlarm takes: for each threshold in total, by service, by linked account, and by both.
 
     Args:
@@ -64,7 +64,7 @@ def desired_alarms(settings: Settings) -> list[dict[str, Any]]:
     return [_alarm(settings, account, service, percent) for account, service, percent in scopes]
 
 
-def decide(settings: Settings, present: Iterable[Mapping[str, Any]]) -> list[Change]:
+def decide(settings: WatchedBudget, present: Iterable[Mapping[str, Any]]) -> list[Change]:
     """Compare the alarms that there should be with those whose names start with the budget's prefix.
 
     Args:
@@ -79,7 +79,7 @@ def decide(settings: Settings, present: Iterable[Mapping[str, Any]]) -> list[Cha
     ]
 
 
-def silent(settings: Settings, changes: Iterable[Change], now: datetime) -> tuple[list[str], list[str]]:
+def silent(settings: WatchedBudget, changes: Iterable[Change], now: datetime) -> tuple[list[str], list[str]]:
     """Name the accounts whose charges AWS does not report, and the services of other accounts without charges.
 
     Args:
@@ -103,7 +103,7 @@ def silent(settings: Settings, changes: Iterable[Change], now: datetime) -> tupl
     return list(accounts), [service for service, account in services.items() if account not in accounts]
 
 
-def _alarm(settings: Settings, account: str | None, service: str | None, percent: float) -> dict[str, Any]:
+def _alarm(settings: WatchedBudget, account: str | None, service: str | None, percent: float) -> dict[str, Any]:
     series = {_CURRENCY: "USD", _ACCOUNT: account, _SERVICE: service}
     scope = "/".join([each for each in (account, service) if each is not None] or ["total"])
     threshold = round(settings.monthly_usd * percent / 100, 2)

@@ -8,8 +8,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from billing_alarms.billing import Billing, Clients, parse_request
 from billing_alarms.removal import answer
-from billing_alarms.settings import BILLING_REGION, Settings
+from billing_alarms.settings import WatchedBudget
 from cluster_common import clients
+from cluster_contract.billing import BILLING_REGION
 
 logger = Logger()
 
@@ -30,7 +31,7 @@ def handler(event: dict[str, object], context: LambdaContext) -> dict[str, objec
 
 
 def _billing(context: LambdaContext) -> Billing:
-    settings = Settings.from_environment(os.environ, context.invoked_function_arn)
+    settings = WatchedBudget.from_environment(os.environ, context.invoked_function_arn)
     logger.append_keys(cluster=settings.cluster)
     aws = Clients(
         cloudwatch=lambda: clients.cloudwatch(BILLING_REGION),

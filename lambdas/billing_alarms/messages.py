@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from billing_alarms.settings import BILLING_REGION, Settings
+from billing_alarms.settings import WatchedBudget
+from cluster_contract.billing import BILLING_REGION
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +27,7 @@ class Notification:
     text: str
 
 
-def no_metrics(settings: Settings, silent: Sequence[str]) -> Notification:
+def no_metrics(settings: WatchedBudget, silent: Sequence[str]) -> Notification:
     """Say that AWS reports no charges, so that alarms are silent."""
     return Notification(
         tag="cdk-training-cluster:billing-told-silent",
@@ -44,7 +45,7 @@ def no_metrics(settings: Settings, silent: Sequence[str]) -> Notification:
     )
 
 
-def no_charges(settings: Settings, services: Sequence[str]) -> Notification:
+def no_charges(settings: WatchedBudget, services: Sequence[str]) -> Notification:
     """Say which services have had no charges for a week."""
     return Notification(
         tag="cdk-training-cluster:billing-told-services",
@@ -59,7 +60,7 @@ def no_charges(settings: Settings, services: Sequence[str]) -> Notification:
     )
 
 
-def over(settings: Settings, alarms: Sequence[str]) -> Notification:
+def over(settings: WatchedBudget, alarms: Sequence[str]) -> Notification:
     """Say which thresholds are reached while somebody who should hear of them does not."""
     return Notification(
         tag="cdk-training-cluster:billing-told-over",
@@ -74,7 +75,7 @@ def over(settings: Settings, alarms: Sequence[str]) -> Notification:
     )
 
 
-def unconfirmed(settings: Settings, addresses: Sequence[str]) -> Notification:
+def unconfirmed(settings: WatchedBudget, addresses: Sequence[str]) -> Notification:
     """Say which addresses hear nothing, because nobody confirmed their subscription."""
     return Notification(
         tag="cdk-training-cluster:billing-told-unconfirmed",
@@ -90,7 +91,7 @@ def unconfirmed(settings: Settings, addresses: Sequence[str]) -> Notification:
     )
 
 
-def left_behind(settings: Settings, left: Sequence[str]) -> tuple[str, str]:
+def left_behind(settings: WatchedBudget, left: Sequence[str]) -> tuple[str, str]:
     """Return subject and text that say what was not removed with the stack."""
     at = f"--region {BILLING_REGION}"
     return (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from billing_alarms.settings import Settings
+from billing_alarms.settings import WatchedBudget
 from cluster_common.errors import error_code
 from cluster_common.times import parse_time
 
@@ -65,7 +65,7 @@ class Topic:
         return found if found <= now else None
 
 
-def read_topic(sns: "SNSClient", settings: Settings) -> Topic:
+def read_topic(sns: "SNSClient", settings: WatchedBudget) -> Topic:
     """Read the topic.
 
     Raises:
@@ -105,7 +105,7 @@ def read_topic(sns: "SNSClient", settings: Settings) -> Topic:
     )
 
 
-def repair_topic(sns: "SNSClient", settings: Settings, topic: Topic) -> str:
+def repair_topic(sns: "SNSClient", settings: WatchedBudget, topic: Topic) -> str:
     """Make the topic, or give it its policy back; return what was done, empty if nothing."""
     arn, policy = settings.topic_arn, topic_policy(settings)
     if not topic.exists:
@@ -121,7 +121,7 @@ def repair_topic(sns: "SNSClient", settings: Settings, topic: Topic) -> str:
     return ""
 
 
-def topic_policy(settings: Settings) -> dict[str, Any]:
+def topic_policy(settings: WatchedBudget) -> dict[str, Any]:
     """Return the policy that lets alarms of this account publish, over TLS.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
@@ -150,7 +150,7 @@ def topic_policy(settings: Settings) -> dict[str, Any]:
     }
 
 
-def addresses_to_ask(settings: Settings, topic: Topic, now: datetime) -> Iterator[str]:
+def addresses_to_ask(settings: WatchedBudget, topic: Topic, now: datetime) -> Iterator[str]:
     """Name the addresses that are not subscribed, and were not asked to confirm in the last week."""
     for address in settings.emails:
         asked = topic.time(asked_tag(address), now)
@@ -158,14 +158,14 @@ def addresses_to_ask(settings: Settings, topic: Topic, now: datetime) -> Iterato
             yield address
 
 
-def addresses_to_remove(settings: Settings, topic: Topic) -> Iterator[tuple[str, str]]:
+def addresses_to_remove(settings: WatchedBudget, topic: Topic) -> Iterator[tuple[str, str]]:
     """Name the addresses that were asked from here and are in the settings no more, with their subscriptions."""
     for address, arn in sorted(topic.subscriptions.items()):
         if address not in settings.emails and arn.startswith("arn:") and asked_tag(address) in topic.tags:
             yield address, arn
 
 
-def superfluous_tags(settings: Settings, topic: Topic) -> list[str]:
+def superfluous_tags(settings: WatchedBudget, topic: Topic) -> list[str]:
     """Name the tags of addresses that left the settings and the topic: a topic has at most 50 tags."""
     used = {asked_tag(address) for address in (*settings.emails, *topic.subscriptions)}
     return [key for key in topic.tags if key.startswith(_ASKED_TAG) and key not in used]

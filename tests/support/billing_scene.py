@@ -8,7 +8,7 @@ from typing import Any, cast
 from aws_lambda_powertools import Logger
 
 from billing_alarms.billing import Billing, Clients, Request
-from billing_alarms.settings import Settings
+from billing_alarms.settings import WatchedBudget
 from cluster_common.errors import PartialFailureError
 from fake_service import ACCOUNT, FakePaginator, FakeService, refusal
 from policy_evaluator import Call
@@ -236,7 +236,7 @@ class BillingScene:
         self.now = START
         self.cloudwatch, self.topics, self.home = FakeBillingAlarms(lambda: self.now), FakeBillingTopics(), FakeSns()
         self.functions = FakeFunctions()
-        self.settings = Settings(
+        self.settings = WatchedBudget(
             **{
                 "cluster": "base-pod",
                 "prefix": PREFIX,

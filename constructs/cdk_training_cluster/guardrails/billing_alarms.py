@@ -16,12 +16,8 @@ from cdk_training_cluster.checks import is_unknown, kind_problems
 from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.validation import text_problems
-
-BILLING_REGION = "us-east-1"
-"""The only region with billing metrics.
-
-https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html
-"""
+from cluster_contract.billing import BILLING_REGION, BillingFunctionSettings, BillingMetric
+from cluster_contract.codec import encode, variables
 
 _ANSWER_SECONDS = 900
 _MAX_NAME_LENGTH = 128
@@ -89,14 +85,14 @@ class BillingAlarms(Guardrail):
         # A removal waits that long, at least, for a tick that still runs; by default an event is lost after a minute.
         max_event_age=Duration.minutes(9),
         silence=Silence(
-            metric="BillingEvaluations",
+            metric=BillingMetric.EVALUATIONS,
             trouble="the billing function has not succeeded for 15 minutes, so billing alarms may be missing or "
             "wrong",
         ),
         watches=(
             Watch(
                 id="SilentAccounts",
-                metric="BillingSilentAccounts",
+                metric=BillingMetric.SILENT_ACCOUNTS,
                 trouble="CloudWatch has no billing metrics for this budget, so its alarms are silent whatever is "
                 "spent",
                 remedy="It names the accounts: switch on Receive CloudWatch billing alerts in their billing "
@@ -157,18 +153,20 @@ class BillingAlarms(Guardrail):
         # alarms of another prefix would be left behind.
         path = self.node.path.removeprefix(stack.node.path)
         owner = f"{stack.stack_name}/{stack.region}/billing-{hashlib.sha256(path.encode()).hexdigest()[:8]}"
+        settings = BillingFunctionSettings(
+            cluster=name,
+            prefix=f"{owner}/",
+            monthly_usd=budget.monthly_usd,
+            thresholds=tuple(budget.thresholds),
+            services=tuple(budget.services),
+            accounts=tuple(budget.linked_accounts),
+            emails=tuple(budget.emails),
+            alert_topic_arn=alert_topic.topic_arn,
+        )
         self._make(
             name=name,
-            settings={
-                "cluster": name,
-                "prefix": f"{owner}/",
-                "monthly_usd": budget.monthly_usd,
-                "thresholds": list(budget.thresholds),
-                "services": list(budget.services),
-                "accounts": list(budget.linked_accounts),
-                "emails": list(budget.emails),
-            },
-            environment={"ALERT_TOPIC_ARN": alert_topic.topic_arn},
+            settings=encode(settings),
+            environment=variables(settings),
             alert_topic=alert_topic,
             permit=lambda role: self._grant(role, owner),
             powertools_layer=powertools_layer,

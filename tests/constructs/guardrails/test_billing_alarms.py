@@ -12,7 +12,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk.assertions import Template
 
 from billing_alarms.decisions import decide
-from billing_alarms.settings import Settings
+from billing_alarms.settings import WatchedBudget
 from billing_scene import ALERTS, BILLING, PREFIX, TOPIC, BillingScene
 from cdk_training_cluster import BillingAlarms, Budget, NodeGroup, TrainingCluster
 from cdk_training_cluster.validation import text_problems
@@ -54,18 +54,18 @@ def values_of(template: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def read(alarms: BillingAlarms) -> Settings:
+def read(alarms: BillingAlarms) -> WatchedBudget:
     """Return what the function reads of what the construct writes."""
     template = template_of(alarms)
     (function,) = (one for one in template["Resources"].values() if one["Type"] == "AWS::Lambda::Function")
     variables = resolve(function["Properties"]["Environment"]["Variables"], values_of(template))
-    return Settings.from_environment(variables, FUNCTION)
+    return WatchedBudget.from_environment(variables, FUNCTION)
 
 
 def test_the_function_reads_the_budget_and_makes_as_many_alarms_as_it_says() -> None:
     settings = read(made())
 
-    assert replace(settings, prefix="", alert_topic_arn="") == Settings(
+    assert replace(settings, prefix="", alert_topic_arn="") == WatchedBudget(
         cluster="pod",
         prefix="",
         function="billing",
@@ -153,7 +153,7 @@ def test_a_removal_waits_for_a_tick_and_is_answered_before_cloudformation_gives_
     only(stack, "AWS::Scheduler::Schedule", {"ScheduleExpression": "rate(5 minutes)"})
 
 
-def a_life(settings: Settings) -> Sequence[Call]:
+def a_life(settings: WatchedBudget) -> Sequence[Call]:
     """Do all that is ever done, from the first run to the removal."""
     scene = BillingScene()
     scene.settings = settings

@@ -16,10 +16,11 @@ from moto import mock_aws
 from billing_alarms.billing import parse_request
 from billing_alarms.handler import handler
 from billing_alarms.removal import answer
-from billing_alarms.settings import Settings
+from billing_alarms.settings import WatchedBudget
 from billing_scene import PREFIX, TOPIC
 from cluster_common import clients
-from cluster_common.errors import InvalidEventError, InvalidSettingsError
+from cluster_common.errors import InvalidEventError
+from cluster_contract.codec import InvalidSettingsError
 
 SETTINGS: dict[str, Any] = {
     "cluster": "base-pod",
@@ -197,7 +198,7 @@ def test_a_removal_that_hangs_is_answered_in_time(answers: Answers) -> None:
 def test_a_partition_without_billing_metrics_is_refused_in_one_sentence(partition: str) -> None:
     arn = f"arn:{partition}:lambda:here-1:123456789012:function:billing"
     with pytest.raises(InvalidSettingsError) as refused:
-        Settings.from_environment({}, arn)
+        WatchedBudget.from_environment({}, arn)
 
     assert str(refused.value) == (
         "billing alarms need us-east-1, which has the only billing metrics and is in the partition aws; the function "
@@ -208,16 +209,16 @@ def test_a_partition_without_billing_metrics_is_refused_in_one_sentence(partitio
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"other": 1}, "check other"),
+        ({"other": 1}, "got other"),
         ({"services": "AmazonEC2"}, "services must be a list, got 'AmazonEC2'"),
-        ({"monthly_usd": True}, "monthly_usd must be above 0, got True"),
-        ({"thresholds": [float("nan")]}, "thresholds must be above 0, got nan"),
+        ({"monthly_usd": True}, "monthly_usd must be a number, got True"),
+        ({"thresholds": [float("nan")]}, r"thresholds\[0\] must be a number, got nan"),
     ],
 )
 def test_settings_that_no_construct_writes_are_refused(change: dict[str, Any], says: str) -> None:
     environment = {"BILLING_ALARMS_SETTINGS": json.dumps(SETTINGS | change)}
     with pytest.raises(InvalidSettingsError, match=says):
-        Settings.from_environment(environment, context().invoked_function_arn)
+        WatchedBudget.from_environment(environment, context().invoked_function_arn)
 
 
 @pytest.mark.parametrize("event", [{"action": "stop"}, {"action": ["tick"]}, {"act": "tick"}])
