@@ -27,7 +27,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor, agent_
 from cdk_training_cluster.power.power_metrics import PowerMetrics
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cluster_contract.idle import IdleMetric
-from cluster_power.orders import parse_order
+from cluster_power.commands import parse_command
 from cluster_power.settings import GroupSettings, Settings
 from examples import PROJECT, run_app, templates
 from power_scene import caller_of
@@ -101,7 +101,7 @@ def test_the_power_function_takes_the_payloads(payload: str) -> None:
     settings = Settings(
         cluster="llama", groups={"workers": GroupSettings(count=8)}, launch_grace=timedelta(minutes=10)
     )
-    assert parse_order(json.loads(payload), settings, caller_of(json.loads(payload))).node_groups == ("workers",)
+    assert parse_command(json.loads(payload), settings, caller_of(json.loads(payload))).node_groups == ("workers",)
 
 
 @pytest.mark.parametrize("command", re.findall(r"(?:`|\$ )make ([a-z]+)", _README))

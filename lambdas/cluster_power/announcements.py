@@ -8,17 +8,17 @@ from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_common.times import time_text
 from cluster_power.groups import Group, OwnerKind
-from cluster_power.memory import (
+from cluster_power.owners import Owner
+from cluster_power.problems import Problem
+from cluster_power.records import (
     CLOSING_TAG,
     DESIRED_TAG,
     LISTED_END_TAG,
     NONE,
     PROBLEM_TAG,
     VERSIONS_TAG,
-    Memory,
+    Record,
 )
-from cluster_power.owners import Owner
-from cluster_power.problems import Problem
 from cluster_power.reports import (
     block_closes,
     listed_reservations_end,
@@ -58,9 +58,9 @@ class Announcements:
     def note(self, decision: Decision, before: Group | None) -> None:
         """Write down why the desired capacity is what it is, where that has changed."""
         group = decision.group
-        if group is None or before is None or group.deleting or group.memory.desired == before.memory.desired:
+        if group is None or before is None or group.deleting or group.record.desired == before.record.desired:
             return
-        given = group.memory.desired
+        given = group.record.desired
         try:
             self._owners[group.owner].write_tags(group, {DESIRED_TAG: given.text if given else NONE})
         except AWS_ERRORS as error:
@@ -72,10 +72,10 @@ class Announcements:
         if group is None:
             return
         if decision.problem_known:
-            self._tell_problem(decision, group, PROBLEM_TAG, lambda memory: memory.problems, decision.problem)
+            self._tell_problem(decision, group, PROBLEM_TAG, lambda record: record.problems, decision.problem)
         if decision.versions_known:
             self._tell_problem(
-                decision, group, VERSIONS_TAG, lambda memory: memory.versions, decision.versions_problem
+                decision, group, VERSIONS_TAG, lambda record: record.versions, decision.versions_problem
             )
         self._tell_closing(decision, group)
         self._tell_end(decision, group)
@@ -86,11 +86,11 @@ class Announcements:
         decision: Decision,
         group: Group,
         tag: str,
-        told: Callable[[Memory], tuple[str, ...]],
+        told: Callable[[Record], tuple[str, ...]],
         problem: Problem | None,
     ) -> None:
         """Tell each kind of a problem once until all is well: launches may fail in turns for two reasons."""
-        before, kinds = told(group.memory), (problem.kind.value,) if problem else ()
+        before, kinds = told(group.record), (problem.kind.value,) if problem else ()
         after = before + kinds if not set(kinds) <= set(before) else before if kinds else ()
         if after == before:
             return
@@ -103,7 +103,7 @@ class Announcements:
             group,
             message,
             {tag: " ".join(after) or NONE},
-            lambda memory: told(memory) == after,
+            lambda record: told(record) == after,
             "could not report a problem's begin or end",
         )
 
@@ -132,28 +132,28 @@ class Announcements:
             group,
             listed_reservations_end(self._settings, decision.node_group, end, end.ends - self._now),
             {LISTED_END_TAG: " ".join(end.told)},
-            lambda memory: set(end.told) <= set(memory.listed_ends),
+            lambda record: set(end.told) <= set(record.listed_ends),
             "could not report that capacity reservations end",
         )
 
     def _tell_moment(self, group: Group, moment: datetime, message: tuple[str, str], failure: str) -> None:
-        if group.memory.closing == moment:
+        if group.record.closing == moment:
             return
         tags = {CLOSING_TAG: time_text(moment)}
-        self._tell(group, message, tags, lambda memory: memory.closing == moment, failure)
+        self._tell(group, message, tags, lambda record: record.closing == moment, failure)
 
     def _tell(
         self,
         group: Group,
         message: tuple[str, str],
         tags: Mapping[str, str],
-        is_told: Callable[[Memory], bool],
+        is_told: Callable[[Record], bool],
         failure: str,
     ) -> None:
         owner, (subject, text) = self._owners[group.owner], message
         try:
             glance = owner.glance(group)
-            if glance is None or is_told(glance.memory):
+            if glance is None or is_told(glance.record):
                 return
             if self._settings.topic_arn:
                 self._sns().publish(TopicArn=self._settings.topic_arn, Subject=subject, Message=text)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from cluster_common.errors import AWS_ERRORS, error_code, error_text
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from cluster_power.groups import Activity, Group, Node
-from cluster_power.memory import Memory
 from cluster_power.owners import Glance, OwnerBusyError, Reading
+from cluster_power.records import Record
 from cluster_power.versions import is_old
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class AutoScalingGroups:
     def glance(self, group: Group) -> Glance | None:
         """Read again what decides about one group."""
         fresh = self.look(group)
-        return Glance(memory=fresh.memory, size=fresh.desired, counted=fresh.counted) if fresh else None
+        return Glance(record=fresh.record, size=fresh.desired, counted=fresh.counted) if fresh else None
 
     def look(self, group: Group) -> Group | None:
         """Read one group again by its name. None: it is gone, or has become another cluster's."""
@@ -197,7 +197,7 @@ def _group(raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str]) -> Group:
             for instance in raw.get("Instances", [])
         },
         templates=_templates(raw),
-        memory=Memory.from_tags(tags),
+        record=Record.from_tags(tags),
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PARTS_BEFORE_AN_ALIAS = 7
 
 
-class OrderAction(StrEnum):
+class Action(StrEnum):
     """What an event asks for."""
 
     TICK = "tick"
@@ -36,11 +36,11 @@ class OrderAction(StrEnum):
     """Say how things are, and change nothing."""
 
 
-_ALLOWED: Mapping[Alias | None, tuple[OrderAction, ...]] = {
-    None: (OrderAction.TICK, OrderAction.STATUS),
-    Alias.OPERATE: (OrderAction.START, OrderAction.STOP, OrderAction.TERMINATE, OrderAction.STATUS),
-    Alias.START: (OrderAction.START,),
-    Alias.IDLE: (OrderAction.STOP, OrderAction.TERMINATE),
+_ALLOWED: Mapping[Alias | None, tuple[Action, ...]] = {
+    None: (Action.TICK, Action.STATUS),
+    Alias.OPERATE: (Action.START, Action.STOP, Action.TERMINATE, Action.STATUS),
+    Alias.START: (Action.START,),
+    Alias.IDLE: (Action.STOP, Action.TERMINATE),
 }
 
 
@@ -78,7 +78,7 @@ class Caller:
             return f"an operator in request {self.request_id}"
         return "cluster_idle" if self.alias is Alias.IDLE else "cluster_power"
 
-    def check(self, action: OrderAction) -> None:
+    def check(self, action: Action) -> None:
         """Refuse what this caller may not order.
 
         Raises:

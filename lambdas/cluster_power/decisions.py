@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from cluster_common.times import time_text
+from cluster_power.context import Context
+from cluster_power.desired_state import is_stopped
 from cluster_power.groups import Group, OwnerKind
-from cluster_power.intentions import is_stopped
 from cluster_power.listed import decide_listed
-from cluster_power.memory import State
 from cluster_power.notices import find_listed_end
 from cluster_power.problems import (
     Finding,
@@ -19,10 +19,10 @@ from cluster_power.problems import (
     left_behind,
     surplus_words,
 )
+from cluster_power.records import State
 from cluster_power.reserved import decide_reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.shortages import decide_desired, decide_resume
-from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.versions import find_mixture
 from cluster_power.windows import Phase, Window, too_small
@@ -34,17 +34,17 @@ _PHASE_VERDICTS = {
 }
 
 
-def decide(groups: Sequence[Group], situation: Situation) -> list[Decision]:
+def decide(groups: Sequence[Group], context: Context) -> list[Decision]:
     """Decide about each of the cluster's groups, and about each group that should be there and is not."""
-    configured = [group for group in groups if situation.is_configured(group)]
+    configured = [group for group in groups if context.is_configured(group)]
     twins = _twins(configured)
-    decisions = [_decide_group(group, situation, twins) for group in configured]
-    decisions += [_unconfigured(group, situation) for group in groups if not situation.is_configured(group)]
+    decisions = [_decide_group(group, context, twins) for group in configured]
+    decisions += [_unconfigured(group, context) for group in groups if not context.is_configured(group)]
     present = {group.node_group for group in configured}
-    stopped = is_stopped(groups, situation)
+    stopped = is_stopped(groups, context)
     decisions += [
-        _unread(name, own) if name in situation.unread else _absent(name, own, situation, stopped=stopped)
-        for name, own in situation.settings.groups.items()
+        _unread(name, own) if name in context.unread else _absent(name, own, context, stopped=stopped)
+        for name, own in context.settings.groups.items()
         if name not in present
     ]
     return sorted(decisions, key=lambda decision: decision.node_group)
@@ -55,49 +55,49 @@ def _twins(groups: Sequence[Group]) -> frozenset[str]:
     return frozenset(name for name, number in names.items() if number > 1)
 
 
-def _decide_group(group: Group, situation: Situation, twins: Collection[str]) -> Decision:
-    name, memory = group.node_group, group.memory
-    window = _window(group, situation)
-    size = situation.wanted(name, group, window)
+def _decide_group(group: Group, context: Context, twins: Collection[str]) -> Decision:
+    name, record = group.node_group, group.record
+    window = _window(group, context)
+    size = context.wanted(name, group, window)
     wanted = group.goal if size is None else size
     if group.deleting:
         return _decision(group, Verdict.DELETING, f"{name} is being deleted", wanted=wanted)
-    if memory.unreadable:
+    if record.unreadable:
         reason = (
-            f"{name}: {memory.unreadable}, which this function never writes: left alone until a start or a "
+            f"{name}: {record.unreadable}, which this function never writes: left alone until a start or a "
             "stop is ordered"
         )
         decision = _decision(group, Verdict.UNCLEAR, reason, wanted=wanted, window=window)
-    elif memory.state is None and situation.unread:
+    elif record.state is None and context.unread:
         reason = f"{name} is new, and not all of the cluster's node groups could be read: the next tick decides"
         return _decision(group, Verdict.BLOCKED, reason, wanted=wanted)
     elif window is not None and size is None:
         verdict = Verdict.UNUSABLE if window.is_elsewhere else Verdict.UNSEEN
         decision = _decision(group, verdict, window.sentence, wanted=wanted, window=window)
-    elif memory.size != wanted:
+    elif record.size != wanted:
         decision = _decide_unsized(group, wanted, twins, window)
     else:
         decision = _decide_sized(group, wanted, window)
     if decision.verdict not in (Verdict.SIZE, Verdict.BLOCKED):
-        decision = _explain(decision, situation)
-    own = situation.settings.groups[name]
-    decision = replace(decision, listed_end=find_listed_end(group, own, situation))
+        decision = _explain(decision, context)
+    own = context.settings.groups[name]
+    decision = replace(decision, listed_end=find_listed_end(group, own, context))
     if own.listed:
-        return decide_resume(decide_listed(decision, own, situation))
-    return decide_resume(decide_reservation(decision, own, situation))
+        return decide_resume(decide_listed(decision, own, context))
+    return decide_resume(decide_reservation(decision, own, context))
 
 
-def _window(group: Group, situation: Situation) -> Window | None:
+def _window(group: Group, context: Context) -> Window | None:
     """Return what a group's Capacity Block allows; a stopped group needs none, but for nodes somebody started."""
-    window = situation.window(group.node_group, group)
-    if group.memory.state is not State.STOPPED or window is None:
+    window = context.window(group.node_group, group)
+    if group.record.state is not State.STOPPED or window is None:
         return window
     return window if group.desired and window.phase in (Phase.CLOSING, Phase.OVER) else None
 
 
 def _decide_unsized(group: Group, wanted: int, twins: Collection[str], window: Window | None) -> Decision:
     """Decide about a group that the function has not given the size that it should have."""
-    name, memory = group.node_group, group.memory
+    name, record = group.node_group, group.record
     if wanted > 0 and name in twins:
         verdict = Verdict.BLOCKED
         reason = f"two {group.owner.words.noun}s are {name}: neither is sized until a deploy has removed one"
@@ -114,8 +114,8 @@ def _decide_unsized(group: Group, wanted: int, twins: Collection[str], window: W
         verdict, reason = Verdict.BLOCKED, _busy(group, wanted)
     else:
         verdict = Verdict.SIZE
-        before = "" if memory.size is None else f", {memory.size} before"
-        why = f"{memory.state}, by {memory.by}: {memory.reason}" if memory.state else "not seen before"
+        before = "" if record.size is None else f", {record.size} before"
+        why = f"{record.state}, by {record.by}: {record.reason}" if record.state else "not seen before"
         if window is not None and window.phase is not Phase.OPEN:
             why = window.cause
         reason = f"{name} should have {_nodes(wanted)}{before} ({why})"
@@ -162,20 +162,20 @@ def held_until(window: Window | None) -> str:
 
 
 def _resized(group: Group) -> str:
-    terminated = group.memory.terminated
+    terminated = group.record.terminated
     if terminated is None or not group.is_smaller_by_order:
         return f"somebody made it {group.desired}"
     return f"its size is {group.goal} since nodes were terminated (at {terminated.text})"
 
 
-def _explain(decision: Decision, situation: Situation) -> Decision:
+def _explain(decision: Decision, context: Context) -> Decision:
     """Add how many nodes are missing and how many are too many, and why."""
     group, window = decision.group, decision.window
     if group is None:
         return decision
     kept = decision.verdict is Verdict.KEEP
     ours = kept or (decision.verdict is Verdict.HELD and group.is_smaller_by_order)
-    grace, now = situation.settings.launch_grace, situation.now
+    grace, now = context.settings.launch_grace, context.now
     missing = find_problem(group, goal=group.goal, sized_by_us=ours, grace=grace, now=now)
     surplus = find_surplus(group, goal=group.goal, grace=grace, now=now)
     decision = replace(
@@ -187,11 +187,11 @@ def _explain(decision: Decision, situation: Situation) -> Decision:
         surplus_problem=surplus.problem,
     )
     if window is not None:
-        decision = _explain_window(decision, window, situation)
+        decision = _explain_window(decision, window, context)
     if decision.is_held and not group.desired:
         decision = replace(decision, problem=emptied(decision.reason), problem_known=True)
     if ours:
-        decision = decide_desired(decision, missing, situation)
+        decision = decide_desired(decision, missing, context)
     if kept:
         verdict, reason = next(_judge(group, decision, missing, surplus), (decision.verdict, decision.reason))
         decision = replace(decision, verdict=verdict, reason=reason)
@@ -203,9 +203,9 @@ def _explain(decision: Decision, situation: Situation) -> Decision:
     return replace(decision, versions_problem=mixture, versions_known=True)
 
 
-def _explain_window(decision: Decision, window: Window, situation: Situation) -> Decision:
+def _explain_window(decision: Decision, window: Window, context: Context) -> Decision:
     """Add what a Capacity Block keeps from running."""
-    group, count = decision.group, situation.settings.groups[decision.node_group].count
+    group, count = decision.group, context.settings.groups[decision.node_group].count
     if group is None:
         return decision
     if window.phase not in (Phase.OPEN, Phase.CLOSING):
@@ -246,7 +246,7 @@ def _kept(group: Group, wanted: int, window: Window | None) -> str:
     if wanted:
         until = f" until {time_text(window.down_at)}: {window.cause}" if window and window.down_at else ""
         return f"{group.node_group} has all of its {_nodes(wanted)}{until}"
-    return f"{group.node_group} is stopped, by {group.memory.by}: {group.memory.reason}"
+    return f"{group.node_group} is stopped, by {group.record.by}: {group.record.reason}"
 
 
 def _busy(group: Group, wanted: int) -> str:
@@ -257,9 +257,9 @@ def _busy(group: Group, wanted: int) -> str:
     )
 
 
-def _absent(name: str, own: GroupSettings, situation: Situation, *, stopped: bool) -> Decision:
-    window = situation.window(name)
-    wanted = 0 if stopped else situation.wanted(name, None, window) or 0
+def _absent(name: str, own: GroupSettings, context: Context, *, stopped: bool) -> Decision:
+    window = context.window(name)
+    wanted = 0 if stopped else context.wanted(name, None, window) or 0
     what, why = "group", "failed"
     if own.spot_fleet:
         what, why = f"Spot Fleet request {own.spot_fleet} that launches nodes", "somebody cancelled it"
@@ -272,11 +272,11 @@ def _absent(name: str, own: GroupSettings, situation: Situation, *, stopped: boo
     )
 
 
-def _unconfigured(group: Group, situation: Situation) -> Decision:
+def _unconfigured(group: Group, context: Context) -> Decision:
     name = group.node_group
     why = f"{name or group.name} is not in the cluster's file"
     reason = f"{why}: left alone"
-    if name in situation.settings.groups:
+    if name in context.settings.groups:
         why = f"{name} has other nodes in the cluster's file"
         reason = f"{why}: the {group.owner.words.noun} {group.name} is left alone"
     decision = _decision(group, Verdict.UNCONFIGURED, reason, wanted=group.desired)

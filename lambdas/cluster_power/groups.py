@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from cluster_power.memory import NO_MEMORY, Memory
+from cluster_power.records import NO_RECORD, Record
 
 RETRY_EVERY = timedelta(minutes=10)
 """How often an Auto Scaling group that is short of nodes is asked for them."""
@@ -138,7 +138,7 @@ class Group:
         deleting: Whether it is going away.
         nodes: Its nodes by their ids.
         templates: The launch templates and versions that it launches from, likewise. Empty: unknown.
-        memory: What the function wrote on it.
+        record: What the function wrote on it.
         activities: What its owner did with it, newest first. None: that could not be read.
     """
 
@@ -161,18 +161,18 @@ class Group:
     deleting: bool = False
     nodes: Mapping[str, Node] = field(default_factory=dict)
     templates: frozenset[str] = frozenset()
-    memory: Memory = NO_MEMORY
+    record: Record = NO_RECORD
     activities: tuple[Activity, ...] | None = ()
 
     @property
     def is_new(self) -> bool:
         """Whether the function has never seen it."""
-        return self.memory.state is None and not self.memory.unreadable and not self.deleting
+        return self.record.state is None and not self.record.unreadable and not self.deleting
 
     @property
     def goal(self) -> int:
         """How many nodes it is to have: its desired capacity, or what the function lowered that from."""
-        size, given = self.memory.size, self.memory.desired
+        size, given = self.record.size, self.record.desired
         if size is None or given is None or self.desired not in given.sizes:
             return self.desired
         return max(size if given.goal is None else given.goal, self.desired)
@@ -195,7 +195,7 @@ class Group:
     @property
     def is_smaller_by_order(self) -> bool:
         """Whether an order to terminate single nodes, since the function gave it a size, explains a smaller one."""
-        given = self.memory.desired
+        given = self.record.desired
         return given is not None and given.goal is not None and self.desired in given.sizes
 
     @property

@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from cluster_common import clients
 from cluster_common.tags import tag_value
 from cluster_power.callers import Caller, name_starter
-from cluster_power.orders import parse_order
+from cluster_power.commands import parse_command
 from cluster_power.power import Clients, Power
 from cluster_power.settings import Settings
 
@@ -26,9 +26,9 @@ def handler(
     settings = Settings.from_environment(os.environ)
     logger.append_keys(cluster=settings.cluster)
     caller = Caller.of(context.invoked_function_arn, context.aws_request_id)
-    order = parse_order(event, settings, caller)
-    if order.automation_execution_id:
-        order = replace(order, by=tag_value(name_starter(clients.ssm(), order.automation_execution_id, logger)))
+    command = parse_command(event, settings, caller)
+    if command.automation_execution_id:
+        command = replace(command, by=tag_value(name_starter(clients.ssm(), command.automation_execution_id, logger)))
     aws = Clients(
         auto_scaling=clients.auto_scaling,
         auto_scaling_once=clients.auto_scaling_once,
@@ -36,4 +36,4 @@ def handler(
         sns=clients.sns,
         ssm=clients.ssm,
     )
-    return Power(settings, aws, logger, now=datetime.now(UTC)).carry_out(order)
+    return Power(settings, aws, logger, now=datetime.now(UTC)).apply(command)

@@ -6,17 +6,17 @@ from itertools import groupby
 
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
+from cluster_power.commands import Expected
 from cluster_power.groups import Group, OwnerKind
-from cluster_power.memory import Memory
-from cluster_power.orders import Expected
 from cluster_power.owners import Owner, OwnerBusyError
+from cluster_power.records import Record
 from cluster_power.verdicts import Decision, Verdict
 
 # How many seconds a new size may take to show.
 _PAUSES = (1, 2)
 
 # A sentence that people read names no more nodes.
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
 class ImmediateStops:
@@ -40,13 +40,13 @@ class ImmediateStops:
         self._owners = owners
         self._failures = failures
         self._pause = pause
-        self.remembered: dict[str, Memory] = {}
+        self.recorded: dict[str, Record] = {}
         """What was written on groups to be remembered, by the owner's name."""
 
-    def carry_out(
+    def apply(
         self,
         decisions: Sequence[Decision],
-        memories: Mapping[str, Memory],
+        records: Mapping[str, Record],
         *,
         before: Mapping[str, Group],
         unordered: Sequence[Decision],
@@ -56,7 +56,7 @@ class ImmediateStops:
 
         Args:
             decisions: What was decided about the groups that it was ordered of, sorted by node group.
-            memories: What is to be remembered of those that it changes, by the owner's name.
+            records: What is to be remembered of those that it changes, by the owner's name.
             before: The groups as they were read, by the owner's name.
             unordered: What would be decided without the order: that holds where it is taken back.
             expected: What the one node group that was ordered has to be still. Default: - whatever it is.
@@ -65,19 +65,19 @@ class ImmediateStops:
         outcomes: list[Decision] = []
         for name, every in groupby(decisions, key=lambda decision: decision.node_group):
             owners = sorted(every, key=lambda decision: decision.group.desired if decision.group else 0, reverse=True)
-            why = next((why for decision in owners if (why := _obstacle(decision, memories))), "")
+            why = next((why for decision in owners if (why := _obstacle(decision, records))), "")
             known = [one.group for one in owners if one.group and one.verdict is not Verdict.UNCONFIGURED]
             why = why or _why_unexpected(name, known, expected)
             for decision in owners:
                 group = decision.group
-                if group is None or group.name not in memories:
+                if group is None or group.name not in records:
                     outcomes.append(_untouched(decision))
                     continue
                 size = group.desired
                 if not why:
-                    size, why = self._stop(before[group.name], decision.wanted, memories[group.name], expected)
-                memory = self.remembered.get(group.name, before[group.name].memory)
-                group = replace(group, desired=size, memory=memory)
+                    size, why = self._stop(before[group.name], decision.wanted, records[group.name], expected)
+                record = self.recorded.get(group.name, before[group.name].record)
+                group = replace(group, desired=size, record=record)
                 if why:
                     blocked = replace(without[group.name], verdict=Verdict.BLOCKED, group=group)
                     outcomes.append(_taken_back(blocked, why))
@@ -85,7 +85,7 @@ class ImmediateStops:
                     outcomes.append(replace(decision, group=group, taken_back=False))
         return outcomes
 
-    def _stop(self, group: Group, size: int, memory: Memory, expected: Expected | None) -> tuple[int, str]:
+    def _stop(self, group: Group, size: int, record: Record, expected: Expected | None) -> tuple[int, str]:
         """Bring a group to a size, and remember that.
 
         Returns:
@@ -106,14 +106,14 @@ class ImmediateStops:
             if not self._has(group, size):
                 self._failures.add(name, f"could not bring it to {size}: the stop was taken back", error)
                 return group.desired, f"{name} could not be brought to {size}"
-        memory = replace(memory, size=size)
+        record = replace(record, size=size)
         try:
-            owner.write_tags(group, memory.to_tags())
+            owner.write_tags(group, record.to_tags())
         except AWS_ERRORS as error:
             self._failures.add(name, f"was brought to {size}, and that could not be remembered", error)
             return size, ""
-        self.remembered[group.name] = memory
-        return self._look_again(group, size, memory)
+        self.recorded[group.name] = record
+        return self._look_again(group, size, record)
 
     def _has(self, group: Group, size: int) -> bool:
         """Say whether a group has a size although AWS did not say so: its answer may be lost, or show late."""
@@ -127,7 +127,7 @@ class ImmediateStops:
             self._pause(seconds)
         return False
 
-    def _look_again(self, group: Group, size: int, memory: Memory) -> tuple[int, str]:
+    def _look_again(self, group: Group, size: int, record: Record) -> tuple[int, str]:
         """Return the size that a group has, and why the order is to be taken back, if it is not the one ordered."""
         name, owner = group.node_group, self._owners[group.owner]
         try:
@@ -137,27 +137,27 @@ class ImmediateStops:
             return size, ""
         if glance is None or glance.busy or glance.size == size:
             return size, ""
-        if (glance.memory.ordered, glance.size) == (group.memory.ordered, group.desired):
+        if (glance.record.ordered, glance.size) == (group.record.ordered, group.desired):
             return size, ""  # It does not show yet what was written: what was read before says nothing.
-        del self.remembered[group.name]
+        del self.recorded[group.name]
         # A tick may have written a size of its own on it by now; what another order wrote is not undone.
-        if _is_of_order(glance.memory, memory):
+        if _is_of_order(glance.record, record):
             try:
-                owner.write_tags(group, group.memory.to_tags())
+                owner.write_tags(group, group.record.to_tags())
             except AWS_ERRORS as error:
                 what = "what it remembered before could not be written back: a tick may stop it"
                 self._failures.add(name, f"was given another size at the same moment, and {what}", error)
         return glance.size, f"{name} was given another size at the same moment"
 
 
-def _obstacle(decision: Decision, memories: Mapping[str, Memory]) -> str:
+def _obstacle(decision: Decision, records: Mapping[str, Record]) -> str:
     """Say why a group takes no stop at the moment. Empty: it does, or needs none."""
     name, group = decision.node_group, decision.group
     if group is None:
         return decision.reason
     if decision.verdict is Verdict.UNCLEAR:
-        return f"{name}: {group.memory.unreadable}, which could not be written back"
-    if group.name not in memories or decision.verdict is Verdict.SIZE:
+        return f"{name}: {group.record.unreadable}, which could not be written back"
+    if group.name not in records or decision.verdict is Verdict.SIZE:
         return ""
     if group.busy:
         return f"{name}: the {group.owner.words.noun} {group.name} is being modified"
@@ -178,7 +178,7 @@ def _taken_back(decision: Decision, why: str) -> Decision:
 
 def _is_still(group: Group, fresh: Group) -> bool:
     """Say whether a group is as it was read; what ticks note and tell may have changed."""
-    now, before = fresh.memory.ordered, group.memory.ordered
+    now, before = fresh.record.ordered, group.record.ordered
     return (now, fresh.desired, fresh.busy) == (before, group.desired, group.busy)
 
 
@@ -193,14 +193,12 @@ def _why_unexpected(name: str, owners: Collection[Group], expected: Expected | N
 def _why_unjudged(name: str, live_ids: Collection[str], expected: Expected | None) -> str:
     """Say which nodes nobody judged. Empty: none."""
     unjudged = sorted(set(live_ids) - expected.instance_ids) if expected is not None else []
-    more = f" and {len(unjudged) - _MOST_NAMED} more" if len(unjudged) > _MOST_NAMED else ""
+    more = f" and {len(unjudged) - _MAX_NAMED} more" if len(unjudged) > _MAX_NAMED else ""
     return (
-        f"{name} has {', '.join(unjudged[:_MOST_NAMED])}{more}, for which the stop was not ordered"
-        if unjudged
-        else ""
+        f"{name} has {', '.join(unjudged[:_MAX_NAMED])}{more}, for which the stop was not ordered" if unjudged else ""
     )
 
 
-def _is_of_order(found: Memory, written: Memory) -> bool:
+def _is_of_order(found: Record, written: Record) -> bool:
     """Say whether what a group remembers is what an order wrote, whatever size a tick wrote after it."""
     return (found.state, found.by, found.reason) == (written.state, written.by, written.reason)

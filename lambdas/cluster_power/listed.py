@@ -7,28 +7,28 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
 from collections.abc import Sequence
 from dataclasses import replace
 
+from cluster_power.context import Context
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import Problem
 from cluster_power.reservations import ACTIVE, ENDED, Absence, Reservation
 from cluster_power.settings import GroupSettings
-from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
 
 
-def decide_listed(decision: Decision, own: GroupSettings, situation: Situation) -> Decision:
+def decide_listed(decision: Decision, own: GroupSettings, context: Context) -> Decision:
     """Say that nodes run on at On-Demand prices, where nothing graver is to be said.
 
     Args:
         decision: What was decided without it.
         own: The node group's settings, which list reservations.
-        situation: What decisions rest on.
+        context: What decisions rest on.
     """
     group = decision.group
     if group is None or not decision.problem_known or decision.problem is not None:
         return decision
-    found = {one: situation.reservations.find(one) for one in (*own.listed, *own.blocks)}
+    found = {one: context.reservations.find(one) for one in (*own.listed, *own.blocks)}
     if Absence.UNREAD in found.values():
-        known = ProblemKind.RESERVATION_ENDED.value not in group.memory.problems
+        known = ProblemKind.RESERVATION_ENDED.value not in group.record.problems
         return replace(decision, problem_known=known)
     ended = [one for one in own.listed if _has_ended(found[one])]
     active = [one for one in found.values() if isinstance(one, Reservation) and one.state == ACTIVE]

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from zlib import crc32
 
 from cluster_common.times import time_text
+from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.reservations import ACTIVE, Reservation
 from cluster_power.settings import GroupSettings
-from cluster_power.situation import Situation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +30,13 @@ NOTICE = timedelta(days=1)
 """How long before the end of a reservation people are told of it."""
 
 
-def find_listed_end(group: Group, own: GroupSettings, situation: Situation) -> ListedEnd | None:
+def find_listed_end(group: Group, own: GroupSettings, context: Context) -> ListedEnd | None:
     """Return the next end of listed reservations that people were not told of. None: none is near.
 
     An end that was moved, later or earlier, is another.
     """
-    told, now = group.memory.listed_ends, situation.now
-    found = [situation.reservations.find(one) for one in own.listed]
+    told, now = group.record.listed_ends, context.now
+    found = [context.reservations.find(one) for one in own.listed]
     near = {
         # A tag holds 28 of these.
         f"{crc32(f'{one.id} {time_text(one.ends)}'.encode()):08x}": one

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cluster_power.groups import Activity, Group
-from cluster_power.memory import Memory
+from cluster_power.records import Record
 
 
 class OwnerBusyError(Exception):
@@ -17,13 +17,13 @@ class Glance:
     """The little of a group that decides whether it is still as it was read.
 
     Attributes:
-        memory: What the function wrote on it.
+        record: What the function wrote on it.
         size: How many nodes it was given.
         busy: Whether it may not show yet what it was given last.
         counted: How many nodes its size counts; they come and go at any time.
     """
 
-    memory: Memory
+    record: Record
     size: int
     busy: bool = False
     counted: int = field(default=0, compare=False)

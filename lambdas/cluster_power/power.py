@@ -12,19 +12,19 @@ from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_power.announcements import Announcements
 from cluster_power.auto_scaling_groups import AutoScalingGroups
-from cluster_power.callers import OrderAction
+from cluster_power.callers import Action
+from cluster_power.commands import Command
+from cluster_power.context import Context
 from cluster_power.decisions import decide
+from cluster_power.desired_state import new_records, remember
+from cluster_power.executor import Executor
 from cluster_power.groups import Group, OwnerKind
-from cluster_power.hands import Hands
 from cluster_power.immediate_stops import ImmediateStops
-from cluster_power.intentions import new_memories, remember
-from cluster_power.orders import Order
 from cluster_power.owners import Owner
 from cluster_power.reports import emit_metrics, summarize
 from cluster_power.reservations import NO_RESERVATIONS, Reservations, read_reservations
 from cluster_power.settings import Settings
 from cluster_power.shortages import settle
-from cluster_power.situation import Situation
 from cluster_power.spot_fleets import SpotFleets
 from cluster_power.stops import Stops
 from cluster_power.terminations import Terminations
@@ -83,53 +83,51 @@ class Power:
         )
         self._owners = _owners(auto_scaling_groups, settings, clients, self._now)
         self._stops = Stops(clients.ssm, settings.stopped_parameter, self._failures)
-        self._hands = Hands(settings, self._owners, clients.ec2, self._failures, self._now)
+        self._executor = Executor(settings, self._owners, clients.ec2, self._failures, self._now)
         self._immediate_stops = ImmediateStops(self._owners, self._failures, clients.pause)
         self._terminations = Terminations(auto_scaling_groups, self._failures, logger, self._now, clients.pause)
         self._announcements = Announcements(settings, self._owners, clients.sns, self._failures, self._now)
 
-    def carry_out(self, order: Order) -> dict[str, object]:
+    def apply(self, command: Command) -> dict[str, object]:
         """Do what was ordered and return a summary that people read.
 
         Raises:
             PartialFailureError: Something failed, after everything was tried.
         """
-        situation = Situation(settings=self._settings, now=self._now)
+        context = Context(settings=self._settings, now=self._now)
         read, unread = self._read_groups()
         before = {group.name: group for group in read}
         settled = [settle(group, self._now) for group in read]
-        groups = [self._with_activities(group) if situation.is_configured(group) else group for group in settled]
-        stopped, unsure = self._read_stops(groups, order)
-        situation = replace(
-            situation, reservations=self._read_reservations(), unread=unread | unsure, stopped=stopped
-        )
-        memories = new_memories(groups, situation, order)
-        ticks = order.action is OrderAction.TICK
-        every = decide(remember(groups, memories), situation)
-        decisions = [one for one in every if ticks or one.node_group in order.node_groups]
+        groups = [self._with_activities(group) if context.is_configured(group) else group for group in settled]
+        stopped, unsure = self._read_stops(groups, command)
+        context = replace(context, reservations=self._read_reservations(), unread=unread | unsure, stopped=stopped)
+        records = new_records(groups, context, command)
+        ticks = command.action is Action.TICK
+        every = decide(remember(groups, records), context)
+        decisions = [one for one in every if ticks or one.node_group in command.node_groups]
         if ticks:
-            decisions = [self._hands.carry_out(decision, memories, before) for decision in decisions]
-        elif order.action is OrderAction.TERMINATE:
-            decisions = self._terminations.carry_out(order, decisions)
-        elif order.now_or_never:
-            unordered = decide(groups, situation)
-            decisions = self._immediate_stops.carry_out(
-                decisions, memories, before=before, unordered=unordered, expected=order.expected
+            decisions = [self._executor.apply(decision, records, before) for decision in decisions]
+        elif command.action is Action.TERMINATE:
+            decisions = self._terminations.apply(command, decisions)
+        elif command.now_or_never:
+            unordered = decide(groups, context)
+            decisions = self._immediate_stops.apply(
+                decisions, records, before=before, unordered=unordered, expected=command.expected
             )
-        elif order.action is not OrderAction.STATUS:
-            decisions = self._hands.obey(decisions, memories)
+        elif command.action is not Action.STATUS:
+            decisions = self._executor.apply_command(decisions, records)
         for decision in decisions:
             self._log(decision)
         if ticks:
             for decision in decisions:
                 self._announcements.note(decision, before.get(decision.group.name if decision.group else ""))
                 self._announcements.announce(decision)
-        if order.action not in (OrderAction.STATUS, OrderAction.TERMINATE):
-            self._write_stops(order, groups, situation)
+        if command.action not in (Action.STATUS, Action.TERMINATE):
+            self._write_stops(command, groups, context)
         if ticks:
-            emit_metrics(situation, decisions, complete=not self._failures)
+            emit_metrics(context, decisions, complete=not self._failures)
         self._failures.raise_all()
-        return summarize(self._settings, order, decisions)
+        return summarize(self._settings, command, decisions)
 
     def _read_groups(self) -> tuple[list[Group], frozenset[str]]:
         """Read all groups, and say which node groups could not be read."""
@@ -149,29 +147,29 @@ class Power:
             unread |= set(reading.unread)
         return groups, frozenset(unread)
 
-    def _read_stops(self, groups: Sequence[Group], order: Order) -> tuple[frozenset[str], frozenset[str]]:
+    def _read_stops(self, groups: Sequence[Group], command: Command) -> tuple[frozenset[str], frozenset[str]]:
         """Return the node groups that were stopped, and the new ones of which nobody knows."""
         new = frozenset(group.node_group for group in groups if group.is_new)
-        if order.action is not OrderAction.TICK or not new:
+        if command.action is not Action.TICK or not new:
             return frozenset(), frozenset()
         stopped = self._stops.read(new)
         return (frozenset(), new) if stopped is None else (stopped, frozenset())
 
-    def _write_stops(self, order: Order, groups: Sequence[Group], situation: Situation) -> None:
+    def _write_stops(self, command: Command, groups: Sequence[Group], context: Context) -> None:
         """Write down which node groups are stopped: as their tags say by now, or as was ordered of absent ones.
 
         Of those nothing is done at once: they are not stopped by an order that is carried out at once or not at all.
         """
-        waits = order.action is OrderAction.STOP and not order.now_or_never
+        waits = command.action is Action.STOP and not command.now_or_never
         owners: dict[str, list[Group]] = {}
-        for group in remember(groups, self._hands.remembered | self._immediate_stops.remembered):
-            if group.memory.state is not None and not group.deleting and situation.is_configured(group):
+        for group in remember(groups, self._executor.recorded | self._immediate_stops.recorded):
+            if group.record.state is not None and not group.deleting and context.is_configured(group):
                 owners.setdefault(group.node_group, []).append(group)
         self._stops.update(
-            {name: {group.memory.state for group in every} for name, every in owners.items()},
+            {name: {group.record.state for group in every} for name, every in owners.items()},
             is_still=lambda name: all(self._has_its_state(group) for group in owners[name]),
-            stopped=order.node_groups if waits else (),
-            started=order.node_groups if order.action is OrderAction.START else (),
+            stopped=command.node_groups if waits else (),
+            started=command.node_groups if command.action is Action.START else (),
             known=self._settings.groups,
         )
 
@@ -182,7 +180,7 @@ class Power:
         except AWS_ERRORS as error:
             self._failures.add(group.node_group, "could not be read again", error)
             return False
-        return glance is not None and glance.memory.state is group.memory.state
+        return glance is not None and glance.record.state is group.record.state
 
     def _read_reservations(self) -> Reservations:
         ids = self._settings.reservations

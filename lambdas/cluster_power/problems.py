@@ -101,7 +101,7 @@ def find_problem(group: Group, *, goal: int, sized_by_us: bool, grace: timedelta
         return Finding(outlook=Outlook.UNSEEN)
     launches = _launches(group)
     changed = max(
-        (moment for moment in (group.memory.since, *(one.started for one in group.activities)) if moment),
+        (moment for moment in (group.record.since, *(one.started for one in group.activities)) if moment),
         default=now,
     )
     slow = sized_by_us and now - changed >= grace
@@ -139,7 +139,7 @@ def find_surplus(group: Group, *, goal: int, grace: timedelta, now: datetime) ->
     """
     if group.alive <= goal:
         return Finding(outlook=Outlook.COMPLETE)
-    if group.memory.since is None or now - group.memory.since < grace:
+    if group.record.since is None or now - group.record.since < grace:
         return Finding(outlook=Outlook.PENDING)
     reasons = " ".join(_stays(group)) or group.owner.words.lingering.format(name=group.name)
     run, _ = _still(group)
@@ -216,7 +216,7 @@ def _are(number: int) -> str:
 
 def _launches(group: Group) -> list[Activity]:
     """Return the launches that ended since the group was sized, newest first: one under way says nothing yet."""
-    since, read = group.memory.since, group.activities or ()
+    since, read = group.record.since, group.activities or ()
     return [one for one in read if one.launch and one.finished and (since is None or one.started >= since)]
 
 

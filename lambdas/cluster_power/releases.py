@@ -7,8 +7,8 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservation
 from dataclasses import replace
 
 from cluster_power.launch_failures import ProblemKind, find_launch_failure
-from cluster_power.memory import State
 from cluster_power.problems import Problem
+from cluster_power.records import State
 from cluster_power.reservations import ACTIVE, Reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict
@@ -67,7 +67,7 @@ def _instances(decision: Decision, reservation: Reservation) -> int | None:
     goal = group.desired if decision.verdict is Verdict.HELD else decision.wanted
     if goal > reservation.instances:
         return goal
-    if group.memory.state is not State.STOPPED or reservation.used is None:
+    if group.record.state is not State.STOPPED or reservation.used is None:
         return None  # Its nodes are to come back: somebody emptied it by hand, or a deploy does.
     # Somebody else's instances in it are not to be shut out.
     least = max(1, reservation.used)

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from cluster_common.messages import subject
 from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit_counts
 from cluster_common.times import time_text
+from cluster_power.commands import Command
+from cluster_power.context import Context
 from cluster_power.groups import OwnerKind
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.notices import ListedEnd
-from cluster_power.orders import Order
 from cluster_power.problems import Problem
 from cluster_power.settings import Settings
-from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.versions import count_versions
 from cluster_power.windows import Window
@@ -25,26 +25,26 @@ MIXED_GROUPS = "MixedGroups"
 SUCCESSFUL_TICKS = "SuccessfulTicks"
 
 
-def summarize(settings: Settings, order: Order, decisions: Sequence[Decision]) -> dict[str, object]:
+def summarize(settings: Settings, command: Command, decisions: Sequence[Decision]) -> dict[str, object]:
     """Return what was found and done, as plain JSON."""
     return {
         "cluster": settings.cluster,
-        "action": order.action.value,
+        "action": command.action.value,
         "node_groups": [_summarize_group(decision) for decision in decisions],
     }
 
 
-def emit_metrics(situation: Situation, decisions: Sequence[Decision], *, complete: bool) -> None:
+def emit_metrics(context: Context, decisions: Sequence[Decision], *, complete: bool) -> None:
     """Write the tick's metrics, once for the cluster and once for each node group.
 
     What was not seen is not counted: there is no point then, rather than a wrong one.
 
     Args:
-        situation: What the decisions rest on.
+        context: What the decisions rest on.
         decisions: What was decided.
         complete: Whether nothing failed; only such a tick counts as a successful one.
     """
-    settings, unread = situation.settings, situation.unread
+    settings, unread = context.settings, context.unread
     configured = [
         decision
         for decision in decisions
@@ -188,7 +188,7 @@ def _running(decision: Decision) -> int:
 
 def _summarize_group(decision: Decision) -> dict[str, object]:
     group = decision.group
-    memory = group.memory if group else None
+    record = group.record if group else None
     problem = decision.problem or decision.surplus_problem or decision.versions_problem
     versions = count_versions(group) if group else {}
     return {
@@ -196,10 +196,10 @@ def _summarize_group(decision: Decision) -> dict[str, object]:
         "auto_scaling_group": group.name if group and group.owner is OwnerKind.AUTO_SCALING_GROUP else None,
         **({"spot_fleet": group.name} if group and group.owner is OwnerKind.SPOT_FLEET else {}),
         **({"capacity_block": decision.window.block} if decision.window else {}),
-        "state": memory.state.value if memory and memory.state else None,
-        "by": memory.by if memory else "",
-        "why": memory.reason if memory else "",
-        "since": time_text(memory.since) if memory and memory.since else None,
+        "state": record.state.value if record and record.state else None,
+        "by": record.by if record else "",
+        "why": record.reason if record else "",
+        "since": time_text(record.since) if record and record.since else None,
         "wanted": decision.wanted,
         "desired": group.desired if group else 0,
         "in_service": group.in_service if group else 0,

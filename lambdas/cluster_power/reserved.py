@@ -3,20 +3,20 @@
 from dataclasses import replace
 
 from cluster_common.times import time_text
+from cluster_power.context import Context
 from cluster_power.launch_failures import ProblemKind
-from cluster_power.memory import State
 from cluster_power.notices import NOTICE
 from cluster_power.problems import Problem
+from cluster_power.records import State
 from cluster_power.releases import decide_release, starts
 from cluster_power.reservations import ACTIVE, COMING, ENDED, Absence, Reservation
 from cluster_power.settings import GroupSettings
-from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
 
 _LEFT_ALONE = frozenset({Verdict.DELETING, Verdict.UNCONFIGURED, Verdict.UNCLEAR, Verdict.BLOCKED})
 
 
-def decide_reservation(decision: Decision, own: GroupSettings, situation: Situation) -> Decision:
+def decide_reservation(decision: Decision, own: GroupSettings, context: Context) -> Decision:
     """Add what the node group's reservation means for it.
 
     Only a reservation that is released while the group is stopped has a say in whether the group is started.
@@ -24,11 +24,11 @@ def decide_reservation(decision: Decision, own: GroupSettings, situation: Situat
     Args:
         decision: What was decided without it.
         own: The node group's settings.
-        situation: What decisions rest on.
+        context: What decisions rest on.
     """
     if own.reservation is None or decision.group is None or decision.verdict in _LEFT_ALONE:
         return decision
-    reservation = situation.reservations.find(own.reservation)
+    reservation = context.reservations.find(own.reservation)
     if reservation is Absence.UNREAD:
         return _unknown(decision, own, "could not be read")
     if isinstance(reservation, Absence) or reservation.state in ENDED:
@@ -39,13 +39,13 @@ def decide_reservation(decision: Decision, own: GroupSettings, situation: Situat
         decision = decide_release(decision, reservation)
     if reservation.state != ACTIVE:
         return decision
-    if reservation.ends is not None and situation.now >= reservation.ends - NOTICE:
+    if reservation.ends is not None and context.now >= reservation.ends - NOTICE:
         decision = replace(decision, reservation_ends=reservation.ends)
     return _with_bill(decision, reservation)
 
 
 def _unknown(decision: Decision, own: GroupSettings, text: str) -> Decision:
-    told = decision.group.memory.problems if decision.group else ()
+    told = decision.group.record.problems if decision.group else ()
     if ProblemKind.RESERVATION_ENDED.value in told and decision.problem is None:
         decision = replace(decision, problem_known=False)
     if not own.release or not starts(decision):
@@ -81,7 +81,7 @@ def _with_end(decision: Decision, own: GroupSettings, sentence: str) -> Decision
 def _with_bill(decision: Decision, reservation: Reservation) -> Decision:
     """Say of a stopped group what goes on costing."""
     group, held = decision.group, decision.reserve or reservation.instances
-    if decision.verdict is not Verdict.KEEP or group is None or group.memory.state is not State.STOPPED or not held:
+    if decision.verdict is not Verdict.KEEP or group is None or group.record.state is not State.STOPPED or not held:
         return decision
     instances = "1 instance, which is billed" if held == 1 else f"{held} instances, which are billed"
     return replace(decision, reason=f"{decision.reason}; its capacity reservation {reservation.id} holds {instances}")

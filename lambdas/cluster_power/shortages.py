@@ -11,10 +11,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 
+from cluster_power.context import Context
 from cluster_power.groups import RETRY_EVERY, Group, OwnerKind
-from cluster_power.memory import Desired
 from cluster_power.problems import Finding
-from cluster_power.situation import Situation
+from cluster_power.records import Desired
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.windows import Phase
 
@@ -29,39 +29,39 @@ def settle(group: Group, now: datetime) -> Group:
         group: The group as it was read.
         now: The time.
     """
-    return replace(group, memory=replace(group.memory, desired=_explain_desired(group, now)))
+    return replace(group, record=replace(group.record, desired=_explain_desired(group, now)))
 
 
 def _explain_desired(group: Group, now: datetime) -> Desired | None:
-    memory, desired = group.memory, group.desired
-    if memory.size is None:
-        return memory.desired
-    if desired == memory.size:
-        return memory.desired and replace(memory.desired, sizes=(desired,), goal=None)
-    given = memory.desired or Desired(sizes=(memory.size,), at=memory.since or now)
+    record, desired = group.record, group.desired
+    if record.size is None:
+        return record.desired
+    if desired == record.size:
+        return record.desired and replace(record.desired, sizes=(desired,), goal=None)
+    given = record.desired or Desired(sizes=(record.size,), at=record.since or now)
     if given.sizes == (desired,):
-        return memory.desired
+        return record.desired
     if desired in given.sizes:
         return replace(given, sizes=(desired,)) if now - given.at <= _SHOWS_WITHIN else None
-    terminated, fewer = memory.terminated, given.sizes[0] - desired
+    terminated, fewer = record.terminated, given.sizes[0] - desired
     if fewer > 0 and terminated and terminated.at >= given.at and now - terminated.at <= _SHOWS_WITHIN:
-        goal = memory.size if given.goal is None else given.goal
+        goal = record.size if given.goal is None else given.goal
         return Desired(sizes=(desired,), at=now, goal=goal - fewer)
     return None
 
 
-def decide_desired(decision: Decision, missing: Finding, situation: Situation) -> Decision:
+def decide_desired(decision: Decision, missing: Finding, context: Context) -> Decision:
     """Add what desired capacity a group of the right size gets while nodes are missing.
 
     Args:
         decision: What was decided about the group.
         missing: What was found of its missing nodes.
-        situation: What decisions rest on.
+        context: What decisions rest on.
     """
     group, window = decision.group, decision.window
     if group is None or group.owner is OwnerKind.SPOT_FLEET or not decision.wanted:
         return decision
-    given, now = group.memory.desired, situation.now
+    given, now = group.record.desired, context.now
     lowered = group.desired < group.goal
     if lowered and given is not None and now - given.at >= RETRY_EVERY:
         launches = group.launching_suspended is None or group.suspended_by_auto_scaling
@@ -73,7 +73,7 @@ def decide_desired(decision: Decision, missing: Finding, situation: Situation) -
         group.ends_newest
         and least < group.desired
         and missing.problem
-        and _is_stuck(group, situation.settings.launch_grace, now)
+        and _is_stuck(group, context.settings.launch_grace, now)
     ):
         return replace(decision, desired=least)
     return decision
@@ -97,13 +97,13 @@ def decide_resume(decision: Decision) -> Decision:
 
 def _is_stuck(group: Group, grace: timedelta, now: datetime) -> bool:
     """Say whether a group has not got on for the grace: its launches fail one after the other, or there are none."""
-    memory, read = group.memory, group.activities
-    if read is None or memory.since is None:
+    record, read = group.record, group.activities
+    if read is None or record.since is None:
         return False
-    launches = [one for one in read if one.launch and one.started >= memory.since]
+    launches = [one for one in read if one.launch and one.started >= record.since]
     if not all(one.finished for one in launches):
         return False  # A node may be about to come.
-    asked = max(memory.since, memory.desired.at) if memory.desired else memory.since
+    asked = max(record.since, record.desired.at) if record.desired else record.since
     failures = list(takewhile(lambda one: one.failed, launches))
     if not failures or failures[0].started < asked:
         return now - max([asked, *(one.started for one in launches)]) >= grace

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_contract.tags import CLUSTER_TAG
 from cluster_power.groups import Activity, Group, Node, OwnerKind
-from cluster_power.memory import Memory
 from cluster_power.owners import Glance, OwnerBusyError, Reading
+from cluster_power.records import Record
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -66,7 +66,7 @@ class SpotFleets:
     def glance(self, group: Group) -> Glance | None:
         """Read a request's tags and target."""
         fresh = self._read_again(group, [])
-        return Glance(memory=fresh.memory, size=fresh.desired, busy=fresh.busy) if fresh else None
+        return Glance(record=fresh.record, size=fresh.desired, busy=fresh.busy) if fresh else None
 
     def look(self, group: Group) -> Group | None:
         """Read a request again, and the nodes that EC2 calls active."""
@@ -74,7 +74,7 @@ class SpotFleets:
 
     def read_activities(self, group: Group) -> tuple[Activity, ...]:
         """Read why nodes were not launched, and which were, since the group was sized."""
-        since = max(self._now - _HISTORY, group.memory.since or self._now - _HISTORY)
+        since = max(self._now - _HISTORY, group.record.since or self._now - _HISTORY)
         activities = [activity for raw in self._read_history(group.name, since) for activity in _activities(raw)]
         telling = [activity for activity in activities if not activity.message.startswith(tuple(_PAUSES))]
         if any(activity.failed for activity in telling):
@@ -167,7 +167,7 @@ class SpotFleets:
             busy=state in _BUSY,
             deleting=state in _GOING,
             nodes={node.get("InstanceId", ""): Node(state=node.get("InstanceHealth", "")) for node in nodes},
-            memory=Memory.from_tags(_tags(raw)),
+            record=Record.from_tags(_tags(raw)),
         )
 
 

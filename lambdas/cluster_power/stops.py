@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
-from cluster_power.memory import State
+from cluster_power.records import State
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm.client import SSMClient

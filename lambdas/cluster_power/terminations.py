@@ -9,10 +9,10 @@ from aws_lambda_powertools import Logger
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_power.auto_scaling_groups import AutoScalingGroups
+from cluster_power.commands import Command
 from cluster_power.decisions import held_until
 from cluster_power.groups import Group
-from cluster_power.memory import DESIRED_TAG, NONE, TERMINATED_TAG, Termination
-from cluster_power.orders import Order
+from cluster_power.records import DESIRED_TAG, NONE, TERMINATED_TAG, Termination
 from cluster_power.shortages import settle
 from cluster_power.verdicts import Decision, Verdict
 
@@ -51,7 +51,7 @@ class Terminations:
         self._now = now
         self._pause = pause
 
-    def carry_out(self, order: Order, decisions: Sequence[Decision]) -> list[Decision]:
+    def apply(self, command: Command, decisions: Sequence[Decision]) -> list[Decision]:
         """Carry out an order, and return what was decided about its node group with what came of it.
 
         Args:
@@ -60,32 +60,32 @@ class Terminations:
                 there are two.
         """
         return [
-            self._of_group(order, decision, ids) if ids else decision
-            for decision, ids in zip(decisions, _shares(order.instance_ids, decisions), strict=True)
+            self._of_group(command, decision, ids) if ids else decision
+            for decision, ids in zip(decisions, _shares(command.instance_ids, decisions), strict=True)
         ]
 
-    def _of_group(self, order: Order, decision: Decision, ids: Sequence[str]) -> Decision:
+    def _of_group(self, command: Command, decision: Decision, ids: Sequence[str]) -> Decision:
         group, name = decision.group, decision.node_group
         if group is not None and _goes_anyway(decision, group):
             reason = f"{decision.reason.removesuffix('.')}. Its nodes go anyway, and none was terminated"
             return replace(decision, reason=reason, terminated=_going(group, ids))
-        if group is None or group.memory.unreadable or group.memory.size != decision.wanted:
+        if group is None or group.record.unreadable or group.record.size != decision.wanted:
             self._failures.add_sentence(name, f"none of its nodes was terminated: {decision.reason}")
             return replace(decision, terminated=())
         due = [one for one in ids if one not in _going(group, ids) and not self._is_kept(group, one)]
         if not due:
-            return _outcome(order, decision, group, _going(group, ids))
-        mark = Termination.new(self._now, order.by, order.reason)
+            return _outcome(command, decision, group, _going(group, ids))
+        mark = Termination.new(self._now, command.by, command.reason)
         if not self._write(group, mark):
             return replace(decision, terminated=())
-        asked = self._ask_in_turn(order, group, due, mark)
+        asked = self._ask_in_turn(command, group, due, mark)
         fresh = self._look(group) or group
-        if not asked and fresh.memory.terminated == mark:
-            self._write(group, group.memory.terminated)
+        if not asked and fresh.record.terminated == mark:
+            self._write(group, group.record.terminated)
         done = tuple(one for one in ids if one in asked or one in _going(fresh, ids))
-        return _outcome(order, decision, settle(fresh, self._now), done)
+        return _outcome(command, decision, settle(fresh, self._now), done)
 
-    def _ask_in_turn(self, order: Order, group: Group, ids: Sequence[str], mark: Termination) -> frozenset[str]:
+    def _ask_in_turn(self, command: Command, group: Group, ids: Sequence[str], mark: Termination) -> frozenset[str]:
         """Ask one node after the other to go, and return those that were asked."""
         asked = set[str]()
         for position, one in enumerate(ids):
@@ -95,7 +95,7 @@ class Terminations:
                 what = f"{', '.join(ids[position:])} not terminated: {why}"
                 self._failures.add_sentence(group.node_group, what)
                 break
-            if one not in _going(fresh, ids) and not self._is_kept(fresh, one) and self._ask(order, fresh, one):
+            if one not in _going(fresh, ids) and not self._is_kept(fresh, one) and self._ask(command, fresh, one):
                 asked.add(one)
         return frozenset(asked)
 
@@ -106,7 +106,7 @@ class Terminations:
             self._failures.add_sentence(group.node_group, f"{instance_id} {obstacle}", instance_id=instance_id)
         return bool(obstacle)
 
-    def _ask(self, order: Order, group: Group, instance_id: str) -> bool:
+    def _ask(self, command: Command, group: Group, instance_id: str) -> bool:
         node_group = group.node_group
         try:
             self._owner.terminate(instance_id)
@@ -115,7 +115,7 @@ class Terminations:
             self._failures.add(node_group, what, error, instance_id=instance_id)
             return False
         self._logger.info(
-            f"{instance_id} of {node_group} is terminated, by {order.by}: {order.reason}",
+            f"{instance_id} of {node_group} is terminated, by {command.by}: {command.reason}",
             extra={"node_group": node_group, "instance_id": instance_id},
         )
         return True
@@ -130,13 +130,13 @@ class Terminations:
     def _look_until_it_shows(self, mark: Termination, group: Group) -> Group | None:
         for seconds in _PAUSES:
             fresh = self._look(group)
-            if fresh is None or mark == fresh.memory.terminated or fresh.memory.terminated != group.memory.terminated:
+            if fresh is None or mark == fresh.record.terminated or fresh.record.terminated != group.record.terminated:
                 return fresh
             self._pause(seconds)
         return self._look(group)
 
     def _write(self, group: Group, mark: Termination | None) -> bool:
-        given = group.memory.desired  # The next tick counts from it how many were terminated.
+        given = group.record.desired  # The next tick counts from it how many were terminated.
         tags = {TERMINATED_TAG: mark.text if mark else NONE} | ({DESIRED_TAG: given.text} if given else {})
         try:
             self._owner.write_tags(group, tags)
@@ -157,7 +157,7 @@ def _shares(ids: Sequence[str], decisions: Sequence[Decision]) -> list[list[str]
 
 def _goes_anyway(decision: Decision, group: Group) -> bool:
     """Say whether a group's nodes go, all of them, without this order."""
-    settled = not group.desired and group.memory.size == decision.wanted
+    settled = not group.desired and group.record.size == decision.wanted
     return group.deleting or settled or (not decision.wanted and decision.verdict is Verdict.SIZE)
 
 
@@ -172,10 +172,10 @@ def _why_stop(group: Group, fresh: Group | None, mark: Termination, asked: Colle
     """
     if fresh is None:
         return "it is gone, or could not be read"
-    terminated = fresh.memory.terminated
-    is_ordered_still = fresh.memory.ordered == group.memory.ordered
+    terminated = fresh.record.terminated
+    is_ordered_still = fresh.record.ordered == group.record.ordered
     if terminated != mark or not is_ordered_still:
-        is_old = is_ordered_still and terminated == group.memory.terminated
+        is_old = is_ordered_still and terminated == group.record.terminated
         old = "its description is old, and does not show this order yet"
         return old if is_old else "it was given another order meanwhile"
     if fresh.terminating_suspended is not None:
@@ -203,12 +203,12 @@ def _going(group: Group, ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(one for one in ids if one in group.nodes and group.nodes[one].state.startswith(_GOING))
 
 
-def _outcome(order: Order, decision: Decision, group: Group, done: tuple[str, ...]) -> Decision:
+def _outcome(command: Command, decision: Decision, group: Group, done: tuple[str, ...]) -> Decision:
     decision = replace(decision, group=group, terminated=done)
     if not done:
         return decision
     were = "1 of its nodes was" if len(done) == 1 else f"{len(done)} of its nodes were"
-    reason = f"{decision.node_group}: {were} terminated, by {order.by}: {order.reason}"
+    reason = f"{decision.node_group}: {were} terminated, by {command.by}: {command.reason}"
     if group.goal == decision.wanted:
         return replace(decision, reason=reason)
     return replace(

@@ -7,7 +7,7 @@ import pytest
 from aws_lambda_powertools import Logger
 
 from cluster_common.errors import PartialFailureError
-from cluster_power.orders import parse_order
+from cluster_power.commands import parse_command
 from cluster_power.power import Clients, Power
 from cluster_power.settings import GroupSettings, Settings
 from local_aws import LocalAws
@@ -47,7 +47,7 @@ def _order(aws: LocalAws, **event: Any) -> dict[str, Any]:
         ssm=lambda: aws.client("ssm"),
     )
     power = Power(SETTINGS, clients, Logger(service="test"), datetime.now(UTC))
-    summary: Any = power.carry_out(parse_order(event, SETTINGS, caller_of(event)))
+    summary: Any = power.carry_out(parse_command(event, SETTINGS, caller_of(event)))
     [told] = summary["node_groups"]
     return dict(told)
 

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from cluster_common.aliases import Alias
 from cluster_common.tags import tag_value
 from cluster_power.callers import Caller
-from cluster_power.orders import parse_order
+from cluster_power.commands import parse_command
 from cluster_power.power import Clients, Power
 from cluster_power.settings import GroupSettings, Settings
 from fake_auto_scaling import FakeAutoScaling, FakeGroup
@@ -187,8 +187,8 @@ class Scene:
         )
         power = Power(settings, clients, Logger(service="test"), self.now)
         by = event.pop("by", None)
-        order = parse_order({"action": action, **event}, settings, caller_of({"action": action}))
-        summary: Any = power.carry_out(replace(order, by=tag_value(by)) if by else order)
+        order = parse_command({"action": action, **event}, settings, caller_of({"action": action}))
+        summary: Any = power.apply(replace(order, by=tag_value(by)) if by else order)
         assert json.loads(json.dumps(summary)) == summary
         return {group["node_group"]: group for group in summary["node_groups"]}
 

@@ -11,8 +11,8 @@ from aws_cdk import aws_sns as sns
 
 from cdk_training_cluster import ClusterPower, ResumeDocument
 from cdk_training_cluster.power import PowerGroup
-from cluster_power.callers import Caller, OrderAction
-from cluster_power.orders import parse_order
+from cluster_power.callers import Action, Caller
+from cluster_power.commands import parse_command
 from cluster_power.settings import Settings
 from synthesis import new_stack, only, resources
 
@@ -79,9 +79,9 @@ def test_the_power_function_understands_what_it_is_asked(stack: Stack) -> None:
     event = {key: values.get(value, value) for key, value in step["inputs"]["InputPayload"].items()}
     settings = {"cluster": "pod", "groups": dict.fromkeys(_NAMES, 8), "launch_grace_seconds": 600}
     known = Settings.from_environment({"CLUSTER_POWER_SETTINGS": json.dumps(settings)})
-    order = parse_order(event, known, Caller.of("arn:aws:lambda:us-east-1:111122223333:function:power:start", "1"))
+    order = parse_command(event, known, Caller.of("arn:aws:lambda:us-east-1:111122223333:function:power:start", "1"))
     assert (order.action, order.node_groups, order.reason) == (
-        OrderAction.START,
+        Action.START,
         tuple(sorted(_NAMES)),
         "no reason given",
     )

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdk_training_cluster.power import POWER_METRICS, ClusterPower, PowerGroup
-from cluster_power import memory, reports
+from cluster_power import records, reports
 from cluster_power.settings import GroupSettings, Settings
 from policy_evaluator import resolve
 from power_scene import STOPPED, TOPIC
@@ -156,8 +156,8 @@ def test_both_sides_use_the_same_names(function_says: str, construct_says: str) 
 
 def test_every_tag_that_the_function_writes_is_one_it_may_write() -> None:
     keys = [
-        *memory.Memory().to_tags(),
-        *(memory.PROBLEM_TAG, memory.CLOSING_TAG),
+        *records.Record().to_tags(),
+        *(records.PROBLEM_TAG, records.CLOSING_TAG),
     ]
 
     assert all(key.startswith("cdk-training-cluster:power-") for key in keys)

@@ -9,8 +9,8 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
 from cdk_training_cluster.power import ClusterPower, PowerGroup
-from cluster_power.callers import Caller, OrderAction
-from cluster_power.orders import parse_order
+from cluster_power.callers import Action, Caller
+from cluster_power.commands import parse_command
 from cluster_power.settings import Settings
 from power_scene import plain
 from synthesis import new_stack, only, resources
@@ -73,8 +73,8 @@ def test_both_spellings_of_both_events_of_each_block_make_a_tick(stack: Stack, d
     [target] = rule["Targets"]
 
     assert matches(rule["EventPattern"], event(detail_type, block))
-    order = parse_order(json.loads(target["Input"]), _settings(), Caller(alias=None, request_id="1"))
-    assert (order.action, order.node_groups) == (OrderAction.TICK, ("pod",))
+    order = parse_command(json.loads(target["Input"]), _settings(), Caller(alias=None, request_id="1"))
+    assert (order.action, order.node_groups) == (Action.TICK, ("pod",))
 
 
 @pytest.mark.parametrize(

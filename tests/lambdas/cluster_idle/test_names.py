@@ -13,9 +13,9 @@ from cluster_idle import owners, readings
 from cluster_idle.accelerators import gpu_count, is_measured
 from cluster_idle.hands import MOST_TERMINATED
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_power import memory
-from cluster_power.callers import Caller, OrderAction
-from cluster_power.orders import parse_order
+from cluster_power import records
+from cluster_power.callers import Action, Caller
+from cluster_power.commands import parse_command
 from cluster_power.settings import GroupSettings as PowerGroup
 from cluster_power.settings import Settings as PowerSettings
 from idle_function_settings import idle_settings
@@ -24,8 +24,8 @@ NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 
 
 def test_the_power_functions_tag_says_that_a_group_is_stopped() -> None:
-    assert owners.POWER_STATE_TAG == memory.STATE_TAG
-    assert memory.State.STOPPED.value == owners.STOPPED
+    assert owners.POWER_STATE_TAG == records.STATE_TAG
+    assert records.State.STOPPED.value == owners.STOPPED
 
 
 def test_the_power_function_understands_the_orders() -> None:
@@ -37,8 +37,8 @@ def test_the_power_function_understands_the_orders() -> None:
     terminate = {**stop, "action": "terminate", "instance_ids": ids}
 
     idle = Caller(alias=Alias.IDLE, request_id="1")
-    assert parse_order(stop, settings, idle).action is OrderAction.STOP
-    assert parse_order(terminate, settings, idle).instance_ids == tuple(ids)
+    assert parse_command(stop, settings, idle).action is Action.STOP
+    assert parse_command(terminate, settings, idle).instance_ids == tuple(ids)
 
 
 def test_the_types_that_are_looked_at_are_those_whose_nodes_report() -> None:

@@ -82,7 +82,7 @@ def test_a_glance_reads_one_group_by_its_name_and_only_if_it_is_still_the_cluste
     [group] = read(fake)
     fake.requests.clear()
 
-    assert owner(fake).glance(group) == Glance(memory=group.memory, size=3)
+    assert owner(fake).glance(group) == Glance(record=group.record, size=3)
     assert fake.requests == [("DescribeAutoScalingGroups", {"AutoScalingGroupNames": ["asg"]})]
 
     raw.tags["cdk-training-cluster:cluster"] = "other-pod"

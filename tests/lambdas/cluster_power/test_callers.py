@@ -8,8 +8,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cluster_common.errors import InvalidEventError
-from cluster_power.callers import Caller, OrderAction, name_starter
-from cluster_power.orders import parse_order
+from cluster_power.callers import Action, Caller, name_starter
+from cluster_power.commands import parse_command
 from fake_service import refusal
 from power_scene import Scene
 
@@ -37,10 +37,10 @@ MORE: dict[str, dict[str, Any]] = {
 )
 def test_each_alias_takes_its_own_orders(alias: str, allowed: set[str]) -> None:
     caller, taken = Caller.of(f"{ARN}{alias}", "1111"), set[str]()
-    for action in OrderAction:
+    for action in Action:
         event = {"action": action.value, **MORE.get(action, {}), **MORE.get(alias, {})}
         with contextlib.suppress(InvalidEventError):
-            taken.add(parse_order(event, Scene().settings, caller).action.value)
+            taken.add(parse_command(event, Scene().settings, caller).action.value)
     assert taken == allowed
 
 
@@ -72,7 +72,7 @@ def test_each_alias_takes_its_own_orders(alias: str, allowed: set[str]) -> None:
 )
 def test_nobody_orders_in_anothers_name(alias: str, event: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidEventError, match=f"^{message}"):
-        parse_order(event, Scene().settings, Caller.of(f"{ARN}{alias}", "1111"))
+        parse_command(event, Scene().settings, Caller.of(f"{ARN}{alias}", "1111"))
 
 
 def test_an_alias_of_somebody_elses_is_refused() -> None:

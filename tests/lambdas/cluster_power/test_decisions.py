@@ -4,24 +4,24 @@ from typing import Any
 
 import pytest
 
-from cluster_power.callers import OrderAction
+from cluster_power.callers import Action
+from cluster_power.commands import Command
+from cluster_power.context import Context
 from cluster_power.decisions import decide
+from cluster_power.desired_state import new_records
 from cluster_power.groups import Activity, Group
-from cluster_power.intentions import new_memories
-from cluster_power.memory import Memory, State
-from cluster_power.orders import Order
+from cluster_power.records import Record, State
 from cluster_power.settings import Settings
-from cluster_power.situation import Situation
 from cluster_power.verdicts import Decision, Verdict
 from power_scene import plain
 
 NOW = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=3)
 SETTINGS = Settings(cluster="base-pod", groups=plain(workers=8), launch_grace=timedelta(minutes=10))
-SITUATION = Situation(settings=SETTINGS, now=NOW)
-RUNNING = Memory(state=State.RUNNING, size=8, by="cluster_power", reason="first start", since=LONG_AGO)
-STOPPED = Memory(state=State.STOPPED, size=0, by="ana", reason="weekend", since=LONG_AGO)
-TICK = Order(action=OrderAction.TICK, node_groups=("workers",), by="", reason="")
+CONTEXT = Context(settings=SETTINGS, now=NOW)
+RUNNING = Record(state=State.RUNNING, size=8, by="cluster_power", reason="first start", since=LONG_AGO)
+STOPPED = Record(state=State.STOPPED, size=0, by="ana", reason="weekend", since=LONG_AGO)
+TICK = Command(action=Action.TICK, node_groups=("workers",), by="", reason="")
 
 
 def group(**settings: Any) -> Group:
@@ -32,13 +32,13 @@ def group(**settings: Any) -> Group:
         "minimum": 0,
         "maximum": 8,
         "in_service": 8,
-        "memory": RUNNING,
+        "record": RUNNING,
     }
     return Group(**(whole | settings))
 
 
 def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
-    [decision] = decide(groups, Situation(settings=settings, now=NOW))
+    [decision] = decide(groups, Context(settings=settings, now=NOW))
     return decision
 
 
@@ -47,7 +47,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
     [
         pytest.param(group(), Verdict.KEEP, 8, 0, "workers has all of its 8 nodes", id="complete"),
         pytest.param(
-            group(desired=0, in_service=0, memory=replace(RUNNING, size=None)),
+            group(desired=0, in_service=0, record=replace(RUNNING, size=None)),
             Verdict.SIZE,
             8,
             8,
@@ -55,7 +55,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             id="ordered and not sized yet",
         ),
         pytest.param(
-            group(desired=4, in_service=4, memory=replace(RUNNING, size=4)),
+            group(desired=4, in_service=4, record=replace(RUNNING, size=4)),
             Verdict.SIZE,
             8,
             4,
@@ -63,7 +63,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             id="count raised in the file",
         ),
         pytest.param(
-            group(desired=16, in_service=16, maximum=16, memory=replace(RUNNING, size=16)),
+            group(desired=16, in_service=16, maximum=16, record=replace(RUNNING, size=16)),
             Verdict.SIZE,
             8,
             0,
@@ -81,7 +81,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             id="an operator lowered it",
         ),
         pytest.param(
-            group(desired=2, in_service=1, memory=STOPPED),
+            group(desired=2, in_service=1, record=STOPPED),
             Verdict.HELD,
             0,
             1,
@@ -91,7 +91,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             id="an operator raised a stopped one",
         ),
         pytest.param(
-            group(desired=0, in_service=0, memory=STOPPED),
+            group(desired=0, in_service=0, record=STOPPED),
             Verdict.KEEP,
             0,
             0,
@@ -99,7 +99,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             id="stopped",
         ),
         pytest.param(
-            group(desired=0, in_service=3, memory=replace(STOPPED, since=NOW - timedelta(minutes=9))),
+            group(desired=0, in_service=3, record=replace(STOPPED, since=NOW - timedelta(minutes=9))),
             Verdict.PENDING,
             0,
             0,
@@ -107,7 +107,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             id="stopped and still terminating",
         ),
         pytest.param(
-            group(desired=0, in_service=0, out_of_service=("Terminating",), memory=STOPPED),
+            group(desired=0, in_service=0, out_of_service=("Terminating",), record=STOPPED),
             Verdict.SURPLUS,
             0,
             0,
@@ -116,7 +116,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             id="stopped and a node stays",
         ),
         pytest.param(
-            group(in_service=7, out_of_service=("Standby", "Pending"), activities=None, memory=RUNNING),
+            group(in_service=7, out_of_service=("Standby", "Pending"), activities=None, record=RUNNING),
             Verdict.SURPLUS,
             8,
             1,
@@ -125,7 +125,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             id="one too many is known though the activities are not",
         ),
         pytest.param(
-            group(desired=4, in_service=4, maximum=4, memory=replace(RUNNING, size=4)),
+            group(desired=4, in_service=4, maximum=4, record=replace(RUNNING, size=4)),
             Verdict.BLOCKED,
             8,
             4,
@@ -135,7 +135,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             id="the deploy has not raised the maximum yet",
         ),
         pytest.param(
-            group(minimum=2, memory=replace(STOPPED, size=None)),
+            group(minimum=2, record=replace(STOPPED, size=None)),
             Verdict.BLOCKED,
             0,
             0,
@@ -157,7 +157,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             id="removed from the file",
         ),
         pytest.param(
-            group(desired=5, in_service=5, memory=replace(RUNNING, unreadable="the tag x says 'y'")),
+            group(desired=5, in_service=5, record=replace(RUNNING, unreadable="the tag x says 'y'")),
             Verdict.UNCLEAR,
             8,
             0,
@@ -167,7 +167,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             id="somebody wrote on the tags",
         ),
         pytest.param(
-            group(in_service=6, memory=replace(RUNNING, since=NOW - timedelta(minutes=9))),
+            group(in_service=6, record=replace(RUNNING, since=NOW - timedelta(minutes=9))),
             Verdict.PENDING,
             8,
             2,
@@ -185,7 +185,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
     ],
 )
 def test_a_tick_decides(found: Group, verdict: Verdict, wanted: int, missing: int, reason: str) -> None:
-    decision = next(one for one in decide([found], SITUATION) if one.group)
+    decision = next(one for one in decide([found], CONTEXT) if one.group)
 
     assert (decision.verdict, decision.wanted, decision.missing) == (verdict, wanted, missing)
     assert decision.reason == reason
@@ -193,9 +193,9 @@ def test_a_tick_decides(found: Group, verdict: Verdict, wanted: int, missing: in
 
 def test_one_node_is_a_node_and_not_nodes() -> None:
     settings = replace(SETTINGS, groups=plain(workers=1))
-    memory = replace(RUNNING, size=1)
+    record = replace(RUNNING, size=1)
 
-    assert decide_one(group(desired=1, in_service=1, memory=memory), settings=settings).reason == (
+    assert decide_one(group(desired=1, in_service=1, record=record), settings=settings).reason == (
         "workers has all of its 1 node"
     )
 
@@ -210,7 +210,7 @@ def test_a_group_that_the_file_knows_and_nobody_made_is_missing_with_all_its_nod
 
 def test_an_absent_group_of_a_stopped_cluster_misses_nothing() -> None:
     settings = replace(SETTINGS, groups=plain(extra=2, workers=8))
-    decisions = decide([group(desired=0, in_service=0, memory=STOPPED)], Situation(settings=settings, now=NOW))
+    decisions = decide([group(desired=0, in_service=0, record=STOPPED)], Context(settings=settings, now=NOW))
 
     assert [(one.node_group, one.verdict, one.missing) for one in decisions] == [
         ("extra", Verdict.ABSENT, 0),
@@ -220,7 +220,7 @@ def test_an_absent_group_of_a_stopped_cluster_misses_nothing() -> None:
 
 def test_two_groups_of_one_name_are_not_both_started() -> None:
     new = replace(RUNNING, size=None)
-    decisions = decide([group(name="a", desired=0, memory=new), group(name="b", desired=0, memory=new)], SITUATION)
+    decisions = decide([group(name="a", desired=0, record=new), group(name="b", desired=0, record=new)], CONTEXT)
 
     assert {one.verdict for one in decisions} == {Verdict.BLOCKED}
     assert decisions[0].reason == (
@@ -230,15 +230,15 @@ def test_two_groups_of_one_name_are_not_both_started() -> None:
 
 def test_two_groups_of_one_name_are_both_stopped() -> None:
     stop = replace(STOPPED, size=None)
-    decisions = decide([group(name="a", memory=stop), group(name="b", memory=stop)], SITUATION)
+    decisions = decide([group(name="a", record=stop), group(name="b", record=stop)], CONTEXT)
 
     assert {one.verdict for one in decisions} == {Verdict.SIZE}
 
 
 def test_a_group_that_replaces_one_in_deletion_is_sized() -> None:
     decisions = decide(
-        [group(name="a", deleting=True), group(name="b", desired=0, memory=replace(RUNNING, size=None))],
-        SITUATION,
+        [group(name="a", deleting=True), group(name="b", desired=0, record=replace(RUNNING, size=None))],
+        CONTEXT,
     )
 
     assert [one.verdict for one in decisions] == [Verdict.DELETING, Verdict.SIZE]
@@ -251,47 +251,45 @@ def test_a_node_that_is_replaced_is_pending_for_the_grace_and_no_problem() -> No
 
 
 def test_new_groups_are_adopted_as_running() -> None:
-    memories = new_memories([group(desired=0, memory=Memory())], SITUATION, TICK)
+    records = new_records([group(desired=0, record=Record())], CONTEXT, TICK)
 
-    assert memories == {
-        "asg": Memory(state=State.RUNNING, by="cluster_power", reason="first start after the deploy", since=NOW)
+    assert records == {
+        "asg": Record(state=State.RUNNING, by="cluster_power", reason="first start after the deploy", since=NOW)
     }
 
 
 def test_a_new_group_of_a_stopped_cluster_is_adopted_as_stopped() -> None:
     settings = replace(SETTINGS, groups=plain(extra=2, workers=8))
-    new = group(name="new", node_group="extra", desired=0, memory=Memory())
+    new = group(name="new", node_group="extra", desired=0, record=Record())
 
-    memories = new_memories([group(desired=0, memory=STOPPED), new], Situation(settings=settings, now=NOW), TICK)
+    records = new_records([group(desired=0, record=STOPPED), new], Context(settings=settings, now=NOW), TICK)
 
-    assert memories["new"].state is State.STOPPED
-    assert memories["new"].reason == "the cluster was stopped when this node group came"
+    assert records["new"].state is State.STOPPED
+    assert records["new"].reason == "the cluster was stopped when this node group came"
 
 
 def test_a_group_in_deletion_has_no_say_in_whether_the_cluster_is_stopped() -> None:
     settings = replace(SETTINGS, groups=plain(extra=2, workers=8))
-    new = group(name="new", node_group="extra", desired=0, memory=Memory())
+    new = group(name="new", node_group="extra", desired=0, record=Record())
     going = group(name="old", deleting=True)
 
-    memories = new_memories(
-        [group(desired=0, memory=STOPPED), going, new], Situation(settings=settings, now=NOW), TICK
-    )
+    records = new_records([group(desired=0, record=STOPPED), going, new], Context(settings=settings, now=NOW), TICK)
 
-    assert memories["new"].state is State.STOPPED
+    assert records["new"].state is State.STOPPED
 
 
 @pytest.mark.parametrize(
     "found",
     [
-        group(memory=Memory(), deleting=True),
-        group(memory=Memory(), node_group="old"),
-        group(memory=Memory(unreadable="the tag x says 'y'")),
+        group(record=Record(), deleting=True),
+        group(record=Record(), node_group="old"),
+        group(record=Record(unreadable="the tag x says 'y'")),
         group(),
     ],
     ids=["deleting", "unconfigured", "unclear", "known"],
 )
 def test_what_is_not_new_is_not_adopted(found: Group) -> None:
-    assert new_memories([found], SITUATION, TICK) == {}
+    assert new_records([found], CONTEXT, TICK) == {}
 
 
 @pytest.mark.parametrize(
@@ -299,18 +297,18 @@ def test_what_is_not_new_is_not_adopted(found: Group) -> None:
     [
         pytest.param(group(), id="running"),
         pytest.param(group(desired=3), id="held by an operator"),
-        pytest.param(group(memory=Memory()), id="never seen"),
-        pytest.param(group(memory=replace(STOPPED, unreadable="x")), id="unclear"),
-        pytest.param(group(desired=2, memory=STOPPED), id="stopped and raised by an operator"),
-        pytest.param(group(memory=replace(STOPPED, size=None)), id="a stop that was interrupted"),
+        pytest.param(group(record=Record()), id="never seen"),
+        pytest.param(group(record=replace(STOPPED, unreadable="x")), id="unclear"),
+        pytest.param(group(desired=2, record=STOPPED), id="stopped and raised by an operator"),
+        pytest.param(group(record=replace(STOPPED, size=None)), id="a stop that was interrupted"),
     ],
 )
 def test_a_stop_applies_whatever_there_is(found: Group) -> None:
-    order = Order(action=OrderAction.STOP, node_groups=("workers",), by="bo", reason="cost")
+    command = Command(action=Action.STOP, node_groups=("workers",), by="bo", reason="cost")
 
-    memory = new_memories([found], SITUATION, order)["asg"]
+    record = new_records([found], CONTEXT, command)["asg"]
 
-    assert (memory.state, memory.size, memory.by, memory.reason, memory.since, memory.unreadable) == (
+    assert (record.state, record.size, record.by, record.reason, record.since, record.unreadable) == (
         State.STOPPED,
         None,
         "bo",
@@ -323,24 +321,24 @@ def test_a_stop_applies_whatever_there_is(found: Group) -> None:
 @pytest.mark.parametrize(
     ("action", "found"),
     [
-        (OrderAction.STOP, group(desired=0, in_service=0, memory=STOPPED)),
-        (OrderAction.START, group()),
-        (OrderAction.STOP, group(deleting=True)),
-        (OrderAction.STATUS, group(memory=Memory())),
+        (Action.STOP, group(desired=0, in_service=0, record=STOPPED)),
+        (Action.START, group()),
+        (Action.STOP, group(deleting=True)),
+        (Action.STATUS, group(record=Record())),
     ],
     ids=["stop of a stopped group", "start of a running group", "stop of a group in deletion", "status"],
 )
-def test_an_order_that_changes_nothing_remembers_nothing(action: OrderAction, found: Group) -> None:
-    order = Order(action=action, node_groups=("workers",), by="bo", reason="cost")
+def test_an_order_that_changes_nothing_remembers_nothing(action: Action, found: Group) -> None:
+    command = Command(action=action, node_groups=("workers",), by="bo", reason="cost")
 
-    assert new_memories([found], SITUATION, order) == {}
+    assert new_records([found], CONTEXT, command) == {}
 
 
 def test_an_order_keeps_the_open_problem_in_mind() -> None:
-    order = Order(action=OrderAction.STOP, node_groups=("workers",), by="bo", reason="cost")
+    command = Command(action=Action.STOP, node_groups=("workers",), by="bo", reason="cost")
 
     known = replace(RUNNING, problems=("quota",))
 
-    memory = new_memories([group(memory=known)], SITUATION, order)["asg"]
+    record = new_records([group(record=known)], CONTEXT, command)["asg"]
 
-    assert memory.problems == ("quota",)
+    assert record.problems == ("quota",)

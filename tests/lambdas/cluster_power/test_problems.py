@@ -5,8 +5,8 @@ import pytest
 
 from cluster_power.groups import Activity, Group, OwnerKind
 from cluster_power.launch_failures import LAUNCH_FAILURES, ProblemKind, find_launch_failure
-from cluster_power.memory import Memory, State
 from cluster_power.problems import Outlook, find_problem, find_surplus
+from cluster_power.records import Record, State
 
 NOW = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 SIZED = NOW - timedelta(hours=1)
@@ -108,7 +108,7 @@ def launch(message: str = "", *, minutes_ago: float = 5, status: str = "failed")
 
 
 def group(*activities: Activity, **settings: Any) -> Group:
-    memory = Memory(state=State.RUNNING, size=8, since=settings.pop("since", SIZED))
+    record = Record(state=State.RUNNING, size=8, since=settings.pop("since", SIZED))
     whole: dict[str, Any] = {
         "name": "asg",
         "node_group": "workers",
@@ -118,7 +118,7 @@ def group(*activities: Activity, **settings: Any) -> Group:
         "in_service": 3,
         "zones": ("us-east-1b",),
         "instance_types": ("p4de.24xlarge",),
-        "memory": memory,
+        "record": record,
         "activities": activities,
     }
     return Group(**(whole | settings))
@@ -275,8 +275,8 @@ def surplus(found: Group, goal: int = 0) -> tuple[Outlook, str]:
 
 
 def stuck(*states: str, minutes: float = 10, **settings: Any) -> Group:
-    memory = Memory(state=State.STOPPED, size=0, since=NOW - timedelta(minutes=minutes))
-    return group(**({"in_service": 0, "desired": 0, "out_of_service": states, "memory": memory} | settings))
+    record = Record(state=State.STOPPED, size=0, since=NOW - timedelta(minutes=minutes))
+    return group(**({"in_service": 0, "desired": 0, "out_of_service": states, "record": record} | settings))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def stuck(*states: str, minutes: float = 10, **settings: Any) -> Group:
         pytest.param(stuck("Terminating"), 1, Outlook.COMPLETE, id="no more than should"),
         pytest.param(stuck("Terminating", minutes=9.9), 0, Outlook.PENDING, id="within the grace"),
         pytest.param(stuck("Terminating"), 0, Outlook.PROBLEM, id="the grace is over"),
-        pytest.param(stuck("Terminating", memory=Memory()), 0, Outlook.PENDING, id="nobody knows since when"),
+        pytest.param(stuck("Terminating", record=Record()), 0, Outlook.PENDING, id="nobody knows since when"),
     ],
 )
 def test_the_outlook_on_nodes_too_many(found: Group, goal: int, expected: Outlook) -> None:

@@ -152,7 +152,7 @@ def test_an_order_that_was_remembered_is_carried_out_whatever_fails_on_the_way(
     scene = new_scene()
     play(scene, before)
     play(scene, [*breaking, lambda scene: scene.order(action, by="bo", reason="last order")])
-    remembered = {
+    recorded = {
         name
         for name, group in scene.auto_scaling.groups.items()
         if group.tags.get("cdk-training-cluster:power-reason") == "last order"
@@ -160,7 +160,7 @@ def test_an_order_that_was_remembered_is_carried_out_whatever_fails_on_the_way(
 
     play(scene, [lambda scene: scene.minute()] * 8)
 
-    for name in remembered:
+    for name in recorded:
         count = scene.counts[name.removesuffix("-asg")]
         assert scene.auto_scaling.groups[name].desired == (count if action == "start" else 0)
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from cluster_power.groups import Group, OwnerKind
-from cluster_power.memory import Memory, State
 from cluster_power.owners import Glance, OwnerBusyError
+from cluster_power.records import Record, State
 from cluster_power.spot_fleets import SpotFleets
 from fake_ec2 import FakeEc2
 
@@ -42,7 +42,7 @@ def test_a_request_is_read_as_ec2_describes_it() -> None:
     assert (group.minimum, group.desired, group.maximum) == (0, 3, 4)
     assert (group.in_service, group.out_of_service, group.alive) == (2, ("unhealthy",), 3)
     assert (group.instance_types, group.zones, group.keeps_excess) == (("p4de.24xlarge",), (), True)
-    assert group.memory == Memory(state=State.RUNNING)
+    assert group.record == Record(state=State.RUNNING)
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_a_glance_reads_tags_and_target_and_no_nodes() -> None:
     group = read_one(fake)
     fake.requests.clear()
 
-    assert owner(fake).glance(group) == Glance(memory=group.memory, size=3)
+    assert owner(fake).glance(group) == Glance(record=group.record, size=3)
     assert [name for name, _ in fake.requests] == ["DescribeSpotFleetRequests"]
     fake.fleets["sfr-extras"].state = "modifying"
-    assert owner(fake).glance(group) == Glance(memory=group.memory, size=3, busy=True)
+    assert owner(fake).glance(group) == Glance(record=group.record, size=3, busy=True)
     fake.fleets.clear()
     assert owner(fake).glance(group) is None
 
@@ -232,6 +232,6 @@ def test_the_history_is_read_since_the_request_was_sized_and_as_far_as_ec2_keeps
     fake = FakeEc2()
     deploy(fake)
 
-    owner(fake).read_activities(replace(read_one(fake), memory=Memory(since=since)))
+    owner(fake).read_activities(replace(read_one(fake), record=Record(since=since)))
 
     assert fake.requests[-1][1]["StartTime"] == start

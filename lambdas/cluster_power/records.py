@@ -96,7 +96,7 @@ class Desired:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memory:
+class Record:
     """What the function remembers of a group, in tags on what owns its nodes.
 
     Attributes:
@@ -136,7 +136,7 @@ class Memory:
         return self.state, self.size, self.by, self.reason, self.since
 
     @classmethod
-    def from_tags(cls, tags: Mapping[str, str]) -> "Memory":
+    def from_tags(cls, tags: Mapping[str, str]) -> "Record":
         """Read a group's tags. What cannot be read is said, never guessed."""
         unreadable: dict[str, str] = {}
         state = _read(tags, STATE_TAG, State, unreadable)
@@ -170,7 +170,7 @@ class Memory:
         }
 
 
-NO_MEMORY = Memory()
+NO_RECORD = Record()
 """What is remembered of a group that the function has never seen."""
 
 

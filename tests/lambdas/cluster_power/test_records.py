@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_power.launch_failures import ProblemKind
-from cluster_power.memory import Memory, State, Termination
+from cluster_power.records import Record, State, Termination
 
 PREFIX = "cdk-training-cluster:power-"
 moments = st.datetimes(min_value=datetime(2020, 1, 1), timezones=st.just(UTC)).map(  # noqa: DTZ001 (the zone is added)
@@ -16,7 +16,7 @@ texts = st.text("abc -.", max_size=20)
 
 @given(
     st.builds(
-        Memory,
+        Record,
         state=st.sampled_from(State),
         size=st.none() | st.integers(min_value=0, max_value=10_000),
         by=texts,
@@ -24,18 +24,18 @@ texts = st.text("abc -.", max_size=20)
         since=st.none() | moments,
     )
 )
-def test_what_is_remembered_is_read_back(memory: Memory) -> None:
-    assert Memory.from_tags(memory.to_tags()) == memory
+def test_what_is_remembered_is_read_back(record: Record) -> None:
+    assert Record.from_tags(record.to_tags()) == record
 
 
 def test_a_group_without_tags_was_never_seen() -> None:
-    assert Memory.from_tags({"Name": "x"}) == Memory()
+    assert Record.from_tags({"Name": "x"}) == Record()
 
 
 def test_the_open_problems_are_read_back() -> None:
-    assert Memory.from_tags({f"{PREFIX}problem": "quota"}).problems == ("quota",)
-    assert Memory.from_tags({f"{PREFIX}problem": "quota no-capacity"}).problems == ("quota", "no-capacity")
-    assert Memory.from_tags({f"{PREFIX}problem": "none"}).problems == ()
+    assert Record.from_tags({f"{PREFIX}problem": "quota"}).problems == ("quota",)
+    assert Record.from_tags({f"{PREFIX}problem": "quota no-capacity"}).problems == ("quota", "no-capacity")
+    assert Record.from_tags({f"{PREFIX}problem": "none"}).problems == ()
 
 
 def test_a_tag_holds_every_kind_of_problem_at_once() -> None:
@@ -55,15 +55,15 @@ def test_a_tag_holds_every_kind_of_problem_at_once() -> None:
     ],
 )
 def test_what_the_function_never_writes_is_said_and_not_guessed(tag: str, value: str) -> None:
-    tags = Memory(state=State.RUNNING, size=8, since=datetime(2026, 1, 1, tzinfo=UTC)).to_tags()
+    tags = Record(state=State.RUNNING, size=8, since=datetime(2026, 1, 1, tzinfo=UTC)).to_tags()
 
-    memory = Memory.from_tags(tags | {f"{PREFIX}{tag}": value})
+    record = Record.from_tags(tags | {f"{PREFIX}{tag}": value})
 
-    assert memory.unreadable == f"the tag {PREFIX}{tag} says {value!r}"
+    assert record.unreadable == f"the tag {PREFIX}{tag} says {value!r}"
 
 
 def test_a_size_without_a_state_is_not_a_group_that_was_never_seen() -> None:
-    assert Memory.from_tags({f"{PREFIX}size": "8"}).unreadable == (
+    assert Record.from_tags({f"{PREFIX}size": "8"}).unreadable == (
         f"the tag {PREFIX}size is there and {PREFIX}state is not"
     )
 
@@ -72,12 +72,12 @@ def test_a_size_without_a_state_is_not_a_group_that_was_never_seen() -> None:
 def test_the_last_termination_is_read_back_as_it_was_written(at: datetime, by: str, reason: str) -> None:
     written = Termination.new(at, by, reason)
 
-    assert Memory.from_tags({f"{PREFIX}terminated": written.text}).terminated == written
+    assert Record.from_tags({f"{PREFIX}terminated": written.text}).terminated == written
     assert len(written.text) <= 256
 
 
 @pytest.mark.parametrize("text", ["", "none", "yesterday", "2026-11-02 by ana: cost"])
 def test_a_termination_that_cannot_be_read_is_none_and_spoils_nothing(text: str) -> None:
-    memory = Memory.from_tags({f"{PREFIX}terminated": text})
+    record = Record.from_tags({f"{PREFIX}terminated": text})
 
-    assert (memory.terminated, memory.unreadable) == (None, "")
+    assert (record.terminated, record.unreadable) == (None, "")

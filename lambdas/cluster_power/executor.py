@@ -9,8 +9,8 @@ from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_common.failures import Failures
 from cluster_common.times import time_text
 from cluster_power.groups import Group, OwnerKind
-from cluster_power.memory import DESIRED_TAG, NONE, SINCE_TAG, SIZE_TAG, Desired, Memory
 from cluster_power.owners import Glance, Owner, OwnerBusyError
+from cluster_power.records import DESIRED_TAG, NONE, SINCE_TAG, SIZE_TAG, Desired, Record
 from cluster_power.releases import explain_refusal
 from cluster_power.reservations import set_instances
 from cluster_power.settings import Settings
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
 
 
-class Hands:
+class Executor:
     """Write what is to be remembered, raise the reservation, set the size, remember that it was set.
 
     In this order a crash anywhere leaves a group so that the next tick does the rest. An order is written on all
@@ -42,39 +42,39 @@ class Hands:
         self._ec2 = ec2
         self._failures = failures
         self._now = now
-        self.remembered: dict[str, Memory] = {}
+        self.recorded: dict[str, Record] = {}
         """What was written on groups to be remembered, by the owner's name."""
 
-    def obey(self, decisions: Sequence[Decision], memories: Mapping[str, Memory]) -> list[Decision]:
+    def apply_command(self, decisions: Sequence[Decision], records: Mapping[str, Record]) -> list[Decision]:
         """Carry out what follows from an order, and return it with what came of it.
 
         Args:
             decisions: What was decided about the groups that it was ordered of.
-            memories: What is to be remembered, by the owner's name.
+            records: What is to be remembered, by the owner's name.
         """
-        written = [self._try(decision, lambda one: self._remember(one, memories)) for decision in decisions]
+        written = [self._try(decision, lambda one: self._remember(one, records)) for decision in decisions]
         return [
             decision if after is None else (self._try(after, self._act) or after)
             for decision, after in zip(decisions, written, strict=True)
         ]
 
-    def carry_out(self, decision: Decision, memories: Mapping[str, Memory], before: Mapping[str, Group]) -> Decision:
+    def apply(self, decision: Decision, records: Mapping[str, Record], before: Mapping[str, Group]) -> Decision:
         """Carry out what a tick decided about one group, and return it with what came of it.
 
         Args:
             decision: What was decided.
-            memories: What is to be remembered first, by the owner's name.
+            records: What is to be remembered first, by the owner's name.
             before: The groups as they were read; somebody's order may have come in between.
         """
         group = decision.group
-        if group is None or not (group.name in memories or _is_action(decision)):
+        if group is None or not (group.name in records or _is_action(decision)):
             return decision
 
         def act(decision: Decision) -> Decision:
             if not self._is_still(before[group.name]):
                 why = "changed while the tick looked: the next tick decides"
                 return _wait(decision, why, group=before[group.name])
-            return self._act(self._remember(decision, memories))
+            return self._act(self._remember(decision, records))
 
         return self._try(decision, act) or decision
 
@@ -86,11 +86,11 @@ class Hands:
             self._failures.add(decision.node_group, f"could not bring it to {decision.wanted}", error)
             return None
 
-    def _remember(self, decision: Decision, memories: Mapping[str, Memory]) -> Decision:
+    def _remember(self, decision: Decision, records: Mapping[str, Record]) -> Decision:
         group = decision.group
-        if group is not None and group.name in memories:
-            self._owners[group.owner].write_tags(group, memories[group.name].to_tags())
-            self.remembered[group.name] = memories[group.name]
+        if group is not None and group.name in records:
+            self._owners[group.owner].write_tags(group, records[group.name].to_tags())
+            self.recorded[group.name] = records[group.name]
         return decision
 
     def _act(self, decision: Decision) -> Decision:
@@ -118,7 +118,7 @@ class Hands:
     def _is_still(self, group: Group) -> bool:
         """Whether the group is as it was read: an operator's order may have come in between."""
         glance = self._owners[group.owner].glance(group)
-        return glance == Glance(memory=group.memory, size=group.desired, busy=group.busy)
+        return glance == Glance(record=group.record, size=group.desired, busy=group.busy)
 
     def _reserve(self, decision: Decision, instances: int) -> Decision:
         """Raise or lower a reservation; capacity that EC2 does not have is a problem, and no failure."""
@@ -141,16 +141,16 @@ class Hands:
             owner.set_size(group, decision.wanted)
         except OwnerBusyError:
             return _wait(decision, "is busy with another scaling activity: the next tick tries again")
-        memory = replace(group.memory, size=decision.wanted, since=self._now, desired=None)
+        record = replace(group.record, size=decision.wanted, since=self._now, desired=None)
         owner.write_tags(group, {SIZE_TAG: str(decision.wanted), SINCE_TAG: time_text(self._now)})
         glance = owner.glance(group)
-        shows_it = glance is not None and (glance.memory.size, glance.memory.since) == (memory.size, memory.since)
+        shows_it = glance is not None and (glance.record.size, glance.record.since) == (record.size, record.since)
         # A description that does not show yet what was just written is old, and says nothing of the size either.
         if glance is not None and shows_it and not glance.busy and glance.size != decision.wanted:
             # Then what is remembered and what is there must not stay apart: it would look like an operator's size.
             owner.write_tags(group, {SIZE_TAG: NONE})
             return _wait(decision, "was given another size at the same moment: the next tick decides")
-        return replace(decision, group=replace(group, desired=decision.wanted, memory=memory))
+        return replace(decision, group=replace(group, desired=decision.wanted, record=record))
 
     def _retire_warm_nodes(self, group: Group, size: int) -> None:
         """Let a group that grows take no node of an old launch template version from its warm pool."""
@@ -169,12 +169,12 @@ class Hands:
         its own choice where there are more than the desired capacity: a node that comes meanwhile must not cost one
         that works, so the nodes are counted right before it is lowered, and right after.
         """
-        owner, lowers, before = self._owners[group.owner], desired < group.desired, group.memory.desired
+        owner, lowers, before = self._owners[group.owner], desired < group.desired, group.record.desired
         given = Desired(sizes=(desired,), at=self._now, goal=before.goal if before else None)
         self._explain(group, replace(given, sizes=(desired, group.desired)))
         glance = owner.glance(group)
-        is_still = glance is not None and (glance.memory.ordered, glance.size) == (
-            group.memory.ordered,
+        is_still = glance is not None and (glance.record.ordered, glance.size) == (
+            group.record.ordered,
             group.desired,
         )
         if glance is None or not is_still or (lowers and self._grows(group, glance, desired)):
@@ -190,8 +190,8 @@ class Hands:
         except OwnerBusyError:
             self._explain(group, before)
             return _wait(decision, "is busy with another scaling activity: the next tick tries again")
-        memory = replace(group.memory, desired=replace(given, sizes=(desired,)))
-        return replace(decision, group=replace(group, desired=desired, memory=memory))
+        record = replace(group.record, desired=replace(given, sizes=(desired,)))
+        return replace(decision, group=replace(group, desired=desired, record=record))
 
     def _grows(self, group: Group, glance: Glance, desired: int) -> bool:
         """Whether more nodes than desired are there, or one is about to be."""

@@ -8,7 +8,7 @@ from typing import TypeGuard
 from cluster_common.aliases import Alias
 from cluster_common.errors import InvalidEventError
 from cluster_common.tags import tag_value
-from cluster_power.callers import Caller, OrderAction
+from cluster_power.callers import Action, Caller
 from cluster_power.settings import Settings
 
 _EXPECTED = ("expected_size", "expected_instance_ids")
@@ -16,7 +16,7 @@ _EXECUTION = "automation_execution_id"
 _KEYS = ("action", _EXECUTION, *sorted(_EXPECTED), "instance_ids", "node_groups", "now_or_never", "reason")
 
 # Each is a call of its own, and all of them have to fit into the time that the function has.
-_MOST_INSTANCES = 100
+_MAX_INSTANCES = 100
 # https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetAutomationExecution.html
 _EXECUTION_ID = re.compile(r"[0-9a-f-]{36}")
 _INSTANCE_ID = re.compile(r"i-[0-9a-f]{1,17}")
@@ -36,7 +36,7 @@ class Expected:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class Command:
     """What was asked, of which node groups, by whom and why.
 
     Attributes:
@@ -50,7 +50,7 @@ class Order:
         expected: What the node group has to be still. Default: - whatever it is.
     """
 
-    action: OrderAction
+    action: Action
     node_groups: Sequence[str]
     by: str
     reason: str
@@ -60,7 +60,7 @@ class Order:
     automation_execution_id: str | None = None
 
 
-def parse_order(event: object, settings: Settings, caller: Caller) -> Order:
+def parse_command(event: object, settings: Settings, caller: Caller) -> Command:
     """Read an event; `{}` is a tick.
 
     An unknown key is refused, not ignored: `node_group` for `node_groups` would otherwise stop everything.
@@ -74,12 +74,12 @@ def parse_order(event: object, settings: Settings, caller: Caller) -> Order:
     if unknown:
         raise InvalidEventError(f"the event takes {', '.join(_KEYS)}, got {', '.join(unknown)}")
     try:
-        action = OrderAction(event.get("action", OrderAction.TICK))
+        action = Action(event.get("action", Action.TICK))
     except ValueError:
-        raise InvalidEventError(f"action must be one of {', '.join(OrderAction)}, got {event['action']!r}") from None
+        raise InvalidEventError(f"action must be one of {', '.join(Action)}, got {event['action']!r}") from None
     caller.check(action)
     node_groups = _node_groups(event.get("node_groups"), settings)
-    return Order(
+    return Command(
         action=action,
         node_groups=node_groups,
         by=tag_value(caller.by),
@@ -106,10 +106,10 @@ def _node_groups(names: object, settings: Settings) -> tuple[str, ...]:
 
 
 def _instance_ids(
-    event: dict[str, object], action: OrderAction, node_groups: Sequence[str], settings: Settings
+    event: dict[str, object], action: Action, node_groups: Sequence[str], settings: Settings
 ) -> tuple[str, ...]:
     ids = event.get("instance_ids")
-    if action is not OrderAction.TERMINATE:
+    if action is not Action.TERMINATE:
         if ids is not None:
             raise InvalidEventError(f"instance_ids goes with the action terminate only, got {ids!r} with {action}")
         return ()
@@ -120,16 +120,16 @@ def _instance_ids(
             f"terminate takes a node group that an Auto Scaling group owns: a Spot Fleet owns {node_groups[0]}, and "
             "chooses itself which of its nodes go"
         )
-    if not _are_ids(ids) or not 1 <= len(ids) <= _MOST_INSTANCES:
+    if not _are_ids(ids) or not 1 <= len(ids) <= _MAX_INSTANCES:
         raise InvalidEventError(
-            f"terminate takes 1 to {_MOST_INSTANCES} ids such as i-0123456789abcdef0 in instance_ids, got {ids!r}"
+            f"terminate takes 1 to {_MAX_INSTANCES} ids such as i-0123456789abcdef0 in instance_ids, got {ids!r}"
         )
     return tuple(dict.fromkeys(ids))
 
 
-def _now_or_never(event: dict[str, object], action: OrderAction) -> bool:
+def _now_or_never(event: dict[str, object], action: Action) -> bool:
     value = event.get("now_or_never", False)
-    if "now_or_never" in event and action is not OrderAction.STOP:
+    if "now_or_never" in event and action is not Action.STOP:
         raise InvalidEventError(f"now_or_never goes with the action stop only, got {value!r} with {action}")
     if not isinstance(value, bool):
         raise InvalidEventError(f"now_or_never must be true or false, got {value!r}")

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from cluster_common.errors import InvalidEventError
-from cluster_power.callers import OrderAction
-from cluster_power.orders import Expected, Order, parse_order
+from cluster_power.callers import Action
+from cluster_power.commands import Command, Expected, parse_command
 from cluster_power.settings import GroupSettings, Settings
 from power_scene import caller_of, plain
 
@@ -19,27 +19,27 @@ STOP = {"action": "stop", "node_groups": ["eval"], "now_or_never": True}
 WITH_EXPECTED = {"expected_size": 2, "expected_instance_ids": IDS}
 
 
-def read(event: Any, settings: Settings) -> Order:
+def read(event: Any, settings: Settings) -> Command:
     """Read an event of somebody who may order that."""
-    return parse_order(event, settings, caller_of(event))
+    return parse_command(event, settings, caller_of(event))
 
 
 @pytest.mark.parametrize("event", [{}, {"action": "tick"}])
 def test_an_empty_event_is_a_tick_of_everything(event: dict[str, Any]) -> None:
-    order = read(event, SETTINGS)
+    command = read(event, SETTINGS)
 
-    assert order.action is OrderAction.TICK
-    assert order.node_groups == ("eval", "workers")
+    assert command.action is Action.TICK
+    assert command.node_groups == ("eval", "workers")
 
 
 def test_an_order_says_what_which_who_and_why() -> None:
-    order = read(
+    command = read(
         {"action": "stop", "node_groups": ["workers", "workers"], "reason": "cost (500 $)"},
         SETTINGS,
     )
 
-    assert (order.action, order.node_groups, order.by, order.reason) == (
-        OrderAction.STOP,
+    assert (command.action, command.node_groups, command.by, command.reason) == (
+        Action.STOP,
         ("workers",),
         "an operator in request 1111",
         "cost 500",
@@ -56,9 +56,9 @@ def test_only_a_stop_that_says_so_is_carried_out_at_once_or_not_at_all(
 
 
 def test_a_stop_may_say_what_was_judged() -> None:
-    order = read(STOP | WITH_EXPECTED, SETTINGS)
+    command = read(STOP | WITH_EXPECTED, SETTINGS)
 
-    assert order.expected == Expected(size=2, instance_ids=frozenset(IDS))
+    assert command.expected == Expected(size=2, instance_ids=frozenset(IDS))
     assert read(STOP, SETTINGS).expected is None
 
 
@@ -135,12 +135,12 @@ def test_a_wrong_event_is_refused_in_one_sentence(event: Any, message: str) -> N
 
 
 def test_an_order_to_terminate_names_one_group_and_each_node_once() -> None:
-    order = read(
+    command = read(
         {"action": "terminate", "node_groups": ["workers"], "instance_ids": [*reversed(IDS), IDS[0]]}, SETTINGS
     )
 
-    assert (order.action, order.node_groups, order.instance_ids) == (
-        OrderAction.TERMINATE,
+    assert (command.action, command.node_groups, command.instance_ids) == (
+        Action.TERMINATE,
         ("workers",),
         tuple(reversed(IDS)),
     )
@@ -149,11 +149,11 @@ def test_an_order_to_terminate_names_one_group_and_each_node_once() -> None:
 def test_as_many_nodes_as_fit_into_one_run_can_be_named() -> None:
     ids = [f"i-{number:017x}" for number in range(101)]
 
-    order = read({"action": "terminate", "node_groups": ["eval"], "instance_ids": ids[:100]}, SETTINGS)
+    command = read({"action": "terminate", "node_groups": ["eval"], "instance_ids": ids[:100]}, SETTINGS)
     with pytest.raises(InvalidEventError, match="terminate takes 1 to 100 ids such as i-0123456789abcdef0"):
         read({"action": "terminate", "node_groups": ["eval"], "instance_ids": ids}, SETTINGS)
 
-    assert len(order.instance_ids) == 100
+    assert len(command.instance_ids) == 100
 
 
 IDS_ALLOWED = "terminate takes 1 to 100 ids such as i-0123456789abcdef0 in instance_ids, got "

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cluster_power.groups import Group, OwnerKind
-from cluster_power.memory import NO_MEMORY, State
+from cluster_power.records import NO_RECORD, State
 from cluster_power.reservations import NO_RESERVATIONS, Reservations
 from cluster_power.settings import Settings
 from cluster_power.windows import Phase, Window, find_window
 
 
 @dataclass(frozen=True, kw_only=True)
-class Situation:
+class Context:
     """What was asked for and what was seen, at one moment.
 
     Attributes:
@@ -49,15 +49,15 @@ class Situation:
         block that has fewer instances gets what it has, and one that the nodes cannot run in leaves the size alone;
         but none of the nodes that run go, whatever it says.
         """
-        count, memory = self.settings.groups[node_group].count, group.memory if group else NO_MEMORY
-        if memory.state is State.STOPPED:
+        count, record = self.settings.groups[node_group].count, group.record if group else NO_RECORD
+        if record.state is State.STOPPED:
             return 0
         if window is None:
             return count
         if window.phase is Phase.UNSEEN or window.is_elsewhere:
             return None
         if window.phase in (Phase.OPEN, Phase.CLOSING):
-            return min(count, max(window.instances, memory.size or 0))
+            return min(count, max(window.instances, record.size or 0))
         if window.phase is Phase.BEFORE and window.starts is not None and self.now >= window.starts:
-            return min(count, memory.size or 0)
+            return min(count, record.size or 0)
         return 0
