@@ -47,7 +47,7 @@ def _order(aws: LocalAws, **event: Any) -> dict[str, Any]:
         ssm=lambda: aws.client("ssm"),
     )
     power = Power(SETTINGS, clients, Logger(service="test"), datetime.now(UTC))
-    summary: Any = power.carry_out(parse_command(event, SETTINGS, caller_of(event)))
+    summary: Any = power.apply(parse_command(event, SETTINGS, caller_of(event)))
     [told] = summary["node_groups"]
     return dict(told)
 
