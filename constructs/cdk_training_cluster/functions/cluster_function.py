@@ -34,6 +34,7 @@ _MAXIMUM_ENVIRONMENT_BYTES = 4096
 _UNRESOLVED_BYTES = 256
 _FAILED_EVENTS_KEPT = Duration.days(14)
 _FAILED_EVENTS_PERIOD = Duration.minutes(15)
+_PERIOD = Duration.minutes(5)
 _TOKEN = re.compile(r"\$\{Token\[[^\]]*\]\}")
 
 
@@ -50,6 +51,7 @@ class ClusterFunction(Construct):
     `AWS::IAM::Role` with one policy, `AWS::SQS::Queue` with one policy, and two `AWS::CloudWatch::Alarm`s.
 
     Attributes:
+        notification: The action of an alarm that notifies the topic.
         failed_events: The queue of events that the function could not handle; a message is kept for 14 days.
 
     Sources: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-configuring.html,
@@ -119,6 +121,7 @@ class ClusterFunction(Construct):
             raise ValueError("\n".join(problems))
         self.package = package
         self._cluster_name = cluster_name
+        self.notification = actions.SnsAction(alert_topic)
         self._max_event_age = max_event_age or Duration.minutes(1)
         source = function_source(package)
         variables = _environment(package, settings, environment or {}, longest_id_bytes)
@@ -137,6 +140,7 @@ class ClusterFunction(Construct):
             description=f"{package} of the training cluster {cluster_name}",
         )
         self.log_group.grant_write(self.role)
+        self._log_group_name = self.log_group.log_group_name
         self._encryption_key = encryption_key
         if encryption_key is not None:
             allow(self, encryption_key, KeyUser.LOGS)
@@ -172,8 +176,8 @@ class ClusterFunction(Construct):
                 config.add_property_override("DestinationConfig.OnFailure.Destination", self.failed_events.queue_arn)
         # CDK names the role in DependsOn, though the reference to it says as much: cfn-lint W3005.
         ignore_lint(default_child(self.function), "W3005")
-        self.error_alarm = self._watch_errors(package, alert_topic)
-        self.failed_events_alarm = self._watch_failed_events(package, cluster_name, alert_topic, max_failed_events)
+        self.error_alarm = self._watch_errors(package)
+        self.failed_events_alarm = self._watch_failed_events(package, cluster_name, max_failed_events)
 
     @property
     def grant_principal(self) -> iam.IPrincipal:
@@ -246,7 +250,7 @@ class ClusterFunction(Construct):
             metric_name=name,
             dimensions_map=dimensions,
             statistic=statistic,
-            period=period or Duration.minutes(5),
+            period=period or _PERIOD,
         )
 
     def grant_send_failed_events(self, grantee: iam.IGrantable) -> iam.Grant:
@@ -282,11 +286,9 @@ class ClusterFunction(Construct):
             trouble: What is wrong.
             remedy: What to do.
         """
-        return f"{self._cluster_name}: {trouble}. Look in the log group {self.log_group.log_group_name}. {remedy}."
+        return f"{self._cluster_name}: {trouble}. Look in the log group {self._log_group_name}. {remedy}."
 
-    def _watch_failed_events(
-        self, package: str, cluster_name: str, alert_topic: sns.ITopic, allowed: int
-    ) -> cloudwatch.Alarm:
+    def _watch_failed_events(self, package: str, cluster_name: str, allowed: int) -> cloudwatch.Alarm:
         sent = self.failed_events.metric_number_of_messages_sent(period=_FAILED_EVENTS_PERIOD, statistic="Sum")
         alarm = sent.create_alarm(
             self,
@@ -301,11 +303,11 @@ class ClusterFunction(Construct):
             # A queue that nothing is sent to reports nothing.
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
-        alarm.add_alarm_action(actions.SnsAction(alert_topic))
+        alarm.add_alarm_action(self.notification)
         return alarm
 
-    def _watch_errors(self, package: str, alert_topic: sns.ITopic) -> cloudwatch.Alarm:
-        alarm = self.function.metric_errors(period=Duration.minutes(5)).create_alarm(
+    def _watch_errors(self, package: str) -> cloudwatch.Alarm:
+        alarm = self.function.metric_errors(period=_PERIOD).create_alarm(
             self,
             "Errors",
             alarm_description=self.alarm_description(
@@ -320,7 +322,7 @@ class ClusterFunction(Construct):
             treat_missing_data=cloudwatch.TreatMissingData.MISSING,
         )
         # No OK action: the alarm of a new function goes from no state to OK, and nothing has ended.
-        alarm.add_alarm_action(actions.SnsAction(alert_topic))
+        alarm.add_alarm_action(self.notification)
         return alarm
 
 

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -200,7 +199,7 @@ class Guardrail(Construct):
             datapoints_to_alarm=watch.datapoints or watch.periods,
             treat_missing_data=cloudwatch.TreatMissingData.MISSING,
         )
-        alarm.add_alarm_action(actions.SnsAction(self._alert_topic))
+        alarm.add_alarm_action(self._cluster_function.notification)
         return alarm
 
     def _watch_silence(self, silence: Silence) -> cloudwatch.Alarm:
@@ -222,6 +221,6 @@ class Guardrail(Construct):
             datapoints_to_alarm=silence.periods,
             treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
         )
-        alarm.add_ok_action(actions.SnsAction(self._alert_topic))
-        alarm.add_alarm_action(actions.SnsAction(self._alert_topic))
+        alarm.add_ok_action(self._cluster_function.notification)
+        alarm.add_alarm_action(self._cluster_function.notification)
         return alarm
