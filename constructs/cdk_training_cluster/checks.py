@@ -121,6 +121,16 @@ def choice_problems(setting: str, value: object, kind: type[Enum]) -> list[str]:
     return [f"{setting} must be {' or '.join(members)}, got {value!r}"]
 
 
+def flag_problems(setting: str, value: object) -> list[str]:
+    """Say why a value is neither True nor False; nothing if it is one.
+
+    Args:
+        setting: The setting as the user spelled it.
+        value: What was given.
+    """
+    return [] if isinstance(value, bool) else [f"{setting} must be True or False, got {value!r}"]
+
+
 def list_problems(setting: str, value: object, example: str) -> list[str]:
     """Say why a value is not a list of texts with something in it; nothing if it is.
 

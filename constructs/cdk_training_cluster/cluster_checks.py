@@ -14,7 +14,7 @@ from cdk_training_cluster.guardrails import Budget
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, NodeGroup
-from cdk_training_cluster.nodes.rules import cluster_problems, idle_problems, node_group_problems
+from cdk_training_cluster.nodes.rules import Together, cluster_problems, look_up
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 from cdk_training_cluster.validation import cluster_name_problems
 
@@ -63,8 +63,11 @@ def check_cluster(
     instance_type_facts: Sequence[InstanceTypeInfo],
     powertools_layer: lambda_.ILayerVersion | None,
     encryption_key: kms.IKey | None,
-) -> None:
+) -> Together:
     """Refuse the settings of a `TrainingCluster` that cannot be; they are explained there.
+
+    Returns:
+        The node groups, with what holds for them.
 
     Raises:
         ValueError: A setting is wrong; every reason, a line each. What is of the wrong kind comes alone, since
@@ -77,15 +80,22 @@ def check_cluster(
         *_policy_problems(idle_policy),
         *([] if budget is None else kind_problems("budget", budget, Budget, "Budget(monthly_usd=20_000)")),
     ]
-    if not problems:
-        zone = availability_zone if network is None else network.availability_zone
-        problems += _network_problems(availability_zone, network, file_system)
-        of_the_groups = list(_node_groups_problems(node_groups, zone, instance_type_facts))
-        problems += of_the_groups
-        if not of_the_groups:
-            problems += idle_problems(node_groups, idle_policy, instance_type_facts)
     if problems:
         raise ValueError("\n".join(problems))
+    problems += _network_problems(availability_zone, network, file_system)
+    if not node_groups:
+        problems.append("node_groups must hold at least one NodeGroup, got none")
+    together = look_up(
+        node_groups,
+        idle_policy,
+        instance_type_facts,
+        availability_zone=availability_zone if network is None else network.availability_zone,
+        public_subnet=network is not None and network.is_public,
+    )
+    problems += map(str, cluster_problems(together))
+    if problems:
+        raise ValueError("\n".join(problems))
+    return together
 
 
 def _list_problems(node_groups: object, datasets: object, instance_type_facts: object) -> list[str]:
@@ -160,17 +170,3 @@ def _network_problems(
             f"file_system must be in the cluster's network, got one in {file_system.network.node.path}: the rules "
             "that let nodes reach it are made with its network; make both with the same ClusterNetwork"
         )
-
-
-def _node_groups_problems(
-    node_groups: Sequence[NodeGroup], zone: str | None, facts: Sequence[InstanceTypeInfo]
-) -> Iterator[str]:
-    if not node_groups:
-        yield "node_groups must hold at least one NodeGroup, got none"
-    names = [group.name for group in node_groups]
-    for name in dict.fromkeys(names):
-        if names.count(name) > 1:
-            yield f"node_groups must have different names, got {name!r} {names.count(name)} times: rename all but one"
-    for group in node_groups:
-        yield from node_group_problems(group, facts, availability_zone=zone)
-    yield from cluster_problems(node_groups, facts=facts)

@@ -22,7 +22,7 @@ from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleGroup, Id
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, node_metric, utilization_metric
-from cdk_training_cluster.nodes.rules import cluster_warnings, idle_policies, idle_warnings
+from cdk_training_cluster.nodes.rules import idle_warnings, together_warnings
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 from cluster_contract.metrics import NODE_METRICS
@@ -105,7 +105,7 @@ class TrainingCluster(Construct):
                 name, or a part refuses its settings; every reason, a line each.
         """
         super().__init__(scope, id)
-        check_cluster(
+        together = check_cluster(
             node_groups=node_groups,
             availability_zone=availability_zone,
             network=network,
@@ -120,13 +120,11 @@ class TrainingCluster(Construct):
             encryption_key=encryption_key,
         )
         self._encryption_key = encryption_key
-        public = network is not None and network.is_public
-        told = cluster_warnings(node_groups, facts=instance_type_facts, public_subnet=public)
-        for rule, sentence in told.items():
+        for rule, sentence in together_warnings(together).items():
             Annotations.of(self).add_warning_v2(f"cdk-training-cluster:{rule}", sentence)
-        for sentence in idle_warnings(node_groups, idle_policy, instance_type_facts):
+        for sentence in idle_warnings(together, idle_policy):
             Annotations.of(self).add_warning_v2("cdk-training-cluster:idleUnmeasured", sentence)
-        self._idle_policies = idle_policies(node_groups, idle_policy, instance_type_facts)
+        self._idle_policies = {nodes.group.name: nodes.policy for nodes in together.nodes if nodes.policy is not None}
         self.cluster_name = cluster_name or Names.unique_resource_name(self, max_length=64, separator="-")
         check_name(self, self.cluster_name)
         self.network = network or ClusterNetwork(

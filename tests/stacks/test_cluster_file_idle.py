@@ -141,29 +141,13 @@ CHANGES: dict[str, tuple[str, str, list[str]]] = {
             "grace_minutes, utilization_below_percent, coverage, scope, host_activity, signals, dry_run, off"
         ],
     ),
-    "single nodes of a fleet": (
-        "capacity: spot_fleet\n    idle: {scope: node}",
-        "",
-        [
-            "12: node_groups[0].idle.scope: must be gang for spot_fleet, got node: the fleet, and nobody else, "
-            "chooses which of its nodes goes; give the group idle settings of its own"
-        ],
-    ),
-    "single nodes of all, with a fleet among them": (
-        "capacity: spot_fleet",
-        "idle: {scope: node}",
-        [
-            "13: idle.scope: node group 'workers': must be gang for spot_fleet, got node: the fleet, and nobody "
-            "else, chooses which of its nodes goes; give the group idle settings of its own"
-        ],
-    ),
     "EFA traffic without EFA": (
         "efa: false\n    idle: {signals: {efa_mib_per_second: 1}}",
         "",
         [
-            "12: node_groups[0].idle.signals: must not include efa for p5.48xlarge without Elastic Fabric Adapters, "
-            "got efa: its nodes report no such metric and would never be known to be idle; give the group idle "
-            "settings with other signals"
+            "12: node_groups[0].idle.signals: signals of idle_policy must not include IdleSignal.efa() for "
+            "p5.48xlarge without Elastic Fabric Adapters, got efa: its nodes report no such metric and would never "
+            "be known to be idle; give the group an idle_policy with other signals"
         ],
     ),
 }
@@ -180,8 +164,8 @@ def test_what_cannot_be_is_one_sentence_with_its_place(
 def test_a_policy_where_nothing_is_measured_is_refused(tmp_path: Path) -> None:
     cpu = RIGHT.replace("p5.48xlarge", "hpc7a.96xlarge").replace("image: latest", "image: ami-0a1b2c3d")
     assert problems(tmp_path, cpu.replace(COUNT, f"{COUNT}    idle: {{window_minutes: 90}}\n")) == [
-        "cluster.yaml:11: node_groups[0].idle: must be off: true or left out for hpc7a.96xlarge, which reports no "
-        "utilization of accelerators: nobody could say when it is idle"
+        "cluster.yaml:11: node_groups[0].idle: must be IdlePolicy.off() or left out for hpc7a.96xlarge, which "
+        "reports no utilization of accelerators: nobody could say when it is idle"
     ]
 
 

@@ -9,6 +9,11 @@ from cdk_training_cluster_stacks.cluster_file.rules import RULES, Complaint, Par
 from cdk_training_cluster_stacks.cluster_file.source import parse
 from cluster_files import RIGHT, problems
 
+FACTS = (
+    "{name: p9.large, vcpus: 2, memory_mib: 4, architectures: [x86_64], network_cards: [{index: 0, interface_types: "
+    "[interface], baseline_gbps: 10}]}"
+)
+
 # What is changed in the right file (text, replacement), and all that is said of it then.
 CHANGES = {
     "a subnet in another zone": (
@@ -55,39 +60,37 @@ CHANGES = {
             "dataset's bucket"
         ],
     ),
-    "two groups of one name": (
-        "    image: latest\n",
-        "    image: latest\n  - {name: workers, instance_types: [g5.xlarge], count: 1, image: latest}\n",
-        ['12: node_groups[1].name: "workers" is already the name of node_groups[0]; give each its own name'],
-    ),
-    "an unknown type": (
-        "p5.48xlarge",
-        "p5.48xlarg",
+    "directories that nest": (
+        "    prefix: tokens/\n",
+        "    prefix: tokens/\n  - {file_system_path: /data/more, prefix: more/}\n",
         [
-            '9: node_groups[0].instance_types[0]: the catalog has no type "p5.48xlarg"; did you mean '
-            "p5.48xlarge or p5e.48xlarge or p5.4xlarge? Facts about a newer type go under instance_type_facts"
+            "7: datasets[1].file_system_path: the datasets at /data and /data/more overlap: file_system_path must "
+            "not lie in another dataset's; choose directories side by side"
         ],
     ),
-    "a type like no other": (
-        "p5.48xlarge",
-        "zzzzz.qqqq",
+    "facts of one type twice": (
+        "file_system: {}",
+        f"file_system: {{}}\ninstance_type_facts: [{FACTS}, {FACTS}]",
         [
-            '9: node_groups[0].instance_types[0]: the catalog has no type "zzzzz.qqqq"; it lists accelerated '
-            "and EFA types. Facts about a newer type go under instance_type_facts"
+            '4: instance_type_facts[1].name: "p9.large" is already the name of instance_type_facts[0]; give each its '
+            "own name"
         ],
     ),
-    "a type that is not sold on demand": (
-        "p5.48xlarge",
-        "p6e-gb200.36xlarge",
+    "more nodes than are reserved": (
+        "count: 8",
+        "count: 8\n    capacity: {from_reservation: {id: cr-0a1b2c3d, instance_count: 7}}",
         [
-            "9: node_groups[0].instance_types: must be sold as on-demand for on_demand, got p6e-gb200.36xlarge, "
-            "which is sold as capacity-block: choose another type, or buy it with capacity_block"
+            "10: node_groups[0].count: must be at most 7, as many instances as cr-0a1b2c3d has, got 8: lower count, "
+            "or correct instance_count"
         ],
     ),
     "the root device of AWS's image": (
         "count: 8",
         "count: 8\n    root_device_name: /dev/sda1",
-        ["11: node_groups[0].root_device_name: goes with an image of your own; leave it out with image: latest"],
+        [
+            "11: node_groups[0].root_device_name: root_device_name goes with machine_image: leave it out, or give "
+            "your own image"
+        ],
     ),
     "a script that is not there": (
         "count: 8",
@@ -100,30 +103,6 @@ CHANGES = {
         [
             "3: datasets: must have a file system to appear in; add one, such as "
             "file_system: {storage_capacity_gib: 1200}"
-        ],
-    ),
-    "directories that nest": (
-        "    prefix: tokens/\n",
-        "    prefix: tokens/\n  - {file_system_path: /data/more, prefix: more/}\n",
-        [
-            "7: datasets[1].file_system_path: /data/more and /data (datasets[0]) lie in each other; choose "
-            "directories side by side"
-        ],
-    ),
-    "prefixes that nest in one bucket": (
-        "    prefix: tokens/\n",
-        "    prefix: tokens/\n  - {file_system_path: /more, prefix: tokens/more}\n",
-        [
-            '7: datasets[1].prefix: "tokens/more/" and "tokens/" (datasets[0]) lie in each other in one '
-            "bucket; link the outer one alone, or use prefixes side by side"
-        ],
-    ),
-    "a whole bucket beside a part of it": (
-        "    prefix: tokens/\n",
-        "    prefix: tokens/\n  - {file_system_path: /more}\n",
-        [
-            '7: datasets[1]: "" and "tokens/" (datasets[0]) lie in each other in one bucket; link the outer '
-            "one alone, or use prefixes side by side"
         ],
     ),
 }

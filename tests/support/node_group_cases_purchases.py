@@ -177,6 +177,11 @@ _MATCH_CASES: Mapping[str, Sequence[Case]] = {
             capacity=_block(availability_zone="us-east-1c"),
             zone="us-east-1b",
         ),
+        case(
+            _wrong_zone("Capacity.from_reservation()").replace("us-east-1c", "us-east-1a"),
+            capacity=_held(availability_zone="us-east-1a"),
+            zone="us-east-1b",
+        ),
         case(capacity=_held(availability_zone="us-east-1c")),
         case(capacity=_held(availability_zone="us-east-1c"), zone=unknown_text()),
         case(capacity=_held(availability_zone=unknown_text()), zone="us-east-1b"),

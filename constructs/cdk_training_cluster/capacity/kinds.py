@@ -16,7 +16,6 @@ from cdk_training_cluster.capacity.choices import OnIdle, UntilCancelled
 from cdk_training_cluster.capacity.settings import (
     count_problems,
     end_problems,
-    flag_problems,
     id_problems,
     ids_alone,
     ids_problems,
@@ -27,7 +26,7 @@ from cdk_training_cluster.capacity.settings import (
     refuse,
     together_problems,
 )
-from cdk_training_cluster.checks import choice_problems, is_unknown
+from cdk_training_cluster.checks import choice_problems, flag_problems, is_unknown
 from cdk_training_cluster.encryption import KeyUser
 
 _Group = autoscaling.CfnAutoScalingGroup

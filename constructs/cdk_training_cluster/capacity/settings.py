@@ -105,12 +105,6 @@ def price_text(price: float) -> str:
     return f"{price:.6f}".rstrip("0").rstrip(".")
 
 
-def flag_problems(setting: str, given: object) -> Iterator[str]:
-    """Say what is wrong with a setting that is True or False."""
-    if not isinstance(given, bool):
-        yield f"{setting} must be True or False, got {given!r}"
-
-
 def together_problems(ids: Sequence[str]) -> Iterator[str]:
     """Say what is wrong with all the ids of `Capacity.prioritized()` together."""
     if not ids:

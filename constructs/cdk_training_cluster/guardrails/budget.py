@@ -1,11 +1,12 @@
 """What an account may cost in a month, and who hears of it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cdk_training_cluster.checks import is_unknown, number_problems
 from cdk_training_cluster.validation import text_problems
+from cdk_training_cluster.validation.rule import refuse
 
 # A service's name is whatever AWS reports it under, such as AmazonEC2 or awskms: an open set.
 # https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/monitor-charges.html
@@ -67,9 +68,10 @@ class Budget:
         Raises:
             ValueError: A setting is wrong; every reason, a line each.
         """
-        problems = list(self._problems())
-        if problems:
-            raise ValueError("\n".join(problems))
+        found: dict[str, list[str]] = {}
+        for setting, problem in self._problems():
+            found.setdefault(setting, []).append(problem)
+        refuse(found)
 
     @property
     def alarm_count(self) -> int:
@@ -90,7 +92,8 @@ class Budget:
             yield f"  and the same of {_joined(accounts)}"
         yield f"  notify {', '.join(self.emails) or 'nobody'}"
 
-    def _problems(self) -> Iterator[str]:
+    def _problems(self) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong, each with its setting."""
         lists = (
             ("thresholds", self.thresholds, "percentages, such as [50, 80, 100]"),
             ("services", self.services, "names of services, such as ['AmazonEC2']"),
@@ -98,35 +101,40 @@ class Budget:
             ("emails", self.emails, "addresses, such as ['ml-platform@example.com']"),
         )
         wrong = [
-            f"{name} must be a list of {example}, got {value!r}"
+            (name, f"{name} must be a list of {example}, got {value!r}")
             for name, value, example in lists
             if isinstance(value, str) or not isinstance(value, Sequence)
         ]
-        yield from _amount_problems("monthly_usd", self.monthly_usd, None)
+        yield from _of("monthly_usd", _amount_problems("monthly_usd", self.monthly_usd, None))
         yield from wrong
         if wrong:
             return
         if not self.thresholds:
-            yield "thresholds must hold at least one percentage, such as 100, got none"
+            yield "thresholds", "thresholds must hold at least one percentage, such as 100, got none"
         for each in self.thresholds:
-            yield from _amount_problems("thresholds", each, 1000)
-        yield from _text_problems("services", self.services, _SERVICE, "names of billing metrics, such as AmazonEC2")
+            yield from _of("thresholds", _amount_problems("thresholds", each, 1000))
+        names = "names of billing metrics, such as AmazonEC2"
+        yield from _of("services", _text_problems("services", self.services, _SERVICE, names))
         for name in self.services:
             known = _NAMES.get(re.sub("^(amazon|aws)", "", str(name).lower()), name)
             if name != known:
-                yield f"services must be names of billing metrics, got {name!r}: write {known}"
-        yield from _text_problems("linked_accounts", self.linked_accounts, _ACCOUNT, "12 digits, as text")
+                yield "services", f"services must be names of billing metrics, got {name!r}: write {known}"
+        accounts = _text_problems("linked_accounts", self.linked_accounts, _ACCOUNT, "12 digits, as text")
+        yield from _of("linked_accounts", accounts)
         for email in self.emails:
-            yield from text_problems("emails", email if isinstance(email, str) else repr(email), "email")
-        yield from _twice("thresholds", [f"{each:g}" for each in self.thresholds if isinstance(each, int | float)])
+            told = text_problems("emails", email if isinstance(email, str) else repr(email), "email")
+            yield from _of("emails", told)
+        numbers = [f"{each:g}" for each in self.thresholds if isinstance(each, int | float)]
+        yield from _of("thresholds", _twice("thresholds", numbers))
         for name, values, _ in lists[1:]:
-            yield from _twice(name, [str(each) for each in values])
+            yield from _of(name, _twice(name, [str(each) for each in values]))
         if len(self.emails) > _MAX_EMAILS:
-            yield f"emails must be at most {_MAX_EMAILS}, got {len(self.emails)}: use a mailing list"
+            yield "emails", f"emails must be at most {_MAX_EMAILS}, got {len(self.emails)}: use a mailing list"
         if self.alarm_count > MAX_ALARMS:
             yield (
+                "thresholds",
                 f"thresholds, services and linked_accounts must make at most {MAX_ALARMS} alarms, got "
-                f"{self.alarm_count}: leave some out"
+                f"{self.alarm_count}: leave some out",
             )
 
 
@@ -136,6 +144,10 @@ def _usd(amount: float) -> str:
 
 def _joined(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _of(setting: str, problems: Iterable[str]) -> Iterator[tuple[str, str]]:
+    return ((setting, problem) for problem in problems)
 
 
 def _amount_problems(setting: str, value: object, maximum: float | None) -> list[str]:

@@ -12,7 +12,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from cdk_training_cluster.encryption import allow
-from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
+from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
 from cdk_training_cluster.nodes.bootstrap import Mount, NodeBootstrap
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
@@ -22,8 +22,9 @@ from cdk_training_cluster.nodes.node_launch_template import make_launch_template
 from cdk_training_cluster.nodes.node_metrics import utilization_metric
 from cdk_training_cluster.nodes.owners import Launch, make_auto_scaling_group, make_spot_fleet
 from cdk_training_cluster.nodes.reserved import make_reserved
-from cdk_training_cluster.nodes.rules import node_group_problems, node_group_warnings
+from cdk_training_cluster.nodes.rules import Situation, node_group_problems, node_group_warnings
 from cdk_training_cluster.template_checks import check_templates
+from cdk_training_cluster.validation.rule import SettingsError
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 
 _ABOVE_DEFAULT = 150
@@ -97,20 +98,19 @@ class NodeFleet(Construct):
             ValueError: EC2 would refuse the group; every reason, a line each.
         """
         super().__init__(scope, id)
-        problems = node_group_problems(node_group, instance_type_facts, availability_zone=network.availability_zone)
+        nodes = Situation.of(node_group, instance_type_facts, availability_zone=network.availability_zone)
+        problems = node_group_problems(nodes)
         if problems:
-            raise ValueError("\n".join(problems))
+            raise SettingsError(problems)
         self.node_group, self.cluster_name, self.role = node_group, cluster_name, role
-        self.instance_types = tuple(
-            instance_type_info(name, instance_type_facts) for name in node_group.instance_types
-        )
+        self.instance_types = tuple(nodes.infos)
         self.instance_type = self.instance_types[0]
         policy = idle_policy or node_group.idle_policy
         self._reports_efa_traffic = policy is not None and not policy.is_off and policy.has_signal("efa")
         self._connections = network.connections
         allow(self, encryption_key, *node_group.capacity.key_users)
         self._tag()
-        for rule, sentence in node_group_warnings(node_group, instance_type_facts).items():
+        for rule, sentence in node_group_warnings(nodes).items():
             self._warn(rule, sentence)
         self.placement_group = self._make_placement_group()
         reserved = make_reserved(

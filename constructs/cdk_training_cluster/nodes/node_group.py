@@ -1,7 +1,7 @@
 """The settings of a group of equal nodes."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from os import PathLike
@@ -11,6 +11,7 @@ from aws_cdk import aws_ec2 as ec2
 from cdk_training_cluster.capacity import Capacity
 from cdk_training_cluster.checks import (
     choice_problems,
+    flag_problems,
     interface_problems,
     kind_problems,
     list_problems,
@@ -19,6 +20,7 @@ from cdk_training_cluster.checks import (
 from cdk_training_cluster.network import InterfaceLayout
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.warm_pool import WarmPool
+from cdk_training_cluster.validation.rule import refuse
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
 
@@ -86,36 +88,35 @@ class NodeGroup:
 
     def __post_init__(self) -> None:
         """Check the settings that need no other."""
-        problems = []
-        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            problems.append(
-                f"name must start with a letter and hold up to 63 letters, digits and hyphens, got {self.name!r}"
-            )
-        problems += list_problems("instance_types", self.instance_types, "EC2 types, such as ['p5.48xlarge']")
-        problems += whole_number_problems(
-            f"count of node group {self.name!r}",
-            self.count,
-            minimum=1,
-            advice=": to have no nodes for a while, stop the group; to have none at all, remove it",
-        )
-        if not isinstance(self.capacity, Capacity):
-            problems.append(f"capacity must be a Capacity, such as Capacity.on_demand(), got {self.capacity!r}")
-        if self.placement is not None:
-            problems += choice_problems("placement", self.placement, Placement)
-        if self.efa is not None and not isinstance(self.efa, bool):
-            problems.append(f"efa must be True or False, got {self.efa!r}")
-        problems += choice_problems("interface_layout", self.interface_layout, InterfaceLayout)
-        if self.warm_pool is not None and not isinstance(self.warm_pool, WarmPool):
-            problems.append(f"warm_pool must be a WarmPool, such as WarmPool(size=2), got {self.warm_pool!r}")
-        problems += _idle_problems(self.idle_policy)
-        if self.root_volume_gib is not None:
-            problems += whole_number_problems("root_volume_gib", self.root_volume_gib, minimum=1)
-        problems += self._image_problems()
-        problems += _environment_problems(self.environment)
-        problems += _files_problems("scripts_before", self.scripts_before)
-        problems += _files_problems("scripts_after", self.scripts_after)
-        if problems:
-            raise ValueError("\n".join(problems))
+        found: dict[str, Iterable[str]] = {
+            "name": _name_problems(self.name),
+            "instance_types": list_problems(
+                "instance_types", self.instance_types, "EC2 types, such as ['p5.48xlarge']"
+            ),
+            "count": whole_number_problems(
+                f"count of node group {self.name!r}",
+                self.count,
+                minimum=1,
+                advice=": to have no nodes for a while, stop the group; to have none at all, remove it",
+            ),
+            "capacity": kind_problems("capacity", self.capacity, Capacity, "Capacity.on_demand()"),
+            "placement": [] if self.placement is None else choice_problems("placement", self.placement, Placement),
+            "efa": [] if self.efa is None else flag_problems("efa", self.efa),
+            "interface_layout": choice_problems("interface_layout", self.interface_layout, InterfaceLayout),
+            "warm_pool": []
+            if self.warm_pool is None
+            else kind_problems("warm_pool", self.warm_pool, WarmPool, "WarmPool(size=2)"),
+            "idle_policy": _idle_problems(self.idle_policy),
+            "root_volume_gib": []
+            if self.root_volume_gib is None
+            else whole_number_problems("root_volume_gib", self.root_volume_gib, minimum=1),
+            "machine_image": _image_problems(self.machine_image),
+            "root_device_name": _device_problems(self.root_device_name, self.machine_image),
+            "environment": _environment_problems(self.environment),
+            "scripts_before": _files_problems("scripts_before", self.scripts_before),
+            "scripts_after": _files_problems("scripts_after", self.scripts_after),
+        }
+        refuse(found)
 
     @property
     def chosen_placement(self) -> Placement:
@@ -124,20 +125,23 @@ class NodeGroup:
             return self.placement
         return Placement.CLUSTER if self.capacity.keeps_together else Placement.NONE
 
-    def _image_problems(self) -> Iterator[str]:
-        image, device = self.machine_image, self.root_device_name
-        if image is not None:
-            yield from interface_problems(
-                "machine_image",
-                image,
-                "get_image",
-                "an image of ec2.MachineImage, such as "
-                "ec2.MachineImage.generic_linux({'us-east-1': 'ami-0a1b2c3d4e5f67890'})",
-            )
-        if device is not None and not isinstance(device, str):
-            yield f"root_device_name must be a device's name, such as '/dev/xvda', got {device!r}"
-        elif device is not None and image is None:
-            yield "root_device_name goes with machine_image: leave it out, or give your own image"
+
+def _name_problems(name: object) -> Iterator[str]:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        yield f"name must start with a letter and hold up to 63 letters, digits and hyphens, got {name!r}"
+
+
+def _image_problems(image: object) -> list[str]:
+    example = "ec2.MachineImage.generic_linux({'us-east-1': 'ami-0a1b2c3d4e5f67890'})"
+    wanted = f"an image of ec2.MachineImage, such as {example}"
+    return [] if image is None else interface_problems("machine_image", image, "get_image", wanted)
+
+
+def _device_problems(device: object, image: object) -> Iterator[str]:
+    if device is not None and not isinstance(device, str):
+        yield f"root_device_name must be a device's name, such as '/dev/xvda', got {device!r}"
+    elif device is not None and image is None:
+        yield "root_device_name goes with machine_image: leave it out, or give your own image"
 
 
 def _idle_problems(policy: object) -> Iterator[str]:

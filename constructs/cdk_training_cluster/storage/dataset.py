@@ -1,12 +1,14 @@
 """The settings of a data set: a part of a bucket that a file system shows as a directory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from aws_cdk import aws_s3 as s3
 
 from cdk_training_cluster.checks import interface_problems, is_unknown
 from cdk_training_cluster.validation import text_problems
+from cdk_training_cluster.validation.rule import Found, Problem, Rule, broken
 
 # https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html
 MAXIMUM_DATASETS = 8
@@ -72,32 +74,71 @@ class Dataset:
         return f"s3://{self.bucket.bucket_name}/{prefix}"
 
 
-def overlaps(datasets: Sequence[Dataset]) -> list[str]:
-    """Say which data sets FSx would refuse to link beside each other, a sentence each.
+class Linked(Protocol):
+    """What is looked at of a data set that is linked to a file system."""
+
+    @property
+    def directory(self) -> str:
+        """Where the file system shows it, without a trailing slash."""
+
+    @property
+    def prefix(self) -> str:
+        """The keys that are shown, as the user spelled them."""
+
+    @property
+    def data_repository_path(self) -> str:
+        """What is shown, as FSx takes it, such as `s3://bucket/tokens/`."""
+
+
+def overlaps(datasets: Sequence[Linked]) -> list[Problem]:
+    """Say which data sets FSx would refuse to link beside each other.
 
     Paths on the file system must not nest, nor may prefixes of one bucket; `/` can only stand alone.
-    https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html
 
     Args:
         datasets: All that would be linked to one file system.
     """
-    found = []
+    return list(broken(_DATASET_RULES, datasets))
+
+
+def _too_many(datasets: Sequence[Linked]) -> Iterator[str]:
     if len(datasets) > MAXIMUM_DATASETS:
-        found.append(f"a file system takes at most {MAXIMUM_DATASETS} datasets, got {len(datasets)}")
-    for index, second in enumerate(datasets):
-        for first in datasets[:index]:
-            if _nests(first.directory, second.directory):
-                found.append(
-                    f"the datasets at {first.directory} and {second.directory} overlap: file_system_path must "
-                    "not lie in another dataset's; choose directories side by side"
-                )
-            if _nests(first.data_repository_path.rstrip("/"), second.data_repository_path.rstrip("/")):
-                found.append(
-                    f"the datasets at {first.directory} and {second.directory} overlap: their prefixes "
-                    f"{first.prefix!r} and {second.prefix!r} lie in each other in one bucket; link the outer one "
-                    "alone"
-                )
-    return found
+        yield f"a file system takes at most {MAXIMUM_DATASETS} datasets, got {len(datasets)}"
+
+
+def _nested_directories(datasets: Sequence[Linked]) -> Iterator[Found]:
+    for place, first, second in _pairs(datasets):
+        if _nests(first.directory, second.directory):
+            yield (
+                ("datasets", place, "file_system_path"),
+                f"the datasets at {first.directory} and {second.directory} overlap: file_system_path must not lie in "
+                "another dataset's; choose directories side by side",
+            )
+
+
+def _nested_prefixes(datasets: Sequence[Linked]) -> Iterator[Found]:
+    for place, first, second in _pairs(datasets):
+        if _nests(first.data_repository_path, second.data_repository_path):
+            yield (
+                ("datasets", place, "prefix"),
+                f"the datasets at {first.directory} and {second.directory} overlap: their prefixes {first.prefix!r} "
+                f"and {second.prefix!r} lie in each other in one bucket; link the outer one alone",
+            )
+
+
+def _pairs(datasets: Sequence[Linked]) -> Iterator[tuple[int, Linked, Linked]]:
+    """Yield each data set, with its place, beside each before it."""
+    for place, second in enumerate(datasets):
+        yield from ((place, first, second) for first in datasets[:place])
+
+
+_LINKS = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html"
+
+_DATASET_RULES: tuple[Rule[Sequence[Linked]], ...] = (
+    Rule(id="mostDatasets", source=_LINKS, setting=("datasets",), find=_too_many),
+    Rule(id="nestedDirectories", source=_LINKS, find=_nested_directories),
+    Rule(id="nestedPrefixes", source=_LINKS, find=_nested_prefixes),
+)
 
 
 def _nests(first: str, second: str) -> bool:

@@ -16,6 +16,7 @@ from cdk_training_cluster.nodes import Mount
 from cdk_training_cluster.retention import keep, keep_unless_replaced
 from cdk_training_cluster.storage.dataset import Dataset, overlaps
 from cdk_training_cluster.template_checks import check_templates
+from cdk_training_cluster.validation.rule import SettingsError
 
 # Both are create-only: re-wording the group's description would replace the group and, with it, the file system.
 _GROUP_DESCRIPTION = "FSx for Lustre: the file system and its clients"
@@ -150,7 +151,7 @@ class TrainingFileSystem(Construct):
         """
         problems = overlaps([*self._datasets, dataset])
         if problems:
-            raise ValueError("\n".join(problems))
+            raise SettingsError(problems)
         self._datasets.append(dataset)
         allow_dataset(self, dataset.bucket)
         previous = self._links.node.children[-1:]

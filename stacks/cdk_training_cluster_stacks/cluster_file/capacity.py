@@ -13,7 +13,6 @@ from cdk_training_cluster import UNTIL_CANCELLED, Capacity, OnIdle
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag
 from cdk_training_cluster_stacks.cluster_file.settings import Because, Settings
-from cdk_training_cluster_stacks.cluster_file.words import in_file_words
 
 _EXAMPLE_ID = "cr-0a1b2c3d4e5f67890"
 
@@ -27,10 +26,7 @@ class CallSettings(Settings):
         Raises:
             ValueError: The settings contradict each other.
         """
-        try:
-            return self._capacity()
-        except ValueError as error:
-            raise ValueError(in_file_words(str(error))) from error
+        return self._capacity()
 
     def _capacity(self) -> Capacity:
         raise NotImplementedError

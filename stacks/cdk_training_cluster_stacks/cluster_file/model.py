@@ -70,6 +70,16 @@ class DatasetSettings(Settings):
     """An existing bucket in the cluster's region. Left out: the foundation makes one bucket, which all the
     datasets that name none share, and keeps it when the stack is deleted."""
 
+    @property
+    def directory(self) -> str:
+        """The directory, which has no / at its end but for /."""
+        return self.file_system_path
+
+    @property
+    def data_repository_path(self) -> str:
+        """What is shown, as FSx takes it, in the foundation's bucket if there is no other."""
+        return f"s3://{self.bucket or ''}/{self.prefix}"
+
 
 class AccessLogSettings(Settings):
     """Where S3 writes who asked for what in the bucket that the foundation makes."""

@@ -6,19 +6,27 @@ refuses is asked of the constructs' own tables; here it is said with its place i
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+from aws_cdk import Token
 from pydantic import TypeAdapter, ValidationError
 
+from cdk_training_cluster import NodeGroup
 from cdk_training_cluster.guardrails import place_problems
-from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_names
+from cdk_training_cluster.nodes.rules import cluster_problems, look_up
+from cdk_training_cluster.storage.dataset import overlaps
+from cdk_training_cluster.validation.rule import Problem, SettingsError
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
+from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
-from cdk_training_cluster_stacks.cluster_file.node_group_rules import library_complaints
+from cdk_training_cluster_stacks.cluster_file.model import DatasetSettings
+from cdk_training_cluster_stacks.cluster_file.node_group import LATEST, NodeGroupSettings
+from cdk_training_cluster_stacks.cluster_file.settings import Settings
 from cdk_training_cluster_stacks.cluster_file.source import Value
 from cdk_training_cluster_stacks.problems import Location
 
@@ -26,12 +34,8 @@ Complaint: TypeAlias = tuple[Location, str]
 Part: TypeAlias = Mapping[str, Value]
 
 _ZONE: TypeAdapter[str] = TypeAdapter(fields.AvailabilityZone)
-_DIRECTORY: TypeAdapter[str] = TypeAdapter(fields.FileSystemPath)
-_PREFIX: TypeAdapter[str] = TypeAdapter(fields.Prefix)
-_BUCKET: TypeAdapter[str] = TypeAdapter(fields.BucketName)
 _ACCOUNT: TypeAdapter[str] = TypeAdapter(fields.AccountId)
 _KEY: TypeAdapter[str] = TypeAdapter(fields.KeyArn)
-_NAME: TypeAdapter[str] = TypeAdapter(fields.NodeGroupName)
 _TYPE: TypeAdapter[str] = TypeAdapter(fields.InstanceTypeName)
 _SCRIPT: TypeAdapter[str] = TypeAdapter(fields.ScriptName)
 
@@ -70,34 +74,6 @@ def datasets_need_a_file_system(file: Part) -> Iterator[Complaint]:
         )
 
 
-def datasets_do_not_overlap(file: Part) -> Iterator[Complaint]:
-    """Neither directories nor prefixes of one bucket may nest.
-
-    https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html
-    """
-    seen: list[tuple[int, str | None, tuple[str | None, str] | None]] = []
-    for at, dataset in _parts(file, "datasets"):
-        directory = _formed(dataset, "file_system_path", _DIRECTORY)
-        prefix = _formed({"prefix": "", **dataset}, "prefix", _PREFIX)
-        bucket = _formed(dataset, "bucket", _BUCKET)
-        link = None
-        if prefix is not None and (bucket or "bucket" not in dataset):
-            link = (bucket, prefix)
-        for first, other, other_link in seen:
-            if directory and other and _nest(directory, other):
-                yield (
-                    ("datasets", at, "file_system_path"),
-                    f"{directory} and {other} (datasets[{first}]) lie in each other; choose directories side by side",
-                )
-            if link and other_link and link[0] == other_link[0] and _nest(f"/{link[1]}", f"/{other_link[1]}"):
-                yield (
-                    ("datasets", at, "prefix") if "prefix" in dataset else ("datasets", at),
-                    f'"{link[1]}" and "{other_link[1]}" (datasets[{first}]) lie in each other in one bucket; '
-                    "link the outer one alone, or use prefixes side by side",
-                )
-        seen.append((at, directory, link))
-
-
 def keys_are_in_the_region_of_the_cluster(file: Part) -> Iterator[Complaint]:
     """No service uses a key of another region."""
     zone = _formed(file, "availability_zone", _ZONE)
@@ -123,47 +99,129 @@ def access_logs_need_a_bucket_that_is_made_here(file: Part) -> Iterator[Complain
         )
 
 
-def names_are_unique(file: Part) -> Iterator[Complaint]:
-    """A name stands for one group, and for the facts of one type."""
-    for key in ("node_groups", "instance_type_facts"):
-        seen: dict[str, int] = {}
-        for at, part in _parts(file, key):
-            name = _formed(part, "name", _NAME if key == "node_groups" else _TYPE)
-            if name in seen:
-                yield (
-                    (key, at, "name"),
-                    f'"{name}" is already the name of {key}[{seen[name]}]; give each its own name',
-                )
-            elif name:
-                seen[name] = at
+def facts_are_told_once(file: Part) -> Iterator[Complaint]:
+    """A name stands for the facts of one type."""
+    seen: dict[str, int] = {}
+    for at, facts in _parts(file, "instance_type_facts"):
+        name = _formed(facts, "name", _TYPE)
+        if name in seen:
+            yield (
+                ("instance_type_facts", at, "name"),
+                f'"{name}" is already the name of instance_type_facts[{seen[name]}]; give each its own name',
+            )
+        elif name:
+            seen[name] = at
 
 
-def types_are_known(file: Part) -> Iterator[Complaint]:
-    """A type is in the catalog, or its facts are in the file."""
-    told = {_formed(facts, "name", _TYPE) for _, facts in _parts(file, "instance_type_facts")}
-    catalog = set(instance_type_names())
-    for at, group in _parts(file, "node_groups"):
-        for place, name in enumerate(_type_names(group)):
-            if name is not None and name not in catalog | told:
-                near = get_close_matches(name, sorted(catalog), n=3)
-                hint = f"did you mean {' or '.join(near)}?" if near else "it lists accelerated and EFA types."
-                yield (
-                    ("node_groups", at, "instance_types", place),
-                    f'the catalog has no type "{name}"; {hint} Facts about a newer type go under instance_type_facts',
-                )
-
-
-def the_library_refuses_nothing(file: Part) -> Iterator[Complaint]:
-    """What AWS says of node groups, each by itself and all together, is in the library's tables."""
-    facts = _extra_facts(file)
-    zone = _formed(file, "availability_zone", _ZONE)
-    yield from library_complaints(
-        list(_parts(file, "node_groups")),
-        facts,
-        frozenset({*instance_type_names(), *(info.name for info in facts)}),
-        availability_zone=zone,
-        idle=file.get("idle"),
+def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
+    """What AWS says of node groups is in the library's tables; here it only gets its place."""
+    idle = None if "idle" not in file else _valid(IdleSettings, file["idle"])
+    facts = [_valid(InstanceTypeFacts, part) for _, part in _parts(file, "instance_type_facts")]
+    groups: list[tuple[_Group, NodeGroup]] = []
+    for at, part in _parts(file, "node_groups"):
+        group = _group(at, part)
+        if group is not None:
+            try:
+                groups.append((group, group.settings.to_node_group(_ANY_REGION)))
+            except SettingsError as error:
+                yield from (group.complaint(problem.setting, problem) for problem in error.problems)
+    together = look_up(
+        [node_group for _, node_group in groups],
+        None if idle is None else idle.to_policy(),
+        [each.to_info() for each in facts if each is not None],
+        availability_zone=_formed(file, "availability_zone", _ZONE),
     )
+    for problem in cluster_problems(together):
+        match problem.setting:
+            case ("node_groups", int() as number, *setting):
+                group, _ = groups[number]
+                where, message = group.complaint(setting, problem)
+                if where[2] not in group.wrong:
+                    yield where, message
+            case _:
+                yield tuple(_NAMES.get(each, each) for each in problem.setting), str(problem)
+
+
+def datasets_are_what_fsx_takes(file: Part) -> Iterator[Complaint]:
+    """What FSx says of data sets together is in the library's table."""
+    read = [(at, part, _valid(DatasetSettings, part)) for at, part in _parts(file, "datasets")]
+    made = [(at, part, dataset) for at, part, dataset in read if dataset is not None]
+    for problem in overlaps([dataset for *_, dataset in made]):
+        match problem.setting:
+            case ("datasets", int() as number, str() as name):
+                at, part, _ = made[number]
+                yield ("datasets", at, *([name] if name in part else [])), problem.message
+            case _:
+                yield problem.setting, problem.message
+
+
+def _beside_its_place(problem: Problem) -> str:
+    """Return what is wrong without the setting's name, which its place says."""
+    name = f"{problem.setting[-1]} must "
+    return f"must {problem.message.removeprefix(name)}" if problem.message.startswith(name) else problem.message
+
+
+_NAMES: Mapping[str | int, str] = {
+    "capacity_reservation_id": "id",
+    "grace": "grace_minutes",
+    "idle_policy": "idle",
+    "machine_image": "image",
+    "warning": "warning_minutes",
+    "window": "window_minutes",
+}
+"""What the library's settings are called in a file, where that differs."""
+
+# No rule asks where an image is.
+_ANY_REGION = "us-east-1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Group:
+    """A node group of a file whose types and capacity are right.
+
+    Attributes:
+        at: Its place in the list.
+        settings: What the file says, with stand-ins for what is wrong.
+        wrong: The settings that are wrong.
+    """
+
+    at: int
+    settings: NodeGroupSettings
+    wrong: frozenset[str]
+
+    def complaint(self, setting: Sequence[str | int], problem: Problem) -> Complaint:
+        """Return what is wrong with a setting of the library's, with its place in the file."""
+        return ("node_groups", self.at, *place_of(setting, self.settings.capacity.call)), _beside_its_place(problem)
+
+
+def place_of(setting: Sequence[str | int], call: str) -> Location:
+    """Return where a setting of a node group of the library's is in a group of a file.
+
+    Args:
+        setting: The setting by its path of arguments.
+        call: How the group is bought.
+    """
+    named = [_NAMES.get(each, each) for each in setting]
+    if named[0] == "capacity":
+        named.insert(1, call)
+    return tuple(named)
+
+
+def _group(at: int, part: Part) -> _Group | None:
+    """Read a group; what else is wrong in it hides nothing of what these contradict."""
+    try:
+        return _Group(at=at, settings=NodeGroupSettings.model_validate(part), wrong=frozenset())
+    except ValidationError as error:
+        wrong = frozenset(str(details["loc"][0]) for details in error.errors(include_url=False))
+    if wrong & {"name", "instance_types", "capacity"}:
+        return None
+    # The device goes with an image, which may be the one that is wrong.
+    right = {key: value for key, value in part.items() if key not in {*wrong, "root_device_name"}}
+    settings = NodeGroupSettings.model_validate({"count": 1, "image": LATEST, **right})
+    if "count" in wrong:
+        # Of a number that is not known yet the library says nothing.
+        settings = settings.model_copy(update={"count": Token.as_number({"Ref": "Count"})})
+    return _Group(at=at, settings=settings, wrong=wrong)
 
 
 def the_budget_can_be_watched(file: Part) -> Iterator[Complaint]:
@@ -174,23 +232,11 @@ def the_budget_can_be_watched(file: Part) -> Iterator[Complaint]:
     region = re.match(fields.REGION, zone) if zone else None
     for problem in place_problems(region[0]) if region else []:
         yield ("budget",), problem.removeprefix("budget ")
+    settings = _valid(BudgetSettings, budget)
     try:
-        BudgetSettings.model_validate(budget).to_budget()
-    except ValidationError:  # reading the whole file says so
-        return
-    except ValueError as error:
-        for line in str(error).splitlines():
-            yield ("budget", line.partition(" ")[0].rstrip(",")), line.partition(" ")[2]
-
-
-def a_root_device_needs_an_image(file: Part) -> Iterator[Complaint]:
-    """The root device of AWS's images is known; another name would add a volume."""
-    for at, group in _parts(file, "node_groups"):
-        if "root_device_name" in group and group.get("image") == "latest":
-            yield (
-                ("node_groups", at, "root_device_name"),
-                "goes with an image of your own; leave it out with image: latest",
-            )
+        _ = settings and settings.to_budget()
+    except SettingsError as error:
+        yield from ((("budget", *problem.setting), _beside_its_place(problem)) for problem in error.problems)
 
 
 def scripts_exist(file: Part, directory: Path) -> Iterator[Complaint]:
@@ -207,15 +253,13 @@ def scripts_exist(file: Part, directory: Path) -> Iterator[Complaint]:
 RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     the_subnet_is_in_the_zone_of_the_cluster,
     datasets_need_a_file_system,
-    datasets_do_not_overlap,
     keys_are_in_the_region_of_the_cluster,
     keys_are_in_the_account_of_the_cluster,
     access_logs_need_a_bucket_that_is_made_here,
-    names_are_unique,
-    types_are_known,
-    the_library_refuses_nothing,
+    facts_are_told_once,
+    node_groups_are_what_aws_takes,
+    datasets_are_what_fsx_takes,
     the_budget_can_be_watched,
-    a_root_device_needs_an_image,
 )
 """All that needs nothing but the file's own text."""
 
@@ -246,24 +290,12 @@ def _formed(part: Part, key: str, form: TypeAdapter[str]) -> str | None:
         return None
 
 
-def _type_names(group: Part) -> list[str | None]:
-    """Return a group's types in their places, None where there is no name of one."""
-    names = group.get("instance_types")
-    return [_formed({"name": name}, "name", _TYPE) for name in (names if isinstance(names, list) else [])]
+_Model = TypeVar("_Model", bound=Settings)
 
 
-def _extra_facts(file: Part) -> list[InstanceTypeInfo]:
-    """Return those of the file's own facts that have the right form."""
-    found = []
-    for _, facts in _parts(file, "instance_type_facts"):
-        try:
-            found.append(InstanceTypeFacts.model_validate(facts).to_info())
-        except ValidationError:  # reading the whole file says so
-            continue
-    return found
-
-
-def _nest(first: str, second: str) -> bool:
-    """Say whether one of two paths lies in the other; both start with /, with or without one at the end."""
-    outer, inner = sorted((first.rstrip("/") + "/", second.rstrip("/") + "/"), key=len)
-    return inner.startswith(outer)
+def _valid(model: type[_Model], part: object) -> _Model | None:
+    """Return a part of the file if it has the right form; if not, reading the whole file says so."""
+    try:
+        return model.model_validate(part)
+    except ValidationError:
+        return None

@@ -7,7 +7,7 @@ from aws_cdk import CfnParameter
 from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster import InterfaceLayout, NodeGroup, Placement
-from cdk_training_cluster.nodes.rules import node_group_problems
+from cdk_training_cluster.nodes.rules import Situation, node_group_problems
 from synthesis import new_stack
 
 _OWN = ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d4e5f67890"})
@@ -15,6 +15,10 @@ _OWN = ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d4e5f67890"})
 
 def _group(**settings: Any) -> NodeGroup:
     return NodeGroup(**{"name": "workers", "instance_types": ["p5.48xlarge"], "count": 8, **settings})
+
+
+def _said(group: NodeGroup) -> list[str]:
+    return [str(problem) for problem in node_group_problems(Situation.of(group))]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +112,7 @@ def test_a_setting_that_is_wrong_by_itself_is_refused(settings: dict[str, Any], 
 
 @pytest.mark.parametrize("settings", [{"count": 1}, {"name": "a"}, {"name": "A-1"}, {"root_volume_gib": 1}])
 def test_the_boundaries_are_taken(settings: dict[str, Any]) -> None:
-    assert node_group_problems(_group(**settings)) == []
+    assert _said(_group(**settings)) == []
 
 
 def test_a_count_that_is_not_known_yet_is_not_checked() -> None:
@@ -146,11 +150,11 @@ def test_a_count_that_is_not_known_yet_is_not_checked() -> None:
     ],
 )
 def test_what_ec2_would_refuse_is_said_before(settings: dict[str, Any], problem: str) -> None:
-    assert node_group_problems(_group(**settings)) == [problem]
+    assert _said(_group(**settings)) == [problem]
 
 
 def test_an_unknown_type_is_told_with_what_it_may_have_meant() -> None:
-    (problem,) = node_group_problems(_group(instance_types=["p5.48xlage"]))
+    (problem,) = _said(_group(instance_types=["p5.48xlage"]))
     assert problem.startswith("node group 'workers': unknown instance type 'p5.48xlage'")
     assert "p5.48xlarge" in problem
 
@@ -158,15 +162,15 @@ def test_an_unknown_type_is_told_with_what_it_may_have_meant() -> None:
 def test_a_type_that_is_not_known_yet_is_refused_since_the_interfaces_follow_from_it() -> None:
     stack = new_stack()
     name = CfnParameter(stack, "Type").value_as_string
-    (problem,) = node_group_problems(_group(instance_types=[name]))
+    (problem,) = _said(_group(instance_types=[name]))
     assert "must be known when the template is made" in problem
 
 
 @pytest.mark.parametrize("name", ["c7gn.16xlarge", "inf1.24xlarge", "dl1.24xlarge", "p3dn.24xlarge"])
 def test_an_image_of_the_user_s_own_fits_any_type(name: str) -> None:
-    assert node_group_problems(_group(instance_types=[name], machine_image=_OWN)) == []
+    assert _said(_group(instance_types=[name], machine_image=_OWN)) == []
 
 
 @pytest.mark.parametrize("layout", list(InterfaceLayout))
 def test_both_layouts_are_taken(layout: InterfaceLayout) -> None:
-    assert node_group_problems(_group(interface_layout=layout)) == []
+    assert _said(_group(interface_layout=layout)) == []

@@ -1,24 +1,14 @@
 """What AWS says about node groups: each rule a row of a table, with the address of the document that states it."""
 
-from cdk_training_cluster.nodes.rules.cluster_rules import (
-    CLUSTER_RULES,
-    ClusterRule,
-    cluster_problems,
-    cluster_warnings,
-)
-from cdk_training_cluster.nodes.rules.idle_rules import (
-    IDLE_RULES,
-    TOO_LONG_A_WARNING,
-    idle_policies,
-    idle_problems,
-    idle_warnings,
-)
+from cdk_training_cluster.nodes.rules.cluster_rules import CLUSTER_RULES, together_problems, together_warnings
+from cdk_training_cluster.nodes.rules.idle_rules import IDLE_RULES, TOO_LONG_A_WARNING
+from cdk_training_cluster.nodes.rules.judging import cluster_problems, idle_warnings, look_up
 from cdk_training_cluster.nodes.rules.node_group_rules import (
     NODE_GROUP_RULES,
     node_group_problems,
     node_group_warnings,
 )
-from cdk_training_cluster.nodes.rules.rule import Level, Rule, Situation
+from cdk_training_cluster.nodes.rules.rule import ClusterRule, Level, NodeGroupRule, Situation, Together
 
 __all__ = [
     "CLUSTER_RULES",
@@ -27,13 +17,14 @@ __all__ = [
     "TOO_LONG_A_WARNING",
     "ClusterRule",
     "Level",
-    "Rule",
+    "NodeGroupRule",
     "Situation",
+    "Together",
     "cluster_problems",
-    "cluster_warnings",
-    "idle_policies",
-    "idle_problems",
     "idle_warnings",
+    "look_up",
     "node_group_problems",
     "node_group_warnings",
+    "together_problems",
+    "together_warnings",
 ]

@@ -1,109 +1,53 @@
 """What node groups demand of each other: groups that share a reservation share its instances and its place."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from cdk_training_cluster.capacity.kinds import CapacityBlock, ExistingReservation, Prioritized
 from cdk_training_cluster.checks import is_unknown
-from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
+from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.layouts import launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
-from cdk_training_cluster.nodes.rules.rule import Level
+from cdk_training_cluster.nodes.rules.node_group_rules import by_rule
+from cdk_training_cluster.nodes.rules.rule import ClusterRule, Level, Situation, Together
+from cdk_training_cluster.validation.rule import Found, Problem, Rule, Setting, broken
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterSituation:
-    """What the rules about node groups together look at.
-
-    Attributes:
-        groups: The cluster's node groups.
-        facts: Facts about types that the catalog does not have.
-        public_subnet: Whether the nodes' subnet is known to be public.
-    """
-
-    groups: Sequence[NodeGroup]
-    facts: Sequence[InstanceTypeInfo] = ()
-    public_subnet: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterRule:
-    """One thing that AWS says about node groups together.
-
-    Attributes:
-        id: The rule's name; a warning is acknowledged as `cdk-training-cluster:<id>`.
-        source: Where AWS says so.
-        find: Yields a sentence for each way in which the groups break the rule. What is not known before the
-            deployment breaks none.
-        level: What a broken rule means.
-    """
-
-    id: str
-    source: str
-    find: Callable[[ClusterSituation], Iterator[str]]
-    level: Level = Level.ERROR
-
-
-def cluster_problems(
-    groups: Sequence[NodeGroup],
-    rules: Sequence[ClusterRule] | None = None,
-    *,
-    facts: Sequence[InstanceTypeInfo] = (),
-) -> list[str]:
-    """Say why node groups cannot be in one cluster, a sentence each; none if they can.
+def together_problems(together: Together, rules: Sequence[ClusterRule] | None = None) -> list[Problem]:
+    """Say why node groups cannot be in one cluster; nothing if they can.
 
     Args:
-        groups: The cluster's node groups.
+        together: The cluster's node groups, with what holds for them.
         rules: The rules to go by. Default: - all of them.
-        facts: Facts about types that the catalog does not have. Default: - none.
     """
-    situation = ClusterSituation(groups=groups, facts=facts)
-    return [
-        problem
-        for rule in (CLUSTER_RULES if rules is None else rules)
-        if rule.level is Level.ERROR
-        for problem in rule.find(situation)
-    ]
+    return list(broken(CLUSTER_RULES if rules is None else rules, together))
 
 
-def cluster_warnings(
-    groups: Sequence[NodeGroup],
-    rules: Sequence[ClusterRule] | None = None,
-    *,
-    facts: Sequence[InstanceTypeInfo] = (),
-    public_subnet: bool = False,
-) -> Mapping[str, str]:
+def together_warnings(together: Together, rules: Sequence[ClusterRule] | None = None) -> Mapping[str, str]:
     """Say what of node groups that can be in one cluster will surprise: a sentence by the rule's id.
 
     Args:
-        groups: The cluster's node groups.
+        together: The cluster's node groups, with what holds for them.
         rules: The rules to go by. Default: - all of them.
-        facts: Facts about types that the catalog does not have. Default: - none.
-        public_subnet: Whether the nodes' subnet is known to be public. Default: - it is not.
     """
-    situation = ClusterSituation(groups=groups, facts=facts, public_subnet=public_subnet)
-    return {
-        rule.id: " ".join(sentences)
-        for rule in (CLUSTER_RULES if rules is None else rules)
-        if rule.level is Level.WARNING and (sentences := list(rule.find(situation)))
-    }
+    return by_rule(broken(CLUSTER_RULES if rules is None else rules, together, level=Level.WARNING))
 
 
-def _counts_together(situation: ClusterSituation) -> Iterator[str]:
-    for reserved, users in _shared(situation.groups).items():
+def _counts_together(together: Together) -> Iterator[Found]:
+    for reserved, users in _shared(together.groups).items():
         counts, limits = [group.count for group in users], _limits(users)
         if not limits or any(is_unknown(number) for number in (*counts, *limits)):
             continue
         if sum(counts) > min(limits):
             yield (
+                _at(together, users[-1]),
                 f"node groups {_names(users)} must have at most {min(limits)} nodes together, as many instances as "
                 f"{reserved} has, got {' + '.join(map(str, counts))}: lower a count, or give one a reservation of "
-                "its own"
+                "its own",
             )
 
 
-def _unknown_count(situation: ClusterSituation) -> Iterator[str]:
-    for reserved, users in _shared(situation.groups).items():
+def _unknown_count(together: Together) -> Iterator[str]:
+    for reserved, users in _shared(together.groups).items():
         if not _limits(users):
             yield (
                 f"node groups {_names(users)} share {reserved} and nobody says how many instances it has: if they "
@@ -112,43 +56,46 @@ def _unknown_count(situation: ClusterSituation) -> Iterator[str]:
             )
 
 
-def _one_placement_group(situation: ClusterSituation) -> Iterator[str]:
-    for reserved, users in _shared(situation.groups).items():
+def _one_placement_group(together: Together) -> Iterator[Found]:
+    for reserved, users in _shared(together.groups).items():
         places = sorted({place for group in users if (place := _named_place(group)) is not None})
         if not places or any(is_unknown(place) for place in places):
             continue
         places += [f"a new one for {group.name!r}" for group in users if _makes_a_place(group)]
         if len(places) > 1:
             yield (
+                _at(together, users[-1]),
                 f"node groups {_names(users)} must name one placement_group for {reserved}, got "
-                f"{' and '.join(places)}: a reservation is made in one; name that one, or another reservation"
+                f"{' and '.join(places)}: a reservation is made in one; name that one, or another reservation",
             )
 
 
-def _one_type(situation: ClusterSituation) -> Iterator[str]:
+def _one_type(together: Together) -> Iterator[Found]:
     told = set()
-    for reserved, users in _shared(situation.groups).items():
+    for reserved, users in _shared(together.groups).items():
         types = sorted({name for group in users for name in group.instance_types if not is_unknown(name)})
         if len(types) > 1:
             told.add(reserved)
             yield (
+                _at(together, users[-1]),
                 f"node groups {_names(users)} must have one type for {reserved}, got {' and '.join(types)}: a "
-                "reservation is of one type; name another for one of them"
+                "reservation is of one type; name another for one of them",
             )
-    for usage, reserved, sharers in _shared_in_turn(situation.groups):
+    for usage, reserved, sharers in _shared_in_turn(together.groups):
         # Which of its types a group in turn launches into it is not known, but it is one of those sold so.
         known = [group for group in sharers if not any(map(is_unknown, group.instance_types))]
-        fitting = [_sold_as(usage, group.instance_types, situation.facts) for group in known]
+        fitting = [_sold_as(usage, group.instance_types, together.infos) for group in known]
         if reserved not in told and fitting and not set.intersection(*map(set, fitting)):
             given = dict.fromkeys(" or ".join(names) for names in fitting)
             yield (
+                _at(together, sharers[-1]),
                 f"node groups {_names(sharers)} must have a type in common for {reserved}, got "
-                f"{' and '.join(given)}: a reservation is of one type; name another for one of them"
+                f"{' and '.join(given)}: a reservation is of one type; name another for one of them",
             )
 
 
-def _in_turn_beside_others(situation: ClusterSituation) -> Iterator[str]:
-    for _, reserved, users in _shared_in_turn(situation.groups):
+def _in_turn_beside_others(together: Together) -> Iterator[str]:
+    for _, reserved, users in _shared_in_turn(together.groups):
         counts, limits = [group.count for group in users], _limits(users)
         if limits and (any(map(is_unknown, (*counts, *limits))) or sum(counts) <= min(limits)):
             continue
@@ -171,10 +118,10 @@ def _loss(group: NodeGroup, others: Sequence[NodeGroup]) -> str:
     )
 
 
-def _public_subnet(situation: ClusterSituation) -> Iterator[str]:
-    if not situation.public_subnet:
+def _public_subnet(together: Together) -> Iterator[str]:
+    if not together.public_subnet:
         return
-    without = [group for group in situation.groups if _has_several_interfaces(group, situation.facts)]
+    without = [nodes.group for nodes in together.nodes if _has_several_interfaces(nodes)]
     if without:
         yield (
             f"nodes of {_names(without)} have several network interfaces and a public subnet: EC2 gives them no "
@@ -184,13 +131,12 @@ def _public_subnet(situation: ClusterSituation) -> Iterator[str]:
         )
 
 
-def _has_several_interfaces(group: NodeGroup, facts: Sequence[InstanceTypeInfo]) -> bool:
-    infos = [instance_type_info(name, facts) for name in group.instance_types]
-    return any(len(layout.interfaces) > 1 for layout in launch_layouts(group, infos))
+def _has_several_interfaces(nodes: Situation) -> bool:
+    return any(len(layout.interfaces) > 1 for layout in launch_layouts(nodes.group, nodes.infos))
 
 
-def _reservation_or_block(situation: ClusterSituation) -> Iterator[str]:
-    groups = situation.groups
+def _reservation_or_block(together: Together) -> Iterator[Found]:
+    groups = together.groups
     reservations, blocks = _users(groups, _reservations), _users(groups, _blocks)
     for reserved, users in reservations.items():
         others = blocks.get(reserved)
@@ -198,8 +144,9 @@ def _reservation_or_block(situation: ClusterSituation) -> Iterator[str]:
             pair = sorted((users[0], others[0]), key=groups.index)
             given = " and ".join(_as_what(group, is_block=group is others[0]) for group in pair)
             yield (
+                _at(together, pair[-1]),
                 f"node groups {_names(pair)} must agree on what {reserved} is, got {given}: it is either a "
-                "reservation or a Capacity Block"
+                "reservation or a Capacity Block",
             )
 
 
@@ -220,17 +167,13 @@ def _shared_in_turn(groups: Sequence[NodeGroup]) -> Iterator[tuple[str, str, Seq
                 yield usage, reserved, users
 
 
-def _sold_as(usage: str, types: Sequence[str], facts: Sequence[InstanceTypeInfo]) -> Sequence[str]:
+def _sold_as(usage: str, types: Sequence[str], infos: Mapping[str, InstanceTypeInfo]) -> Sequence[str]:
     """Return the types that are sold so, or of which that is not known; all, if none is: another rule says that."""
-    return [name for name in types if _may_be_sold_as(usage, name, facts)] or types
-
-
-def _may_be_sold_as(usage: str, name: str, facts: Sequence[InstanceTypeInfo]) -> bool:
-    try:
-        classes = instance_type_info(name, facts).usage_classes
-    except ValueError:  # another rule says that nobody knows the type
-        return True
-    return not classes or usage in classes
+    return [
+        name
+        for name in types
+        if name not in infos or not infos[name].usage_classes or usage in infos[name].usage_classes
+    ] or types
 
 
 def _limits(users: Sequence[NodeGroup]) -> Sequence[int]:
@@ -282,35 +225,38 @@ def _makes_a_place(group: NodeGroup) -> bool:
     return group.chosen_placement is Placement.CLUSTER and _named_place(group) is None
 
 
+def _at(together: Together, group: NodeGroup) -> Setting:
+    place = next(place for place, each in enumerate(together.groups) if each is group)
+    return ("node_groups", place, "capacity")
+
+
 def _names(groups: Sequence[NodeGroup]) -> str:
     return " and ".join(repr(group.name) for group in groups)
 
 
 _USER_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide"
 
-CLUSTER_RULES = (
-    ClusterRule(id="sharedCount", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_counts_together),
-    ClusterRule(
+CLUSTER_RULES: tuple[ClusterRule, ...] = (
+    Rule(id="sharedCount", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_counts_together),
+    Rule(
         id="sharedUnknownCount",
         source=f"{_USER_GUIDE}/capacity-reservations-launch.html",
         find=_unknown_count,
         level=Level.WARNING,
     ),
-    ClusterRule(
+    Rule(
         id="sharedPrioritized",
         source="https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html",
         find=_in_turn_beside_others,
         level=Level.WARNING,
     ),
-    ClusterRule(
+    Rule(
         id="publicSubnet",
         source=f"{_USER_GUIDE}/using-instance-addressing.html",
         find=_public_subnet,
         level=Level.WARNING,
     ),
-    ClusterRule(id="sharedPlacementGroup", source=f"{_USER_GUIDE}/cr-cpg.html", find=_one_placement_group),
-    ClusterRule(id="sharedType", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_one_type),
-    ClusterRule(
-        id="reservationOrBlock", source=f"{_USER_GUIDE}/capacity-blocks-launch.html", find=_reservation_or_block
-    ),
+    Rule(id="sharedPlacementGroup", source=f"{_USER_GUIDE}/cr-cpg.html", find=_one_placement_group),
+    Rule(id="sharedType", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_one_type),
+    Rule(id="reservationOrBlock", source=f"{_USER_GUIDE}/capacity-blocks-launch.html", find=_reservation_or_block),
 )

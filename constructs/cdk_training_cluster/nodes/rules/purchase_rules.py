@@ -14,7 +14,8 @@ from cdk_training_cluster.capacity.kinds import (
 )
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.nodes.node_group import Placement
-from cdk_training_cluster.nodes.rules.rule import Level, Rule, Situation
+from cdk_training_cluster.nodes.rules.rule import Level, NodeGroupRule, Situation
+from cdk_training_cluster.validation.rule import Found, Rule
 
 _MOST_IN_A_BLOCK = 64
 _MOST_IN_A_RESERVATION = 1000
@@ -71,7 +72,7 @@ def _several_types_in_a_placement_group(situation: Situation) -> Iterator[str]:
         )
 
 
-def _block_size(situation: Situation) -> Iterator[str]:
+def _block_size(situation: Situation) -> Iterator[Found]:
     capacity, count = situation.group.capacity, situation.group.count
     if not isinstance(capacity, CapacityBlock):
         return
@@ -83,11 +84,15 @@ def _block_size(situation: Situation) -> Iterator[str]:
             # The count is checked against it by a rule of its own.
             if sizes and given not in sizes:
                 yield (
+                    ("capacity", "instance_count"),
                     f"instance_count must be {' or '.join(map(str, sizes))} for a Capacity Block of {info.name}, "
-                    f"which is sold as a whole UltraServer, got {given}"
+                    f"which is sold as a whole UltraServer, got {given}",
                 )
             elif given > most:
-                yield f"instance_count must be at most {most}, as many as a Capacity Block can have, got {given}"
+                yield (
+                    ("capacity", "instance_count"),
+                    f"instance_count must be at most {most}, as many as a Capacity Block can have, got {given}",
+                )
         elif not is_unknown(count) and count > most:
             yield (
                 f"count must be at most {most}, as many as a Capacity Block of {info.name} can have, got {count}: "
@@ -142,7 +147,7 @@ def _zone(situation: Situation) -> Iterator[str]:
         )
 
 
-def _region(situation: Situation) -> Iterator[str]:
+def _region(situation: Situation) -> Iterator[Found]:
     capacity, zone = situation.group.capacity, situation.availability_zone
     if not isinstance(capacity, Prioritized) or zone is None:
         return
@@ -155,8 +160,9 @@ def _region(situation: Situation) -> Iterator[str]:
             if not one.startswith("arn:") or is_unknown(one) or one.split(":")[3] == home[0]:
                 continue
             yield (
+                ("capacity", setting),
                 f"{setting} of {capacity.call} must be in the cluster's region, {home[0]}, got {one}: what is "
-                "reserved in a region cannot be used in another; leave it out, or make the cluster there"
+                "reserved in a region cannot be used in another; leave it out, or make the cluster there",
             )
 
 
@@ -232,14 +238,16 @@ def _warm_pool_root(situation: Situation) -> Iterator[str]:
 _USER_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide"
 _WARM_POOLS = "https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-warm-pools.html"
 
-PURCHASE_RULES = (
+PURCHASE_RULES: tuple[NodeGroupRule, ...] = (
     Rule(
         id="blockPlacement",
+        setting=("placement",),
         source=f"{_USER_GUIDE}/ec2-capacity-blocks.html#capacity-blocks-considerations",
         find=_no_block_in_a_placement_group,
     ),
     Rule(
         id="placementStrategy",
+        setting=("placement",),
         source=f"{_USER_GUIDE}/placement-strategies.html#placement-groups-cluster",
         find=_placement_strategy,
     ),
@@ -255,25 +263,38 @@ PURCHASE_RULES = (
         find=_several_types_in_a_placement_group,
         level=Level.WARNING,
     ),
-    Rule(id="blockSize", source=f"{_USER_GUIDE}/capacity-blocks-how.html", find=_block_size),
+    Rule(id="blockSize", setting=("count",), source=f"{_USER_GUIDE}/capacity-blocks-how.html", find=_block_size),
     Rule(
         id="reservedCount",
+        setting=("count",),
         source=f"{_USER_GUIDE}/capacity-reservations-launch.html",
         find=_count_fits_what_is_reserved,
     ),
     Rule(
         id="reservationSize",
+        setting=("count",),
         source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html",
         find=_reservation_size,
     ),
     Rule(
         id="release",
+        setting=("capacity", "on_idle"),
         source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html",
         find=_something_to_release,
     ),
-    Rule(id="zone", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_zone),
+    Rule(
+        id="zone",
+        setting=("capacity", "availability_zone"),
+        source=f"{_USER_GUIDE}/capacity-reservations-launch.html",
+        find=_zone,
+    ),
     Rule(id="reservedRegion", source=f"{_USER_GUIDE}/capacity-reservation-sharing.html", find=_region),
-    Rule(id="platform", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_platform),
+    Rule(
+        id="platform",
+        setting=("capacity", "instance_platform"),
+        source=f"{_USER_GUIDE}/capacity-reservations-launch.html",
+        find=_platform,
+    ),
     Rule(
         id="prioritizedBlocks",
         source=f"{_USER_GUIDE}/cr-groups-lifecycle.html",
@@ -292,7 +313,17 @@ PURCHASE_RULES = (
         find=_spot_fleet,
         level=Level.WARNING,
     ),
-    Rule(id="warmPool", source=f"{_WARM_POOLS}#warm-pools-limitations", find=_warm_pool_is_allowed),
-    Rule(id="warmPoolSize", source=_WARM_POOLS, find=_warm_pool_size),
-    Rule(id="warmPoolRoot", source=f"{_WARM_POOLS}#warm-pools-limitations", find=_warm_pool_root),
+    Rule(
+        id="warmPool",
+        setting=("warm_pool",),
+        source=f"{_WARM_POOLS}#warm-pools-limitations",
+        find=_warm_pool_is_allowed,
+    ),
+    Rule(id="warmPoolSize", setting=("warm_pool", "size"), source=_WARM_POOLS, find=_warm_pool_size),
+    Rule(
+        id="warmPoolRoot",
+        setting=("warm_pool",),
+        source=f"{_WARM_POOLS}#warm-pools-limitations",
+        find=_warm_pool_root,
+    ),
 )

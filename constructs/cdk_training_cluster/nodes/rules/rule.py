@@ -1,21 +1,17 @@
-"""What a rule about node groups is."""
+"""What the rules about node groups look at: settings, with the facts and policies that hold for them."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
 
-from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.checks import is_unknown
+from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
+from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.node_group import NodeGroup
+from cdk_training_cluster.validation.rule import Found, Level, Rule
 
-
-class Level(Enum):
-    """What a broken rule means."""
-
-    ERROR = "error"
-    """AWS refuses it, or it cannot do what it is for: nothing is made."""
-
-    WARNING = "warning"
-    """It is allowed, and will surprise."""
+__all__ = ["ClusterRule", "Level", "NodeGroupRule", "Situation", "Together"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,28 +20,88 @@ class Situation:
 
     Attributes:
         group: The node group.
-        infos: The facts about its types, in the order the user gave them.
+        infos: The facts about its types that there are, in the order the user gave them.
+        unknown: What is wrong with its other types.
         availability_zone: The cluster's zone. None: it is not known before the deployment.
+        policy: When its nodes are idle. None: that is not decided here.
     """
 
     group: NodeGroup
     infos: Sequence[InstanceTypeInfo]
+    unknown: Sequence[Found] = ()
     availability_zone: str | None = None
+    policy: IdlePolicy | None = None
+
+    @staticmethod
+    def of(
+        group: NodeGroup,
+        facts: Sequence[InstanceTypeInfo] = (),
+        *,
+        availability_zone: str | None = None,
+        whole_policy: IdlePolicy | None = None,
+    ) -> "Situation":
+        """Look up what holds for a node group.
+
+        Args:
+            group: The settings.
+            facts: Facts about types that the catalog does not have. Default: - none.
+            availability_zone: The cluster's zone. Default: - not known.
+            whole_policy: The cluster's idle policy, with a value for everything. Default: - it is not decided.
+        """
+        infos: list[InstanceTypeInfo] = []
+        unknown: list[Found] = []
+        for place, name in enumerate(group.instance_types):
+            try:
+                infos.append(_info(name, facts))
+            except ValueError as error:
+                unknown.append((("instance_types", place), str(error)))
+        own = group.idle_policy if is_measured(infos) else IdlePolicy.off()
+        policy = whole_policy if own is None or whole_policy is None else own.over(whole_policy)
+        return Situation(
+            group=group, infos=infos, unknown=unknown, availability_zone=availability_zone, policy=policy
+        )
+
+
+def is_measured(infos: Sequence[InstanceTypeInfo]) -> bool:
+    """Say whether nodes report the utilization of their accelerators: NVIDIA GPUs and Neuron devices do.
+
+    Args:
+        infos: The facts about their types.
+    """
+    return all(info.has_nvidia_gpus or info.has_neuron_devices for info in infos)
+
+
+def _info(name: str, facts: Sequence[InstanceTypeInfo]) -> InstanceTypeInfo:
+    if is_unknown(name):
+        raise ValueError(
+            f"instance_types must be known when the template is made, got {name}: interfaces and image follow from "
+            "the type; use a context value instead of a parameter"
+        )
+    return instance_type_info(name, facts)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
-    """One thing that AWS says about node groups.
+class Together:
+    """What the rules about a cluster's node groups together look at.
 
     Attributes:
-        id: The rule's name; a warning is acknowledged as `cdk-training-cluster:<id>`.
-        source: Where AWS says so.
-        find: Yields a sentence for each way in which a node group breaks the rule. What is not known before the
-            deployment breaks none.
-        level: What a broken rule means.
+        nodes: What holds for each node group.
+        public_subnet: Whether the nodes' subnet is known to be public.
     """
 
-    id: str
-    source: str
-    find: Callable[[Situation], Iterator[str]]
-    level: Level = Level.ERROR
+    nodes: Sequence[Situation] = field(default_factory=tuple)
+    public_subnet: bool = False
+
+    @cached_property
+    def groups(self) -> Sequence[NodeGroup]:
+        """The node groups."""
+        return [each.group for each in self.nodes]
+
+    @cached_property
+    def infos(self) -> Mapping[str, InstanceTypeInfo]:
+        """The facts about all their types, by name."""
+        return {info.name: info for each in self.nodes for info in each.infos}
+
+
+NodeGroupRule: TypeAlias = Rule[Situation]
+ClusterRule: TypeAlias = Rule[Together]

@@ -9,7 +9,8 @@ from cdk_training_cluster.instance_types import AcceleratorKind, InstanceTypeInf
 from cdk_training_cluster.network import network_interfaces
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster.nodes.layouts import launch_layouts, wants_efa
-from cdk_training_cluster.nodes.rules.rule import Level, Rule, Situation
+from cdk_training_cluster.nodes.rules.rule import Level, NodeGroupRule, Situation
+from cdk_training_cluster.validation.rule import Found, Rule
 
 _MOST_TYPES, _MOST_TEMPLATES = 40, 20
 
@@ -25,6 +26,10 @@ IMAGE_AT_LAUNCH = (
 
 # Families that nobody sees on the Spot market for long.
 _RARE_ON_SPOT = ("p5", "p6")
+
+
+def _unknown_types(situation: Situation) -> Iterator[Found]:
+    yield from situation.unknown
 
 
 def _one_type(situation: Situation) -> Iterator[str]:
@@ -222,22 +227,37 @@ _AUTO_SCALING = "https://docs.aws.amazon.com/autoscaling/ec2/userguide"
 _OVERRIDES = "https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LaunchTemplateOverrides.html"
 _BASE_IMAGES = "https://docs.aws.amazon.com/dlami/latest/devguide/overview-base.html"
 
-TYPE_RULES = (
-    Rule(id="oneType", source=f"{_AUTO_SCALING}/create-launch-template.html", find=_one_type),
-    Rule(id="mostTypes", source=_OVERRIDES, find=_not_too_many_types),
-    Rule(id="mostTemplates", source=_OVERRIDES, find=_not_too_many_templates),
+UNKNOWN_TYPE: NodeGroupRule = Rule(
+    id="unknownType",
+    source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html",
+    find=_unknown_types,
+)
+"""What is asked before the rules that look at the facts about types."""
+
+TYPE_RULES: tuple[NodeGroupRule, ...] = (
+    Rule(
+        id="oneType",
+        setting=("instance_types",),
+        source=f"{_AUTO_SCALING}/create-launch-template.html",
+        find=_one_type,
+    ),
+    Rule(id="mostTypes", setting=("instance_types",), source=_OVERRIDES, find=_not_too_many_types),
+    Rule(id="mostTemplates", setting=("instance_types",), source=_OVERRIDES, find=_not_too_many_templates),
     Rule(
         id="typeOnce",
+        setting=("instance_types",),
         source=f"{_AUTO_SCALING}/ec2-auto-scaling-mixed-instances-groups-launch-template-overrides.html",
         find=_no_type_twice,
     ),
     Rule(
         id="usageClass",
+        setting=("instance_types",),
         source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html",
         find=_usage_class,
     ),
     Rule(
         id="prioritizedTypes",
+        setting=("instance_types",),
         source=f"{_AUTO_SCALING}/use-distribution-segments.html",
         find=_every_leg_has_a_type,
     ),
@@ -253,14 +273,22 @@ TYPE_RULES = (
         find=_rare_on_spot,
         level=Level.WARNING,
     ),
-    Rule(id="efaFamilies", source=f"{_USER_GUIDE}/efa.html#efa-limits", find=_efa_families),
-    Rule(id="acceleratorsAlike", source=_BASE_IMAGES, find=_accelerators_alike),
-    Rule(id="oneArchitecture", source=f"{_USER_GUIDE}/ComponentsAMIs.html", find=_one_architecture_for_an_image),
-    Rule(id="interfaces", source=f"{_USER_GUIDE}/efa-acc-inst-types.html", find=_interfaces),
+    Rule(
+        id="efaFamilies", setting=("instance_types",), source=f"{_USER_GUIDE}/efa.html#efa-limits", find=_efa_families
+    ),
+    Rule(id="acceleratorsAlike", setting=("instance_types",), source=_BASE_IMAGES, find=_accelerators_alike),
+    Rule(
+        id="oneArchitecture",
+        setting=("instance_types",),
+        source=f"{_USER_GUIDE}/ComponentsAMIs.html",
+        find=_one_architecture_for_an_image,
+    ),
+    Rule(id="interfaces", setting=("efa",), source=f"{_USER_GUIDE}/efa-acc-inst-types.html", find=_interfaces),
     Rule(id="efaUnused", source=f"{_USER_GUIDE}/efa.html", find=_efa_unused, level=Level.WARNING),
-    Rule(id="image", source=_BASE_IMAGES, find=_image),
+    Rule(id="image", setting=("machine_image",), source=_BASE_IMAGES, find=_image),
     Rule(
         id="imageAtLaunch",
+        setting=("machine_image",),
         source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestLaunchTemplateData.html",
         find=_image_at_launch,
     ),

@@ -7,7 +7,8 @@ from aws_cdk import Duration
 from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster import Capacity, IdlePolicy, IdleScope, IdleSignal, NodeGroup, Placement, TrainingCluster
-from cdk_training_cluster.nodes.rules import IDLE_RULES, idle_policies, idle_problems
+from cdk_training_cluster.nodes.rules import IDLE_RULES, NodeGroupRule, Situation, cluster_problems, look_up
+from cdk_training_cluster.nodes.rules import node_group_problems as problems_of
 from synthesis import ZONE, new_stack, warnings
 
 _OWN = ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d"})
@@ -74,11 +75,23 @@ def test_what_cannot_be_is_refused(node_group: NodeGroup, policy: IdlePolicy | N
     assert refusal(node_group, policy) == message
 
 
-@pytest.mark.parametrize("rule", IDLE_RULES, ids=lambda rule: rule.__name__)
-def test_every_rule_is_the_only_one_to_find_some_mistake(rule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    rest = tuple(each for each in IDLE_RULES if each is not rule)
-    monkeypatch.setattr("cdk_training_cluster.nodes.rules.idle_rules.IDLE_RULES", rest)
-    assert any(not idle_problems([node_group], policy) for node_group, policy, _ in CASES.values())
+def nodes(node_group: NodeGroup, policy: IdlePolicy | None) -> Situation:
+    return look_up([node_group], policy).nodes[0]
+
+
+@pytest.mark.parametrize("rule", IDLE_RULES, ids=lambda rule: rule.id)
+def test_every_rule_is_the_only_one_to_find_some_mistake(rule: NodeGroupRule) -> None:
+    rest = [each for each in IDLE_RULES if each is not rule]
+    assert any(not problems_of(nodes(node_group, policy), rest) for node_group, policy, _ in CASES.values())
+
+
+def test_a_setting_that_a_group_leaves_out_is_wrong_in_the_cluster_s_policy() -> None:
+    fleet = group("g5.xlarge", capacity=Capacity.spot_fleet(), idle_policy=IdlePolicy(window=Duration.hours(1)))
+    (problem,) = cluster_problems(look_up([fleet], IdlePolicy(scope=IdleScope.NODE)))
+    assert problem.setting == ("idle_policy", "scope")
+    own = group("g5.xlarge", capacity=Capacity.spot_fleet(), idle_policy=IdlePolicy(scope=IdleScope.NODE))
+    (problem,) = cluster_problems(look_up([own]))
+    assert problem.setting == ("node_groups", 0, "idle_policy", "scope")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +108,7 @@ def test_every_rule_is_the_only_one_to_find_some_mistake(rule: Any, monkeypatch:
     ],
 )
 def test_what_can_be_is_taken(node_group: NodeGroup, policy: IdleScope | None) -> None:
-    assert idle_problems([node_group], IdlePolicy(scope=policy)) == []
+    assert cluster_problems(look_up([node_group], IdlePolicy(scope=policy))) == []
 
 
 def test_what_is_no_policy_is_refused_for_a_cluster() -> None:
@@ -106,8 +119,8 @@ def test_what_is_no_policy_is_refused_for_a_cluster() -> None:
 
 def test_nodes_that_report_nothing_are_not_stopped() -> None:
     cpu = NodeGroup("cpu", instance_types=["hpc7a.96xlarge"], count=1, machine_image=_OWN)
-    policies = idle_policies([group("g5.xlarge"), cpu], None)
-    assert {name: policy.is_off for name, policy in policies.items()} == {"lab": False, "cpu": True}
+    found = look_up([group("g5.xlarge"), cpu]).nodes
+    assert {nodes.group.name: nodes.policy and nodes.policy.is_off for nodes in found} == {"lab": False, "cpu": True}
 
 
 def _told(stack: Any) -> list[str]:

@@ -11,15 +11,19 @@ from cdk_training_cluster import Capacity, NodeGroup, Placement, TrainingCluster
 from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.nodes.rules import (
     CLUSTER_RULES,
+    IDLE_RULES,
     NODE_GROUP_RULES,
     ClusterRule,
     Level,
-    Rule,
-    cluster_problems,
-    cluster_warnings,
+    NodeGroupRule,
+    Situation,
+    look_up,
     node_group_problems,
     node_group_warnings,
+    together_problems,
+    together_warnings,
 )
+from cdk_training_cluster.validation.rule import Problem
 from node_group_cases import OTHER, OWN_IMAGE, RESERVED, Case, ClusterCase, node_group
 from node_group_cases_cluster import CLUSTER_CASES
 from node_group_cases_markets import MARKET_CASES
@@ -37,24 +41,26 @@ _AWS_DOCUMENT = re.compile(
 )
 
 
-def _said(case: Case, rules: Sequence[Rule] = NODE_GROUP_RULES) -> tuple[list[str], dict[str, str]]:
+# The rules about idle nodes have a table of their own.
+RULES = tuple(rule for rule in NODE_GROUP_RULES if rule not in IDLE_RULES)
+
+
+def _said(case: Case, rules: Sequence[NodeGroupRule] = RULES) -> tuple[list[str], dict[str, str]]:
     """Return what rules say of a case: errors, or if there are none, warnings; both without the group's name."""
     start = f"node group {case.group.name!r}: "
-    errors = node_group_problems(case.group, case.facts, availability_zone=case.zone, rules=rules)
-    warnings = {} if errors else node_group_warnings(case.group, case.facts, rules=rules)
-    said = [*errors, *warnings.values()]
-    assert all(sentence.startswith(start) for sentence in said)
-    return (
-        [sentence.removeprefix(start) for sentence in errors],
-        {rule: sentence.removeprefix(start) for rule, sentence in warnings.items()},
-    )
+    nodes = Situation.of(case.group, case.facts, availability_zone=case.zone)
+    errors = [problem.message for problem in node_group_problems(nodes, rules)]
+    warnings = {} if errors else node_group_warnings(nodes, rules)
+    assert all(sentence.startswith(start) for sentence in warnings.values())
+    return errors, {rule: sentence.removeprefix(start) for rule, sentence in warnings.items()}
 
 
 def _said_together(
     case: ClusterCase, rules: Sequence[ClusterRule] = CLUSTER_RULES
 ) -> tuple[list[str], dict[str, str]]:
-    errors = cluster_problems(case.groups, rules)
-    return errors, {} if errors else dict(cluster_warnings(case.groups, rules, public_subnet=case.public_subnet))
+    together = look_up(case.groups, public_subnet=case.public_subnet)
+    errors = [str(problem) for problem in together_problems(together, rules)]
+    return errors, {} if errors else dict(together_warnings(together, rules))
 
 
 @pytest.mark.parametrize(
@@ -83,9 +89,9 @@ def test_groups_that_share_a_block_share_a_type_that_may_be_in_it(
         for name, own in (("a", "p5.48xlarge"), ("b", "p5en.48xlarge"))
     ]
 
-    problems = cluster_problems(groups, facts=facts)
+    problems = together_problems(look_up(groups, facts=facts))
 
-    assert [problem.split(" for ")[0] for problem in problems] == (
+    assert [problem.message.split(" for ")[0] for problem in problems] == (
         ["node groups 'a' and 'b' must have a type in common"] if apart else []
     )
 
@@ -95,12 +101,29 @@ def test_groups_that_share_a_block_share_a_type_that_may_be_in_it(
 )
 def test_node_groups_are_judged_together(case: ClusterCase) -> None:
     assert _said_together(case) == (list(case.errors), dict(case.warnings))
-    assert [problem for group in case.groups for problem in node_group_problems(group)] == []
+    assert [problem for group in case.groups for problem in node_group_problems(Situation.of(group))] == []
 
 
-@pytest.mark.parametrize("rule", NODE_GROUP_RULES, ids=lambda rule: rule.id)
-def test_without_a_rule_one_of_its_cases_passes_for_right(rule: Rule) -> None:
-    others = [other for other in NODE_GROUP_RULES if other is not rule]
+def _named(problem: Problem, group: NodeGroup) -> bool:
+    """Tell whether a problem names a setting that the group has."""
+    part: Any = group
+    for name in problem.setting:
+        if isinstance(name, str) and not hasattr(part, name):
+            return False
+        part = getattr(part, name) if isinstance(name, str) else part[name]
+    return bool(problem.setting)
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_what_is_wrong_is_told_with_a_setting_that_there_is(rule: str) -> None:
+    for case in CASES[rule]:
+        nodes = Situation.of(case.group, case.facts, availability_zone=case.zone)
+        assert all(_named(problem, case.group) for problem in node_group_problems(nodes))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_without_a_rule_one_of_its_cases_passes_for_right(rule: NodeGroupRule) -> None:
+    others = [other for other in RULES if other is not rule]
     assert any(_said(case, others) != _said(case) for case in CASES[rule.id])
 
 
@@ -118,8 +141,8 @@ def test_no_rules_say_nothing() -> None:
         assert _said_together(shared, []) == ([], {})
 
 
-@pytest.mark.parametrize("rule", NODE_GROUP_RULES, ids=lambda rule: rule.id)
-def test_every_rule_has_a_case_that_it_breaks_and_a_neighbour_that_it_does_not(rule: Rule) -> None:
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_every_rule_has_a_case_that_it_breaks_and_a_neighbour_that_it_does_not(rule: NodeGroupRule) -> None:
     alone = [_said(case, [rule]) for case in CASES[rule.id]]
     assert any(said == ([], {}) for said in alone)
     assert any(bool(errors) is (rule.level is Level.ERROR) for errors, warnings in alone if errors or warnings)
@@ -138,7 +161,7 @@ def test_every_rule_about_groups_together_has_both_too(rule: ClusterRule) -> Non
 def test_every_rule_has_an_id_of_its_own_and_cases_under_it() -> None:
     ids = [*(rule.id for rule in NODE_GROUP_RULES), *(rule.id for rule in CLUSTER_RULES)]
     assert len(ids) == len(set(ids))
-    assert set(CASES) == {rule.id for rule in NODE_GROUP_RULES}
+    assert set(CASES) == {rule.id for rule in RULES}
     assert set(CLUSTER_CASES) == {rule.id for rule in CLUSTER_RULES}
     # A warning is acknowledged by it.
     assert all(re.fullmatch(r"[a-z][A-Za-z]*", one) for one in ids)
@@ -177,8 +200,8 @@ def test_mistakes_of_one_group_that_have_nothing_to_do_with_each_other_are_told_
         capacity=Capacity.from_reservation(RESERVED, availability_zone="us-east-1c", instance_count=8),
         warm_pool=WarmPool(size=10),
     )
-    problems = node_group_problems(group, availability_zone="us-east-1b")
-    assert [re.sub(r"(: [^:]*)[:;].*", r"\1", problem) for problem in problems] == [
+    problems = node_group_problems(Situation.of(group, availability_zone="us-east-1b"))
+    assert [re.sub(r"(: [^:]*)[:;].*", r"\1", str(problem)) for problem in problems] == [
         "node group 'workers': instance type g5.xlarge has no EFA",
         f"node group 'workers': count must be at most 8, as many instances as {RESERVED} has, got 9",
         "node group 'workers': availability_zone of Capacity.from_reservation() must be the cluster's, us-east-1b, "

@@ -1,0 +1,172 @@
+"""What the library refuses is told with its place in a file; the sentences themselves are in the library's tables."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from cdk_training_cluster.nodes.rules import Situation, node_group_problems
+from cdk_training_cluster_stacks.cluster_file import CapacitySettings, NodeGroupIdleSettings, NodeGroupSettings
+from cdk_training_cluster_stacks.cluster_file.capacity import CALLS
+from cdk_training_cluster_stacks.cluster_file.rules import place_of
+from cluster_files import RIGHT, problems
+from node_group_cases_markets import MARKET_CASES
+from node_group_cases_placement import PLACEMENT_CASES
+from node_group_cases_purchases import PURCHASE_CASES
+from node_group_cases_types import TYPE_CASES
+from node_group_cases_warm_pools import WARM_POOL_CASES
+
+ID = "cr-0a1b2c3d4e5f67890"
+BLOCK = f"capacity: {{capacity_block: {{id: {ID}}}}}"
+TYPES, COUNT = "[p5.48xlarge]", "count: 8"
+SECOND = f"  - {{name: more, instance_types: {TYPES}, count: 2, image: latest, capacity: %s}}\n"
+
+# What is changed in the right file (text, replacement), and the place and the beginning of what is said of it then.
+BROKEN: dict[str, tuple[str, str, str]] = {
+    "a type": (
+        "p5.48xlarge",
+        "p5.48xlarg",
+        "9: node_groups[0].instance_types[0]: unknown instance type 'p5.48xlarg': did you mean p5.48xlarge",
+    ),
+    "types": (
+        TYPES,
+        "[p5.48xlarge, p5e.48xlarge]",
+        "9: node_groups[0].instance_types: must name exactly one type for Capacity.on_demand(), got",
+    ),
+    "a setting that is not in the file": (
+        TYPES,
+        "[p6e-gb200.36xlarge]",
+        "9: node_groups[0].instance_types: must be sold as on-demand for Capacity.on_demand(), got",
+    ),
+    "EFA": (TYPES, "[g4dn.xlarge]\n    efa: true", "10: node_groups[0].efa: instance type g4dn.xlarge has no EFA"),
+    "an image": (TYPES, "[hpc7a.96xlarge]", "11: node_groups[0].image: AWS publishes no Deep Learning image for"),
+    "a count": (COUNT, f"count: 65\n    {BLOCK}", "10: node_groups[0].count: must be at most 64, as many as"),
+    "a placement": (
+        COUNT,
+        f"{COUNT}\n    {BLOCK}\n    placement: cluster",
+        "12: node_groups[0].placement: must be left out, or Placement.NONE, for Capacity.capacity_block() with",
+    ),
+    "a setting of a way to buy": (
+        COUNT,
+        f"{COUNT}\n    capacity: {{capacity_block: {{id: {ID}, availability_zone: us-east-1a}}}}",
+        "11: node_groups[0].capacity.capacity_block.availability_zone: availability_zone of "
+        "Capacity.capacity_block() must be the cluster's, us-east-1b, got us-east-1a",
+    ),
+    "a warm pool": (COUNT, f"{COUNT}\n    warm_pool: {{size: 9}}", "11: node_groups[0].warm_pool.size: size of"),
+    "idle nodes of a group": (
+        COUNT,
+        f"{COUNT}\n    capacity: spot_fleet\n    idle: {{scope: node}}",
+        "12: node_groups[0].idle.scope: scope of idle_policy must be IdleScope.GANG for Capacity.spot_fleet(), got",
+    ),
+    "idle nodes of all groups": (
+        f"{COUNT}\n    image: latest\n",
+        f"{COUNT}\n    image: latest\n    capacity: spot_fleet\nidle: {{scope: node}}\n",
+        "13: idle.scope: node group 'workers': scope of idle_policy must be IdleScope.GANG for",
+    ),
+    "groups together": (
+        f"{COUNT}\n    image: latest\n",
+        f"{COUNT}\n    image: latest\n    {BLOCK}\n{SECOND % f'{{prioritized: {{reservations: [{ID}]}}}}'}",
+        f"13: node_groups[1].capacity.prioritized: node groups 'workers' and 'more' must agree on what {ID} is, got",
+    ),
+    "two groups of one name": (
+        "    image: latest\n",
+        f"    image: latest\n{SECOND.replace('more', 'workers') % 'on_demand'}",
+        "12: node_groups[1].name: node_groups must have different names, got 'workers' 2 times: rename all but one",
+    ),
+    "a directory in another": (
+        "    prefix: tokens/\n",
+        "    prefix: tokens/\n  - {file_system_path: /data/more, prefix: more/}\n",
+        "7: datasets[1].file_system_path: the datasets at /data and /data/more overlap: file_system_path must",
+    ),
+    "a prefix in another": (
+        "    prefix: tokens/\n",
+        "    prefix: tokens/\n  - {file_system_path: /more, prefix: tokens/more}\n",
+        "7: datasets[1].prefix: the datasets at /data and /more overlap: their prefixes 'tokens/' and 'tokens/more/'",
+    ),
+    "a whole bucket beside a part of it": (
+        "    prefix: tokens/\n",
+        "    prefix: tokens/\n  - {file_system_path: /more}\n",
+        "7: datasets[1]: the datasets at /data and /more overlap: their prefixes 'tokens/' and '' lie in each other",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "said"), BROKEN.values(), ids=BROKEN)
+def test_what_the_library_refuses_is_told_with_its_place(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in RIGHT
+    (found,) = problems(tmp_path, RIGHT.replace(old, new))
+    assert found.startswith(f"cluster.yaml:{said}")
+
+
+CASES = {**TYPE_CASES, **MARKET_CASES, **PLACEMENT_CASES, **PURCHASE_CASES, **WARM_POOL_CASES}
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_every_setting_that_a_rule_names_is_one_of_a_file(rule: str) -> None:
+    for case in CASES[rule]:
+        for problem in node_group_problems(Situation.of(case.group, case.facts, availability_zone=case.zone)):
+            call = case.group.capacity.call.removeprefix("Capacity.").removesuffix("()")
+            setting, *below = place_of(problem.setting, call)
+            assert setting in NodeGroupSettings.model_fields
+            if setting == "capacity":
+                assert below[0] in CALLS
+                assert str(below[1]) in str(CapacitySettings.model_json_schema())
+            assert setting != "idle" or str(below[0]) in NodeGroupIdleSettings.model_fields
+
+
+# Legal files, each near to a wrong one.
+LEGAL = {
+    "directories and prefixes that begin alike": (
+        "    prefix: tokens/\n",
+        "    prefix: tokens/\n  - {file_system_path: /data2, prefix: tokens2/}\n",
+    ),
+    "one prefix of two buckets": (
+        "    prefix: tokens/\n",
+        "    prefix: tokens/\n  - {file_system_path: /more, prefix: tokens/, bucket: my-bucket}\n",
+    ),
+    "a reservation that is released": (
+        COUNT,
+        "count: 2\n    capacity: {reservation: {end: until_cancelled, on_idle: release}}",
+    ),
+    "as many as are reserved": (
+        COUNT,
+        f"{COUNT}\n    capacity: {{from_reservation: {{id: {ID}, instance_count: 8}}}}",
+    ),
+    "a warm pool of all": (COUNT, f"{COUNT}\n    warm_pool: {{size: 8}}"),
+    "names that differ in their ends": ("    image: latest\n", f"    image: latest\n{SECOND % 'spot'}"),
+    "a name like a part of the stack": ("workers", "power"),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), LEGAL.values(), ids=LEGAL)
+def test_what_is_legal_is_read(tmp_path: Path, old: str, new: str) -> None:
+    assert old in RIGHT
+    assert problems(tmp_path, RIGHT.replace(old, new), legal=True) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "place"),
+    [
+        (
+            f"count: 0\n    capacity: {{from_reservation: {{id: {ID}, instance_count: 1}}}}",
+            "10: node_groups[0].count",
+        ),
+        ("capacity: {reservation: {end: until_cancelled, on_idle: release}}", "8: node_groups[0].count"),
+        ("count: 0\n    warm_pool: {size: 9}", "10: node_groups[0].count"),
+        ("count: 8\n    capacity: {spt: {}}\n    warm_pool: {size: 2}", "11: node_groups[0].capacity.spt"),
+        (f"count: 8\n    {BLOCK}\n    placement: clutser", "12: node_groups[0].placement"),
+    ],
+)
+def test_what_is_wrong_by_itself_contradicts_nothing_else(tmp_path: Path, setting: str, place: str) -> None:
+    (said,) = problems(tmp_path, RIGHT.replace(COUNT, setting))
+    assert said.startswith(f"cluster.yaml:{place}: ")
+
+
+def test_one_mistake_hides_no_other(tmp_path: Path) -> None:
+    text = RIGHT.replace(TYPES, "[p5.48xlarg, g5.xlarge]").replace(COUNT, f"{COUNT}\n    {BLOCK}\n    efa: maybe")
+    places: Sequence[str] = [said.split(": ")[1] for said in problems(tmp_path, text)]
+    assert places == [
+        "node_groups[0].instance_types[0]",
+        "node_groups[0].instance_types",
+        "node_groups[0].efa",
+    ]
