@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-_SECONDS = 900
 _NOW = timedelta()
 
 # The interpreter starts with neither the project nor the site's .pth files on its path: only the function's zip
@@ -117,9 +116,13 @@ class DeployedFunction:
         result = self._directory / f"{uuid4()}.json"
         try:
             ended = self._start(event, self._variables(result, later, alias))
-        except subprocess.TimeoutExpired:
-            message = f"{self.name} did not end within {_SECONDS} s"
-            return Outcome("", error={"errorMessage": message, "errorType": "Sandbox.Timedout"})
+        except subprocess.TimeoutExpired as stopped:
+            # https://docs.aws.amazon.com/lambda/latest/dg/troubleshooting-invocation.html
+            message = f"Task timed out after {self._timeout:.2f} seconds"
+            said = b"".join(part for part in (stopped.stdout, stopped.stderr) if isinstance(part, bytes))
+            with self._log.open("a") as file:
+                file.write(f"{said.decode(errors='replace')}{message}\n")
+            return Outcome(message, error={"errorMessage": message, "errorType": "Sandbox.Timedout"})
         output = ended.stdout + ended.stderr
         with self._log.open("a") as file:
             file.write(output)
@@ -133,6 +136,11 @@ class DeployedFunction:
     @property
     def _log(self) -> Path:
         return self._directory / "log.jsonl"
+
+    @property
+    def _timeout(self) -> float:
+        """The function's own, in seconds."""
+        return float(self._configuration["Timeout"])
 
     def _start(self, event: Any, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -151,7 +159,7 @@ class DeployedFunction:
             cwd=self._code,
             capture_output=True,
             text=True,
-            timeout=_SECONDS,
+            timeout=self._timeout,
             check=False,
         )
 
@@ -170,5 +178,5 @@ class DeployedFunction:
             "LOCAL_AWS_FUNCTION_ARN": configuration["FunctionArn"] + (f":{alias}" if alias else ""),
             "LOCAL_AWS_LATER": str(later.total_seconds()),
             "LOCAL_AWS_RESULT": str(result),
-            "LOCAL_AWS_TIMEOUT": str(configuration["Timeout"]),
+            "LOCAL_AWS_TIMEOUT": str(self._timeout),
         }

@@ -286,8 +286,11 @@ _PATHS: tuple[tuple[dict[str, Any], str, Any], ...] = tuple(
 # Kinds of EC2 resources that moto cannot tag, and how their ids begin.
 _TAGGED_KINDS: tuple[tuple[str, str], ...] = (("capacity-reservation", "cr"),)
 
-# Deletions after which moto leaves something behind that would block others for ever.
-_AFTERMATHS: tuple[tuple[str, Callable[..., None]], ...] = (("delete_nat_gateway", networks.after_nat_gateway),)
+# What has to follow upon deletions: moto leaves something behind for ever, or is through at once.
+_AFTERMATHS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("delete_nat_gateway", networks.after_nat_gateway),
+    ("terminate_instances", placement_groups.shut_down),
+)
 
 
 def _guarded(original: Callable[..., Any], guard: Callable[..., None]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix, passes_filter_dict
 
 from local_aws.launch_facts import Ec2Refusal
+from local_aws.services import placement_groups
 
 _LEAST, _MOST = 5, 1000
 # What moto's filters lack: the filter's name, and how moto's instances call it.
@@ -41,6 +42,7 @@ def describe_instances(response: Any) -> ActionResult:
     start = int(params.get("NextToken") or 0)
     end = start + int(size or _MOST)
     token = str(end) if end < len(found) else None
+    placement_groups.have_terminated(instance for _, instance in found[start:end])
     return ActionResult({"Reservations": _reservations(found[start:end]), "NextToken": token})
 
 

@@ -4,6 +4,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/placement-groups.html
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any
@@ -44,6 +45,9 @@ class PlacementGroup:
             "Tags": [{"Key": key, "Value": value} for key, value in self.tags.items()],
         }
 
+
+# Ids of instances that have been terminated, and that nobody has seen as terminated yet: they are shutting down.
+_shutting_down: set[str] = set()
 
 # By account and region, then by name.
 _groups: dict[tuple[str, str], dict[str, PlacementGroup]] = defaultdict(dict)
@@ -125,6 +129,8 @@ def _matches(group: PlacementGroup, filters: dict[str, list[str]]) -> bool:
 def delete_placement_group(response: Any) -> ActionResult:
     """Carry out DeletePlacementGroup, which EC2 refuses while an instance or an active reservation is in the group.
 
+    An instance is in it until it is terminated, and shuts down before: here until it is described, as whoever waits
+    for it does.
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeletePlacementGroup.html
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html
     """
@@ -132,9 +138,20 @@ def delete_placement_group(response: Any) -> ActionResult:
     ec2 = response.ec2_backend
     if name not in groups_of(ec2):
         raise Refusal("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
-    taken = any(i.placement.group_name == name and i.state != "terminated" for i in ec2.all_instances())
+    inside = [each for each in ec2.all_instances() if each.placement.group_name == name]
+    taken = any(each.state != "terminated" or each.id in _shutting_down for each in inside)
     reserved = any(r.placement_group == name and r.state == "active" for r in reservations_of(ec2).values())
     if taken or reserved:
         raise Refusal("InvalidPlacementGroup.InUse", f"The placement group {name} is in use and may not be deleted.")
     del groups_of(ec2)[name]
     return EmptyResult()
+
+
+def shut_down(_: Any, instance_ids: Iterable[str]) -> None:
+    """Let terminated instances shut down, which takes a while."""
+    _shutting_down.update(instance_ids)
+
+
+def have_terminated(instances: Iterable[Any]) -> None:
+    """Let instances that have been shutting down be terminated, as whoever waits for them sees it."""
+    _shutting_down.difference_update(each.id for each in instances if each.state == "terminated")

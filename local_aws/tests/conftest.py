@@ -35,17 +35,12 @@ def inventory(aws: LocalAws) -> dict[str, int]:
     }
 
 
-@pytest.fixture(scope="module")
-def untouched(aws: LocalAws) -> dict[str, int]:
-    """What there is before a module's tests."""
-    return inventory(aws)
-
-
 @pytest.fixture
-def refused(aws: LocalAws, stacks: Stacks, untouched: dict[str, int]) -> Callable[[Template], tuple[str, str]]:
+def refused(aws: LocalAws, stacks: Stacks) -> Callable[[Template], tuple[str, str]]:
     """Deploy a template that must fail at one resource and leave nothing; return which, and its reason."""
 
     def deploy(template: Template) -> tuple[str, str]:
+        untouched = inventory(aws)
         name = stacks.create(template)
         assert stacks.status(name) == "ROLLBACK_COMPLETE"
         ((logical_id, reason),) = stacks.reasons(name).items()

@@ -14,6 +14,9 @@ import os, sys
 from datetime import datetime, timezone
 
 def handler(event, context):
+    if event.get("hang"):
+        import threading
+        threading.Event().wait()
     if event.get("fail"):
         raise RuntimeError("no capacity for this")
     import boto3, aws_lambda_powertools
@@ -44,19 +47,26 @@ _CONFIGURATION = {
 }
 
 
+_ENVIRONMENT = {
+    "AWS_REGION": "us-east-1",
+    "AWS_ENDPOINT_URL": "http://localhost:1",
+    "PATH": os.environ["PATH"],
+    "HOME": "/somewhere",
+}
+
+
 @pytest.fixture
-def function(tmp_path: Path) -> DeployedFunction:
+def code(tmp_path: Path) -> bytes:
     archive = tmp_path / "code.zip"
     with zipfile.ZipFile(archive, "w") as code:
         code.writestr("pack/__init__.py", "")
         code.writestr("pack/handler.py", _HANDLER)
-    environment = {
-        "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": "http://localhost:1",
-        "PATH": os.environ["PATH"],
-        "HOME": "/somewhere",
-    }
-    return DeployedFunction(_CONFIGURATION, archive.read_bytes(), tmp_path, environment)
+    return archive.read_bytes()
+
+
+@pytest.fixture
+def function(code: bytes, tmp_path: Path) -> DeployedFunction:
+    return DeployedFunction(_CONFIGURATION, code, tmp_path, _ENVIRONMENT)
 
 
 def test_the_zip_s_own_code_answers_the_event(function: DeployedFunction, tmp_path: Path) -> None:
@@ -78,6 +88,13 @@ def test_it_sees_its_own_environment_and_nothing_of_this_one(function: DeployedF
 def test_a_failure_is_told_with_what_the_function_said(function: DeployedFunction) -> None:
     with pytest.raises(FunctionFailedError, match="no capacity for this"):
         function({"fail": True})
+
+
+def test_a_function_that_runs_longer_than_its_timeout_is_ended(code: bytes, tmp_path: Path) -> None:
+    function = DeployedFunction({**_CONFIGURATION, "Timeout": 1}, code, tmp_path, _ENVIRONMENT)
+    outcome = function.run({"hang": True})
+    assert outcome.error == {"errorMessage": "Task timed out after 1.00 seconds", "errorType": "Sandbox.Timedout"}
+    assert (tmp_path / "ticker" / "log.jsonl").read_text().endswith("Task timed out after 1.00 seconds\n")
 
 
 def test_the_function_can_live_later(function: DeployedFunction) -> None:

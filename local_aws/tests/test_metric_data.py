@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import pytest
@@ -10,8 +11,13 @@ from botocore.exceptions import ClientError
 from local_aws import LocalAws
 
 _NAMESPACE, _OTHER = "Nodes", "Others"
-_START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=40)
 _PERIOD = timedelta(seconds=300)
+
+
+@cache
+def _start() -> datetime:
+    """When the data begins: so long before the first test here, and not before the tests are collected."""
+    return datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=40)
 
 
 @pytest.fixture(autouse=True)
@@ -25,19 +31,19 @@ def points(aws: LocalAws) -> None:
     """Three points in each period of i-busy, one of i-idle, some of them in the near future; one elsewhere."""
     data = []
     for place in range(12):
-        moment = _START + place * _PERIOD
+        moment = _start() + place * _PERIOD
         busy = [(moment + timedelta(seconds=110 * each), float(place + each)) for each in range(3)]
         data += [_datum("i-busy", at, value) for at, value in busy]
         data.append(_datum("i-idle", moment + timedelta(seconds=137), 0.0))
     aws.client("cloudwatch").put_metric_data(Namespace=_NAMESPACE, MetricData=data)
-    aws.client("cloudwatch").put_metric_data(Namespace=_OTHER, MetricData=[_datum("i-idle", _START, 99.0)])
+    aws.client("cloudwatch").put_metric_data(Namespace=_OTHER, MetricData=[_datum("i-idle", _start(), 99.0)])
 
 
 def test_only_ec2_publishes_in_its_namespace(aws: LocalAws) -> None:
     with pytest.raises(ClientError) as refused:
-        aws.client("cloudwatch").put_metric_data(Namespace="AWS/EC2", MetricData=[_datum("i-host", _START, 1.0)])
+        aws.client("cloudwatch").put_metric_data(Namespace="AWS/EC2", MetricData=[_datum("i-host", _start(), 1.0)])
     assert refused.value.response["Error"]["Message"] == "The value AWS/ for parameter Namespace is invalid."
-    aws.add_instance_metric("CPUUtilization", "i-host", [(_START, 0.52), (_START + _PERIOD, 1.99)])
+    aws.add_instance_metric("CPUUtilization", "i-host", [(_start(), 0.52), (_start() + _PERIOD, 1.99)])
     query = _query("i-host", "Average")
     query["MetricStat"]["Metric"] |= {"Namespace": "AWS/EC2", "MetricName": "CPUUtilization"}
     assert _get(aws, query)["MetricDataResults"][0]["Values"] == [0.0, 1.0]  # on Nitro
@@ -70,8 +76,8 @@ def _get(aws: LocalAws, *queries: dict[str, Any], **more: Any) -> dict[str, Any]
     answer: dict[str, Any] = aws.client("cloudwatch").get_metric_data(
         **{
             "MetricDataQueries": list(queries),
-            "StartTime": _START,
-            "EndTime": _START + 12 * _PERIOD,
+            "StartTime": _start(),
+            "EndTime": _start() + 12 * _PERIOD,
             "ScanBy": "TimestampAscending",
             **more,
         }
@@ -84,7 +90,7 @@ def _get(aws: LocalAws, *queries: dict[str, Any], **more: Any) -> dict[str, Any]
 )
 def test_a_period_has_its_statistic_and_its_start(aws: LocalAws, stat: str, first: float) -> None:
     (result,) = _get(aws, _query("i-busy", stat))["MetricDataResults"]
-    assert result["Timestamps"] == [_START + place * _PERIOD for place in range(12)]
+    assert result["Timestamps"] == [_start() + place * _PERIOD for place in range(12)]
     assert result["Values"][0] == first
     assert (result["Id"], result["StatusCode"]) == ("a", "Complete")
 
@@ -97,10 +103,12 @@ def test_another_namespace_is_another_metric_and_an_unknown_one_is_empty(aws: Lo
 
 def test_the_newest_comes_first_unless_asked_otherwise(aws: LocalAws) -> None:
     answer = aws.client("cloudwatch").get_metric_data(
-        MetricDataQueries=[_query("i-busy")], StartTime=_START + timedelta(seconds=59), EndTime=_START + 3 * _PERIOD
+        MetricDataQueries=[_query("i-busy")],
+        StartTime=_start() + timedelta(seconds=59),
+        EndTime=_start() + 3 * _PERIOD,
     )
     (result,) = answer["MetricDataResults"]
-    assert result["Timestamps"] == [_START + place * _PERIOD for place in (2, 1, 0)]
+    assert result["Timestamps"] == [_start() + place * _PERIOD for place in (2, 1, 0)]
     assert result["Values"] == [4.0, 3.0, 2.0]
 
 
@@ -130,7 +138,7 @@ def test_points_come_in_pages_and_a_cut_series_is_partial(aws: LocalAws) -> None
         ("c", 0, "Complete"),
     ]
     assert "NextToken" not in second
-    assert second["MetricDataResults"][0]["Timestamps"][0] == _START + 6 * _PERIOD
+    assert second["MetricDataResults"][0]["Timestamps"][0] == _start() + 6 * _PERIOD
     exactly = _get(aws, *queries, MaxDatapoints=24)
     assert [each["Id"] for each in exactly["MetricDataResults"]] == ["a", "b", "c"]
     assert "NextToken" not in exactly

@@ -168,7 +168,7 @@ def test_a_failed_update_brings_back_what_was_there(aws: LocalAws, stacks: Stack
     group = _group(aws, before["Nodes"])
     assert group["HealthCheckGracePeriod"] == 300
     assert group["PlacementGroup"] == before["Placement"]
-    assert aws.client("sns").list_topics()["Topics"] == []
+    assert not any(f":{name}-" in topic["TopicArn"] for topic in aws.client("sns").list_topics()["Topics"])
 
     nodes["Resources"]["Nodes"]["Properties"]["HealthCheckGracePeriod"] = 900
     stacks.update(name, nodes)
@@ -188,7 +188,7 @@ def test_a_resource_that_left_the_template_is_deleted_or_kept_by_its_policy(aws:
     del template["Resources"]["Goes"], template["Resources"]["Kept"]
     stacks.update(name, template)
     left = {topic["TopicArn"] for topic in aws.client("sns").list_topics()["Topics"]}
-    assert left == {before["Stays"], before["Kept"]}
+    assert left & set(before.values()) == {before["Stays"], before["Kept"]}
     assert stacks.physical_ids(name) == {"Stays": before["Stays"]}
     aws.client("sns").delete_topic(TopicArn=before["Kept"])
 

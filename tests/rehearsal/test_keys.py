@@ -1,7 +1,6 @@
 """What AWS's services do when a key's policy does not let them use it."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,14 +11,6 @@ from function_scene import made_function
 from local_aws import LocalAws
 
 _PLACE = KeyPlace(account="123456789012", region="us-east-1", partition="aws", url_suffix="amazonaws.com")
-
-
-@pytest.fixture(autouse=True)
-def without_topics(aws: LocalAws) -> Iterator[None]:
-    yield
-    sns = aws.client("sns")
-    for topic in sns.list_topics()["Topics"]:
-        sns.delete_topic(TopicArn=topic["TopicArn"])
 
 
 def _key(aws: LocalAws, *users: KeyUser) -> str:

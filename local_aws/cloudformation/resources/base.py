@@ -122,6 +122,18 @@ def as_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
+def wait_for_termination(call: Call, owner_tag: str) -> None:
+    """Wait until the instances of what has been deleted are terminated, so that what they ran in can be deleted.
+
+    Args:
+        call: The deleting call.
+        owner_tag: The tag by which instances name what owns them.
+    """
+    pages = call.client("ec2").get_paginator("describe_instances")
+    for _ in pages.paginate(Filters=[{"Name": f"tag:{owner_tag}", "Values": [call.physical_id]}]):
+        pass
+
+
 def if_there(action: Callable[..., object], **arguments: Any) -> None:
     """Carry an action out, unless what it is about is gone already."""
     try:

@@ -10,6 +10,7 @@ from local_aws.cloudformation.resources.base import (
     Handler,
     Properties,
     picked,
+    wait_for_termination,
 )
 from local_aws.cloudformation.resources.network import tag_specifications
 
@@ -145,6 +146,7 @@ class AutoScalingGroup(Handler):
 
     def delete(self, call: Call) -> None:
         call.client("autoscaling").delete_auto_scaling_group(AutoScalingGroupName=call.physical_id, ForceDelete=True)
+        wait_for_termination(call, "aws:autoscaling:groupName")
 
     def _settings(self, properties: Properties) -> dict[str, Any]:
         settings = picked(properties, *self._same)

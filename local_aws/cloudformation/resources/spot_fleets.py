@@ -13,6 +13,7 @@ from local_aws.cloudformation.resources.base import (
     picked,
     tag_changes,
     tags_of,
+    wait_for_termination,
 )
 
 _CONFIG = "SpotFleetRequestConfigData"
@@ -61,6 +62,7 @@ class SpotFleet(Handler):
         for refused in answer["UnsuccessfulFleetRequests"]:
             if refused["Error"]["Code"] not in {"fleetRequestIdDoesNotExist", "fleetRequestNotInCancellableState"}:
                 raise HandlerError(refused["Error"]["Message"])
+        wait_for_termination(call, "aws:ec2spot:fleet-request-id")
 
 
 def _config(properties: Properties) -> dict[str, Any]:

@@ -179,7 +179,7 @@ def test_a_capacity_that_fsx_takes(capacity: int) -> None:
 
 
 @pytest.mark.parametrize("capacity", [0, -2400, 1199, 1201, 3600])
-def test_any_other_is_refused(capacity: int) -> None:
+def test_a_capacity_that_is_no_multiple_of_2400_gib_is_refused(capacity: int) -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
         _file_system(new_stack(), storage_capacity_gib=capacity)
     assert str(refused.value) == (

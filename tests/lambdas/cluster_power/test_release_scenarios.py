@@ -162,7 +162,7 @@ def test_a_quota_that_does_not_allow_it_is_a_problem_too(
 
 
 @pytest.mark.parametrize("code", ["UnauthorizedOperation", "RequestLimitExceeded", "IncorrectState"])
-def test_any_other_refusal_is_a_failure_and_the_group_is_not_sized(
+def test_a_refusal_that_is_not_about_capacity_fails_the_run_and_the_group_is_not_sized(
     scene: Scene, group: FakeGroup, reservation: FakeReservation, code: str
 ) -> None:
     scene.order("stop")
