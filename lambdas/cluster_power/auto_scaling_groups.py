@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code, error_text
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
-from cluster_power.groups import Activity, Group, Node
-from cluster_power.owners import Glance, OwnerBusyError, Reading
-from cluster_power.records import Record
+from cluster_power.groups import AUTO_SCALING_GROUP, Activity, Group, Node
+from cluster_power.owners import OwnerBusyError, Reading
 from cluster_power.versions import is_old
 
 if TYPE_CHECKING:
@@ -31,6 +30,8 @@ _NOT_ALIVE = frozenset({"Terminated", "Warmed:Terminated", "Warmed:Stopped", "Wa
 
 class AutoScalingGroups:
     """The cluster's Auto Scaling groups, found by its tag."""
+
+    traits = AUTO_SCALING_GROUP
 
     def __init__(
         self,
@@ -63,12 +64,7 @@ class AutoScalingGroups:
         groups = self._own(raw for page in pages for raw in page["AutoScalingGroups"])
         return Reading(groups=sorted(groups, key=lambda group: (group.node_group, group.name)))
 
-    def glance(self, group: Group) -> Glance | None:
-        """Read again what decides about one group."""
-        fresh = self.look(group)
-        return Glance(record=fresh.record, size=fresh.desired, counted=fresh.counted) if fresh else None
-
-    def look(self, group: Group) -> Group | None:
+    def describe(self, group: Group) -> Group | None:
         """Read one group again by its name. None: it is gone, or has become another cluster's."""
         # Auto Scaling takes names or filters, never both.
         # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
@@ -141,7 +137,7 @@ class AutoScalingGroups:
             InstanceId=instance_id, ShouldDecrementDesiredCapacity=True
         )
 
-    def write_tags(self, group: Group, tags: Mapping[str, str]) -> None:
+    def tag(self, group: Group, tags: Mapping[str, str]) -> None:
         """Write tags on a group only, not on the nodes it launches."""
         self._client.create_or_update_tags(
             Tags=[
@@ -158,14 +154,18 @@ class AutoScalingGroups:
 
     def _own(self, raws: "Iterator[AutoScalingGroupTypeDef]") -> list[Group]:
         tagged = ((raw, _tags(raw)) for raw in raws)
-        return [_group(raw, tags) for raw, tags in tagged if tags.get(CLUSTER_TAG) == self._cluster]
+        return [
+            _group(raw, tags, is_configured=tags.get(NODE_GROUP_TAG) in self.node_groups)
+            for raw, tags in tagged
+            if tags.get(CLUSTER_TAG) == self._cluster
+        ]
 
 
 def _tags(raw: "AutoScalingGroupTypeDef") -> dict[str, str]:
     return {tag["Key"]: tag.get("Value", "") for tag in raw.get("Tags", [])}
 
 
-def _group(raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str]) -> Group:
+def _group(raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str], *, is_configured: bool) -> Group:
     instances = [one for one in raw.get("Instances", []) if one["LifecycleState"] not in _NOT_ALIVE]
     states = [instance["LifecycleState"] for instance in instances]
     suspended = {
@@ -174,6 +174,7 @@ def _group(raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str]) -> Group:
     return Group(
         name=raw["AutoScalingGroupName"],
         node_group=tags.get(NODE_GROUP_TAG, ""),
+        is_configured=is_configured,
         desired=raw["DesiredCapacity"],
         minimum=raw["MinSize"],
         maximum=raw["MaxSize"],
@@ -197,7 +198,7 @@ def _group(raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str]) -> Group:
             for instance in raw.get("Instances", [])
         },
         templates=_templates(raw),
-        record=Record.from_tags(tags),
+        tags=tags,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from cluster_power.groups import Group, OwnerKind
+from cluster_power.groups import Group
 from cluster_power.records import NO_RECORD, State
 from cluster_power.reservations import NO_RESERVATIONS, Reservations
 from cluster_power.settings import Settings
@@ -31,8 +31,7 @@ class Context:
 
     def is_configured(self, group: Group) -> bool:
         """Say whether the cluster's file gives a group its nodes, and with this kind of owner."""
-        own = self.settings.groups.get(group.node_group)
-        return own is not None and (group.owner is OwnerKind.SPOT_FLEET) == (own.spot_fleet is not None)
+        return group.is_configured and group.node_group in self.settings.groups
 
     def window(self, node_group: str, group: Group | None = None) -> Window | None:
         """Return what a node group's Capacity Block allows. None: it has none."""

@@ -7,9 +7,8 @@ from dataclasses import replace
 from cluster_common.times import time_text
 from cluster_power.context import Context
 from cluster_power.desired_state import is_stopped
-from cluster_power.groups import Group, OwnerKind
+from cluster_power.groups import Group
 from cluster_power.listed import decide_listed
-from cluster_power.notices import find_listed_end
 from cluster_power.problems import (
     Finding,
     Outlook,
@@ -81,7 +80,6 @@ def _decide_group(group: Group, context: Context, twins: Collection[str]) -> Dec
     if decision.verdict not in (Verdict.SIZE, Verdict.BLOCKED):
         decision = _explain(decision, context)
     own = context.settings.groups[name]
-    decision = replace(decision, listed_end=find_listed_end(group, own, context))
     if own.listed:
         return decide_resume(decide_listed(decision, own, context))
     return decide_resume(decide_reservation(decision, own, context))
@@ -100,7 +98,7 @@ def _decide_unsized(group: Group, wanted: int, twins: Collection[str], window: W
     name, record = group.node_group, group.record
     if wanted > 0 and name in twins:
         verdict = Verdict.BLOCKED
-        reason = f"two {group.owner.words.noun}s are {name}: neither is sized until a deploy has removed one"
+        reason = f"two {group.owner.noun}s are {name}: neither is sized until a deploy has removed one"
     elif wanted > group.maximum:
         verdict = Verdict.BLOCKED
         reason = (
@@ -127,7 +125,7 @@ def _decide_sized(group: Group, wanted: int, window: Window | None) -> Decision:
     name = group.node_group
     if group.busy and group.desired != wanted:
         verdict, reason = Verdict.BLOCKED, _busy(group, wanted)
-    elif group.owner is OwnerKind.SPOT_FLEET and group.desired == 0 and wanted and group.keeps_excess is not False:
+    elif group.owner.reset_by_deployments and group.desired == 0 and wanted and group.keeps_excess is not False:
         # With any change of the request CloudFormation sends what the template says: the target 0, and that no node
         # goes for it. Whoever lets the nodes go with the target is an operator.
         verdict = Verdict.SIZE
@@ -233,7 +231,7 @@ def _judge(group: Group, decision: Decision, missing: Finding, surplus: Finding)
     if surplus.problem:
         yield Verdict.SURPLUS, surplus.problem.sentence
     if missing.outlook is Outlook.UNSEEN:
-        yield Verdict.UNSEEN, f"{running}: {group.owner.words.service} could not be asked why"
+        yield Verdict.UNSEEN, f"{running}: {group.owner.service} could not be asked why"
     if missing.outlook is Outlook.PENDING:
         yield Verdict.PENDING, f"{running}: the others are launching"
     if surplus.outlook is Outlook.PENDING:
@@ -250,10 +248,9 @@ def _kept(group: Group, wanted: int, window: Window | None) -> str:
 
 
 def _busy(group: Group, wanted: int) -> str:
-    words = group.owner.words
     return (
-        f"{group.node_group} should have {_nodes(wanted)} and the {words.noun} {group.name} is being modified: the "
-        "next tick tries again"
+        f"{group.node_group} should have {_nodes(wanted)} and the {group.owner.noun} {group.name} is being modified: "
+        "the next tick tries again"
     )
 
 
@@ -278,7 +275,7 @@ def _unconfigured(group: Group, context: Context) -> Decision:
     reason = f"{why}: left alone"
     if name in context.settings.groups:
         why = f"{name} has other nodes in the cluster's file"
-        reason = f"{why}: the {group.owner.words.noun} {group.name} is left alone"
+        reason = f"{why}: the {group.owner.noun} {group.name} is left alone"
     decision = _decision(group, Verdict.UNCONFIGURED, reason, wanted=group.desired)
     if group.deleting:
         return decision

@@ -1,4 +1,4 @@
-"""The hands of the function: they carry out what was decided about one group."""
+"""The executor: it applies what was decided about one group."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_common.failures import Failures
-from cluster_common.times import time_text
-from cluster_power.groups import Group, OwnerKind
-from cluster_power.owners import Glance, Owner, OwnerBusyError
-from cluster_power.records import DESIRED_TAG, NONE, SINCE_TAG, SIZE_TAG, Desired, Record
+from cluster_power.groups import Group
+from cluster_power.owners import OwnerBusyError
+from cluster_power.records import Desired, Record
 from cluster_power.releases import explain_refusal
 from cluster_power.reservations import set_instances
 from cluster_power.settings import Settings
+from cluster_power.state_store import StateStore
 from cluster_power.verdicts import Decision, Verdict
 
 if TYPE_CHECKING:
@@ -32,13 +32,14 @@ class Executor:
     def __init__(
         self,
         settings: Settings,
-        owners: Mapping[OwnerKind, Owner],
+        store: StateStore,
         ec2: "Callable[[], EC2Client]",
         failures: Failures,
         now: datetime,
     ) -> None:
         self._settings = settings
-        self._owners = owners
+        self._owners = store.owners
+        self._store = store
         self._ec2 = ec2
         self._failures = failures
         self._now = now
@@ -89,7 +90,7 @@ class Executor:
     def _remember(self, decision: Decision, records: Mapping[str, Record]) -> Decision:
         group = decision.group
         if group is not None and group.name in records:
-            self._owners[group.owner].write_tags(group, records[group.name].to_tags())
+            self._store.save_record(group, records[group.name])
             self.recorded[group.name] = records[group.name]
         return decision
 
@@ -107,7 +108,7 @@ class Executor:
 
     def _resume(self, decision: Decision, group: Group) -> Decision:
         try:
-            self._owners[group.owner].resume_launching(group)
+            self._owners.of(group).resume_launching(group)
         except AWS_ERRORS as error:
             self._failures.add(decision.node_group, "launching could not be resumed", error)
             if decision.problem:
@@ -117,8 +118,9 @@ class Executor:
 
     def _is_still(self, group: Group) -> bool:
         """Whether the group is as it was read: an operator's order may have come in between."""
-        glance = self._owners[group.owner].glance(group)
-        return glance == Glance(record=group.record, size=group.desired, busy=group.busy)
+        fresh = self._store.describe(group)
+        seen = fresh and (fresh.record, fresh.desired, fresh.busy)
+        return seen == (group.record, group.desired, group.busy)
 
     def _reserve(self, decision: Decision, instances: int) -> Decision:
         """Raise or lower a reservation; capacity that EC2 does not have is a problem, and no failure."""
@@ -135,20 +137,20 @@ class Executor:
         return decision
 
     def _size(self, decision: Decision, group: Group) -> Decision:
-        owner = self._owners[group.owner]
+        owner = self._owners.of(group)
         self._retire_warm_nodes(group, decision.wanted)
         try:
             owner.set_size(group, decision.wanted)
         except OwnerBusyError:
             return _wait(decision, "is busy with another scaling activity: the next tick tries again")
         record = replace(group.record, size=decision.wanted, since=self._now, desired=None)
-        owner.write_tags(group, {SIZE_TAG: str(decision.wanted), SINCE_TAG: time_text(self._now)})
-        glance = owner.glance(group)
-        shows_it = glance is not None and (glance.record.size, glance.record.since) == (record.size, record.since)
+        self._store.save(group, size=record.size, since=record.since)
+        fresh = self._store.describe(group)
+        shows_it = fresh is not None and (fresh.record.size, fresh.record.since) == (record.size, record.since)
         # A description that does not show yet what was just written is old, and says nothing of the size either.
-        if glance is not None and shows_it and not glance.busy and glance.size != decision.wanted:
-            # Then what is remembered and what is there must not stay apart: it would look like an operator's size.
-            owner.write_tags(group, {SIZE_TAG: NONE})
+        if fresh is not None and shows_it and not fresh.busy and fresh.desired != decision.wanted:
+            # Then what is recorded and what is there must not stay apart: it would look like an operator's size.
+            self._store.save(group, size=None)
             return _wait(decision, "was given another size at the same moment: the next tick decides")
         return replace(decision, group=replace(group, desired=decision.wanted, record=record))
 
@@ -157,7 +159,7 @@ class Executor:
         if size <= group.desired or not self._settings.groups[group.node_group].warm_pool:
             return
         try:
-            self._owners[group.owner].retire_warm_nodes(group)
+            self._owners.of(group).retire_warm_nodes(group)
         except AWS_ERRORS as error:
             what = "could not renew its warm pool: nodes of an old launch template version may join it"
             self._failures.add(group.node_group, what, error)
@@ -169,22 +171,19 @@ class Executor:
         its own choice where there are more than the desired capacity: a node that comes meanwhile must not cost one
         that works, so the nodes are counted right before it is lowered, and right after.
         """
-        owner, lowers, before = self._owners[group.owner], desired < group.desired, group.record.desired
+        owner, lowers, before = self._owners.of(group), desired < group.desired, group.record.desired
         given = Desired(sizes=(desired,), at=self._now, goal=before.goal if before else None)
         self._explain(group, replace(given, sizes=(desired, group.desired)))
-        glance = owner.glance(group)
-        is_still = glance is not None and (glance.record.ordered, glance.size) == (
-            group.record.ordered,
-            group.desired,
-        )
-        if glance is None or not is_still or (lowers and self._grows(group, glance, desired)):
+        fresh = self._store.describe(group)
+        is_still = fresh and (fresh.record.ordered, fresh.desired) == (group.record.ordered, group.desired)
+        if fresh is None or not is_still or (lowers and self._grows(fresh, desired)):
             self._explain(group, before)
             return _wait(decision, "changed while its desired capacity was to be set: the next tick decides")
         self._retire_warm_nodes(group, desired)
         try:
             owner.set_size(group, desired)
-            glance = owner.glance(group) if lowers else None
-            if glance is not None and glance.size == desired < glance.counted:
+            fresh = self._store.describe(group) if lowers else None
+            if fresh is not None and fresh.desired == desired < fresh.counted:
                 owner.set_size(replace(group, desired=desired), group.desired)
                 desired = group.desired
         except OwnerBusyError:
@@ -193,13 +192,23 @@ class Executor:
         record = replace(group.record, desired=replace(given, sizes=(desired,)))
         return replace(decision, group=replace(group, desired=desired, record=record))
 
-    def _grows(self, group: Group, glance: Glance, desired: int) -> bool:
+    def _grows(self, group: Group, desired: int) -> bool:
         """Whether more nodes than desired are there, or one is about to be."""
-        activities = self._owners[group.owner].read_activities(group)
-        return glance.counted > desired or any(one.launch and not one.finished for one in activities)
+        activities = self._owners.of(group).read_activities(group)
+        return group.counted > desired or any(one.launch and not one.finished for one in activities)
 
     def _explain(self, group: Group, given: Desired | None) -> None:
-        self._owners[group.owner].write_tags(group, {DESIRED_TAG: given.text if given else NONE})
+        self._store.save(group, desired=given)
+
+    def note(self, decision: Decision, before: Group | None) -> None:
+        """Record why the desired capacity is what it is, where that has changed."""
+        group = decision.group
+        if group is None or before is None or group.deleting or group.record.desired == before.record.desired:
+            return
+        try:
+            self._explain(group, group.record.desired)
+        except AWS_ERRORS as error:
+            self._failures.add(group.node_group, "could not record why its desired capacity is what it is", error)
 
 
 def _is_action(decision: Decision) -> bool:

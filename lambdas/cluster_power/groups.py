@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from cluster_power.records import NO_RECORD, Record
 
@@ -11,23 +10,12 @@ RETRY_EVERY = timedelta(minutes=10)
 """How often an Auto Scaling group that is short of nodes is asked for them."""
 
 
-class OwnerKind(StrEnum):
-    """What can own the nodes of a group."""
-
-    AUTO_SCALING_GROUP = "auto_scaling_group"
-    SPOT_FLEET = "spot_fleet"
-
-    @property
-    def words(self) -> "OwnerWords":
-        """How people are told of it."""
-        return _WORDS[self]
-
-
 @dataclass(frozen=True, kw_only=True)
-class OwnerWords:
-    """How people are told of what owns the nodes of a group.
+class OwnerTraits:
+    """What decisions have to know of a service that owns nodes, and how messages name it.
 
     Attributes:
+        key: What the summary calls it.
         service: Who launches and terminates the nodes.
         noun: What one owner is called.
         history: Where one can read what it did.
@@ -36,8 +24,12 @@ class OwnerWords:
         retries: What is done about nodes that EC2 could not launch.
         tries: What the service itself does about them, where somebody else sized it.
         lingering: What is to be said of nodes too many for which no reason is seen.
+        holds_deployments: Whether CloudFormation waits for its nodes: its size is lowered while EC2 lacks some.
+        reset_by_deployments: Whether a deployment sets its size to 0 and leaves its nodes.
+        terminates_nodes: Whether single nodes can be terminated; if not, it chooses itself which go.
     """
 
+    key: str
     service: str
     noun: str
     history: str
@@ -46,37 +38,46 @@ class OwnerWords:
     retries: str
     tries: str
     lingering: str
+    holds_deployments: bool
+    reset_by_deployments: bool
+    terminates_nodes: bool
 
 
 # A node in these lifecycle states ends without a smaller size, or lives on whatever the size is.
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
 _NOT_LIVE = ("Terminat", "Detach", "Warmed", "Standby")
 
-_WORDS: Mapping[OwnerKind, OwnerWords] = {
-    OwnerKind.AUTO_SCALING_GROUP: OwnerWords(
-        service="Auto Scaling",
-        noun="Auto Scaling group",
-        history="activity history",
-        role="AWSServiceRoleForAutoScaling",
-        more_capacity="get the capacity beforehand with a capacity reservation or in another Availability Zone",
-        retries=f"The power function asks for them again every {RETRY_EVERY.seconds // 60} minutes.",
-        tries="Auto Scaling goes on trying, for about a day.",
-        lingering="Auto Scaling names no reason: look at the activity history of the Auto Scaling group {name}, and "
-        "at the nodes themselves.",
-    ),
-    OwnerKind.SPOT_FLEET: OwnerWords(
-        service="the Spot Fleet",
-        noun="Spot Fleet request",
-        history="history",
-        # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-prerequisites.html
-        role="AWSServiceRoleForEC2SpotFleet",
-        more_capacity="name more instance types, or buy the nodes in another way",
-        retries="The Spot Fleet goes on trying.",
-        tries="The Spot Fleet goes on trying.",
-        lingering="Spot Fleet names no reason: look at the history of the Spot Fleet request {name}, and at the "
-        "nodes themselves.",
-    ),
-}
+AUTO_SCALING_GROUP = OwnerTraits(
+    key="auto_scaling_group",
+    service="Auto Scaling",
+    noun="Auto Scaling group",
+    history="activity history",
+    role="AWSServiceRoleForAutoScaling",
+    more_capacity="get the capacity beforehand with a capacity reservation or in another Availability Zone",
+    retries=f"The power function asks for them again every {RETRY_EVERY.seconds // 60} minutes.",
+    tries="Auto Scaling goes on trying, for about a day.",
+    lingering="Auto Scaling names no reason: look at the activity history of the Auto Scaling group {name}, and "
+    "at the nodes themselves.",
+    holds_deployments=True,
+    reset_by_deployments=False,
+    terminates_nodes=True,
+)
+SPOT_FLEET = OwnerTraits(
+    key="spot_fleet",
+    service="the Spot Fleet",
+    noun="Spot Fleet request",
+    history="history",
+    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-prerequisites.html
+    role="AWSServiceRoleForEC2SpotFleet",
+    more_capacity="name more instance types, or buy the nodes in another way",
+    retries="The Spot Fleet goes on trying.",
+    tries="The Spot Fleet goes on trying.",
+    lingering="Spot Fleet names no reason: look at the history of the Spot Fleet request {name}, and at the "
+    "nodes themselves.",
+    holds_deployments=False,
+    reset_by_deployments=True,
+    terminates_nodes=False,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +123,7 @@ class Group:
         name: The name or id of what owns its nodes.
         node_group: The node group it is.
         owner: What owns its nodes.
+        is_configured: Whether the cluster's file gives the node group this kind of owner.
         desired: How many nodes it was given.
         minimum: Its smallest allowed size.
         maximum: Its largest allowed size.
@@ -138,7 +140,8 @@ class Group:
         deleting: Whether it is going away.
         nodes: Its nodes by their ids.
         templates: The launch templates and versions that it launches from, likewise. Empty: unknown.
-        record: What the function wrote on it.
+        tags: Its tags.
+        record: What the function has recorded of it.
         activities: What its owner did with it, newest first. None: that could not be read.
     """
 
@@ -148,7 +151,8 @@ class Group:
     minimum: int
     maximum: int
     in_service: int
-    owner: OwnerKind = OwnerKind.AUTO_SCALING_GROUP
+    owner: OwnerTraits = AUTO_SCALING_GROUP
+    is_configured: bool = True
     out_of_service: tuple[str, ...] = ()
     protected: int = 0
     zones: tuple[str, ...] = ()
@@ -161,6 +165,7 @@ class Group:
     deleting: bool = False
     nodes: Mapping[str, Node] = field(default_factory=dict)
     templates: frozenset[str] = frozenset()
+    tags: Mapping[str, str] = field(default_factory=dict, repr=False)
     record: Record = NO_RECORD
     activities: tuple[Activity, ...] | None = ()
 

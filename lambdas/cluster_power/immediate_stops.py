@@ -7,9 +7,10 @@ from itertools import groupby
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_power.commands import Expected
-from cluster_power.groups import Group, OwnerKind
-from cluster_power.owners import Owner, OwnerBusyError
+from cluster_power.groups import Group
+from cluster_power.owners import OwnerBusyError
 from cluster_power.records import Record
+from cluster_power.state_store import StateStore
 from cluster_power.verdicts import Decision, Verdict
 
 # How many seconds a new size may take to show.
@@ -36,8 +37,9 @@ class ImmediateStops:
     stopped would stay so for good, beside nodes that run.
     """
 
-    def __init__(self, owners: Mapping[OwnerKind, Owner], failures: Failures, pause: Callable[[float], None]) -> None:
-        self._owners = owners
+    def __init__(self, store: StateStore, failures: Failures, pause: Callable[[float], None]) -> None:
+        self._owners = store.owners
+        self._store = store
         self._failures = failures
         self._pause = pause
         self.recorded: dict[str, Record] = {}
@@ -91,15 +93,15 @@ class ImmediateStops:
         Returns:
             The size that it has then, and why the order is to be taken back. Empty: it was carried out.
         """
-        name, owner = group.node_group, self._owners[group.owner]
+        name = group.node_group
         try:
-            fresh = owner.look(group)
+            fresh = self._store.describe(group)
             if fresh is None or not _is_still(group, fresh):
                 return group.desired, f"{name} changed while the function looked"
             why = _why_unjudged(name, fresh.live_ids, expected)
             if why:
                 return group.desired, why
-            owner.set_size(group, size)
+            self._owners.of(group).set_size(group, size)
         except OwnerBusyError:
             return group.desired, f"{name} is busy with another scaling activity"
         except AWS_ERRORS as error:
@@ -108,7 +110,7 @@ class ImmediateStops:
                 return group.desired, f"{name} could not be brought to {size}"
         record = replace(record, size=size)
         try:
-            owner.write_tags(group, record.to_tags())
+            self._store.save_record(group, record)
         except AWS_ERRORS as error:
             self._failures.add(name, f"was brought to {size}, and that could not be remembered", error)
             return size, ""
@@ -119,35 +121,35 @@ class ImmediateStops:
         """Say whether a group has a size although AWS did not say so: its answer may be lost, or show late."""
         for seconds in (*_PAUSES, 0):
             try:
-                glance = self._owners[group.owner].glance(group)
+                fresh = self._store.describe(group)
             except AWS_ERRORS:
                 return False  # It is told in any case that the size could not be set.
-            if glance is None or glance.size == size:
-                return glance is not None
+            if fresh is None or fresh.desired == size:
+                return fresh is not None
             self._pause(seconds)
         return False
 
     def _look_again(self, group: Group, size: int, record: Record) -> tuple[int, str]:
         """Return the size that a group has, and why the order is to be taken back, if it is not the one ordered."""
-        name, owner = group.node_group, self._owners[group.owner]
+        name = group.node_group
         try:
-            glance = owner.glance(group)
+            fresh = self._store.describe(group)
         except AWS_ERRORS as error:
             self._failures.add(name, "could not be read again", error)
             return size, ""
-        if glance is None or glance.busy or glance.size == size:
+        if fresh is None or fresh.busy or fresh.desired == size:
             return size, ""
-        if (glance.record.ordered, glance.size) == (group.record.ordered, group.desired):
+        if (fresh.record.ordered, fresh.desired) == (group.record.ordered, group.desired):
             return size, ""  # It does not show yet what was written: what was read before says nothing.
         del self.recorded[group.name]
         # A tick may have written a size of its own on it by now; what another order wrote is not undone.
-        if _is_of_order(glance.record, record):
+        if _is_of_order(fresh.record, record):
             try:
-                owner.write_tags(group, group.record.to_tags())
+                self._store.save_record(group, group.record)
             except AWS_ERRORS as error:
                 what = "what it remembered before could not be written back: a tick may stop it"
                 self._failures.add(name, f"was given another size at the same moment, and {what}", error)
-        return glance.size, f"{name} was given another size at the same moment"
+        return fresh.desired, f"{name} was given another size at the same moment"
 
 
 def _obstacle(decision: Decision, records: Mapping[str, Record]) -> str:
@@ -160,7 +162,7 @@ def _obstacle(decision: Decision, records: Mapping[str, Record]) -> str:
     if group.name not in records or decision.verdict is Verdict.SIZE:
         return ""
     if group.busy:
-        return f"{name}: the {group.owner.words.noun} {group.name} is being modified"
+        return f"{name}: the {group.owner.noun} {group.name} is being modified"
     return decision.reason
 
 

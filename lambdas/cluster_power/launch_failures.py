@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cluster_power.groups import OwnerWords
+from cluster_power.groups import OwnerTraits
 
 
 class ProblemKind(StrEnum):
@@ -54,13 +54,13 @@ class LaunchFailure:
     words: str
     code: str = ""
 
-    def explain(self, message: str, instance_types: str, owner: OwnerWords, *, retried: bool) -> str:
+    def explain(self, message: str, instance_types: str, owner: OwnerTraits, *, retried: bool) -> str:
         """Return the cause in plain words, with AWS's own at the end.
 
         Args:
             message: What AWS says.
             instance_types: The types of the nodes.
-            owner: How people are told of what owns the nodes.
+            owner: What owns the nodes.
             retried: Whether the power function asks for the nodes again.
         """
         found = self.pattern.search(message)

@@ -28,7 +28,7 @@ def decide_listed(decision: Decision, own: GroupSettings, context: Context) -> D
         return decision
     found = {one: context.reservations.find(one) for one in (*own.listed, *own.blocks)}
     if Absence.UNREAD in found.values():
-        known = ProblemKind.RESERVATION_ENDED.value not in group.record.problems
+        known = f"problem/{ProblemKind.RESERVATION_ENDED}" not in group.record.told
         return replace(decision, problem_known=known)
     ended = [one for one in own.listed if _has_ended(found[one])]
     active = [one for one in found.values() if isinstance(one, Reservation) and one.state == ACTIVE]

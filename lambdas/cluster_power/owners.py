@@ -1,32 +1,14 @@
 """What owns the nodes of a cluster, as the function deals with it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from cluster_power.groups import Activity, Group
-from cluster_power.records import Record
+from cluster_power.groups import Activity, Group, OwnerTraits
 
 
 class OwnerBusyError(Exception):
     """Say that an owner takes no new size at the moment. Nothing was changed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Glance:
-    """The little of a group that decides whether it is still as it was read.
-
-    Attributes:
-        record: What the function wrote on it.
-        size: How many nodes it was given.
-        busy: Whether it may not show yet what it was given last.
-        counted: How many nodes its size counts; they come and go at any time.
-    """
-
-    record: Record
-    size: int
-    busy: bool = False
-    counted: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,20 +24,21 @@ class Reading:
     unread: Mapping[str, Exception] = field(default_factory=dict)
 
 
-class Owner(Protocol):
-    """A service that owns nodes: it launches and terminates them until there are as many as it was told."""
+class NodeOwner(Protocol):
+    """A service that owns nodes: it launches and terminates them until there are as many as it was given."""
+
+    @property
+    def traits(self) -> OwnerTraits:
+        """What kind of owner it is."""
 
     @property
     def node_groups(self) -> Collection[str]:
         """The node groups that it should own, by the cluster's file."""
 
     def read(self) -> Reading:
-        """Read the cluster's groups, with what their tags remember."""
+        """Read the cluster's groups, with their tags."""
 
-    def glance(self, group: Group) -> Glance | None:
-        """Read again what decides about one group. None: it is gone, or another cluster's."""
-
-    def look(self, group: Group) -> Group | None:
+    def describe(self, group: Group) -> Group | None:
         """Read one group again, with its nodes. None: it is gone, or another cluster's."""
 
     def read_activities(self, group: Group) -> tuple[Activity, ...]:
@@ -74,5 +57,23 @@ class Owner(Protocol):
     def retire_warm_nodes(self, group: Group) -> None:
         """Terminate the nodes of its warm pool that an old launch template version has launched."""
 
-    def write_tags(self, group: Group, tags: Mapping[str, str]) -> None:
+    def terminate(self, instance_id: str) -> None:
+        """Terminate one node and lower its group's size by one, where its traits allow it."""
+
+    def tag(self, group: Group, tags: Mapping[str, str]) -> None:
         """Write tags on what owns a group's nodes only, not on the nodes it launches."""
+
+
+class Owners:
+    """All owners of the cluster's nodes."""
+
+    def __init__(self, owners: Iterable[NodeOwner]) -> None:
+        self._owners = {owner.traits.key: owner for owner in owners}
+
+    def __iter__(self) -> Iterator[NodeOwner]:
+        """Yield each kind of owner."""
+        return iter(self._owners.values())
+
+    def of(self, group: Group) -> NodeOwner:
+        """Return the owner of a group's nodes."""
+        return self._owners[group.owner.key]

@@ -10,7 +10,6 @@ from aws_lambda_powertools import Logger
 
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
-from cluster_power.announcements import Announcements
 from cluster_power.auto_scaling_groups import AutoScalingGroups
 from cluster_power.callers import Action
 from cluster_power.commands import Command
@@ -18,14 +17,16 @@ from cluster_power.context import Context
 from cluster_power.decisions import decide
 from cluster_power.desired_state import new_records, remember
 from cluster_power.executor import Executor
-from cluster_power.groups import Group, OwnerKind
+from cluster_power.groups import Group
 from cluster_power.immediate_stops import ImmediateStops
-from cluster_power.owners import Owner
+from cluster_power.notifications import Notifications
+from cluster_power.owners import NodeOwner, Owners
 from cluster_power.reports import emit_metrics, summarize
 from cluster_power.reservations import NO_RESERVATIONS, Reservations, read_reservations
 from cluster_power.settings import Settings
 from cluster_power.shortages import settle
 from cluster_power.spot_fleets import SpotFleets
+from cluster_power.state_store import StateStore
 from cluster_power.stops import Stops
 from cluster_power.terminations import Terminations
 from cluster_power.verdicts import Decision, Verdict
@@ -74,19 +75,13 @@ class Power:
         self._logger = logger
         self._now = now.replace(microsecond=0)
         self._failures = Failures(logger, subject_key="node_group")
-        auto_scaling_groups = AutoScalingGroups(
-            clients.auto_scaling(),
-            clients.auto_scaling_once,
-            clients.ec2,
-            settings.cluster,
-            settings.auto_scaling_groups,
-        )
-        self._owners = _owners(auto_scaling_groups, settings, clients, self._now)
+        self._owners = _owners(settings, clients, self._now)
+        self._store = store = StateStore(self._owners)
         self._stops = Stops(clients.ssm, settings.stopped_parameter, self._failures)
-        self._executor = Executor(settings, self._owners, clients.ec2, self._failures, self._now)
-        self._immediate_stops = ImmediateStops(self._owners, self._failures, clients.pause)
-        self._terminations = Terminations(auto_scaling_groups, self._failures, logger, self._now, clients.pause)
-        self._announcements = Announcements(settings, self._owners, clients.sns, self._failures, self._now)
+        self._executor = Executor(settings, store, clients.ec2, self._failures, self._now)
+        self._immediate_stops = ImmediateStops(store, self._failures, clients.pause)
+        self._terminations = Terminations(store, self._failures, logger, self._now, clients.pause)
+        self._notifications = Notifications(store, settings.topic_arn, clients.sns, self._failures)
 
     def apply(self, command: Command) -> dict[str, object]:
         """Do what was ordered and return a summary that people read.
@@ -120,8 +115,8 @@ class Power:
             self._log(decision)
         if ticks:
             for decision in decisions:
-                self._announcements.note(decision, before.get(decision.group.name if decision.group else ""))
-                self._announcements.announce(decision)
+                self._executor.note(decision, before.get(decision.group.name if decision.group else ""))
+                self._notifications.notify(decision, context)
         if command.action not in (Action.STATUS, Action.TERMINATE):
             self._write_stops(command, groups, context)
         if ticks:
@@ -133,7 +128,7 @@ class Power:
         """Read all groups, and say which node groups could not be read."""
         groups: list[Group] = []
         unread: set[str] = set()
-        for owner in self._owners.values():
+        for owner in self._owners:
             try:
                 reading = owner.read()
             except AWS_ERRORS as error:
@@ -143,7 +138,7 @@ class Power:
                 continue
             for name, why in reading.unread.items():
                 self._failures.add(name, "could not be read", why)
-            groups += reading.groups
+            groups += self._store.load(reading.groups)
             unread |= set(reading.unread)
         return groups, frozenset(unread)
 
@@ -176,11 +171,11 @@ class Power:
     def _has_its_state(self, group: Group) -> bool:
         """Say whether a group's state is still what was read or written: an order may have come in between."""
         try:
-            glance = self._owners[group.owner].glance(group)
+            fresh = self._store.describe(group)
         except AWS_ERRORS as error:
             self._failures.add(group.node_group, "could not be read again", error)
             return False
-        return glance is not None and glance.record.state is group.record.state
+        return fresh is not None and fresh.record.state is group.record.state
 
     def _read_reservations(self) -> Reservations:
         ids = self._settings.reservations
@@ -198,7 +193,7 @@ class Power:
         if group.in_service >= group.goal or group.deleting:
             return group
         try:
-            return replace(group, activities=self._owners[group.owner].read_activities(group))
+            return replace(group, activities=self._owners.of(group).read_activities(group))
         except AWS_ERRORS as error:
             self._failures.add(group.node_group, "could not read the scaling activities", error)
             return replace(group, activities=None)
@@ -215,20 +210,28 @@ class Power:
                 "desired": group.desired if group else None,
                 "in_service": group.in_service if group else None,
                 "alive": group.alive if group else None,
-                (group.owner if group else OwnerKind.AUTO_SCALING_GROUP).value: group.name if group else None,
+                **({group.owner.key: group.name} if group else {}),
                 **({"capacity_block": window.block} if window else {}),
             },
         )
 
 
-def _owners(groups: AutoScalingGroups, settings: Settings, clients: Clients, now: datetime) -> dict[OwnerKind, Owner]:
+def _owners(settings: Settings, clients: Clients, now: datetime) -> Owners:
     """Return what owns the cluster's nodes, or has owned them: Auto Scaling groups are found by the cluster's tag."""
-    owners: dict[OwnerKind, Owner] = {OwnerKind.AUTO_SCALING_GROUP: groups}
+    owners: list[NodeOwner] = [
+        AutoScalingGroups(
+            clients.auto_scaling(),
+            clients.auto_scaling_once,
+            clients.ec2,
+            settings.cluster,
+            settings.auto_scaling_groups,
+        )
+    ]
     fleets = settings.spot_fleets
     if fleets:
         counts = {name: settings.groups[name].count for name in fleets}
-        owners[OwnerKind.SPOT_FLEET] = SpotFleets(clients.ec2(), settings.cluster, fleets, counts, now)
-    return owners
+        owners.append(SpotFleets(clients.ec2(), settings.cluster, fleets, counts, now))
+    return Owners(owners)
 
 
 __all__: Sequence[str] = ("Clients", "Power")

@@ -112,15 +112,15 @@ def find_problem(group: Group, *, goal: int, sized_by_us: bool, grace: timedelta
         rule = find_launch_failure(failure.message)
         types = instance_type_in(failure.message) or " or ".join(group.instance_types) or "nodes of its type"
         return _problem(
-            rule.kind, f"{running}: {rule.explain(failure.message, types, group.owner.words, retried=sized_by_us)}"
+            rule.kind, f"{running}: {rule.explain(failure.message, types, group.owner, retried=sized_by_us)}"
         )
     if not slow:
         return Finding(outlook=Outlook.PENDING)
-    minutes, words = round(grace.total_seconds() / 60), group.owner.words
+    minutes, owner = round(grace.total_seconds() / 60), group.owner
     return _problem(
         ProblemKind.SLOW,
-        f"{running}: {words.service} reports no error, and the others have not come up in more than {minutes} "
-        f"minutes. Look at the {words.history} of the {words.noun} {group.name}. {words.retries}",
+        f"{running}: {owner.service} reports no error, and the others have not come up in more than {minutes} "
+        f"minutes. Look at the {owner.history} of the {owner.noun} {group.name}. {owner.retries}",
     )
 
 
@@ -141,7 +141,7 @@ def find_surplus(group: Group, *, goal: int, grace: timedelta, now: datetime) ->
         return Finding(outlook=Outlook.COMPLETE)
     if group.record.since is None or now - group.record.since < grace:
         return Finding(outlook=Outlook.PENDING)
-    reasons = " ".join(_stays(group)) or group.owner.words.lingering.format(name=group.name)
+    reasons = " ".join(_stays(group)) or group.owner.lingering.format(name=group.name)
     run, _ = _still(group)
     billed = "is billed" if group.alive == 1 else "are billed"
     return _problem(ProblemKind.SURPLUS, f"{run} and {billed} where {goal} should ({_states(group)}). {reasons}")
@@ -155,7 +155,7 @@ def left_behind(group: Group, *, why: str) -> Problem:
         why: What makes it none of the cluster's.
     """
     run, billed = _run(group), "is billed" if group.alive == 1 else "are billed"
-    noun = group.owner.words.noun
+    noun = group.owner.noun
     stays = "".join(f" {reason}" for reason in _stays(group))
     return Problem(
         kind=ProblemKind.LEFT_BEHIND,
@@ -227,7 +227,7 @@ def _suspended(group: Group, *, resumed: bool) -> str:
             f"launching is suspended on the Auto Scaling group{reason}, and is left so. When the cause is gone, "
             f"resume the process Launch of {group.name}."
         )
-    then = f"The power function resumes it. {group.owner.words.retries}" if resumed else "A start resumes it."
+    then = f"The power function resumes it. {group.owner.retries}" if resumed else "A start resumes it."
     return (
         f"Auto Scaling has suspended launching on the Auto Scaling group{reason}, as it does after about a day of "
         f"failed launches. {then}"

@@ -15,10 +15,7 @@ SIZE_TAG = f"{_PREFIX}size"
 BY_TAG = f"{_PREFIX}by"
 REASON_TAG = f"{_PREFIX}reason"
 SINCE_TAG = f"{_PREFIX}since"
-PROBLEM_TAG = f"{_PREFIX}problem"
-CLOSING_TAG = f"{_PREFIX}closing"
-LISTED_END_TAG = f"{_PREFIX}reservation-end"
-VERSIONS_TAG = f"{_PREFIX}versions"
+TOLD_TAG = f"{_PREFIX}told"
 TERMINATED_TAG = f"{_PREFIX}terminated"
 DESIRED_TAG = f"{_PREFIX}desired"
 
@@ -105,11 +102,7 @@ class Record:
         by: Who ordered the state.
         reason: Why.
         since: When the function last changed state or size.
-        problems: The kinds of problems of missing nodes that were reported since the last time all was well.
-        versions: The same of nodes that run different launch template versions.
-        closing: When its nodes go at the end of its Capacity Block, or when its reservation ends, as people were last
-            told. None: they were not.
-        listed_ends: The ends of listed reservations that people were told of, as checksums; a time is an older tag.
+        told: The keys of the alerts that people were sent, and were not told the end of.
         terminated: The last order to terminate single nodes. None: there was none.
         desired: What explains a desired capacity other than the size. None: nothing does.
         unreadable: A sentence that says which tag holds what the function never writes. Empty: none.
@@ -121,10 +114,7 @@ class Record:
     by: str = ""
     reason: str = ""
     since: datetime | None = None
-    problems: tuple[str, ...] = ()
-    versions: tuple[str, ...] = ()
-    closing: datetime | None = None
-    listed_ends: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
     terminated: Termination | None = None
     desired: Desired | None = None
     unreadable: str = ""
@@ -149,10 +139,7 @@ class Record:
             by=tags.get(BY_TAG, ""),
             reason=tags.get(REASON_TAG, ""),
             since=_read(tags, SINCE_TAG, parse_time, unreadable),
-            problems=_read(tags, PROBLEM_TAG, _words, unreadable) or (),
-            versions=_read(tags, VERSIONS_TAG, _words, unreadable) or (),
-            closing=_read(tags, CLOSING_TAG, parse_time, unreadable),
-            listed_ends=_read(tags, LISTED_END_TAG, _words, unreadable) or (),
+            told=_read(tags, TOLD_TAG, _words, unreadable) or (),
             terminated=Termination.from_tag(tags.get(TERMINATED_TAG, "")),
             desired=_read(tags, DESIRED_TAG, Desired.from_tag, unreadable),
             unreadable="; ".join(unreadable.values()),
@@ -161,14 +148,39 @@ class Record:
 
     def to_tags(self) -> dict[str, str]:
         """Return the tags that say what was ordered; what is noted or told is tagged on its own."""
-        return dict.fromkeys(self.spoiled, NONE) | {
-            STATE_TAG: self.state.value if self.state else NONE,
-            SIZE_TAG: NONE if self.size is None else str(self.size),
-            BY_TAG: self.by,
-            REASON_TAG: self.reason,
-            SINCE_TAG: time_text(self.since) if self.since else NONE,
-        }
+        return dict.fromkeys(self.spoiled, NONE) | changed_tags(
+            state=self.state, size=self.size, by=self.by, reason=self.reason, since=self.since
+        )
 
+
+def changed_tags(**changes: object) -> dict[str, str]:
+    """Return the tags that say what attributes of a record are now.
+
+    Args:
+        **changes: The attributes, by name. None: there is none.
+    """
+    written = {name: (_TAGS[name], value) for name, value in changes.items()}
+    return {tag: NONE if value in (None, ()) else _text(value) for tag, value in written.values()}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, datetime):
+        return time_text(value)
+    if isinstance(value, tuple):
+        return " ".join(value)
+    return value.text if isinstance(value, Desired | Termination) else str(value)
+
+
+_TAGS = {
+    "state": STATE_TAG,
+    "size": SIZE_TAG,
+    "by": BY_TAG,
+    "reason": REASON_TAG,
+    "since": SINCE_TAG,
+    "told": TOLD_TAG,
+    "terminated": TERMINATED_TAG,
+    "desired": DESIRED_TAG,
+}
 
 NO_RECORD = Record()
 """What is remembered of a group that the function has never seen."""

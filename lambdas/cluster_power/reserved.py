@@ -5,7 +5,6 @@ from dataclasses import replace
 from cluster_common.times import time_text
 from cluster_power.context import Context
 from cluster_power.launch_failures import ProblemKind
-from cluster_power.notices import NOTICE
 from cluster_power.problems import Problem
 from cluster_power.records import State
 from cluster_power.releases import decide_release, starts
@@ -39,14 +38,12 @@ def decide_reservation(decision: Decision, own: GroupSettings, context: Context)
         decision = decide_release(decision, reservation)
     if reservation.state != ACTIVE:
         return decision
-    if reservation.ends is not None and context.now >= reservation.ends - NOTICE:
-        decision = replace(decision, reservation_ends=reservation.ends)
     return _with_bill(decision, reservation)
 
 
 def _unknown(decision: Decision, own: GroupSettings, text: str) -> Decision:
-    told = decision.group.record.problems if decision.group else ()
-    if ProblemKind.RESERVATION_ENDED.value in told and decision.problem is None:
+    told = decision.group.record.told if decision.group else ()
+    if f"problem/{ProblemKind.RESERVATION_ENDED}" in told and decision.problem is None:
         decision = replace(decision, problem_known=False)
     if not own.release or not starts(decision):
         return decision

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 
 from cluster_power.context import Context
-from cluster_power.groups import RETRY_EVERY, Group, OwnerKind
+from cluster_power.groups import RETRY_EVERY, Group
 from cluster_power.problems import Finding
 from cluster_power.records import Desired
 from cluster_power.verdicts import Decision, Verdict
@@ -59,7 +59,7 @@ def decide_desired(decision: Decision, missing: Finding, context: Context) -> De
         context: What decisions rest on.
     """
     group, window = decision.group, decision.window
-    if group is None or group.owner is OwnerKind.SPOT_FLEET or not decision.wanted:
+    if group is None or not group.owner.holds_deployments or not decision.wanted:
         return decision
     given, now = group.record.desired, context.now
     lowered = group.desired < group.goal

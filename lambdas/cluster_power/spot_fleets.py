@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_contract.tags import CLUSTER_TAG
-from cluster_power.groups import Activity, Group, Node, OwnerKind
-from cluster_power.owners import Glance, OwnerBusyError, Reading
-from cluster_power.records import Record
+from cluster_power.groups import SPOT_FLEET, Activity, Group, Node
+from cluster_power.owners import OwnerBusyError, Reading
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -33,6 +32,8 @@ _FAILURES = frozenset({"launchSpecUnusable", "fleetProgressHalted"}) | _PAUSES
 
 class SpotFleets:
     """The Spot Fleet requests that the settings name, if they carry the cluster's tag."""
+
+    traits = SPOT_FLEET
 
     def __init__(
         self, client: "EC2Client", cluster: str, fleets: Mapping[str, str], counts: Mapping[str, int], now: datetime
@@ -63,14 +64,10 @@ class SpotFleets:
                 unread[name] = error
         return Reading(groups=groups, unread=unread)
 
-    def glance(self, group: Group) -> Glance | None:
-        """Read a request's tags and target."""
-        fresh = self._read_again(group, [])
-        return Glance(record=fresh.record, size=fresh.desired, busy=fresh.busy) if fresh else None
-
-    def look(self, group: Group) -> Group | None:
+    def describe(self, group: Group) -> Group | None:
         """Read a request again, and the nodes that EC2 calls active."""
-        return self._read_again(group, self._read_nodes(group.name))
+        raw = self._describe([group.name]).get(group.name)
+        return self._group(group.node_group, raw, self._read_nodes(group.name)) if raw else None
 
     def read_activities(self, group: Group) -> tuple[Activity, ...]:
         """Read why nodes were not launched, and which were, since the group was sized."""
@@ -103,7 +100,10 @@ class SpotFleets:
     def retire_warm_nodes(self, group: Group) -> None:
         """Do nothing: a Spot Fleet has no warm pool."""
 
-    def write_tags(self, group: Group, tags: Mapping[str, str]) -> None:
+    def terminate(self, instance_id: str) -> None:
+        """Do nothing: a Spot Fleet chooses itself which of its nodes go, as its traits say."""
+
+    def tag(self, group: Group, tags: Mapping[str, str]) -> None:
         """Write tags on a request."""
         self._client.create_tags(
             Resources=[group.name], Tags=[{"Key": key, "Value": value} for key, value in tags.items()]
@@ -126,10 +126,6 @@ class SpotFleets:
             for raw in found
             if _tags(raw).get(CLUSTER_TAG) == self._cluster and raw["SpotFleetRequestState"] not in _GONE
         }
-
-    def _read_again(self, group: Group, nodes: Collection["ActiveInstanceTypeDef"]) -> Group | None:
-        raw = self._describe([group.name]).get(group.name)
-        return self._group(group.node_group, raw, nodes) if raw else None
 
     def _read_nodes(self, fleet: str) -> list["ActiveInstanceTypeDef"]:
         pages = self._client.get_paginator("describe_spot_fleet_instances").paginate(SpotFleetRequestId=fleet)
@@ -155,7 +151,7 @@ class SpotFleets:
         return Group(
             name=raw["SpotFleetRequestId"],
             node_group=name,
-            owner=OwnerKind.SPOT_FLEET,
+            owner=SPOT_FLEET,
             desired=config["TargetCapacity"],
             minimum=0,
             # A request has no largest size: the cluster's file has.
@@ -167,7 +163,7 @@ class SpotFleets:
             busy=state in _BUSY,
             deleting=state in _GOING,
             nodes={node.get("InstanceId", ""): Node(state=node.get("InstanceHealth", "")) for node in nodes},
-            record=Record.from_tags(_tags(raw)),
+            tags=_tags(raw),
         )
 
 

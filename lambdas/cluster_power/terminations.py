@@ -8,12 +8,12 @@ from aws_lambda_powertools import Logger
 
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
-from cluster_power.auto_scaling_groups import AutoScalingGroups
 from cluster_power.commands import Command
 from cluster_power.decisions import held_until
 from cluster_power.groups import Group
-from cluster_power.records import DESIRED_TAG, NONE, TERMINATED_TAG, Termination
+from cluster_power.records import Termination
 from cluster_power.shortages import settle
+from cluster_power.state_store import StateStore
 from cluster_power.verdicts import Decision, Verdict
 
 # The lifecycle states of nodes that go, and of those that a group's size counts.
@@ -39,13 +39,14 @@ class Terminations:
 
     def __init__(
         self,
-        owner: AutoScalingGroups,
+        store: StateStore,
         failures: Failures,
         logger: Logger,
         now: datetime,
         pause: Callable[[float], None],
     ) -> None:
-        self._owner = owner
+        self._owners = store.owners
+        self._store = store
         self._failures = failures
         self._logger = logger
         self._now = now
@@ -109,7 +110,7 @@ class Terminations:
     def _ask(self, command: Command, group: Group, instance_id: str) -> bool:
         node_group = group.node_group
         try:
-            self._owner.terminate(instance_id)
+            self._owners.of(group).terminate(instance_id)
         except AWS_ERRORS as error:
             what = f"{instance_id} could not be terminated"
             self._failures.add(node_group, what, error, instance_id=instance_id)
@@ -122,7 +123,7 @@ class Terminations:
 
     def _look(self, group: Group) -> Group | None:
         try:
-            return self._owner.look(group)
+            return self._store.describe(group)
         except AWS_ERRORS as error:
             self._failures.add(group.node_group, "could not be read again", error)
             return None
@@ -137,9 +138,8 @@ class Terminations:
 
     def _write(self, group: Group, mark: Termination | None) -> bool:
         given = group.record.desired  # The next tick counts from it how many were terminated.
-        tags = {TERMINATED_TAG: mark.text if mark else NONE} | ({DESIRED_TAG: given.text} if given else {})
         try:
-            self._owner.write_tags(group, tags)
+            self._store.save(group, terminated=mark, **({"desired": given} if given else {}))
         except AWS_ERRORS as error:
             self._failures.add(group.node_group, "could not remember who has nodes of it terminated", error)
             return False
@@ -192,6 +192,8 @@ def _why_stop(group: Group, fresh: Group | None, mark: Termination, asked: Colle
 def _obstacle(group: Group, instance_id: str) -> str:
     """Say why a node that does not go yet cannot be terminated. Empty: it can."""
     node = group.nodes.get(instance_id)
+    if not group.owner.terminates_nodes:
+        return f"is left alone, because {group.owner.service} chooses itself which of its nodes go"
     if node is None:
         return "is none of its nodes"
     if not node.state.startswith(_COUNTED):

@@ -1,11 +1,9 @@
 """What is decided about a node group."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 
 from cluster_power.groups import Group
-from cluster_power.notices import ListedEnd
 from cluster_power.problems import Problem
 from cluster_power.windows import Window
 
@@ -84,8 +82,6 @@ class Decision:
         versions_problem: That nodes run different launch template versions. None: they do not.
         versions_known: Whether `versions_problem` is a finding, likewise.
         window: What its Capacity Block allows. None: it has none, or is stopped whatever that says.
-        listed_end: The end of listed reservations, which is to be told. None: none is.
-        reservation_ends: When its reservation ends, where that is soon. None: it is not.
         terminated: The nodes that go by order. None: no order named any.
         taken_back: Whether an order that is carried out at once or not at all was not. None: this is no such order.
         desired: What desired capacity its group gets while EC2 lacks nodes; its size stays. None: no other.
@@ -106,8 +102,6 @@ class Decision:
     versions_problem: Problem | None = None
     versions_known: bool = False
     window: Window | None = None
-    listed_end: ListedEnd | None = None
-    reservation_ends: datetime | None = None
     terminated: tuple[str, ...] | None = None
     taken_back: bool | None = None
     desired: int | None = None

@@ -157,7 +157,7 @@ def test_both_sides_use_the_same_names(function_says: str, construct_says: str) 
 def test_every_tag_that_the_function_writes_is_one_it_may_write() -> None:
     keys = [
         *records.Record().to_tags(),
-        *(records.PROBLEM_TAG, records.CLOSING_TAG),
+        *(records.TOLD_TAG, records.DESIRED_TAG, records.TERMINATED_TAG),
     ]
 
     assert all(key.startswith("cdk-training-cluster:power-") for key in keys)

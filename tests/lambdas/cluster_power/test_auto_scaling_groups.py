@@ -6,7 +6,6 @@ import pytest
 
 from cluster_power.auto_scaling_groups import AutoScalingGroups
 from cluster_power.groups import Group, Node
-from cluster_power.owners import Glance
 from fake_auto_scaling import FakeAutoScaling
 
 if TYPE_CHECKING:
@@ -76,17 +75,17 @@ def test_every_instance_that_is_billed_is_alive(state: str) -> None:
     assert group.in_service == (state == "InService")
 
 
-def test_a_glance_reads_one_group_by_its_name_and_only_if_it_is_still_the_clusters() -> None:
+def test_one_group_is_read_again_by_its_name_and_only_if_it_is_still_the_clusters() -> None:
     fake = FakeAutoScaling()
     raw = fake.add("asg", cluster="base-pod", node_group="workers", desired=3)
     [group] = read(fake)
     fake.requests.clear()
 
-    assert owner(fake).glance(group) == Glance(record=group.record, size=3)
+    assert owner(fake).describe(group) == group
     assert fake.requests == [("DescribeAutoScalingGroups", {"AutoScalingGroupNames": ["asg"]})]
 
     raw.tags["cdk-training-cluster:cluster"] = "other-pod"
-    assert owner(fake).glance(group) is None
+    assert owner(fake).describe(group) is None
 
 
 def test_each_node_is_read_with_its_state() -> None:

@@ -212,7 +212,7 @@ def test_a_message_that_nodes_go_that_fails_is_sent_by_the_next_tick(scene: Scen
     assert block.ends is not None
     scene.now = block.ends - 71 * MINUTE
     scene.sns.fails = True
-    with pytest.raises(PartialFailureError, match="pod: could not report that its Capacity Block ends"):
+    with pytest.raises(PartialFailureError, match="pod: could not notify people of a change"):
         scene.minute()
     scene.sns.fails = False
 

@@ -337,8 +337,8 @@ def test_an_order_that_changes_nothing_remembers_nothing(action: Action, found: 
 def test_an_order_keeps_the_open_problem_in_mind() -> None:
     command = Command(action=Action.STOP, node_groups=("workers",), by="bo", reason="cost")
 
-    known = replace(RUNNING, problems=("quota",))
+    known = replace(RUNNING, told=("problem/quota",))
 
     record = new_records([group(record=known)], CONTEXT, command)["asg"]
 
-    assert record.problems == ("quota",)
+    assert record.told == ("problem/quota",)

@@ -201,7 +201,7 @@ def test_a_stop_while_a_tick_gives_it_another_count_is_a_stop(scene: Scene, grou
 
 def test_what_a_tick_notes_meanwhile_does_not_take_it_back(scene: Scene, group: FakeGroup) -> None:
     def note() -> None:
-        group.tags[f"{PREFIX}problem"] = "quota"
+        group.tags[f"{PREFIX}told"] = "problem/quota"
 
     scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", note)
 

@@ -139,7 +139,7 @@ def test_a_stop_that_cannot_be_remembered_is_one_all_the_same(scene: Scene, grou
     )
     held = scene.minute(10)["workers"]
     assert (held["decision"], held["desired"], held["problem"], stopped(scene)) == ("held", 0, "emptied", [])
-    assert group.tags == before | {f"{PREFIX}problem": "emptied"}
+    assert group.tags == before | {f"{PREFIX}told": "problem/emptied"}
     assert scene.order("start")["workers"]["desired"] == 8
 
 

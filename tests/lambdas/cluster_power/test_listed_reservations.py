@@ -57,19 +57,16 @@ def test_people_are_told_a_day_before_once_and_again_of_a_later_end(
     assert group.in_service == 8
 
 
-def test_ends_at_one_moment_are_told_together_and_an_end_that_comes_earlier_again(
+def test_each_end_is_told_and_one_that_comes_earlier_again(
     scene: Scene, group: FakeGroup, reservations: list[FakeReservation]
 ) -> None:
     for one in reservations:
         one.ends = scene.now + 20 * HOUR
     scene.minute(3)
-    (together,) = scene.sns.messages
-    assert together["Subject"] == "base-pod: capacity reservations of workers end in 20 hours"
-    assert "its capacity reservations cr-1, cr-2 end at" in together["Message"]
-    assert "in them go on" in together["Message"]
+    assert scene.subjects() == ["base-pod: a capacity reservation of workers ends in 20 hours"] * 2
     reservations[1].ends = scene.now + 5 * HOUR
     scene.minute(3)
-    assert scene.subjects()[1:] == ["base-pod: a capacity reservation of workers ends in 5 hours"]
+    assert scene.subjects()[2:] == ["base-pod: a capacity reservation of workers ends in 5 hours"]
     assert group.in_service == 8
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from cluster_power.groups import Activity, Group, OwnerKind
+from cluster_power.groups import SPOT_FLEET, Activity, Group
 from cluster_power.launch_failures import LAUNCH_FAILURES, ProblemKind, find_launch_failure
 from cluster_power.problems import Outlook, find_problem, find_surplus
 from cluster_power.records import Record, State
@@ -168,9 +168,7 @@ def test_a_disabled_key_in_plain_words() -> None:
 
 
 def test_a_spot_fleet_is_spoken_of_as_one() -> None:
-    found = group(
-        launch("UnfulfillableCapacity"), owner=OwnerKind.SPOT_FLEET, name="sfr-1", node_group="extras", zones=()
-    )
+    found = group(launch("UnfulfillableCapacity"), owner=SPOT_FLEET, name="sfr-1", node_group="extras", zones=())
 
     assert sentence(found) == (
         "extras: 3 of 8 nodes are running: EC2 has no more p4de.24xlarge there right now (UnfulfillableCapacity). "
@@ -179,9 +177,9 @@ def test_a_spot_fleet_is_spoken_of_as_one() -> None:
         "way. AWS says: UnfulfillableCapacity"
     )
     assert "Let the role AWSServiceRoleForEC2SpotFleet use the KMS key" in sentence(
-        group(launch("Client.InternalError"), owner=OwnerKind.SPOT_FLEET)
+        group(launch("Client.InternalError"), owner=SPOT_FLEET)
     )
-    assert sentence(group(owner=OwnerKind.SPOT_FLEET, name="sfr-1")).endswith(
+    assert sentence(group(owner=SPOT_FLEET, name="sfr-1")).endswith(
         "the Spot Fleet reports no error, and the others have not come up in more than 10 minutes. Look at the "
         "history of the Spot Fleet request sfr-1. The Spot Fleet goes on trying."
     )
@@ -302,7 +300,7 @@ def test_the_outlook_on_nodes_too_many(found: Group, goal: int, expected: Outloo
         (stuck(in_service=2, protected=1), "1 is protected from scale-in: take the protection away"),
         (stuck("Terminating", terminating_suspended=""), "The process Terminate of the Auto Scaling group asg is "),
         (
-            stuck("unhealthy", owner=OwnerKind.SPOT_FLEET, name="sfr-1"),
+            stuck("unhealthy", owner=SPOT_FLEET, name="sfr-1"),
             "Spot Fleet names no reason: look at the history of the Spot Fleet request sfr-1, and at the nodes",
         ),
         (stuck("Quarantined"), "Auto Scaling names no reason: look at the activity history"),

@@ -226,7 +226,7 @@ def test_a_problem_of_another_kind_is_told_too(scene: Scene) -> None:
     scene.minute(2)
 
     assert scene.subjects() == ["base-pod: nodes of workers are missing"] * 2
-    assert group.tags["cdk-training-cluster:power-problem"] == "no-capacity quota"
+    assert group.tags["cdk-training-cluster:power-told"] == "problem/no-capacity problem/quota"
 
 
 def test_problems_that_take_turns_are_told_once_each_and_once_again_when_all_was_well(scene: Scene) -> None:
@@ -265,14 +265,14 @@ def test_without_a_topic_a_problem_is_remembered_all_the_same(scene: Scene) -> N
     scene.minute(2)
 
     assert scene.sns.calls == []
-    assert group.tags["cdk-training-cluster:power-problem"] == "no-capacity"
+    assert group.tags["cdk-training-cluster:power-told"] == "problem/no-capacity"
 
 
 def test_a_message_that_fails_is_sent_by_the_next_tick(scene: Scene) -> None:
     scene.add(capacity=3)
     scene.order()
     scene.sns.fails = True
-    with pytest.raises(PartialFailureError, match="workers: could not report a problem's begin or end"):
+    with pytest.raises(PartialFailureError, match="workers: could not notify people of a change"):
         scene.minute()
 
     scene.sns.fails = False
@@ -285,7 +285,7 @@ def test_a_message_that_could_not_be_remembered_is_rather_sent_twice_than_never(
     scene.add(capacity=3)
     scene.order()
     scene.auto_scaling.fail_next("CreateOrUpdateTags", "InternalFailure")
-    with pytest.raises(PartialFailureError, match="workers: could not report a problem's begin or end"):
+    with pytest.raises(PartialFailureError, match="workers: could not notify people of a change"):
         scene.minute()
 
     scene.minute(3)
@@ -313,7 +313,7 @@ def test_unreadable_activities_are_no_verdict_and_fail_the_tick(scene: Scene) ->
     assert str(caught.value) == (
         "workers: could not read the scaling activities (AccessDenied: not you). Everything else was done."
     )
-    assert group.tags["cdk-training-cluster:power-problem"] == "no-capacity"
+    assert group.tags["cdk-training-cluster:power-told"] == "problem/no-capacity"
     assert len(scene.sns.messages) == 1
 
 

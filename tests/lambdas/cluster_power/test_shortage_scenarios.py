@@ -330,7 +330,7 @@ def test_launches_of_a_stopped_group_stay_suspended_until_it_starts(scene: Scene
 
 
 @pytest.mark.parametrize("action", ["start", "stop"])
-@pytest.mark.parametrize("tag", ["desired", "closing"])
+@pytest.mark.parametrize("tag", ["desired", "since"])
 def test_an_order_overwrites_every_tag_that_cannot_be_read(
     scene: Scene, group: FakeGroup, action: str, tag: str
 ) -> None:

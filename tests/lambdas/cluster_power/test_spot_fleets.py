@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from cluster_power.groups import Group, OwnerKind
-from cluster_power.owners import Glance, OwnerBusyError
+from cluster_power.groups import SPOT_FLEET, Group
+from cluster_power.owners import OwnerBusyError
 from cluster_power.records import Record, State
 from cluster_power.spot_fleets import SpotFleets
 from fake_ec2 import FakeEc2
@@ -38,11 +38,11 @@ def test_a_request_is_read_as_ec2_describes_it() -> None:
 
     group = read_one(fake)
 
-    assert (group.name, group.node_group, group.owner) == ("sfr-extras", "extras", OwnerKind.SPOT_FLEET)
+    assert (group.name, group.node_group, group.owner) == ("sfr-extras", "extras", SPOT_FLEET)
     assert (group.minimum, group.desired, group.maximum) == (0, 3, 4)
     assert (group.in_service, group.out_of_service, group.alive) == (2, ("unhealthy",), 3)
     assert (group.instance_types, group.zones, group.keeps_excess) == (("p4de.24xlarge",), (), True)
-    assert group.record == Record(state=State.RUNNING)
+    assert Record.from_tags(group.tags) == Record(state=State.RUNNING)
 
 
 @pytest.mark.parametrize(
@@ -110,18 +110,17 @@ def test_a_request_whose_nodes_cannot_be_read_keeps_no_other_waiting() -> None:
     assert list(reading.unread) == ["a"]
 
 
-def test_a_glance_reads_tags_and_target_and_no_nodes() -> None:
+def test_a_request_is_read_again_until_it_is_gone() -> None:
     fake = FakeEc2()
     deploy(fake, target=3)
     group = read_one(fake)
     fake.requests.clear()
 
-    assert owner(fake).glance(group) == Glance(record=group.record, size=3)
-    assert [name for name, _ in fake.requests] == ["DescribeSpotFleetRequests"]
+    assert owner(fake).describe(group) == group
     fake.fleets["sfr-extras"].state = "modifying"
-    assert owner(fake).glance(group) == Glance(record=group.record, size=3, busy=True)
+    assert owner(fake).describe(group) == replace(group, busy=True)
     fake.fleets.clear()
-    assert owner(fake).glance(group) is None
+    assert owner(fake).describe(group) is None
 
 
 @pytest.mark.parametrize(
@@ -168,7 +167,7 @@ def test_tags_are_written_on_the_request() -> None:
     fake = FakeEc2()
     deploy(fake)
 
-    owner(fake).write_tags(read_one(fake), {"cdk-training-cluster:power-size": "4"})
+    owner(fake).tag(read_one(fake), {"cdk-training-cluster:power-size": "4"})
 
     assert fake.requests[-1] == (
         "CreateTags",

@@ -1,0 +1,156 @@
+"""What people have to know of a node group, as alerts."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from zlib import crc32
+
+from cluster_common.alerts import Alert
+from cluster_common.messages import subject
+from cluster_common.times import time_text
+from cluster_power.context import Context
+from cluster_power.groups import Group
+from cluster_power.launch_failures import ProblemKind
+from cluster_power.reservations import ACTIVE, Reservation
+from cluster_power.verdicts import Decision, Verdict
+from cluster_power.windows import Phase
+
+PROBLEM = "problem"
+VERSIONS = "versions"
+
+NOTICE = timedelta(days=1)
+"""How long before the end of a reservation people are told of it."""
+
+
+def find_alerts(decision: Decision, context: Context) -> list[Alert]:
+    """Return what people have to know of a node group now."""
+    group = decision.group
+    if group is None:
+        return []
+    return [*_problems(decision, context), *_closing(decision, group, context), *_ends(decision, group, context)]
+
+
+def known_topics(decision: Decision) -> frozenset[str]:
+    """Return the topics of which everything was seen, so that they can be over."""
+    known = {PROBLEM: decision.problem_known, VERSIONS: decision.versions_known}
+    return frozenset(topic for topic, is_known in known.items() if is_known)
+
+
+def describe_end(cluster: str, node_group: str, key: str, reason: str) -> tuple[str, str]:
+    """Return the subject and the text of the message that a topic is over.
+
+    Args:
+        cluster: The cluster.
+        node_group: The node group.
+        key: What people were told last.
+        reason: How it is now.
+    """
+    _, ended, sentence = _SUBJECTS.get(key.partition("/")[2], _MISSING)
+    text = f"Cluster {cluster}\n\n{sentence}: {reason.removesuffix('.')}."
+    return subject(f"{cluster}: {ended.format(node_group)}"), text
+
+
+def _problems(decision: Decision, context: Context) -> Iterator[Alert]:
+    cluster = context.settings.cluster
+    for topic, problem, known in (
+        (PROBLEM, decision.problem, decision.problem_known),
+        (VERSIONS, decision.versions_problem, decision.versions_known),
+    ):
+        if problem is not None and known:
+            began = _SUBJECTS.get(problem.kind, _MISSING)[0].format(decision.node_group)
+            yield Alert(
+                key=f"{topic}/{problem.kind}",
+                subject=subject(f"{cluster}: {began}"),
+                text=f"Cluster {cluster}\n\n{problem.sentence}\n\nYou are told once more, when this is over.",
+            )
+
+
+def _closing(decision: Decision, group: Group, context: Context) -> Iterator[Alert]:
+    """Yield that nodes go with their Capacity Block; one that is extended has another end, and another alert."""
+    window, cluster = decision.window, context.settings.cluster
+    if window is None or window.phase is not Phase.CLOSING or window.down_at is None or not group.alive:
+        return
+    yield Alert(
+        key=_end_key(window.block, window.down_at),
+        subject=subject(f"{cluster}: the nodes of {group.node_group} go in {_minutes(window.down_at - context.now)}"),
+        text=f"Cluster {cluster}\n\n{window.sentence}.\n\nThe nodes stay if the Capacity Block is extended before "
+        "they go.",
+        expires=window.down_at,
+    )
+
+
+def _ends(decision: Decision, group: Group, context: Context) -> Iterator[Alert]:
+    """Yield the reservations that end within a day."""
+    name, cluster = group.node_group, context.settings.cluster
+    if not context.is_configured(group) or decision.verdict in (Verdict.DELETING, Verdict.UNCLEAR, Verdict.BLOCKED):
+        return
+    own = context.settings.groups[name]
+    ids = ([own.reservation] if own.reservation else []) + (list(own.listed) if group.alive else [])
+    for one in map(context.reservations.find, ids):
+        if not isinstance(one, Reservation) or one.state != ACTIVE or one.ends is None:
+            continue
+        if not one.ends - NOTICE <= context.now < one.ends:
+            continue
+        at, left = time_text(one.ends), _hours(one.ends - context.now)
+        if one.id == own.reservation:
+            # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-release.html
+            title = f"the capacity reservation of {name} ends in {left}"
+            text = (
+                f"{name}: its capacity reservation {one.id} ends at {at}: nodes that run go on without it, and from "
+                "then on no node can start.\n\nIt cannot be brought back once it has ended: give it a later end "
+                "before, in the cluster's file if the cluster made it, and else in EC2."
+            )
+        else:
+            # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
+            title = f"a capacity reservation of {name} ends in {left}"
+            text = (
+                f"{name}: its capacity reservation {one.id} ends at {at}: nodes that run in it go on, at On-Demand "
+                "prices, where no other reservation has room for them.\n\nGive it a later end in EC2 before that, "
+                "put another into the cluster's file and deploy, or stop the node group."
+            )
+        yield Alert(
+            key=_end_key(one.id, one.ends),
+            subject=subject(f"{cluster}: {title}"),
+            text=f"Cluster {cluster}\n\n{text}",
+            expires=one.ends,
+        )
+
+
+def _end_key(id: str, moment: datetime) -> str:
+    """Return a short key of an end; one that is moved, later or earlier, is another."""
+    return f"end/{crc32(f'{id} {time_text(moment)}'.encode()):08x}"
+
+
+def _hours(time: timedelta) -> str:
+    hours = round(time.total_seconds() / 3600)
+    return "less than an hour" if hours < 1 else "1 hour" if hours == 1 else f"{hours} hours"
+
+
+def _minutes(time: timedelta) -> str:
+    minutes = round(time.total_seconds() / 60)
+    return "1 minute" if minutes == 1 else f"{minutes} minutes"
+
+
+# How a problem of a kind is told: its begin, its end, and the words before the reason for that.
+_MISSING = ("nodes of {} are missing", "no nodes of {} are missing any more", "No nodes are missing any more")
+_SUBJECTS: dict[str, tuple[str, str, str]] = {
+    ProblemKind.MIXED_VERSIONS: (
+        "nodes of {} run different launch template versions",
+        "all nodes of {} run one launch template version again",
+        "All nodes run one launch template version again",
+    ),
+    ProblemKind.EMPTIED: (
+        "{} has no nodes and is not stopped",
+        "{} is no longer empty without being stopped",
+        "The node group is no longer empty without being stopped",
+    ),
+    ProblemKind.BLOCK: (
+        "the Capacity Block of {} cannot be used",
+        "the Capacity Block of {} is no problem any more",
+        "The Capacity Block is no problem any more",
+    ),
+    ProblemKind.RESERVATION_ENDED: (
+        "the capacity reservation of {} has ended",
+        "the capacity reservation of {} is no problem any more",
+        "The capacity reservation is no problem any more",
+    ),
+}
