@@ -12,13 +12,13 @@ from cluster_power.listed import decide_listed
 from cluster_power.problems import (
     Finding,
     Outlook,
+    describe_surplus,
     emptied,
     find_problem,
     find_surplus,
     left_behind,
-    surplus_words,
 )
-from cluster_power.records import State
+from cluster_power.records import Record, State
 from cluster_power.reserved import decide_reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.shortages import decide_desired, decide_resume
@@ -55,34 +55,34 @@ def _twins(groups: Sequence[Group]) -> frozenset[str]:
 
 
 def _decide_group(group: Group, context: Context, twins: Collection[str]) -> Decision:
+    """Decide about a group that the cluster's file knows: the first case that fits."""
     name, record = group.node_group, group.record
     window = _window(group, context)
     size = context.wanted(name, group, window)
     wanted = group.goal if size is None else size
     if group.deleting:
         return _decision(group, Verdict.DELETING, f"{name} is being deleted", wanted=wanted)
-    if record.unreadable:
-        reason = (
-            f"{name}: {record.unreadable}, which this function never writes: left alone until a start or a "
-            "stop is ordered"
-        )
-        decision = _decision(group, Verdict.UNCLEAR, reason, wanted=wanted, window=window)
-    elif record.state is None and context.unread:
-        reason = f"{name} is new, and not all of the cluster's node groups could be read: the next tick decides"
-        return _decision(group, Verdict.BLOCKED, reason, wanted=wanted)
-    elif window is not None and size is None:
-        verdict = Verdict.UNUSABLE if window.is_elsewhere else Verdict.UNSEEN
-        decision = _decision(group, verdict, window.sentence, wanted=wanted, window=window)
-    elif record.size != wanted:
-        decision = _decide_unsized(group, wanted, twins, window)
-    else:
-        decision = _decide_sized(group, wanted, window)
+    match record:
+        case Record(unreadable=what) if what:
+            reason = (
+                f"{name}: {what}, which this function never writes: left alone until a start or a stop is ordered"
+            )
+            outcome = Verdict.UNCLEAR, reason
+        case Record(state=None) if context.unread:
+            reason = f"{name} is new, and not all of the cluster's node groups could be read: the next tick decides"
+            outcome = Verdict.BLOCKED, reason
+        case _ if window is not None and size is None:
+            outcome = Verdict.UNUSABLE if window.is_elsewhere else Verdict.UNSEEN, window.sentence
+        case Record(size=given) if given != wanted:
+            outcome = _give_size(group, wanted, twins, window)
+        case _:
+            outcome = _keep_size(group, wanted, window)
+    decision = _decision(group, *outcome, wanted=wanted, window=window)
     if decision.verdict not in (Verdict.SIZE, Verdict.BLOCKED):
         decision = _explain(decision, context)
     own = context.settings.groups[name]
-    if own.listed:
-        return decide_resume(decide_listed(decision, own, context))
-    return decide_resume(decide_reservation(decision, own, context))
+    reserve = decide_listed if own.listed else decide_reservation
+    return decide_resume(reserve(decision, own, context))
 
 
 def _window(group: Group, context: Context) -> Window | None:
@@ -93,64 +93,53 @@ def _window(group: Group, context: Context) -> Window | None:
     return window if group.desired and window.phase in (Phase.CLOSING, Phase.OVER) else None
 
 
-def _decide_unsized(group: Group, wanted: int, twins: Collection[str], window: Window | None) -> Decision:
-    """Decide about a group that the function has not given the size that it should have."""
+def _give_size(group: Group, wanted: int, twins: Collection[str], window: Window | None) -> tuple[Verdict, str]:
+    """Return what is to be done with a group that the function has not given the size that it should have."""
     name, record = group.node_group, group.record
-    if wanted > 0 and name in twins:
-        verdict = Verdict.BLOCKED
-        reason = f"two {group.owner.noun}s are {name}: neither is sized until a deploy has removed one"
-    elif wanted > group.maximum:
-        verdict = Verdict.BLOCKED
-        reason = (
-            f"{name} should have {_nodes(wanted)} and its group takes at most {group.maximum}: a deploy is "
-            "under way, or somebody lowered the maximum"
-        )
-    elif wanted < group.minimum:
-        verdict = Verdict.BLOCKED
-        reason = f"{name} should have {_nodes(wanted)} and somebody set its group's minimum to {group.minimum}"
-    elif group.busy:
-        verdict, reason = Verdict.BLOCKED, _busy(group, wanted)
-    else:
-        verdict = Verdict.SIZE
-        before = "" if record.size is None else f", {record.size} before"
-        why = f"{record.state}, by {record.by}: {record.reason}" if record.state else "not seen before"
-        if window is not None and window.phase is not Phase.OPEN:
-            why = window.cause
-        reason = f"{name} should have {_nodes(wanted)}{before} ({why})"
-    return _decision(group, verdict, reason, wanted=wanted, window=window)
+    should = f"{name} should have {_nodes(wanted)}"
+    match group:
+        case _ if wanted > 0 and name in twins:
+            noun = group.owner.noun
+            return Verdict.BLOCKED, f"two {noun}s are {name}: neither is sized until a deploy has removed one"
+        case Group(maximum=largest) if wanted > largest:
+            why = "a deploy is under way, or somebody lowered the maximum"
+            return Verdict.BLOCKED, f"{should} and its group takes at most {largest}: {why}"
+        case Group(minimum=smallest) if wanted < smallest:
+            return Verdict.BLOCKED, f"{should} and somebody set its group's minimum to {smallest}"
+        case Group(busy=True):
+            return Verdict.BLOCKED, _busy(group, wanted)
+    before = "" if record.size is None else f", {record.size} before"
+    why = f"{record.state}, by {record.by}: {record.reason}" if record.state else "not seen before"
+    if window is not None and window.phase is not Phase.OPEN:
+        why = window.cause
+    return Verdict.SIZE, f"{should}{before} ({why})"
 
 
-def _decide_sized(group: Group, wanted: int, window: Window | None) -> Decision:
-    """Decide about a group that the function has given the size that it should have."""
-    name = group.node_group
-    if group.busy and group.desired != wanted:
-        verdict, reason = Verdict.BLOCKED, _busy(group, wanted)
-    elif group.owner.reset_by_deployments and group.desired == 0 and wanted and group.keeps_excess is not False:
-        # With any change of the request CloudFormation sends what the template says: the target 0, and that no node
-        # goes for it. Whoever lets the nodes go with the target is an operator.
-        verdict = Verdict.SIZE
-        reason = (
-            f"{name} was given {_nodes(wanted)} and a deploy set its target to 0: it is given its size again, and "
-            f"{_nodes(group.alive)} lived on"
-        )
-    elif group.goal != wanted and window is not None and window.phase is Phase.OVER:
-        verdict = Verdict.SIZE
-        reason = (
-            f"{name} should have 0 nodes and somebody made it {group.desired}: {window.cause}, and they go before"
-        )
-    elif group.goal != wanted:
-        verdict = Verdict.HELD
-        reason = f"{name} was given {_nodes(wanted)} and {_resized(group)}: left alone {held_until(window)}"
-    elif group.desired == wanted and not group.busy and group.should_keep_excess(wanted) is not group.keeps_excess:
-        verdict = Verdict.SIZE
-        reason = (
-            f"{name} has its {_nodes(wanted)}: from now on none of them goes when its target is lowered"
-            if group.should_keep_excess(wanted)
-            else f"{name} should have {_nodes(wanted)} and {_nodes(group.alive)} were let live on: they go"
-        )
-    else:
-        verdict, reason = Verdict.KEEP, _kept(group, wanted, window)
-    return _decision(group, verdict, reason, wanted=wanted, window=window)
+def _keep_size(group: Group, wanted: int, window: Window | None) -> tuple[Verdict, str]:
+    """Return what is to be done with a group that the function has given the size that it should have."""
+    name, given = group.node_group, f"{group.node_group} was given {_nodes(wanted)}"
+    keeps = group.should_keep_excess(wanted)
+    match group:
+        case Group(busy=True) if group.desired != wanted:
+            return Verdict.BLOCKED, _busy(group, wanted)
+        case Group(desired=0) if group.owner.reset_by_deployments and wanted and group.keeps_excess is not False:
+            # With any change of the request CloudFormation sends what the template says: the target 0, and that no
+            # node goes for it. Whoever lets the nodes go with the target is an operator.
+            lived_on = f"it is given its size again, and {_nodes(group.alive)} lived on"
+            return Verdict.SIZE, f"{given} and a deploy set its target to 0: {lived_on}"
+        case Group(goal=goal) if goal != wanted and window is not None and window.phase is Phase.OVER:
+            somebody = f"somebody made it {group.desired}: {window.cause}, and they go before"
+            return Verdict.SIZE, f"{name} should have 0 nodes and {somebody}"
+        case Group(goal=goal) if goal != wanted:
+            return Verdict.HELD, f"{given} and {_resized(group)}: left alone {held_until(window)}"
+        case Group(busy=False) if group.desired == wanted and keeps is not group.keeps_excess:
+            why = (
+                f"{name} has its {_nodes(wanted)}: from now on none of them goes when its target is lowered"
+                if keeps
+                else f"{name} should have {_nodes(wanted)} and {_nodes(group.alive)} were let live on: they go"
+            )
+            return Verdict.SIZE, why
+    return Verdict.KEEP, _kept(group, wanted, window)
 
 
 def held_until(window: Window | None) -> str:
@@ -235,7 +224,7 @@ def _judge(group: Group, decision: Decision, missing: Finding, surplus: Finding)
     if missing.outlook is Outlook.PENDING:
         yield Verdict.PENDING, f"{running}: the others are launching"
     if surplus.outlook is Outlook.PENDING:
-        yield Verdict.PENDING, surplus_words(group, group.goal)
+        yield Verdict.PENDING, describe_surplus(group, group.goal)
     if window is not None and window.phase in _PHASE_VERDICTS:
         yield _PHASE_VERDICTS[window.phase], window.sentence
 

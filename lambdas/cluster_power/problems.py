@@ -174,7 +174,7 @@ def emptied(reason: str) -> Problem:
     )
 
 
-def surplus_words(group: Group, goal: int) -> str:
+def describe_surplus(group: Group, goal: int) -> str:
     """Say that more nodes live than should and that there is still time for them to go."""
     run, going = _still(group)
     return f"{run} and {goal} should ({_states(group)}): {going}"
