@@ -309,6 +309,11 @@ class Capacity(ABC):
         return "spot" in self.usage_classes
 
     @property
+    def is_mixed(self) -> bool:
+        """Whether an Auto Scaling group launches nodes of several types and from several templates."""
+        return self.takes_several_types and not self.owned_by_spot_fleet
+
+    @property
     def is_prioritized(self) -> bool:
         """Whether nodes are launched into one thing after the other."""
         return bool(self.reservations or self.capacity_blocks)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from cdk_training_cluster.capacity.kinds import CapacityBlock, ExistingReservation, Prioritized
+from cdk_training_cluster.capacity import Capacity
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.layouts import launch_layouts
@@ -58,7 +58,7 @@ def _unknown_count(together: Together) -> Iterator[str]:
 
 def _one_placement_group(together: Together) -> Iterator[Found]:
     for reserved, users in _shared(together.groups).items():
-        places = sorted({place for group in users if (place := _named_place(group)) is not None})
+        places = sorted({place for group in users if (place := group.capacity.placement_group) is not None})
         if not places or any(is_unknown(place) for place in places):
             continue
         places += [f"a new one for {group.name!r}" for group in users if _makes_a_place(group)]
@@ -102,7 +102,7 @@ def _in_turn_beside_others(together: Together) -> Iterator[str]:
         losses = [
             _loss(group, [other for other in users if other is not group])
             for group in users
-            if isinstance(group.capacity, Prioritized)
+            if group.capacity.is_prioritized
         ]
         yield (
             f"node groups {_names(users)} share {reserved}: {'; '.join(losses)}; give each its own, or reserve "
@@ -111,10 +111,9 @@ def _in_turn_beside_others(together: Together) -> Iterator[str]:
 
 
 def _loss(group: NodeGroup, others: Sequence[NodeGroup]) -> str:
-    falls_back = isinstance(group.capacity, Prioritized) and group.capacity.falls_back
     return (
         f"what {_names(others)} {'uses' if len(others) == 1 else 'use'} of it {group.name!r} does not get, and "
-        f"{'buys On-Demand at the full price' if falls_back else 'waits'}"
+        f"{'buys On-Demand at the full price' if group.capacity.falls_back else 'waits'}"
     )
 
 
@@ -137,7 +136,8 @@ def _has_several_interfaces(nodes: Situation) -> bool:
 
 def _reservation_or_block(together: Together) -> Iterator[Found]:
     groups = together.groups
-    reservations, blocks = _users(groups, _reservations), _users(groups, _blocks)
+    reservations = _users(groups, lambda capacity: capacity.reservation_ids)
+    blocks = _users(groups, lambda capacity: capacity.block_ids)
     for reserved, users in reservations.items():
         others = blocks.get(reserved)
         if others:
@@ -154,16 +154,20 @@ def _shared(groups: Sequence[NodeGroup]) -> dict[str, list[NodeGroup]]:
     """Return what several groups launch into, each and all of its nodes, with these groups."""
     users: dict[str, list[NodeGroup]] = {}
     for group in groups:
-        if isinstance(group.capacity, ExistingReservation | CapacityBlock):
+        if group.capacity.capacity_reservation_id is not None:
             users.setdefault(group.capacity.capacity_reservation_id, []).append(group)
     return {reserved: those for reserved, those in users.items() if len(those) > 1}
 
 
 def _shared_in_turn(groups: Sequence[NodeGroup]) -> Iterator[tuple[str, str, Sequence[NodeGroup]]]:
     """Yield the usage class of what several groups launch into, at least one only as far as it goes, it, and them."""
-    for usage, of in (("on-demand", _reservations), ("capacity-block", _blocks)):
-        for reserved, users in _users(groups, of).items():
-            if len(users) > 1 and any(isinstance(group.capacity, Prioritized) for group in users):
+    by_usage = (
+        ("on-demand", _users(groups, lambda capacity: capacity.reservation_ids)),
+        ("capacity-block", _users(groups, lambda capacity: capacity.block_ids)),
+    )
+    for usage, found in by_usage:
+        for reserved, users in found.items():
+            if len(users) > 1 and any(group.capacity.is_prioritized for group in users):
                 yield usage, reserved, users
 
 
@@ -178,51 +182,27 @@ def _sold_as(usage: str, types: Sequence[str], infos: Mapping[str, InstanceTypeI
 
 def _limits(users: Sequence[NodeGroup]) -> Sequence[int]:
     """Return how many instances there are, as each group says that says so."""
-    return [
-        group.capacity.instance_count
-        for group in users
-        if isinstance(group.capacity, ExistingReservation | CapacityBlock)
-        and group.capacity.instance_count is not None
-    ]
+    return [group.capacity.instance_count for group in users if group.capacity.instance_count is not None]
 
 
 def _users(
-    groups: Sequence[NodeGroup], of: Callable[[NodeGroup], Sequence[str]]
+    groups: Sequence[NodeGroup], ids: Callable[[Capacity], Sequence[str]]
 ) -> Mapping[str, Sequence[NodeGroup]]:
     users: dict[str, list[NodeGroup]] = {}
     for group in groups:
-        for reserved in of(group):
-            users.setdefault(reserved.rpartition("/")[2], []).append(group)  # an ARN ends with the id
+        for reserved in ids(group.capacity):
+            users.setdefault(reserved, []).append(group)
     return users
 
 
-def _reservations(group: NodeGroup) -> Sequence[str]:
-    capacity = group.capacity
-    if isinstance(capacity, ExistingReservation):
-        return (capacity.capacity_reservation_id,)
-    return capacity.reservations if isinstance(capacity, Prioritized) else ()
-
-
-def _blocks(group: NodeGroup) -> Sequence[str]:
-    capacity = group.capacity
-    if isinstance(capacity, CapacityBlock):
-        return (capacity.capacity_reservation_id,)
-    return capacity.capacity_blocks if isinstance(capacity, Prioritized) else ()
-
-
 def _as_what(group: NodeGroup, *, is_block: bool) -> str:
-    if isinstance(group.capacity, Prioritized):
+    if group.capacity.is_prioritized:
         return f"{'capacity_blocks' if is_block else 'reservations'} of {group.capacity.call}"
     return group.capacity.call
 
 
-def _named_place(group: NodeGroup) -> str | None:
-    capacity = group.capacity
-    return capacity.placement_group if isinstance(capacity, ExistingReservation) else None
-
-
 def _makes_a_place(group: NodeGroup) -> bool:
-    return group.chosen_placement is Placement.CLUSTER and _named_place(group) is None
+    return group.chosen_placement is Placement.CLUSTER and group.capacity.placement_group is None
 
 
 def _at(together: Together, group: NodeGroup) -> Setting:

@@ -3,15 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from cdk_training_cluster.capacity import OnIdle
-from cdk_training_cluster.capacity.kinds import (
-    CapacityBlock,
-    ExistingReservation,
-    OnDemand,
-    Prioritized,
-    Reservation,
-    SpotFleet,
-)
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.nodes.node_group import Placement
 from cdk_training_cluster.nodes.rules.rule import Level, NodeGroupRule, Situation
@@ -29,10 +20,7 @@ _PUBLIC_IMAGE_PLATFORM = "Linux/UNIX"
 
 def _no_block_in_a_placement_group(situation: Situation) -> Iterator[str]:
     capacity = situation.group.capacity
-    has_block = isinstance(capacity, CapacityBlock) or (
-        isinstance(capacity, Prioritized) and bool(capacity.capacity_blocks)
-    )
-    if has_block and situation.group.chosen_placement is Placement.CLUSTER:
+    if capacity.block_ids and situation.group.chosen_placement is Placement.CLUSTER:
         yield (
             f"placement must be left out, or Placement.NONE, for {capacity.call} with a Capacity Block, got "
             "Placement.CLUSTER: blocks do not support placement groups, and EC2 puts their instances close together "
@@ -53,9 +41,7 @@ def _placement_strategy(situation: Situation) -> Iterator[str]:
 
 def _reservation_outside_the_placement_group(situation: Situation) -> Iterator[str]:
     capacity = situation.group.capacity
-    outside = (isinstance(capacity, ExistingReservation) and capacity.placement_group is None) or (
-        isinstance(capacity, Prioritized) and not capacity.capacity_blocks
-    )
+    outside = capacity.reservation_ids and not capacity.block_ids and capacity.placement_group is None
     if outside and situation.group.chosen_placement is Placement.CLUSTER:
         yield (
             "the nodes go into a placement group that the reservation was not made in: EC2 may find too little of "
@@ -74,7 +60,7 @@ def _several_types_in_a_placement_group(situation: Situation) -> Iterator[str]:
 
 def _block_size(situation: Situation) -> Iterator[Found]:
     capacity, count = situation.group.capacity, situation.group.count
-    if not isinstance(capacity, CapacityBlock):
+    if capacity.block_id is None:
         return
     given = capacity.instance_count
     for info in situation.infos:
@@ -102,7 +88,7 @@ def _block_size(situation: Situation) -> Iterator[Found]:
 
 def _count_fits_what_is_reserved(situation: Situation) -> Iterator[str]:
     capacity, count = situation.group.capacity, situation.group.count
-    if not isinstance(capacity, ExistingReservation | CapacityBlock) or capacity.instance_count is None:
+    if capacity.instance_count is None:
         return
     if is_unknown(count) or is_unknown(capacity.instance_count):
         return
@@ -115,7 +101,7 @@ def _count_fits_what_is_reserved(situation: Situation) -> Iterator[str]:
 
 def _reservation_size(situation: Situation) -> Iterator[str]:
     group = situation.group
-    if not isinstance(group.capacity, Reservation) or is_unknown(group.count):
+    if not group.capacity.makes_reservation or is_unknown(group.count):
         return
     if group.count > _MOST_IN_A_RESERVATION:
         yield (
@@ -126,7 +112,7 @@ def _reservation_size(situation: Situation) -> Iterator[str]:
 
 def _something_to_release(situation: Situation) -> Iterator[str]:
     group = situation.group
-    if isinstance(group.capacity, Reservation) and group.capacity.on_idle is OnIdle.RELEASE and group.count == 1:
+    if group.capacity.releases and group.count == 1:
         yield (
             "on_idle must be OnIdle.KEEP for a node group of 1 node: a reservation cannot be lowered below 1 "
             "instance; leave on_idle out"
@@ -135,8 +121,6 @@ def _something_to_release(situation: Situation) -> Iterator[str]:
 
 def _zone(situation: Situation) -> Iterator[str]:
     capacity, zone = situation.group.capacity, situation.availability_zone
-    if not isinstance(capacity, ExistingReservation | CapacityBlock):
-        return
     reserved = capacity.availability_zone
     if reserved is None or zone is None or is_unknown(reserved) or is_unknown(zone):
         return
@@ -149,7 +133,7 @@ def _zone(situation: Situation) -> Iterator[str]:
 
 def _region(situation: Situation) -> Iterator[Found]:
     capacity, zone = situation.group.capacity, situation.availability_zone
-    if not isinstance(capacity, Prioritized) or zone is None:
+    if zone is None:
         return
     # What CDK puts in the place of a zone that it has not looked up yet has no region either.
     home = _REGION_OF_A_ZONE.match(zone)
@@ -168,7 +152,7 @@ def _region(situation: Situation) -> Iterator[Found]:
 
 def _platform(situation: Situation) -> Iterator[str]:
     capacity = situation.group.capacity
-    if not isinstance(capacity, ExistingReservation | Reservation) or situation.group.machine_image is not None:
+    if situation.group.machine_image is not None:
         return
     platform = capacity.instance_platform
     if platform not in (None, _PUBLIC_IMAGE_PLATFORM) and not is_unknown(platform):
@@ -181,7 +165,7 @@ def _platform(situation: Situation) -> Iterator[str]:
 
 def _blocks_before_on_demand(situation: Situation) -> Iterator[str]:
     capacity = situation.group.capacity
-    if isinstance(capacity, Prioritized) and capacity.capacity_blocks and capacity.falls_back:
+    if capacity.capacity_blocks and capacity.falls_back:
         yield (
             "EC2 terminates the nodes of a Capacity Block before its end, without the notice and the orderly end "
             "that Capacity.capacity_block() gives, and On-Demand Instances at full price take their place until the "
@@ -191,8 +175,7 @@ def _blocks_before_on_demand(situation: Situation) -> Iterator[str]:
 
 def _release_beside_a_warm_pool(situation: Situation) -> Iterator[str]:
     group = situation.group
-    released = isinstance(group.capacity, Reservation) and group.capacity.on_idle is OnIdle.RELEASE
-    if released and group.warm_pool is not None:
+    if group.capacity.releases and group.warm_pool is not None:
         yield (
             "while the group is stopped its reservation is lowered, and its warm pool can start or renew no node in "
             "what is left: leave warm_pool out, or keep the reservation"
@@ -200,7 +183,7 @@ def _release_beside_a_warm_pool(situation: Situation) -> Iterator[str]:
 
 
 def _spot_fleet(situation: Situation) -> Iterator[str]:
-    if isinstance(situation.group.capacity, SpotFleet):
+    if situation.group.capacity.owned_by_spot_fleet:
         yield (
             "AWS strongly discourages Spot Fleet, a legacy API with no planned investment, and several network "
             "cards through it are not proven: Capacity.spot() buys the same instances with an Auto Scaling group"
@@ -209,7 +192,7 @@ def _spot_fleet(situation: Situation) -> Iterator[str]:
 
 def _warm_pool_is_allowed(situation: Situation) -> Iterator[str]:
     group = situation.group
-    if group.warm_pool is not None and not isinstance(group.capacity, OnDemand | Reservation | ExistingReservation):
+    if group.warm_pool is not None and not group.capacity.allows_warm_pool:
         yield (
             f"warm_pool must be left out with {group.capacity.call}: Auto Scaling keeps no warm pool of Spot "
             "Instances, Capacity Blocks or distribution segments"

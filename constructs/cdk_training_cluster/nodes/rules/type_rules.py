@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from aws_cdk import aws_ec2 as ec2
 
-from cdk_training_cluster.capacity.kinds import Prioritized, Spot, SpotFleet
 from cdk_training_cluster.instance_types import AcceleratorKind, InstanceTypeInfo
 from cdk_training_cluster.network import network_interfaces
 from cdk_training_cluster.nodes.images import public_image
@@ -34,7 +33,7 @@ def _unknown_types(situation: Situation) -> Iterator[Found]:
 
 def _one_type(situation: Situation) -> Iterator[str]:
     capacity = situation.group.capacity
-    if not isinstance(capacity, Spot | SpotFleet | Prioritized) and len(situation.infos) != 1:
+    if not capacity.takes_several_types and len(situation.infos) != 1:
         yield (
             f"instance_types must name exactly one type for {capacity.call}, got {_names(situation)}: make a node "
             "group for each type"
@@ -43,12 +42,12 @@ def _one_type(situation: Situation) -> Iterator[str]:
 
 def _not_too_many_types(situation: Situation) -> Iterator[str]:
     number = len(situation.infos)
-    if isinstance(situation.group.capacity, Spot | Prioritized) and number > _MOST_TYPES:
+    if situation.group.capacity.is_mixed and number > _MOST_TYPES:
         yield f"instance_types must name at most {_MOST_TYPES} types, got {number}: leave the least useful out"
 
 
 def _not_too_many_templates(situation: Situation) -> Iterator[str]:
-    if not isinstance(situation.group.capacity, Spot | Prioritized):
+    if not situation.group.capacity.is_mixed:
         return
     try:
         number = len(launch_layouts(situation.group, situation.infos))
@@ -98,7 +97,7 @@ _LEGS = {
 def _every_leg_has_a_type(situation: Situation) -> Iterator[str]:
     """Refuse a part of the segment that none of the types suits; where only some do, EC2 goes on to the next."""
     capacity = situation.group.capacity
-    if not isinstance(capacity, Prioritized) or not all(info.usage_classes for info in situation.infos):
+    if not capacity.is_prioritized or not all(info.usage_classes for info in situation.infos):
         return
     sold = {usage for info in situation.infos for usage in info.usage_classes}
     if not sold & set(capacity.usage_classes):
@@ -125,7 +124,7 @@ def _several_architectures(situation: Situation) -> Iterator[str]:
 
 
 def _rare_on_spot(situation: Situation) -> Iterator[str]:
-    if not isinstance(situation.group.capacity, Spot | SpotFleet):
+    if not situation.group.capacity.uses_spot:
         return
     rare = [info.name for info in situation.infos if info.name.startswith(_RARE_ON_SPOT)]
     if rare:
@@ -200,9 +199,7 @@ def _image(situation: Situation) -> Iterator[str]:
 
 def _image_at_launch(situation: Situation) -> Iterator[str]:
     group = situation.group
-    if isinstance(group.capacity, SpotFleet) and isinstance(
-        group.machine_image, ec2.ResolveSsmParameterAtLaunchImage
-    ):
+    if group.capacity.owned_by_spot_fleet and isinstance(group.machine_image, ec2.ResolveSsmParameterAtLaunchImage):
         yield IMAGE_AT_LAUNCH
 
 
