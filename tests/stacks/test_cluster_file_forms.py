@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cdk_training_cluster_stacks.cluster_file import FileSystemSettings
 from cluster_files import RIGHT, problems
 
 GROUP = "node_groups: [{name: workers, instance_types: [p5.48xlarge], count: 8, image: latest}]"
@@ -70,10 +71,7 @@ CHANGES = {
     "an unknown key like no other": (
         "file_system: {}",
         "file_system: {zzz: 1}",
-        [
-            "3: file_system.zzz: unknown key; known here: storage_capacity_gib, throughput_mbps_per_tib, "
-            "mount_point, encryption_key"
-        ],
+        [f"3: file_system.zzz: unknown key; known here: {', '.join(FileSystemSettings.model_fields)}"],
     ),
     "a key twice": (
         "    count: 8",
