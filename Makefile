@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # jsii asks for no more than a Node runtime; the one in the virtual environment is newer than it knows.
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup rehearse live test test-local-aws test-all lint format catalog schema bench release-templates clean
+.PHONY: help setup rehearse live test test-local-aws test-all test-random lint format catalog schema bench release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -43,6 +43,9 @@ test-local-aws: setup ## Run the local AWS's own tests
 
 test-all: setup ## Run all tests, those that take long for each example over all of them
 	@pytest -q -n 2 --dist worksteal -m "" tests local_aws
+
+test-random: setup ## Look for new examples that break a property
+	@pytest -q -n 2 --dist worksteal -m hypothesis --hypothesis-profile=random
 
 live: setup ## Check the library on a real account, for some cents (ARGS='--availability-zone us-east-1b'); see docs/first-deploy.md
 	@python -m rehearsal.live $(ARGS)

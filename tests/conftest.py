@@ -10,6 +10,6 @@ os.environ["JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION"] = "1"
 
 # How long an example takes is no property of what is tested. The examples are the same in every run, so that a run
 # says whether a change is sound; `pytest --hypothesis-profile=random` looks for new ones.
-settings.register_profile("tests", deadline=None, derandomize=True)
-settings.register_profile("random", deadline=None, max_examples=10 * settings().max_examples)
+settings.register_profile("tests", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("random", deadline=None, max_examples=300)
 settings.load_profile("tests")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cdk_training_cluster_stacks.cluster_file import cluster_file_in
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -23,9 +25,15 @@ _ADVICE = ": name the cluster file in every cdk command, such as cdk synth -c cl
         ({"cluster": ["clusters/dev-box.yaml"]}, "the context 'cluster' is ['clusters/dev-box.yaml']"),
     ],
 )
-def test_without_a_cluster_nothing_is_made(tmp_path: Path, context: dict[str, object], said: str) -> None:
-    result = synth(tmp_path, context)
-    assert (result.returncode, result.stderr) == (1, f"error: {said}{_ADVICE}\n")
+def test_without_a_cluster_file_in_the_context_it_is_asked_for(context: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        cluster_file_in(context)
+    assert str(refused.value) == f"{said}{_ADVICE}"
+
+
+def test_without_a_cluster_nothing_is_made(tmp_path: Path) -> None:
+    result = synth(tmp_path, {})
+    assert (result.returncode, result.stderr) == (1, f"error: there is no context 'cluster'{_ADVICE}\n")
     assert stacks(tmp_path) == []
 
 

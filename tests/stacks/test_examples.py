@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from examples import EXAMPLES, PROJECT, SWEPT_EXAMPLES, run_app, templates, without_asset_hashes
+from examples import EXAMPLES, EXAMPLES_TOGETHER, PROJECT, SWEPT_EXAMPLES, run_app, templates, without_asset_hashes
 from release_templates import RELEASES, VERSION
 from template_texts import texts_without_a_limit
 
@@ -111,9 +111,13 @@ def test_the_templates_are_those_that_are_kept_for_the_next_release(example: str
     assert without_asset_hashes(templates(assembly)) == without_asset_hashes(templates(kept))
 
 
-def test_cfn_lint_finds_nothing_that_is_not_ignored_with_a_reason(assembly: Path) -> None:
-    files = sorted(map(str, assembly.glob("*.template.json")))
-    assert len(files) == 2
+@pytest.mark.parametrize("examples", EXAMPLES_TOGETHER)
+def test_cfn_lint_finds_nothing_that_is_not_ignored_with_a_reason(
+    examples: list[str], assembly_of: Callable[[Path], Path]
+) -> None:
+    assemblies = [assembly_of(PROJECT / example) for example in examples]
+    files = sorted(str(file) for assembly in assemblies for file in assembly.glob("*.template.json"))
+    assert len(files) == 2 * len(examples)
     linted = subprocess.run(
         [Path(sys.executable).with_name("cfn-lint"), "--", *files],
         capture_output=True,

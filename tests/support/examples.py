@@ -27,6 +27,11 @@ def swept(example: str | Path, every_change: Sequence[str] = _WITH_EVERY_CHANGE)
 
 
 SWEPT_EXAMPLES = [swept(example) for example in EXAMPLES]
+EXAMPLES_TOGETHER = [
+    pytest.param([example for example in EXAMPLES if Path(example).stem in _WITH_EVERY_CHANGE], id="every-change"),
+    pytest.param(EXAMPLES, id="all", marks=pytest.mark.sweep),
+]
+"""The same for what looks at several at once."""
 
 # What the CDK CLI gives to each app.
 _CONTEXT = {"aws:cdk:enable-path-metadata": True, "aws:cdk:enable-asset-metadata": True}

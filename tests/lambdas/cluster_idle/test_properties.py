@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_contract.idle import PERIOD, IdleScope, Policy
@@ -11,6 +11,7 @@ from cluster_idle.decisions import decide
 from cluster_idle.evidence import NodeReadings, Series, weigh
 from cluster_idle.instances import Instance, OwnerKind
 from cluster_idle.verdicts import Decisions, Unit, Verdict
+from drawn_examples import examples
 from idle_scene import IdleScene
 from idle_strategies import NOW, TICK, Drawn, clusters, policies, series
 
@@ -62,7 +63,7 @@ def test_a_node_is_idle_only_if_every_part_of_the_promise_holds(one: Series, pol
 
 
 @given(clusters())
-@settings(max_examples=300)
+@examples(100)
 def test_nothing_that_may_work_is_warned_of_or_stopped(drawn: Drawn) -> None:
     situation = drawn.situation
     for unit in acted_on(decide(drawn.instances, situation)):
@@ -79,7 +80,7 @@ def test_nothing_that_may_work_is_warned_of_or_stopped(drawn: Drawn) -> None:
 
 
 @given(clusters())
-@settings(max_examples=300)
+@examples(100)
 def test_nothing_is_stopped_that_was_not_warned_of_in_time(drawn: Drawn) -> None:
     situation = drawn.situation
     for unit in decide(drawn.instances, situation).stop:
@@ -99,7 +100,7 @@ def test_nothing_is_stopped_that_was_not_warned_of_in_time(drawn: Drawn) -> None
 
 
 @given(clusters())
-@settings(max_examples=300)
+@examples(100)
 def test_no_idle_node_goes_unnoticed(drawn: Drawn) -> None:
     decisions = decide(drawn.instances, drawn.situation)
     handled = {one for unit in acted_on(decisions) for one in unit.ids}
@@ -148,7 +149,7 @@ _LOADS = st.lists(st.sampled_from([0.0, 0.0, 0.0, 60.0, None]), min_size=1, max_
 
 
 @given(alone=st.lists(_LOADS, min_size=1, max_size=3), gang=st.lists(_LOADS, min_size=1, max_size=3))
-@settings(max_examples=40, deadline=None)
+@examples(15)
 def test_in_a_whole_life_no_node_is_stopped_within_an_hour_of_its_work(
     alone: list[list[float | None]], gang: list[list[float | None]]
 ) -> None:

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_common.errors import PartialFailureError
 from cluster_power.reservations import Reservation
 from cluster_power.windows import Phase, find_phase
+from drawn_examples import examples
 from fake_auto_scaling import FakeGroup
 from fake_reservations import FakeReservation
 from fake_spot_fleets import FakeFleet
@@ -175,7 +176,6 @@ def sizes_that_were_set(scene: Scene, event: Event) -> list[int]:
 
 
 @given(st.lists(events | endings | faults, max_size=20))
-@settings(deadline=None)
 def test_no_node_is_asked_for_outside_its_window(happening: list[Event]) -> None:
     scene = new_scene()
     for event in happening:
@@ -184,7 +184,6 @@ def test_no_node_is_asked_for_outside_its_window(happening: list[Event]) -> None
 
 
 @given(st.lists(events | faults, max_size=15))
-@settings(deadline=None)
 def test_no_node_lives_when_ec2_begins_to_terminate(happening: list[Event]) -> None:
     scene = new_scene()
     play(scene, happening)
@@ -200,7 +199,6 @@ def test_no_node_lives_when_ec2_begins_to_terminate(happening: list[Event]) -> N
 
 
 @given(st.lists(events | endings | faults, max_size=15))
-@settings(deadline=None)
 def test_a_second_tick_has_nothing_to_do(happening: list[Event]) -> None:
     scene = new_scene()
     play(scene, happening)
@@ -217,7 +215,6 @@ def test_a_second_tick_has_nothing_to_do(happening: list[Event]) -> None:
 
 
 @given(st.lists(events, max_size=10), names, st.integers(min_value=1, max_value=3), st.integers(1, 4))
-@settings(deadline=None)
 def test_a_tick_never_fights_an_operator(before: list[Event], name: str, size: int, ticks: int) -> None:
     scene = new_scene()
     play(scene, before)
@@ -233,7 +230,6 @@ def test_a_tick_never_fights_an_operator(before: list[Event], name: str, size: i
 
 
 @given(st.lists(events, max_size=10), st.lists(ticks | deploys | changes | faults, max_size=10))
-@settings(deadline=None)
 def test_a_stopped_cluster_stays_stopped_and_releases_its_reservation(
     before: list[Event], after: list[Event]
 ) -> None:
@@ -251,7 +247,6 @@ def test_a_stopped_cluster_stays_stopped_and_releases_its_reservation(
 
 
 @given(st.lists(events | faults, max_size=15))
-@settings(deadline=None)
 def test_a_group_that_runs_is_never_larger_than_its_reservation(happening: list[Event]) -> None:
     scene = new_scene()
     for event in happening:
@@ -264,7 +259,7 @@ def test_a_group_that_runs_is_never_larger_than_its_reservation(happening: list[
 
 
 @given(st.lists(events | endings | faults, max_size=12))
-@settings(deadline=None, max_examples=50)
+@examples(20)
 def test_the_same_happening_leads_to_the_same_calls_and_words(happening: list[Event]) -> None:
     scenes = [new_scene(), new_scene()]
     for scene in scenes:

@@ -4,10 +4,11 @@
 import contextlib
 from collections.abc import Callable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_common.errors import PartialFailureError
+from drawn_examples import examples
 from power_scene import Scene
 
 GROUPS = ("eval", "workers")
@@ -103,7 +104,6 @@ def sizes_of(scene: Scene) -> dict[str, int]:
 
 
 @given(st.lists(events | stays | faults, max_size=12))
-@settings(deadline=None)
 def test_a_second_tick_has_nothing_to_do(happening: list[Event]) -> None:
     scene = new_scene()
     play(scene, happening)
@@ -119,7 +119,6 @@ def test_a_second_tick_has_nothing_to_do(happening: list[Event]) -> None:
 
 
 @given(st.lists(events, max_size=10), names, sizes, st.lists(ticks, min_size=1, max_size=4))
-@settings(deadline=None)
 def test_a_tick_never_fights_an_operator(before: list[Event], name: str, size: int, after: list[Event]) -> None:
     scene = new_scene()
     play(scene, before)
@@ -133,7 +132,6 @@ def test_a_tick_never_fights_an_operator(before: list[Event], name: str, size: i
 
 
 @given(st.lists(events, max_size=10), st.lists(ticks | deploys | faults, max_size=10))
-@settings(deadline=None)
 def test_a_stopped_cluster_stays_stopped_through_ticks_and_deploys(before: list[Event], after: list[Event]) -> None:
     scene = new_scene()
     play(scene, before)
@@ -145,7 +143,6 @@ def test_a_stopped_cluster_stays_stopped_through_ticks_and_deploys(before: list[
 
 
 @given(st.lists(events, max_size=10), st.sampled_from(("start", "stop")), st.lists(faults, max_size=3))
-@settings(deadline=None)
 def test_an_order_that_was_remembered_is_carried_out_whatever_fails_on_the_way(
     before: list[Event], action: str, breaking: list[Event]
 ) -> None:
@@ -166,7 +163,6 @@ def test_an_order_that_was_remembered_is_carried_out_whatever_fails_on_the_way(
 
 
 @given(st.lists(events | stays | read_faults, max_size=15))
-@settings(deadline=None)
 def test_every_problem_begins_and_ends_in_turn(happening: list[Event]) -> None:
     scene = new_scene()
     play(scene, happening)
@@ -185,7 +181,6 @@ def test_every_problem_begins_and_ends_in_turn(happening: list[Event]) -> None:
 
 
 @given(st.lists(events | stays | faults, max_size=15))
-@settings(deadline=None)
 def test_a_group_is_never_called_complete_or_stopped_while_more_nodes_live_than_should(
     happening: list[Event],
 ) -> None:
@@ -199,7 +194,6 @@ def test_a_group_is_never_called_complete_or_stopped_while_more_nodes_live_than_
 
 
 @given(st.lists(events | stays | faults, max_size=15))
-@settings(deadline=None)
 def test_nodes_that_live_beyond_the_grace_are_a_problem(happening: list[Event]) -> None:
     scene = new_scene()
     play(scene, happening)
@@ -228,7 +222,7 @@ def running(scene: Scene) -> dict[str, int]:
 
 
 @given(st.lists(ticks | st.builds(capacity, names, sizes) | st.builds(die, names, sizes) | faults, max_size=10))
-@settings(deadline=None, max_examples=25)
+@examples(15)
 def test_a_shortage_ends_no_node_and_ends_itself(happening: list[Event]) -> None:
     scene = new_scene()
     for event in happening:
