@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,9 @@ from cdk_training_cluster import (
     TrainingFileSystem,
 )
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor, agent_configuration
-from cdk_training_cluster.power.power_metrics import PowerMetrics
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cluster_contract.idle import IdleMetric
+from cluster_contract.power import PowerMetric
 from cluster_power.commands import parse_command
 from cluster_power.settings import GroupSettings, Settings
 from examples import PROJECT, run_app, templates
@@ -116,7 +115,7 @@ def test_what_watching_costs_counts_every_series_and_alarm(tmp_path: Path) -> No
     metrics = sum(sum("MetricStat" in one for one in alarm.get("Metrics", ())) or 1 for alarm in alarms)
     assert f"| {metrics} metrics of {len(alarms)} alarms at $0.10 | {metrics / 10:.2f} |" in _README
     by_group = 3  # missing, surplus and running nodes
-    series = len(fields(PowerMetrics)) + by_group + len(IdleMetric)
+    series = len(PowerMetric) + by_group + len(IdleMetric)
     assert f"| {series} series at $0.30 (the first 10,000) | {series * 0.3:.2f} |" in _README
     agent = agent_configuration(AcceleratorVendor.NVIDIA, cluster="llama", node_group="workers")
     assert agent is not None

@@ -2,10 +2,6 @@
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cluster_contract import codec
-
-InvalidSettingsError = codec.InvalidSettingsError
-
 AWS_ERRORS = (BotoCoreError, ClientError)
 """What a call to AWS can raise: an answer that is an error, or no answer."""
 

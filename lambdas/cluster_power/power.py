@@ -77,7 +77,7 @@ class Power:
         self._failures = Failures(logger, subject_key="node_group")
         self._owners = _owners(settings, clients, self._now)
         self._store = store = StateStore(self._owners)
-        self._stops = Stops(clients.ssm, settings.stopped_parameter, self._failures)
+        self._stops = Stops(clients.ssm, settings.stopped_parameter or None, self._failures)
         self._executor = Executor(settings, store, clients.ec2, self._failures, self._now)
         self._immediate_stops = ImmediateStops(store, self._failures, clients.pause)
         self._terminations = Terminations(store, self._failures, logger, self._now, clients.pause)

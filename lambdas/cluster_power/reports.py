@@ -4,18 +4,12 @@ from collections.abc import Sequence
 
 from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit_counts
 from cluster_common.times import time_text
+from cluster_contract.power import PowerMetric
 from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.settings import Settings
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.versions import count_versions
-
-MISSING_NODES = "MissingNodes"
-SURPLUS_NODES = "SurplusNodes"
-RUNNING_NODES = "RunningNodes"
-HELD_GROUPS = "HeldGroups"
-MIXED_GROUPS = "MixedGroups"
-SUCCESSFUL_TICKS = "SuccessfulTicks"
 
 
 def summarize(settings: Settings, command: Command, decisions: Sequence[Decision]) -> dict[str, object]:
@@ -47,10 +41,10 @@ def emit_metrics(context: Context, decisions: Sequence[Decision], *, complete: b
         left_behind = sum(one.surplus for one in decisions if one.verdict is Verdict.UNCONFIGURED)
         counts = _counts(configured)
         counts |= {
-            SURPLUS_NODES: counts[SURPLUS_NODES] + left_behind,
-            HELD_GROUPS: sum(decision.is_held for decision in configured),
-            MIXED_GROUPS: sum(decision.versions_problem is not None for decision in configured),
-            SUCCESSFUL_TICKS: int(complete),
+            PowerMetric.SURPLUS_NODES: counts[PowerMetric.SURPLUS_NODES] + left_behind,
+            PowerMetric.HELD_GROUPS: sum(decision.is_held for decision in configured),
+            PowerMetric.MIXED_GROUPS: sum(decision.versions_problem is not None for decision in configured),
+            PowerMetric.SUCCESSFUL_TICKS: int(complete),
         }
         emit_counts(counts, **{CLUSTER_DIMENSION: settings.cluster})
     for name in settings.groups:
@@ -61,9 +55,9 @@ def emit_metrics(context: Context, decisions: Sequence[Decision], *, complete: b
 
 def _counts(decisions: Sequence[Decision]) -> dict[str, int]:
     return {
-        MISSING_NODES: sum(decision.missing for decision in decisions),
-        SURPLUS_NODES: sum(decision.surplus for decision in decisions),
-        RUNNING_NODES: sum(_running(decision) for decision in decisions),
+        PowerMetric.MISSING_NODES: sum(decision.missing for decision in decisions),
+        PowerMetric.SURPLUS_NODES: sum(decision.surplus for decision in decisions),
+        PowerMetric.RUNNING_NODES: sum(_running(decision) for decision in decisions),
     }
 
 

@@ -236,27 +236,27 @@ _ID, _BLOCK = "cr-0a1b2c3d4e5f67890", "cr-0b1b2c3d4e5f67890"
 @pytest.mark.parametrize(
     ("capacity", "types", "told"),
     [
-        (Capacity.on_demand(), ["p5.48xlarge"], 4),
-        (Capacity.spot(), ["p5.48xlarge"], 4),
+        (Capacity.on_demand(), ["p5.48xlarge"], {"count": 4}),
+        (Capacity.spot(), ["p5.48xlarge"], {"count": 4}),
         (Capacity.spot_fleet(), ["p5.48xlarge"], {"count": 4, "spot_fleet": "<ref>"}),
         (Capacity.reservation(end=UNTIL_CANCELLED), ["p5.48xlarge"], {"count": 4, "reservation": "<ref>"}),
         (
             Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE),
             ["p5.48xlarge"],
-            {"count": 4, "released": "<ref>"},
+            {"count": 4, "reservation": "<ref>", "release": True},
         ),
         (Capacity.from_reservation(_ID), ["p5.48xlarge"], {"count": 4, "reservation": _ID}),
-        (Capacity.capacity_block(_BLOCK), ["p5.48xlarge"], {"count": 4, "block": _BLOCK}),
-        (Capacity.capacity_block(_BLOCK), ["trn1.32xlarge"], {"count": 4, "block": _BLOCK}),
+        (Capacity.capacity_block(_BLOCK), ["p5.48xlarge"], {"count": 4, "block": _BLOCK, "block_ends_early": 1800}),
+        (Capacity.capacity_block(_BLOCK), ["trn1.32xlarge"], {"count": 4, "block": _BLOCK, "block_ends_early": 1800}),
         (
             Capacity.capacity_block(_BLOCK),
             ["p6e-gb200.36xlarge"],
-            {"count": 4, "block": _BLOCK, "block_ends_early_minutes": 60},
+            {"count": 4, "block": _BLOCK, "block_ends_early": 3600},
         ),
         (
             Capacity.capacity_block(_BLOCK),
             ["trn2u.48xlarge"],
-            {"count": 4, "block": _BLOCK, "block_ends_early_minutes": 60},
+            {"count": 4, "block": _BLOCK, "block_ends_early": 3600},
         ),
         (Capacity.prioritized(reservations=[_ID]), ["p5.48xlarge"], {"count": 4, "listed": [_ID]}),
         (
@@ -264,7 +264,7 @@ _ID, _BLOCK = "cr-0a1b2c3d4e5f67890", "cr-0b1b2c3d4e5f67890"
             ["p5.48xlarge"],
             {"count": 4, "blocks": [_BLOCK], "listed": [_ID]},
         ),
-        (Capacity.prioritized(capacity_blocks=[_BLOCK], on_demand=False), ["p5.48xlarge"], 4),
+        (Capacity.prioritized(capacity_blocks=[_BLOCK], on_demand=False), ["p5.48xlarge"], {"count": 4}),
     ],
 )
 def test_the_power_function_is_told_how_nodes_are_bought(capacity: Capacity, types: list[str], told: object) -> None:

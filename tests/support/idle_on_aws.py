@@ -234,7 +234,7 @@ class IdleOnAws:
             for file in source.files:
                 archive.write(source.root / file, file)
         role = self.aws.client("iam").create_role(RoleName=f"{self.name}-power", AssumeRolePolicyDocument=_TRUST)
-        settings = {"cluster": self.name, "groups": {GROUP: count}, "launch_grace_seconds": 600}
+        settings = {"cluster": self.name, "groups": {GROUP: {"count": count}}}
         self.power = f"{self.name}-power"
         self.aws.client("lambda").create_function(
             FunctionName=self.power,

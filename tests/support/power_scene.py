@@ -170,7 +170,7 @@ class Scene:
             cluster=CLUSTER,
             groups=groups,
             launch_grace=timedelta(minutes=10),
-            topic_arn=self.topic,
+            topic_arn=self.topic or "",
             stopped_parameter=STOPPED,
         )
 

@@ -17,13 +17,14 @@ from cdk_training_cluster.guardrails.idle_permissions import IdlePermissions
 from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY, IdlePolicy
 from cdk_training_cluster.nodes.rules import TOO_LONG_A_WARNING
 from cdk_training_cluster.power import ClusterPower
+from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation import text_problems
 from cluster_contract.codec import encode, variables
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, IdleMetric
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG
 
-_TICK = Duration.seconds(IdleFunctionSettings.tick.total_seconds())
+_TICK = to_duration(IdleFunctionSettings.tick)
 
 _WATCHES = (
     Watch(

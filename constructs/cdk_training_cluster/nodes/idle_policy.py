@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import timedelta
 from typing import cast
 
 from aws_cdk import Duration
@@ -15,6 +14,7 @@ from cdk_training_cluster.checks import (
     whole_number_problems,
 )
 from cdk_training_cluster.nodes.idle_signal import IdleSignal
+from cdk_training_cluster.times import to_duration, to_time
 from cluster_contract.idle import IdleFunctionSettings, IdleScope, Policy
 
 
@@ -100,10 +100,10 @@ class IdlePolicy:
         policy = self.over(DEFAULT_IDLE_POLICY)
         return Policy(
             below=cast(float, policy.utilization_below_percent),
-            window=_time(policy.window),
+            window=to_time(cast(Duration, policy.window)),
             coverage=cast(float, policy.coverage),
-            grace=_time(policy.grace),
-            warning=_time(policy.warning),
+            grace=to_time(cast(Duration, policy.grace)),
+            warning=to_time(cast(Duration, policy.warning)),
             scope=cast(IdleScope, policy.scope),
             signals=tuple(row for signal in policy._looked_at for row in signal.settings),
             dry_run=bool(policy.dry_run),
@@ -176,10 +176,10 @@ _DEFAULT = Policy()
 
 DEFAULT_IDLE_POLICY = IdlePolicy(
     utilization_below_percent=_DEFAULT.below,
-    window=Duration.seconds(_DEFAULT.window.total_seconds()),
+    window=to_duration(_DEFAULT.window),
     coverage=_DEFAULT.coverage,
-    grace=Duration.seconds(_DEFAULT.grace.total_seconds()),
-    warning=Duration.seconds(_DEFAULT.warning.total_seconds()),
+    grace=to_duration(_DEFAULT.grace),
+    warning=to_duration(_DEFAULT.warning),
     scope=_DEFAULT.scope,
     host_activity=True,
     signals=(),
@@ -194,9 +194,3 @@ DEFAULT_IDLE_POLICY = IdlePolicy(
 def _minutes(duration: Duration | None) -> str:
     minutes = 0 if duration is None else round(duration.to_minutes())
     return f"{minutes} minute{'' if minutes == 1 else 's'}"
-
-
-def _time(duration: Duration | None) -> timedelta:
-    """Return a time; where it is known at deployment only, the number that CloudFormation replaces with seconds."""
-    seconds = cast(Duration, duration).to_seconds()
-    return cast(timedelta, seconds) if cast(Duration, duration).is_unresolved() else timedelta(seconds=seconds)

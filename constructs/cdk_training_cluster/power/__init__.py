@@ -2,6 +2,5 @@
 
 from cdk_training_cluster.power.cluster_power import ClusterPower
 from cdk_training_cluster.power.power_group import PowerGroup
-from cdk_training_cluster.power.power_metrics import POWER_METRICS, PowerMetrics
 
-__all__ = ["POWER_METRICS", "ClusterPower", "PowerGroup", "PowerMetrics"]
+__all__ = ["ClusterPower", "PowerGroup"]

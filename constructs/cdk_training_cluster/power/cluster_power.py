@@ -16,8 +16,10 @@ from constructs import Construct
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions import TICK, Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.power.power_group import PowerGroup
-from cdk_training_cluster.power.power_metrics import POWER_METRICS
 from cdk_training_cluster.power.power_permissions import PowerPermissions, permit_execution_reads
+from cdk_training_cluster.times import to_duration, to_time
+from cluster_contract.codec import encode, variables
+from cluster_contract.power import PowerFunctionSettings, PowerMetric
 
 # AWS's documents spell them in two ways.
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
@@ -34,21 +36,21 @@ _MAX_LAUNCH_GRACE = Duration.minutes(30)
 _WATCHES = (
     Watch(
         id="MissingNodes",
-        metric=POWER_METRICS.missing_nodes,
+        metric=PowerMetric.MISSING_NODES,
         trouble="for 15 minutes fewer nodes have run than should",
         remedy="The log names EC2's answer. If it is capacity, the function asks again every 10 minutes; otherwise "
         "mend what it names",
     ),
     Watch(
         id="SurplusNodes",
-        metric=POWER_METRICS.surplus_nodes,
+        metric=PowerMetric.SURPLUS_NODES,
         trouble="for 15 minutes more nodes have run, and been billed, than should",
         remedy="The log names the reason, such as a node group that has left the file, a suspended Terminate or "
         "protection from scale-in: mend that, or terminate them yourself",
     ),
     Watch(
         id="HeldGroups",
-        metric=POWER_METRICS.held_groups,
+        metric=PowerMetric.HELD_GROUPS,
         # An hour, of which some points may be missing.
         periods=12,
         datapoints=9,
@@ -58,7 +60,7 @@ _WATCHES = (
     ),
     Watch(
         id="MixedGroups",
-        metric=POWER_METRICS.mixed_groups,
+        metric=PowerMetric.MIXED_GROUPS,
         trouble="for 15 minutes nodes of one node group have run different versions of its launch template, and "
         "perhaps different images",
         remedy='Invoke $function with {"action": "status"} to see which group, and stop and start it when its '
@@ -124,7 +126,7 @@ class ClusterPower(Guardrail):
         timeout=Duration.seconds(50),
         operators_alias=_OPERATE,
         silence=Silence(
-            metric=POWER_METRICS.successful_ticks,
+            metric=PowerMetric.SUCCESSFUL_TICKS,
             trouble="the power function has not succeeded for 15 minutes, so nodes may be missing, or run and be "
             "billed, without a message",
         ),
@@ -168,7 +170,7 @@ class ClusterPower(Guardrail):
         super().__init__(scope, id)
         if not groups:
             raise ValueError("groups must name at least one node group, got none")
-        grace = launch_grace or Duration.minutes(10)
+        grace = launch_grace or to_duration(PowerFunctionSettings.launch_grace)
         if grace.to_seconds() > _MAX_LAUNCH_GRACE.to_seconds():
             raise ValueError(
                 f"launch_grace must be at most 30 minutes, got {grace.to_human_string()}: CloudFormation waits an "
@@ -176,15 +178,18 @@ class ClusterPower(Guardrail):
             )
         self._cluster_name = cluster_name
         stopped = self._make_stopped_parameter()
+        settings = PowerFunctionSettings(
+            cluster=cluster_name,
+            groups={name: group.settings for name, group in groups.items()},
+            launch_grace=to_time(grace),
+            closing_notice=to_time(closing_notice or to_duration(PowerFunctionSettings.closing_notice)),
+            topic_arn=alert_topic.topic_arn,
+            stopped_parameter=stopped.ref,
+        )
         self._make(
             name=cluster_name,
-            settings={
-                "cluster": cluster_name,
-                "groups": {name: group.settings for name, group in groups.items()},
-                "launch_grace_seconds": grace.to_seconds(),
-                **({} if closing_notice is None else {"closing_notice_seconds": closing_notice.to_seconds()}),
-            },
-            environment={"ALERT_TOPIC_ARN": alert_topic.topic_arn, "STOPPED_PARAMETER": stopped.ref},
+            settings=encode(settings),
+            environment=variables(settings),
             longest_id_bytes=max(group.longest_id_bytes for group in groups.values()),
             alert_topic=alert_topic,
             permit=PowerPermissions(cluster_name, groups.values(), stopped.ref).grant,
@@ -241,7 +246,7 @@ class ClusterPower(Guardrail):
                 the time.
             period: How much time a point covers. Default: - 5 minutes.
         """
-        return self._metric(POWER_METRICS.missing_nodes, statistic, period, node_group)
+        return self._metric(PowerMetric.MISSING_NODES, statistic, period, node_group)
 
     def metric_surplus_nodes(
         self, *, node_group: str | None = None, statistic: str = "Minimum", period: Duration | None = None
@@ -254,7 +259,7 @@ class ClusterPower(Guardrail):
                 the time.
             period: How much time a point covers. Default: - 5 minutes.
         """
-        return self._metric(POWER_METRICS.surplus_nodes, statistic, period, node_group)
+        return self._metric(PowerMetric.SURPLUS_NODES, statistic, period, node_group)
 
     def metric_running_nodes(
         self, *, node_group: str | None = None, statistic: str = "Average", period: Duration | None = None
@@ -266,7 +271,7 @@ class ClusterPower(Guardrail):
             statistic: Over what the function reports each minute. Default: - `Average`.
             period: How much time a point covers. Default: - 5 minutes.
         """
-        return self._metric(POWER_METRICS.running_nodes, statistic, period, node_group)
+        return self._metric(PowerMetric.RUNNING_NODES, statistic, period, node_group)
 
     def metric_held_groups(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
         """Return how many node groups have a size that somebody or something else gave them, or spoiled tags.
@@ -277,7 +282,7 @@ class ClusterPower(Guardrail):
             statistic: Over what the function reports each minute. Default: - `Maximum`.
             period: How much time a point covers. Default: - 5 minutes.
         """
-        return self._metric(POWER_METRICS.held_groups, statistic, period)
+        return self._metric(PowerMetric.HELD_GROUPS, statistic, period)
 
     def metric_mixed_groups(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
         """Return how many node groups have nodes of different launch template versions.
@@ -288,7 +293,7 @@ class ClusterPower(Guardrail):
             statistic: Over what the function reports each minute. Default: - `Maximum`.
             period: How much time a point covers. Default: - 5 minutes.
         """
-        return self._metric(POWER_METRICS.mixed_groups, statistic, period)
+        return self._metric(PowerMetric.MIXED_GROUPS, statistic, period)
 
     def _make_stopped_parameter(self) -> ssm.CfnParameter:
         # The function writes it. CloudFormation puts this value in its place with any change of the tags, and the

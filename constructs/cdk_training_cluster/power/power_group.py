@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
+from cluster_contract.power import PowerGroupSettings
 
 BLOCK_ENDS_EARLY_MINUTES = 30
 """How long before a Capacity Block's end EC2 begins to terminate its instances; for UltraServers it is 60.
@@ -90,24 +92,20 @@ class PowerGroup:
         )
 
     @property
-    def settings(self) -> object:
-        """What the function's environment, which is small, says of it: the bare count where that is all."""
-        settings: dict[str, object] = {}
-        if self.capacity_block is not None:
-            settings["block"] = self.capacity_block
-            if self.block_ends_early_minutes != BLOCK_ENDS_EARLY_MINUTES:
-                settings["block_ends_early_minutes"] = self.block_ends_early_minutes
-        if self.listed_reservations:
-            settings["listed"] = list(self.listed_reservations)
-            if self.capacity_blocks:
-                settings["blocks"] = list(self.capacity_blocks)
-        if self.spot_fleet_id is not None:
-            settings["spot_fleet"] = self.spot_fleet_id
-        if self.capacity_reservation_id is not None:
-            settings["released" if self.released else "reservation"] = self.capacity_reservation_id
-        if self.warm_pool:
-            settings["warm_pool"] = True
-        return {"count": self.count, **settings} if settings else self.count
+    def settings(self) -> PowerGroupSettings:
+        """The group as the power function takes it."""
+        early = timedelta(0) if self.capacity_block is None else timedelta(minutes=self.block_ends_early_minutes)
+        return PowerGroupSettings(
+            count=self.count,
+            block=self.capacity_block,
+            block_ends_early=early,
+            listed=tuple(self.listed_reservations),
+            blocks=tuple(self.capacity_blocks) if self.listed_reservations else (),
+            spot_fleet=self.spot_fleet_id,
+            reservation=self.capacity_reservation_id,
+            release=self.released,
+            warm_pool=self.warm_pool,
+        )
 
     @property
     def longest_id_bytes(self) -> int:
@@ -120,6 +118,8 @@ class PowerGroup:
         minutes = self.block_ends_early_minutes
         if not is_unknown(minutes) and minutes < 0:
             yield f"block_ends_early_minutes must be 0 or more, got {minutes}"
+        if is_unknown(minutes) and self.capacity_block is not None:
+            yield f"block_ends_early_minutes must be known when the template is made, got {minutes}: use a number"
         ids = {
             name: value
             for name, value in (

@@ -77,7 +77,7 @@ def test_the_power_function_understands_what_it_is_asked(stack: Stack) -> None:
         "{{ automation:EXECUTION_ID }}": "0" * 36,
     }
     event = {key: values.get(value, value) for key, value in step["inputs"]["InputPayload"].items()}
-    settings = {"cluster": "pod", "groups": dict.fromkeys(_NAMES, 8), "launch_grace_seconds": 600}
+    settings = {"cluster": "pod", "groups": {name: {"count": 8} for name in _NAMES}}
     known = Settings.from_environment({"CLUSTER_POWER_SETTINGS": json.dumps(settings)})
     order = parse_command(event, known, Caller.of("arn:aws:lambda:us-east-1:111122223333:function:power:start", "1"))
     assert (order.action, order.node_groups, order.reason) == (

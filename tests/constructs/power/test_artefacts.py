@@ -3,14 +3,13 @@
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from aws_cdk import CfnResource, Duration
 from aws_cdk import aws_sns as sns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdk_training_cluster.power import POWER_METRICS, ClusterPower, PowerGroup
-from cluster_power import records, reports
+from cdk_training_cluster.power import ClusterPower, PowerGroup
+from cluster_power import records
 from cluster_power.settings import GroupSettings, Settings
 from policy_evaluator import resolve
 from power_scene import STOPPED, TOPIC
@@ -96,7 +95,7 @@ def test_times_reach_the_function() -> None:
     assert Settings.from_environment(written).launch_grace == timedelta(minutes=25)
     assert Settings.from_environment(written).closing_notice == timedelta(hours=1)
     assert written["CLUSTER_POWER_SETTINGS"] == (
-        '{"closing_notice_seconds":3600,"cluster":"base-pod","groups":{"workers":8},"launch_grace_seconds":1500}'
+        '{"closing_notice":3600,"cluster":"base-pod","groups":{"workers":{"count":8}},"launch_grace":1500}'
     )
 
 
@@ -113,9 +112,9 @@ def test_the_settings_say_no_more_than_there_is_to_say() -> None:
     assert environment(groups)["CLUSTER_POWER_SETTINGS"] == (
         '{"cluster":"base-pod","groups":{"extras":{"count":4,"spot_fleet":"sfr-1"},'
         '"held":{"count":8,"reservation":"cr-2"},'
-        '"idle":{"count":8,"released":"cr-4"},'
-        '"pod":{"block":"cr-1","count":8},'
-        '"ultra":{"block":"cr-3","block_ends_early_minutes":60,"count":18},"workers":8},"launch_grace_seconds":600}'
+        '"idle":{"count":8,"release":true,"reservation":"cr-4"},'
+        '"pod":{"block":"cr-1","block_ends_early":1800,"count":8},'
+        '"ultra":{"block":"cr-3","block_ends_early":3600,"count":18},"workers":{"count":8}}}'
     )
 
 
@@ -137,21 +136,6 @@ def test_an_id_that_is_known_at_deployment_only_reaches_the_function() -> None:
 
     [group] = Settings.from_environment({"CLUSTER_POWER_SETTINGS": text}).groups.values()
     assert group == GroupSettings(count=4, spot_fleet="sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE")
-
-
-@pytest.mark.parametrize(
-    ("function_says", "construct_says"),
-    [
-        (reports.MISSING_NODES, POWER_METRICS.missing_nodes),
-        (reports.SURPLUS_NODES, POWER_METRICS.surplus_nodes),
-        (reports.RUNNING_NODES, POWER_METRICS.running_nodes),
-        (reports.HELD_GROUPS, POWER_METRICS.held_groups),
-        (reports.MIXED_GROUPS, POWER_METRICS.mixed_groups),
-        (reports.SUCCESSFUL_TICKS, POWER_METRICS.successful_ticks),
-    ],
-)
-def test_both_sides_use_the_same_names(function_says: str, construct_says: str) -> None:
-    assert function_says == construct_says
 
 
 def test_every_tag_that_the_function_writes_is_one_it_may_write() -> None:

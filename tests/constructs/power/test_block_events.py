@@ -162,7 +162,7 @@ def test_a_block_that_is_known_at_deployment_only_is_in_the_pattern() -> None:
 
 
 def _settings() -> Settings:
-    text = json.dumps({"cluster": "base-pod", "groups": {"pod": 8}, "launch_grace_seconds": 600})
+    text = json.dumps({"cluster": "base-pod", "groups": {"pod": {"count": 8}}})
     settings = Settings.from_environment({"CLUSTER_POWER_SETTINGS": text})
     assert settings.groups == plain(pod=8)
     return settings

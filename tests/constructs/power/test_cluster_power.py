@@ -4,8 +4,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
-from cdk_training_cluster.power import POWER_METRICS, ClusterPower, PowerGroup
+from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cluster_contract.metrics import FUNCTION_NAMESPACE
+from cluster_contract.power import PowerMetric
 from synthesis import new_stack, only, resources
 
 
@@ -70,7 +71,7 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
 
     assert (missing.namespace, missing.metric_name, missing.dimensions) == (
         FUNCTION_NAMESPACE,
-        POWER_METRICS.missing_nodes,
+        PowerMetric.MISSING_NODES,
         {"Cluster": "base-pod", "NodeGroup": "workers"},
     )
     assert (running.metric_name, running.dimensions, running.statistic, running.period.to_minutes()) == (

@@ -1,39 +1,40 @@
+from datetime import timedelta
+from typing import Any
+
 import pytest
 from aws_cdk import Aws, Token
 
 from cdk_training_cluster.power import PowerGroup
+from cluster_contract.power import PowerGroupSettings
 
 
 @pytest.mark.parametrize(
     ("group", "settings"),
     [
-        (PowerGroup(count=8), 8),
+        (PowerGroup(count=8), {}),
+        (PowerGroup(count=8, capacity_block="cr-1"), {"block": "cr-1", "block_ends_early": timedelta(minutes=30)}),
         (
-            PowerGroup(count=8, capacity_block="cr-1"),
-            {"count": 8, "block": "cr-1"},
+            PowerGroup(count=8, capacity_block="cr-1", block_ends_early_minutes=60),
+            {"block": "cr-1", "block_ends_early": timedelta(minutes=60)},
         ),
         (
-            PowerGroup(count=18, capacity_block="cr-1", block_ends_early_minutes=60),
-            {"count": 18, "block": "cr-1", "block_ends_early_minutes": 60},
+            PowerGroup(count=8, listed_reservations=["cr-3"], capacity_blocks=("cr-1", "cr-2")),
+            {"blocks": ("cr-1", "cr-2"), "listed": ("cr-3",)},
         ),
-        (
-            PowerGroup(count=4, listed_reservations=["cr-3"], capacity_blocks=("cr-1", "cr-2")),
-            {"count": 4, "blocks": ["cr-1", "cr-2"], "listed": ["cr-3"]},
-        ),
-        (PowerGroup(count=4, capacity_blocks=("cr-1",)), 4),
-        (PowerGroup(count=4, spot_fleet_id="sfr-1"), {"count": 4, "spot_fleet": "sfr-1"}),
-        (PowerGroup(count=8, capacity_reservation_id="cr-2"), {"count": 8, "reservation": "cr-2"}),
+        (PowerGroup(count=8, capacity_blocks=("cr-1",)), {}),
+        (PowerGroup(count=8, spot_fleet_id="sfr-1"), {"spot_fleet": "sfr-1"}),
+        (PowerGroup(count=8, capacity_reservation_id="cr-2"), {"reservation": "cr-2"}),
         (
             PowerGroup(count=8, capacity_reservation_id="cr-2", released=True),
-            {"count": 8, "released": "cr-2"},
+            {"reservation": "cr-2", "release": True},
         ),
-        (PowerGroup(count=8, block_ends_early_minutes=60), 8),
-        (PowerGroup(count=8, terminates_nodes=True), 8),
-        (PowerGroup(count=8, warm_pool=True), {"count": 8, "warm_pool": True}),
+        (PowerGroup(count=8, block_ends_early_minutes=60), {}),
+        (PowerGroup(count=8, terminates_nodes=True), {}),
+        (PowerGroup(count=8, warm_pool=True), {"warm_pool": True}),
     ],
 )
-def test_a_group_says_what_the_function_has_to_know(group: PowerGroup, settings: object) -> None:
-    assert group.settings == settings
+def test_a_group_says_what_the_function_has_to_know(group: PowerGroup, settings: dict[str, Any]) -> None:
+    assert group.settings == PowerGroupSettings(count=8, **settings)
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,10 @@ def test_what_is_known_at_deployment_only_is_not_checked() -> None:
     unknown = Token.as_number(Aws.ACCOUNT_ID)
 
     PowerGroup(count=unknown, block_ends_early_minutes=unknown)  # type: ignore[arg-type]  # numbers of CDK are floats
+
+
+def test_the_lead_of_a_block_is_a_number_when_the_template_is_made() -> None:
+    unknown = Token.as_number(Aws.ACCOUNT_ID)
+
+    with pytest.raises(ValueError, match=r"^block_ends_early_minutes must be known when the template is made, got "):
+        PowerGroup(count=1, capacity_block="cr-1", block_ends_early_minutes=unknown)  # type: ignore[arg-type]

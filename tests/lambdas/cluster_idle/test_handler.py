@@ -14,7 +14,8 @@ from moto import mock_aws
 from moto.ec2.models import ec2_backends
 
 from cluster_common import clients
-from cluster_common.errors import InvalidEventError, InvalidSettingsError
+from cluster_common.errors import InvalidEventError
+from cluster_contract.codec import InvalidSettingsError
 from cluster_idle.handler import handler, logger
 from cluster_idle.idle import parse_action
 

@@ -12,7 +12,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from moto import mock_aws
 
 from cluster_common import clients
-from cluster_common.errors import InvalidEventError, InvalidSettingsError
+from cluster_common.errors import InvalidEventError
+from cluster_contract.codec import InvalidSettingsError
 from cluster_power.handler import handler, logger
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def context(alias: str = "") -> LambdaContext:
 
 @pytest.fixture
 def auto_scaling(monkeypatch: pytest.MonkeyPatch) -> Iterator["AutoScalingClient"]:
-    settings = {"cluster": "base-pod", "groups": {"workers": 2}, "launch_grace_seconds": 600}
+    settings = {"cluster": "base-pod", "groups": {"workers": {"count": 2}}}
     monkeypatch.setenv("CLUSTER_POWER_SETTINGS", json.dumps(settings))
     _forget_clients()
     with mock_aws():

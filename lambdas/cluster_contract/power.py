@@ -1,0 +1,112 @@
+"""What the construct of the power function tells it, and under which names that reports."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated
+
+from cluster_contract.codec import Within, decode, variable
+
+_Time = Annotated[timedelta, Within(minimum=0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerGroupSettings:
+    """What the power function has to know of one node group.
+
+    Attributes:
+        count: How many nodes it has.
+        block: The id of the Capacity Block that its nodes run in. Default: - none.
+        block_ends_early: How long before the block's end EC2 begins to terminate its nodes.
+        listed: The ids of the reservations that some of its nodes may run in; their ends are reported, and the group
+            keeps its size.
+        blocks: The ids of Capacity Blocks that others of its nodes may run in.
+        spot_fleet: The id of the Spot Fleet request that owns its nodes. Default: - an Auto Scaling group owns
+            them, and is found by its tags.
+        reservation: The id of the capacity reservation that its nodes run in. Default: - none.
+        release: Whether that reservation is lowered while the group is stopped.
+        warm_pool: Whether it has a warm pool, whose nodes are renewed after a deployment when the group grows.
+    """
+
+    count: Annotated[int, Within(minimum=0)]
+    block: str | None = None
+    block_ends_early: _Time = timedelta(0)
+    listed: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    spot_fleet: str | None = None
+    reservation: str | None = None
+    release: bool = False
+    warm_pool: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerFunctionSettings:
+    """The settings of the power function.
+
+    Attributes:
+        cluster: The cluster's name, the value of the tag on everything that belongs to it.
+        groups: The cluster's node groups, by name.
+        launch_grace: How long nodes may take to launch before their absence is a problem.
+        closing_notice: How long before its nodes go people are notified that a Capacity Block ends.
+        topic_arn: The SNS topic that is notified when a problem begins and ends. Empty: there is none.
+        stopped_parameter: The name of the parameter that says which node groups are stopped. Empty: only their tags
+            do.
+    """
+
+    cluster: str
+    groups: Mapping[str, PowerGroupSettings]
+    launch_grace: _Time = timedelta(minutes=10)
+    closing_notice: _Time = timedelta(minutes=30)
+    topic_arn: str = variable("ALERT_TOPIC_ARN")
+    stopped_parameter: str = variable("STOPPED_PARAMETER")
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "PowerFunctionSettings":
+        """Read the settings from the function's environment.
+
+        Raises:
+            InvalidSettingsError: What is there is not what the construct writes.
+        """
+        return decode(cls, environment, "CLUSTER_POWER_SETTINGS")
+
+    @property
+    def spot_fleets(self) -> dict[str, str]:
+        """The ids of the Spot Fleet requests, by node group."""
+        return {name: group.spot_fleet for name, group in self.groups.items() if group.spot_fleet}
+
+    @property
+    def auto_scaling_groups(self) -> tuple[str, ...]:
+        """The node groups that Auto Scaling groups own."""
+        return tuple(name for name, group in self.groups.items() if not group.spot_fleet)
+
+    @property
+    def reservations(self) -> dict[str, tuple[str, ...]]:
+        """The ids of the Capacity Blocks and reservations, by node group, where there are any."""
+        ids = {
+            name: tuple(one for one in (group.block, *group.blocks, *group.listed, group.reservation) if one)
+            for name, group in self.groups.items()
+        }
+        return {name: found for name, found in ids.items() if found}
+
+
+class PowerMetric(StrEnum):
+    """The metrics of the power function, one point a minute each."""
+
+    MISSING_NODES = "MissingNodes"
+    """How many nodes should run and do not, by cluster and by node group."""
+
+    SURPLUS_NODES = "SurplusNodes"
+    """How many nodes live, and are billed, beyond those that should, likewise."""
+
+    RUNNING_NODES = "RunningNodes"
+    """How many nodes are in service, by cluster and by node group."""
+
+    HELD_GROUPS = "HeldGroups"
+    """How many node groups have a size that somebody else gave them, by cluster."""
+
+    MIXED_GROUPS = "MixedGroups"
+    """How many node groups have nodes of different launch template versions, by cluster."""
+
+    SUCCESSFUL_TICKS = "SuccessfulTicks"
+    """1 for a tick in which nothing failed, else 0, by cluster."""
