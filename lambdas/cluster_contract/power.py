@@ -25,19 +25,25 @@ class PowerGroupSettings:
         spot_fleet: The id of the Spot Fleet request that owns its nodes. Default: - an Auto Scaling group owns
             them, and is found by its tags.
         reservation: The id of the capacity reservation that its nodes run in. Default: - none.
-        release: Whether that reservation is lowered while the group is stopped.
+        released: The id of the one that its nodes run in, and that is lowered while the group is stopped.
+            Default: - none.
         warm_pool: Whether it has a warm pool, whose nodes are renewed after a deployment when the group grows.
     """
 
     count: Annotated[int, Within(minimum=0)]
     block: str | None = None
-    block_ends_early: _Time = timedelta(0)
+    block_ends_early: _Time = timedelta(minutes=30)
     listed: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
     spot_fleet: str | None = None
     reservation: str | None = None
-    release: bool = False
+    released: str | None = None
     warm_pool: bool = False
+
+    @property
+    def reservation_id(self) -> str | None:
+        """The id of the capacity reservation that its nodes run in, whether or not it is lowered."""
+        return self.reservation or self.released
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +90,7 @@ class PowerFunctionSettings:
     def reservations(self) -> dict[str, tuple[str, ...]]:
         """The ids of the Capacity Blocks and reservations, by node group, where there are any."""
         ids = {
-            name: tuple(one for one in (group.block, *group.blocks, *group.listed, group.reservation) if one)
+            name: tuple(one for one in (group.block, *group.blocks, *group.listed, group.reservation_id) if one)
             for name, group in self.groups.items()
         }
         return {name: found for name, found in ids.items() if found}

@@ -84,14 +84,14 @@ def _ends(decision: Decision, group: Group, context: Context) -> Iterator[Alert]
     if not context.is_configured(group) or decision.verdict in (Verdict.DELETING, Verdict.UNCLEAR, Verdict.BLOCKED):
         return
     own = context.settings.groups[name]
-    ids = ([own.reservation] if own.reservation else []) + (list(own.listed) if group.alive else [])
+    ids = ([own.reservation_id] if own.reservation_id else []) + (list(own.listed) if group.alive else [])
     for one in map(context.reservations.find, ids):
         if not isinstance(one, Reservation) or one.state != ACTIVE or one.ends is None:
             continue
         if not one.ends - NOTICE <= context.now < one.ends:
             continue
         at, left = time_text(one.ends), _hours(one.ends - context.now)
-        if one.id == own.reservation:
+        if one.id == own.reservation_id:
             # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-release.html
             title = f"the capacity reservation of {name} ends in {left}"
             text = (

@@ -126,7 +126,7 @@ class Executor:
         """Raise or lower a reservation; capacity that EC2 does not have is a problem, and no failure."""
         own = self._settings.groups[decision.node_group]
         try:
-            set_instances(self._ec2(), own.reservation or "", instances)
+            set_instances(self._ec2(), own.reservation_id or "", instances)
         except AWS_ERRORS as error:
             problem = explain_refusal(decision, own, error_text(error))
             if problem is None:

@@ -53,8 +53,8 @@ def explain_refusal(decision: Decision, own: GroupSettings, message: str) -> Pro
         return None
     sentence = (
         f"{decision.node_group}: {decision.group.in_service} of {decision.wanted} nodes are running: its capacity "
-        f"reservation {own.reservation} could not be raised to {decision.reserve} instances: {whys[kind]}. AWS says: "
-        f"{message}"
+        f"reservation {own.reservation_id} could not be raised to {decision.reserve} instances: {whys[kind]}. "
+        f"AWS says: {message}"
     )
     return Problem(kind=kind, sentence=sentence)
 

@@ -25,16 +25,16 @@ def decide_reservation(decision: Decision, own: GroupSettings, context: Context)
         own: The node group's settings.
         context: What decisions rest on.
     """
-    if own.reservation is None or decision.group is None or decision.verdict in _LEFT_ALONE:
+    if own.reservation_id is None or decision.group is None or decision.verdict in _LEFT_ALONE:
         return decision
-    reservation = context.reservations.find(own.reservation)
+    reservation = context.reservations.find(own.reservation_id)
     if reservation is Absence.UNREAD:
         return _unknown(decision, own, "could not be read")
     if isinstance(reservation, Absence) or reservation.state in ENDED:
-        return _with_end(decision, own, _end(decision.node_group, own.reservation, reservation))
+        return _with_end(decision, own, _end(decision.node_group, own.reservation_id, reservation))
     if reservation.state not in COMING | {ACTIVE}:
         return _unknown(decision, own, f"is {reservation.state!r}, which this function does not know")
-    if own.release:
+    if own.released:
         decision = decide_release(decision, reservation)
     if reservation.state != ACTIVE:
         return decision
@@ -45,9 +45,9 @@ def _unknown(decision: Decision, own: GroupSettings, text: str) -> Decision:
     told = decision.group.record.told if decision.group else ()
     if f"problem/{ProblemKind.RESERVATION_ENDED}" in told and decision.problem is None:
         decision = replace(decision, problem_known=False)
-    if not own.release or not starts(decision):
+    if not own.released or not starts(decision):
         return decision
-    reason = f"{decision.node_group} is not started: its capacity reservation {own.reservation} {text}"
+    reason = f"{decision.node_group} is not started: its capacity reservation {own.reservation_id} {text}"
     return replace(decision, verdict=Verdict.UNSEEN, reason=reason)
 
 
@@ -70,7 +70,7 @@ def _with_end(decision: Decision, own: GroupSettings, sentence: str) -> Decision
         return decision
     problem = Problem(kind=ProblemKind.RESERVATION_ENDED, sentence=sentence)
     decision = replace(decision, problem=problem, problem_known=True)
-    if decision.verdict is Verdict.HELD or (starts(decision) and not own.release):
+    if decision.verdict is Verdict.HELD or (starts(decision) and not own.released):
         return replace(decision, reason=f"{decision.reason}. {sentence}")
     return replace(decision, verdict=Verdict.UNUSABLE, reason=sentence)
 

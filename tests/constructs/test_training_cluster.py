@@ -225,7 +225,7 @@ def test_fifty_groups_of_p5_stay_within_what_cloudformation_takes(buy: Callable[
 def test_more_groups_than_the_power_function_can_be_told_of_are_refused() -> None:
     groups = _fifty_of_p5(lambda _: Capacity.spot_fleet())
     assert _refusal(node_groups=groups) == [
-        "settings of cluster_power must fit into 4096 bytes of environment, got 4787: use fewer node "
+        "settings of cluster_power must fit into 4096 bytes of environment, got 4760: use fewer node "
         "groups, services, linked accounts or emails, or shorter names"
     ]
 
@@ -243,11 +243,11 @@ _ID, _BLOCK = "cr-0a1b2c3d4e5f67890", "cr-0b1b2c3d4e5f67890"
         (
             Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE),
             ["p5.48xlarge"],
-            {"count": 4, "reservation": "<ref>", "release": True},
+            {"count": 4, "released": "<ref>"},
         ),
         (Capacity.from_reservation(_ID), ["p5.48xlarge"], {"count": 4, "reservation": _ID}),
-        (Capacity.capacity_block(_BLOCK), ["p5.48xlarge"], {"count": 4, "block": _BLOCK, "block_ends_early": 1800}),
-        (Capacity.capacity_block(_BLOCK), ["trn1.32xlarge"], {"count": 4, "block": _BLOCK, "block_ends_early": 1800}),
+        (Capacity.capacity_block(_BLOCK), ["p5.48xlarge"], {"count": 4, "block": _BLOCK}),
+        (Capacity.capacity_block(_BLOCK), ["trn1.32xlarge"], {"count": 4, "block": _BLOCK}),
         (
             Capacity.capacity_block(_BLOCK),
             ["p6e-gb200.36xlarge"],

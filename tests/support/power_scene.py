@@ -156,7 +156,7 @@ class Scene:
         """Deploy a reservation for a node group, released while the group is stopped unless told otherwise."""
         node_group = group.tags["cdk-training-cluster:node-group"]
         reservation = f"cr-{node_group}"
-        self.details[node_group] = {"reservation": reservation, "release": release}
+        self.details[node_group] = {"released" if release else "reservation": reservation}
         settings.setdefault("bought", self.counts[node_group])
         return self.ec2.add_reservation(reservation, **{"group": group, "tags": dict(group.tags), **settings})
 

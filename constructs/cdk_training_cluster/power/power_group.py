@@ -94,16 +94,16 @@ class PowerGroup:
     @property
     def settings(self) -> PowerGroupSettings:
         """The group as the power function takes it."""
-        early = timedelta(0) if self.capacity_block is None else timedelta(minutes=self.block_ends_early_minutes)
+        early = BLOCK_ENDS_EARLY_MINUTES if self.capacity_block is None else self.block_ends_early_minutes
         return PowerGroupSettings(
             count=self.count,
             block=self.capacity_block,
-            block_ends_early=early,
+            block_ends_early=timedelta(minutes=early),
             listed=tuple(self.listed_reservations),
             blocks=tuple(self.capacity_blocks) if self.listed_reservations else (),
             spot_fleet=self.spot_fleet_id,
-            reservation=self.capacity_reservation_id,
-            release=self.released,
+            reservation=None if self.released else self.capacity_reservation_id,
+            released=self.capacity_reservation_id if self.released else None,
             warm_pool=self.warm_pool,
         )
 

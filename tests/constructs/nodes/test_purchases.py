@@ -264,12 +264,14 @@ def test_what_is_reserved_comes_first_by_way_of_one_resource_group(
 
 
 def test_the_power_function_knows_blocks_by_the_ids_that_ec2_describes_them_by() -> None:
-    scene = bought(capacity=Capacity.prioritized(reservations=[_OTHER], capacity_blocks=[_ID, _SHARED]))
+    scene = bought(
+        capacity=Capacity.prioritized(reservations=["cr-0fedcba9876543210"], capacity_blocks=[_ID, _SHARED])
+    )
     variables = only(scene.stack, "AWS::Lambda::Function", {"Handler": "cluster_power.handler.handler"})[
         "Properties"
     ]["Environment"]["Variables"]
     group = json.loads(variables["CLUSTER_POWER_SETTINGS"])["groups"]["workers"]
-    assert group == {"count": 8, "blocks": [_ID, _SHARED.rpartition("/")[2]], "listed": [_OTHER]}
+    assert group == {"count": 8, "blocks": [_ID, _SHARED.rpartition("/")[2]], "listed": ["cr-0fedcba9876543210"]}
 
 
 def test_types_of_different_layouts_share_a_segment_in_the_user_s_order() -> None:

@@ -76,10 +76,10 @@ def test_the_function_reads_the_settings_that_the_construct_writes(groups: dict[
                 block=group.capacity_block,
                 blocks=tuple(group.capacity_blocks),
                 listed=tuple(group.listed_reservations),
-                block_ends_early=timedelta(minutes=group.block_ends_early_minutes if group.capacity_block else 0),
+                block_ends_early=timedelta(minutes=group.block_ends_early_minutes if group.capacity_block else 30),
                 spot_fleet=group.spot_fleet_id,
-                reservation=group.capacity_reservation_id,
-                release=group.released,
+                reservation=None if group.released else group.capacity_reservation_id,
+                released=group.capacity_reservation_id if group.released else None,
             )
             for name, group in groups.items()
         },
@@ -112,8 +112,8 @@ def test_the_settings_say_no_more_than_there_is_to_say() -> None:
     assert environment(groups)["CLUSTER_POWER_SETTINGS"] == (
         '{"cluster":"base-pod","groups":{"extras":{"count":4,"spot_fleet":"sfr-1"},'
         '"held":{"count":8,"reservation":"cr-2"},'
-        '"idle":{"count":8,"release":true,"reservation":"cr-4"},'
-        '"pod":{"block":"cr-1","block_ends_early":1800,"count":8},'
+        '"idle":{"count":8,"released":"cr-4"},'
+        '"pod":{"block":"cr-1","count":8},'
         '"ultra":{"block":"cr-3","block_ends_early":3600,"count":18},"workers":{"count":8}}}'
     )
 

@@ -12,7 +12,7 @@ from cluster_contract.power import PowerGroupSettings
     ("group", "settings"),
     [
         (PowerGroup(count=8), {}),
-        (PowerGroup(count=8, capacity_block="cr-1"), {"block": "cr-1", "block_ends_early": timedelta(minutes=30)}),
+        (PowerGroup(count=8, capacity_block="cr-1"), {"block": "cr-1"}),
         (
             PowerGroup(count=8, capacity_block="cr-1", block_ends_early_minutes=60),
             {"block": "cr-1", "block_ends_early": timedelta(minutes=60)},
@@ -26,7 +26,7 @@ from cluster_contract.power import PowerGroupSettings
         (PowerGroup(count=8, capacity_reservation_id="cr-2"), {"reservation": "cr-2"}),
         (
             PowerGroup(count=8, capacity_reservation_id="cr-2", released=True),
-            {"reservation": "cr-2", "release": True},
+            {"released": "cr-2"},
         ),
         (PowerGroup(count=8, block_ends_early_minutes=60), {}),
         (PowerGroup(count=8, terminates_nodes=True), {}),
