@@ -41,6 +41,10 @@ class FakeService:
         """Answer the next call of an operation, or the next one for one name or id, with an error, or a later one."""
         self._faults.append(_Fault(operation, group, refusal(operation, code, message), after))
 
+    def mend(self) -> None:
+        """Forget the errors that no call was answered with yet."""
+        self._faults.clear()
+
     def before_next(self, operation: str, name: str, interruption: Callable[[], object]) -> None:
         """Let something happen right before the next call of an operation about one name or id."""
         self._interruptions.append((operation, name, interruption))

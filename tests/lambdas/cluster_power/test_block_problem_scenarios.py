@@ -194,18 +194,6 @@ def test_a_group_without_its_block_being_open_is_absent_without_missing_nodes(sc
     assert scene.order()["pod"]["missing"] == 8
 
 
-def test_a_group_that_is_not_in_a_block_does_not_notice(scene: Scene) -> None:
-    scene.counts["eval"] = 2
-    scene.add("eval")
-    scene.deploy_pod()
-    scene.ec2.fail_next("DescribeCapacityReservations", "RequestLimitExceeded")
-
-    with pytest.raises(PartialFailureError):
-        scene.minute()
-
-    assert scene.auto_scaling.groups["eval-asg"].desired == 2
-
-
 def test_a_message_that_nodes_go_that_fails_is_sent_by_the_next_tick(scene: Scene) -> None:
     _, block = scene.deploy_pod(starts=timedelta(0))
     scene.minute(2)

@@ -81,25 +81,6 @@ def test_people_are_told_once_that_nodes_go_soon(scene: Scene) -> None:
     assert group.tags[TOLD].startswith("end/")
 
 
-def test_a_tick_that_has_told_it_only_reads(scene: Scene) -> None:
-    _, block = scene.deploy_pod(starts=timedelta(0))
-    scene.minute(2)
-    assert block.ends is not None
-    scene.now = block.ends - 65 * MINUTE
-    scene.minute()
-    scene.auto_scaling.calls.clear()
-    scene.ec2.calls.clear()
-    scene.ssm.calls.clear()
-
-    scene.minute()
-
-    assert [call.action for call in scene.calls if call.action != "sns:Publish"] == [
-        "autoscaling:DescribeAutoScalingGroups",
-        "ec2:DescribeCapacityReservations",
-        "ssm:GetParameter",
-    ]
-
-
 def test_nobody_is_told_that_nodes_go_where_none_run(scene: Scene) -> None:
     group, block = scene.deploy_pod(starts=timedelta(0))
     scene.minute()
@@ -170,14 +151,6 @@ def test_a_start_before_the_block_means_when_it_starts(scene: Scene) -> None:
     assert (ordered["state"], group.desired) == ("running", 0)
     assert scene.minute(3)["pod"]["decision"] == "waiting"
     assert scene.minute(2)["pod"]["in_service"] == 8
-
-
-def test_a_second_start_before_the_block_changes_nothing(scene: Scene) -> None:
-    scene.deploy_pod()
-    scene.order("start", by="ana", reason="first")
-    scene.order("start", by="bo", reason="second")
-
-    assert scene.order("status")["pod"]["by"] == "ana"
 
 
 def test_a_size_that_an_operator_sets_stays_until_the_block_ends(scene: Scene) -> None:

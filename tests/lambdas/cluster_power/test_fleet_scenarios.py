@@ -38,13 +38,6 @@ def test_after_the_deploy_the_target_is_the_count_of_the_file(scene: Scene, flee
     }
 
 
-def test_a_cluster_of_fleets_asks_auto_scaling_only_for_what_was_left_behind(scene: Scene, fleet: FakeFleet) -> None:
-    scene.minute(2)
-
-    assert fleet.alive == 4
-    assert [call.action for call in scene.auto_scaling.calls] == ["autoscaling:DescribeAutoScalingGroups"] * 2
-
-
 def test_fleets_are_sized_though_what_was_left_behind_cannot_be_read(scene: Scene, fleet: FakeFleet) -> None:
     scene.auto_scaling.fail_next("DescribeAutoScalingGroups", "Throttling")
 
@@ -53,19 +46,6 @@ def test_fleets_are_sized_though_what_was_left_behind_cannot_be_read(scene: Scen
 
     scene.minute()
     assert fleet.target == 4
-
-
-def test_a_tick_on_a_fleet_that_is_as_it_should_be_only_reads(scene: Scene, fleet: FakeFleet) -> None:
-    scene.minute(3)
-    scene.ec2.calls.clear()
-
-    scene.minute()
-
-    assert [call.action for call in scene.ec2.calls] == [
-        "ec2:DescribeSpotFleetRequests",
-        "ec2:DescribeSpotFleetInstances",
-    ]
-    assert fleet.alive == 4
 
 
 def test_a_stop_lets_the_nodes_go_and_a_start_brings_them_back(scene: Scene, fleet: FakeFleet) -> None:
@@ -203,25 +183,6 @@ def test_a_fleet_that_takes_no_target_waits_and_is_no_failure(scene: Scene, flee
     assert scene.minute(2)["extras"]["in_service"] == fleet.alive == 4
 
 
-def test_missing_spot_capacity_is_told_once_and_its_end_once(scene: Scene, fleet: FakeFleet) -> None:
-    fleet.capacity = 1
-
-    scene.minute(6)
-    began = list(scene.sns.messages)
-    fleet.capacity = 4
-    scene.minute(3)
-
-    assert len(began) == 1
-    assert (
-        "extras: 1 of 4 nodes are running: EC2 has no more p4de.24xlarge there right now "
-        "(InsufficientInstanceCapacity). The Spot Fleet goes on trying." in began[0]["Message"]
-    )
-    assert scene.subjects() == [
-        "base-pod: nodes of extras are missing",
-        "base-pod: no nodes of extras are missing any more",
-    ]
-
-
 def test_a_node_beyond_the_target_is_told_of_and_nothing_is_killed(scene: Scene, fleet: FakeFleet) -> None:
     scene.minute(3)
     fleet.alive = 5
@@ -263,14 +224,6 @@ def test_a_fleet_that_is_gone_misses_all_its_nodes(scene: Scene, fleet: FakeFlee
     )
 
 
-def test_another_clusters_fleet_is_never_touched(scene: Scene) -> None:
-    scene.add_fleet("extras", tags={"cdk-training-cluster:cluster": "other-pod"})
-
-    assert scene.order()["extras"]["decision"] == "absent"
-    assert scene.order("stop")["extras"]["decision"] == "absent"
-    assert scene.ec2.writes == []
-
-
 @pytest.mark.parametrize("operation", ["DescribeSpotFleetRequests", "DescribeSpotFleetInstances"])
 @pytest.mark.parametrize("code", ["UnauthorizedOperation", "RequestLimitExceeded"])
 def test_a_fleet_that_cannot_be_read_keeps_no_group_waiting(operation: str, code: str) -> None:
@@ -306,31 +259,6 @@ def test_a_new_group_waits_while_another_cannot_be_read(scene: Scene, fleet: Fak
     assert (group.desired, group.tags["cdk-training-cluster:power-state"], fleet.desired) == (0, "stopped", 0)
 
 
-def test_an_unread_history_is_no_verdict_and_fails_the_tick(scene: Scene, fleet: FakeFleet) -> None:
-    fleet.capacity = 1
-    scene.minute(3)
-    scene.ec2.fail_next("DescribeSpotFleetRequestHistory", "UnauthorizedOperation", message="not you")
-
-    with pytest.raises(PartialFailureError, match="extras: could not read the scaling activities"):
-        scene.order()
-
-    assert len(scene.sns.messages) == 1
-
-
-@pytest.mark.parametrize("operation", ["ModifySpotFleetRequest", "CreateTags"])
-@pytest.mark.parametrize("code", ["RequestLimitExceeded", "InternalError", "UnauthorizedOperation"])
-def test_what_fails_on_the_way_is_made_good_by_the_next_tick(
-    scene: Scene, fleet: FakeFleet, operation: str, code: str
-) -> None:
-    scene.ec2.fail_next(operation, code)
-
-    with pytest.raises(PartialFailureError, match=f"extras: could not bring it to 4 \\({code}: no\\)"):
-        scene.order()
-    scene.minute(3)
-
-    assert (fleet.target, fleet.tags[SIZE], fleet.alive) == (4, "4", 4)
-
-
 def test_a_crash_after_the_target_was_set_is_mended(scene: Scene, fleet: FakeFleet) -> None:
     scene.order()
     fleet.tags[SIZE] = "none"
@@ -354,13 +282,3 @@ def test_an_auto_scaling_group_of_a_node_group_that_is_a_fleet_now_is_left_alone
         ["cdk-training-cluster:cluster", "cdk-training-cluster:node-group"],
     )
     assert fleet.alive == 4
-
-
-def test_a_tag_that_somebody_spoiled_stops_everything_but_an_order(scene: Scene, fleet: FakeFleet) -> None:
-    scene.minute(3)
-    fleet.tags[SIZE] = "many"
-
-    assert scene.minute(2)["extras"]["decision"] == "unclear"
-    scene.order("stop")
-
-    assert fleet.desired == 0

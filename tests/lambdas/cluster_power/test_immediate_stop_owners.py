@@ -5,9 +5,9 @@ import pytest
 from cluster_common.errors import PartialFailureError
 from fake_auto_scaling import FakeGroup
 from fake_spot_fleets import FakeFleet
-from immediate_stop_scene import STOP_NOW, failed_stop, stop_now, stopped
+from immediate_stop_scene import STOP_NOW, stop_now, stopped
 from power_scene import Scene
-from termination_scene import LambdaEndedError, end_run, run_group
+from termination_scene import run_group
 
 PREFIX = "cdk-training-cluster:power-"
 STATE = f"{PREFIX}state"
@@ -38,19 +38,6 @@ def test_a_fleet_is_stopped_once_it_took_the_new_target(fleet: tuple[Scene, Fake
     assert (request.tags[STATE], stopped(scene)) == ("stopped", ["extras"])
     assert scene.minute(10)["extras"]["decision"] == "keep"
     assert (request.target, request.alive) == (0, 0)
-
-
-@pytest.mark.parametrize("code", ["UnauthorizedOperation", "RequestLimitExceeded"])
-def test_a_fleet_that_refuses_its_target_runs_on(fleet: tuple[Scene, FakeFleet], code: str) -> None:
-    scene, request = fleet
-    before = dict(request.tags)
-    scene.ec2.fail_next("ModifySpotFleetRequest", code)
-
-    message = failed_stop(scene, "extras")
-
-    assert message.startswith(f"extras: could not bring it to 0: the stop was taken back ({code}: no)")
-    scene.minute(10)
-    assert (request.target, request.alive, request.tags, stopped(scene)) == (4, 4, before, [])
 
 
 def test_a_fleet_that_takes_no_target_runs_on_and_is_no_failure(fleet: tuple[Scene, FakeFleet]) -> None:
@@ -100,47 +87,10 @@ def test_a_fleet_that_somebody_modifies_while_it_looks_is_not_modified_twice(fle
     assert (request.target, request.tags[STATE], stopped(scene)) == (3, "running", [])
 
 
-def test_a_target_that_somebody_sets_at_the_same_moment_stays(fleet: tuple[Scene, FakeFleet]) -> None:
-    scene, request = fleet
-    before = dict(request.tags)
-
-    def size_otherwise() -> None:
-        request.desired, request.state = 3, "active"
-
-    scene.ec2.before_next("CreateTags", "sfr-extras", size_otherwise)
-    told = stop_now(scene, "extras")
-
-    assert (told["taken_back"], told["desired"], request.tags) == (True, 3, before)
-    assert scene.minute(10)["extras"]["decision"] == "held"
-    assert (request.target, stopped(scene)) == (3, [])
-
-
-def test_a_fleet_whose_stop_cannot_be_remembered_is_held_and_told_of(fleet: tuple[Scene, FakeFleet]) -> None:
-    """To a tick an operator let its nodes go."""
-    scene, request = fleet
-    scene.ec2.fail_next("CreateTags", "RequestLimitExceeded")
-
-    assert failed_stop(scene, "extras") == (
-        "extras: was brought to 0, and that could not be remembered (RequestLimitExceeded: no). Everything else was "
-        "done."
-    )
-    held_and_told(scene, request)
-
-
 def held_and_told(scene: Scene, request: FakeFleet) -> None:
     held = scene.minute(10)["extras"]
     assert (held["decision"], held["problem"], request.target, request.alive) == ("held", "emptied", 0, 0)
     assert (scene.subjects(), stopped(scene)) == (["base-pod: extras has no nodes and is not stopped"], [])
-
-
-def test_a_fleet_whose_stop_is_interrupted_is_held_and_told_of(fleet: tuple[Scene, FakeFleet]) -> None:
-    scene, request = fleet
-    scene.ec2.before_next("CreateTags", "sfr-extras", end_run)
-
-    with pytest.raises(LambdaEndedError):
-        stop_now(scene, "extras")
-
-    held_and_told(scene, request)
 
 
 def add_twin(scene: Scene, size: int) -> FakeGroup:

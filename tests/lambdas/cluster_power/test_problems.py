@@ -148,19 +148,6 @@ def test_each_rule_is_needed_by_a_message() -> None:
     assert {find_launch_failure(message) for _, message in MESSAGES} == set(LAUNCH_FAILURES)
 
 
-def test_missing_capacity_in_plain_words() -> None:
-    assert sentence(group(launch(MESSAGES[1][1]))) == (
-        "workers: 3 of 8 nodes are running in us-east-1b: EC2 has no more p5.48xlarge there right now "
-        "(InsufficientInstanceCapacity). The power function asks for them again every 10 minutes. Nodes that do run "
-        "are billed while they wait "
-        "for the others: if they are of no use alone, stop the group and start it later, or get the capacity "
-        "beforehand with a capacity reservation or in another Availability Zone. AWS says: We currently do "
-        "not have "
-        "sufficient p5.48xlarge capacity in the Availability Zone you requested (us-east-1b). Launching EC2 "
-        "instance failed."
-    )
-
-
 def test_a_disabled_key_in_plain_words() -> None:
     words = sentence(group(launch(MESSAGES[7][1])))
 

@@ -27,13 +27,6 @@ def reservation(scene: Scene, group: FakeGroup) -> FakeReservation:
     return scene.add_reservation(group)
 
 
-def test_a_running_group_keeps_its_reservation(scene: Scene, reservation: FakeReservation) -> None:
-    scene.minute(3)
-
-    assert reservation.bought == 8
-    assert scene.ec2.writes == []
-
-
 def test_the_reservation_is_lowered_when_the_group_is_stopped_and_its_last_node_is_gone(
     scene: Scene, group: FakeGroup, reservation: FakeReservation
 ) -> None:
@@ -367,13 +360,3 @@ def test_a_state_that_is_not_known_starts_nothing_and_is_no_end(
     reservation.state = state
     assert scene.order()["held"]["decision"] == "keep"
     assert scene.sns.messages == []
-
-
-@pytest.mark.usefixtures("reservation")
-def test_what_still_costs_in_a_stopped_group_is_said(scene: Scene) -> None:
-    scene.minute(2)
-    scene.order("stop", by="ana", reason="weekend")
-
-    assert scene.minute(2)["held"]["reason"] == (
-        "held is stopped, by ana: weekend; its capacity reservation cr-held holds 1 instance, which is billed"
-    )

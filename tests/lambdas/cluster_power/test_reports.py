@@ -1,7 +1,6 @@
 """What a tick tells the alarms."""
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -118,12 +117,6 @@ def test_nodes_that_stay_are_counted_by_group_and_together(capsys: pytest.Captur
     }
 
 
-def test_an_absent_group_misses_all_its_nodes(capsys: pytest.CaptureFixture[str]) -> None:
-    Scene().order()
-
-    assert metrics(capsys)["workers"] == {"MissingNodes": 8, "RunningNodes": 0, "SurplusNodes": 0}
-
-
 def test_a_group_that_the_file_does_not_know_is_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
     scene = Scene()
     scene.add()
@@ -161,17 +154,6 @@ def test_what_could_not_be_read_is_not_counted_and_the_rest_is(capsys: pytest.Ca
         scene.minute()
 
     assert metrics(capsys) == {"workers": {"MissingNodes": 0, "RunningNodes": 8, "SurplusNodes": 0}}
-
-
-def test_a_group_that_waits_for_its_block_misses_nothing_and_runs_nothing(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    scene = Scene(counts={"pod": 8})
-    scene.add_block(scene.add("pod"), starts=timedelta(hours=1))
-
-    scene.minute(2)
-
-    assert metrics(capsys)["pod"] == {"MissingNodes": 0, "RunningNodes": 0, "SurplusNodes": 0}
 
 
 def test_a_tick_in_which_something_failed_is_no_success_and_still_measures(

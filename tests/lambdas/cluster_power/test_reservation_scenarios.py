@@ -81,24 +81,6 @@ def test_the_end_of_a_stopped_groups_reservation_is_told_too(scene: Scene, reser
     assert scene.subjects() == ["base-pod: the capacity reservation of kept ends in 1 hour"]
 
 
-@pytest.mark.parametrize("gone", ["expired", "cancelled", "not found"])
-def test_nodes_run_on_when_the_reservation_has_ended_and_it_is_told_once(
-    scene: Scene, group: FakeGroup, reservation: FakeReservation, gone: str
-) -> None:
-    if gone == "not found":
-        del scene.ec2.reservations["cr-kept"]
-    reservation.state = gone
-
-    ended = scene.minute(3)["kept"]
-
-    assert (ended["decision"], ended["problem"], group.desired) == ("unusable", "reservation-ended", 8)
-    assert ended["reason"].endswith(
-        "when its nodes are no longer needed, give the node group another name and a new end or another reservation "
-        "in the cluster's file, and deploy: that ends them."
-    )
-    assert scene.subjects() == ["base-pod: the capacity reservation of kept has ended"]
-
-
 @pytest.mark.parametrize("state", ["unavailable", "delayed", "assessing", "a state of the future"])
 def test_a_state_that_is_not_known_or_not_yet_active_is_no_end_and_stops_nothing(
     scene: Scene, group: FakeGroup, reservation: FakeReservation, state: str
@@ -142,14 +124,3 @@ def test_what_was_told_is_not_taken_back_while_the_reservation_cannot_be_read(
     scene.minute()
 
     assert scene.subjects() == ["base-pod: the capacity reservation of kept has ended"]
-
-
-def test_a_tick_that_has_told_it_only_reads(scene: Scene, reservation: FakeReservation) -> None:
-    reservation.ends = scene.now + HOUR
-    scene.minute(12)
-    scene.auto_scaling.calls.clear()
-    scene.ec2.calls.clear()
-
-    scene.minute(2)
-
-    assert scene.auto_scaling.writes + scene.ec2.writes == []

@@ -119,16 +119,6 @@ def test_nodes_of_a_group_that_an_operator_sized_go_too(scene: Scene, group: Fak
     assert scene.minute(2)["workers"]["desired"] == 4
 
 
-def test_a_group_that_comes_down_to_its_count_is_as_it_should_be(scene: Scene, group: FakeGroup) -> None:
-    group.desired = group.maximum = 9
-    scene.minute()
-
-    told = terminate(scene, middle(group, 1))
-
-    assert told["reason"] == "workers: 1 of its nodes was terminated, by cluster_idle: idle for an hour"
-    assert scene.minute()["workers"]["decision"] == "keep"
-
-
 def test_a_node_that_goes_already_counts_as_done_and_is_not_asked_again(scene: Scene, group: FakeGroup) -> None:
     group.hooked = True
     idle = middle(group)
@@ -138,19 +128,6 @@ def test_a_node_that_goes_already_counts_as_done_and_is_not_asked_again(scene: S
     told = terminate(scene, idle)
 
     assert asked(scene) == idle
-    assert (told["terminated"], told["desired"]) == (idle, 5)
-
-
-def test_an_order_that_has_nothing_left_to_do_writes_nothing(scene: Scene, group: FakeGroup) -> None:
-    group.hooked = True
-    idle = middle(group)
-    terminate(scene, idle)
-    scene.minute()
-    scene.auto_scaling.calls.clear()
-
-    told = terminate(scene, idle)
-
-    assert scene.auto_scaling.writes == []
     assert (told["terminated"], told["desired"]) == (idle, 5)
 
 
@@ -190,18 +167,6 @@ def test_a_node_that_launches_still_can_be_taken(scene: Scene, group: FakeGroup)
     name = next(name for name, state in group.nodes if state == "Pending")
 
     assert terminate(scene, [name])["desired"] == 7
-
-
-def test_nodes_that_linger_are_told_as_nodes_too_many(scene: Scene, group: FakeGroup) -> None:
-    group.hooked = True
-    terminate(scene, middle(group))
-
-    lingering = scene.minute(12)["workers"]
-
-    assert (lingering["decision"], lingering["problem"], lingering["surplus"]) == ("held", "surplus", 3)
-    assert lingering["reason"].startswith(
-        HELD.format(5) + ". workers: 8 nodes still run and are billed where 5 should"
-    )
 
 
 def test_a_released_reservation_stays_as_it_is() -> None:

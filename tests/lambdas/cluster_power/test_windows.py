@@ -110,65 +110,6 @@ def test_every_state_that_ec2_knows_is_known_or_left_alone() -> None:
     assert "active" not in COMING | ENDED
 
 
-@pytest.mark.parametrize(
-    ("block", "now", "sentence"),
-    [
-        pytest.param(
-            SCHEDULED,
-            STARTS - MINUTE,
-            "pod waits for its Capacity Block cr-1, which starts at 2026-11-02T11:30:00Z",
-            id="before",
-        ),
-        pytest.param(
-            replace(SCHEDULED, state="payment-pending"),
-            STARTS - MINUTE,
-            "pod waits for its Capacity Block cr-1, which starts at 2026-11-02T11:30:00Z and is not paid for yet "
-            "(payment-pending)",
-            id="not paid",
-        ),
-        pytest.param(
-            SCHEDULED,
-            STARTS + 9 * MINUTE,
-            "pod waits for its Capacity Block cr-1, which should have started at 2026-11-02T11:30:00Z and is "
-            "scheduled",
-            id="a little late",
-        ),
-        pytest.param(
-            BLOCK,
-            ENDS - 41 * MINUTE,
-            "pod: its nodes go at 2026-11-04T10:50:00Z, before its Capacity Block cr-1 ends at 2026-11-04T11:30:00Z: "
-            "save your checkpoint",
-            id="closing",
-        ),
-        pytest.param(
-            BLOCK,
-            ENDS - 40 * MINUTE,
-            "pod is down: its Capacity Block cr-1 ends at 2026-11-04T11:30:00Z, and EC2 terminates what runs in it "
-            "from 2026-11-04T11:00:00Z",
-            id="over",
-        ),
-        pytest.param(
-            BLOCK,
-            ENDS,
-            "pod is down: its Capacity Block cr-1 ended at 2026-11-04T11:30:00Z, and EC2 terminates what runs in it "
-            "from 2026-11-04T11:00:00Z",
-            id="ended",
-        ),
-        pytest.param(
-            Absence.UNREAD,
-            STARTS,
-            "pod: its Capacity Block cr-1 could not be read: its size is left alone",
-            id="unread",
-        ),
-    ],
-)
-def test_what_is_no_problem_is_said_in_a_sentence(block: Reservation | Absence, now: datetime, sentence: str) -> None:
-    found = window(block, now)
-
-    assert (found.sentence, found.problem) == (sentence, None)
-    assert found.problem_known is (block is not Absence.UNREAD)
-
-
 REPLACE = "put the id of another one into the cluster's file (capacity_block) and deploy, or remove the node group"
 
 

@@ -51,20 +51,6 @@ def test_a_stop_that_comes_while_a_tick_looks_wins(scene: Scene) -> None:
     assert (group.desired, group.tags[STATE], group.tags[SIZE]) == (0, "stopped", "0")
 
 
-def test_a_tick_reads_one_group_by_its_name_and_not_by_a_filter_too(scene: Scene) -> None:
-    """Auto Scaling takes names or filters; a group of that name that became another cluster's is not written."""
-    group = scene.add()
-
-    def give_away() -> None:
-        group.tags["cdk-training-cluster:cluster"] = "other-pod"
-
-    scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", give_away)
-    late = scene.order()["workers"]
-
-    assert late["reason"] == "workers changed while the tick looked: the next tick decides"
-    assert scene.auto_scaling.writes == []
-
-
 def test_two_ticks_at_the_same_moment_do_the_same_and_tell_it_once(scene: Scene) -> None:
     """An event of a Capacity Block can make a tick while the scheduler's is under way."""
     group = scene.add(capacity=3)

@@ -284,16 +284,6 @@ def test_a_group_of_which_nothing_is_known_is_stopped_until_somebody_starts_it(
     assert (unsure, new.alive, stopped(scene)) == ((0, "stopped", ["workers"]), 4, [])
 
 
-def test_an_order_makes_a_parameter_anew_that_is_gone(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
-    del replace, scene.ssm.versions[STOPPED]
-
-    with pytest.raises(PartialFailureError, match="could not read which node groups are stopped"):
-        scene.order("stop")
-
-    assert stopped(scene) == ["workers"]
-    assert scene.minute(2)["workers"]["alive"] == 0
-
-
 @pytest.mark.parametrize("fault", ["ThrottlingException", "AccessDeniedException"])
 def test_while_it_cannot_be_read_a_new_group_waits(
     scene: Scene, replace: Callable[[Scene], Owner], fault: str
@@ -364,23 +354,3 @@ def test_a_tick_waits_for_the_parameter_only_when_all_else_is_done(scene: Scene)
         scene.minute()
 
     assert (group.desired, scene.subjects()) == (6, ["base-pod: nodes of workers are missing"])
-
-
-def test_a_tick_that_finds_all_as_it_is_writes_nothing(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
-    del replace
-    scene.ssm.calls.clear()
-
-    scene.minute(3)
-    scene.order("status")
-
-    assert [call.action for call in scene.ssm.calls] == ["ssm:GetParameter"] * 3
-
-
-def test_an_order_that_changes_nothing_writes_nothing(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
-    del replace
-    scene.order("stop")
-    scene.ssm.calls.clear()
-
-    scene.order("stop")
-
-    assert [call.action for call in scene.ssm.calls] == ["ssm:GetParameter"]

@@ -1,11 +1,8 @@
 """The power function at work on a cluster in memory."""
 
-from datetime import timedelta
-
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from fake_auto_scaling import NO_CAPACITY
 from power_scene import Scene
 
 STATE = "cdk-training-cluster:power-state"
@@ -229,25 +226,6 @@ def test_a_problem_of_another_kind_is_told_too(scene: Scene) -> None:
     assert group.tags["cdk-training-cluster:power-told"] == "problem/no-capacity problem/quota"
 
 
-def test_problems_that_take_turns_are_told_once_each_and_once_again_when_all_was_well(scene: Scene) -> None:
-    group = scene.add(capacity=3)
-    failures = (NO_CAPACITY, "VcpuLimitExceeded - You have requested more vCPU capacity than your current limit.")
-    for turn in range(10):
-        group.failure = failures[turn % 2]
-        scene.minute()
-    assert scene.subjects() == ["base-pod: nodes of workers are missing"] * 2
-
-    group.capacity = 8
-    scene.minute(2)
-    group.capacity, group.in_service, group.failure = 3, 3, NO_CAPACITY
-    scene.minute(2)
-
-    assert scene.subjects()[2:] == [
-        "base-pod: no nodes of workers are missing any more",
-        "base-pod: nodes of workers are missing",
-    ]
-
-
 def test_stopping_a_group_that_lacks_nodes_ends_its_problem(scene: Scene) -> None:
     scene.add(capacity=3)
     scene.minute(2)
@@ -315,20 +293,6 @@ def test_unreadable_activities_are_no_verdict_and_fail_the_tick(scene: Scene) ->
     )
     assert group.tags["cdk-training-cluster:power-told"] == "problem/no-capacity"
     assert len(scene.sns.messages) == 1
-
-
-def test_nodes_that_do_not_come_up_are_no_problem_while_the_reason_cannot_be_read(scene: Scene) -> None:
-    scene.add()
-    scene.order()
-    scene.now += timedelta(minutes=20)
-    scene.auto_scaling.fail_next("DescribeScalingActivities", "Throttling")
-
-    with pytest.raises(PartialFailureError):
-        scene.order()
-    assert scene.subjects() == []
-
-    assert scene.order()["workers"]["problem"] == "slow"
-    assert scene.subjects() == ["base-pod: nodes of workers are missing"]
 
 
 def test_nothing_is_done_when_the_groups_cannot_be_read(scene: Scene) -> None:
