@@ -300,25 +300,6 @@ class LocalAws(Steering):
         """
         self._control("key", {"arn": arn, "policy": policy})
 
-    def send_event(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Send an event to the default event bus and return what its rules invoke, without invoking it.
-
-        Args:
-            event: At least its `source`, `detail-type` and `detail`.
-
-        Returns:
-            For each target of each rule that matches: `rule`, `id`, `target` (its ARN) and `input`.
-
-        Raises:
-            LocalAwsError: A rule matches, and EventBridge may not invoke its function.
-        """
-        answer = self._control("events", {**self._place, "event": event})
-        if answer["denied"]:
-            rules = ", ".join(f"{each['rule']} ({each['target']})" for each in answer["denied"])
-            raise LocalAwsError(f"EventBridge may not invoke the function of the rule {rules}")
-        invocations: list[dict[str, Any]] = answer["invocations"]
-        return invocations
-
     @property
     def _place(self) -> Mapping[str, str]:
         return {"account": self.account, "region": self.region}

@@ -8,7 +8,6 @@ from local_aws.capacity import CAPACITY
 from local_aws.faults import FAULTS
 from local_aws.services import (
     auto_scaling,
-    events,
     given_capacity,
     givens,
     invocations,
@@ -49,15 +48,9 @@ def _fault(request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _clear_faults(_: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Take all faults back, and the latency and the statuses of metrics."""
+    """Take all faults back, and the statuses of metrics."""
     metric_data.clear_statuses()
     return {"idle": FAULTS.clear()}
-
-
-def _latency(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Let every request take longer."""
-    FAULTS.latency = float(request["seconds"])
-    return {}
 
 
 def _calls(_: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -81,13 +74,11 @@ CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "network": givens.add_network,
     "layer": _layer,
     "key": keys.add_key,
-    "events": events.deliver,
     "lifecycle-hooks": lifecycle_hooks.set_nodes,
     "suspend-launching": suspensions.suspend_launching,
     "spot-fleet-modifications": spot_fleets.set_modifications,
     "fault": _fault,
     "clear-faults": _clear_faults,
-    "latency": _latency,
     "calls": _calls,
     "forget-calls": _forget_calls,
     "metric-status": metric_data.set_status,

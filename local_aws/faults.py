@@ -59,12 +59,11 @@ class Fault:
 
 
 class Faults:
-    """The faults that are ordered, the oldest first, and how long every request takes on top."""
+    """The faults that are ordered, the oldest first."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
         self._lock = Lock()
-        self.latency = 0.0
 
     def add(self, request: Mapping[str, Any]) -> None:
         """Order a fault, given its attributes."""
@@ -73,11 +72,10 @@ class Faults:
             self._faults.append(fault)
 
     def clear(self) -> list[str]:
-        """Take all orders back, and the latency; return the operations of those that struck nothing."""
+        """Take all orders back; return the operations of those that struck nothing."""
         with self._lock:
             idle = [fault.operation for fault in self._faults if not fault.struck]
             self._faults.clear()
-            self.latency = 0.0
         return idle
 
     def strike(self, call: Call) -> Fault | None:
@@ -86,10 +84,9 @@ class Faults:
             return next((fault for fault in self._faults if fault.befalls(call)), None)
 
     def hold(self, fault: Fault | None) -> None:
-        """Hold a request for as long as its fault and the latency say."""
-        seconds = self.latency + (fault.seconds if fault else 0.0)
-        if seconds:
-            time.sleep(seconds)
+        """Hold a request for as long as its fault says."""
+        if fault is not None and fault.seconds:
+            time.sleep(fault.seconds)
 
 
 def close(environ: WSGIEnvironment) -> ConnectionError:

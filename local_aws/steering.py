@@ -112,21 +112,13 @@ class Steering(ABC):
         self._fault(operation, times, match, after, service, seconds=seconds, lost=lost)
 
     def clear_faults(self) -> list[str]:
-        """Take back all faults, the latency and the statuses of metrics.
+        """Take back all faults and the statuses of metrics.
 
         Returns:
             The operations of the faults that struck nothing.
         """
         idle: list[str] = self._control("clear-faults", {})["idle"]
         return idle
-
-    def set_latency(self, seconds: float) -> None:
-        """Let every request to a service take longer, until `clear_faults`.
-
-        Args:
-            seconds: How much longer.
-        """
-        self._control("latency", {"seconds": seconds})
 
     def set_metric_status(
         self, status: Literal["Complete", "PartialData", "InternalError", "Forbidden"], *matches: str

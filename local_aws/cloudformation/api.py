@@ -4,7 +4,6 @@ from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
 
-from local_aws.cloudformation import templates
 from local_aws.cloudformation.change_sets import ChangeSetActions
 from local_aws.cloudformation.failures import ValidationError
 from local_aws.cloudformation.stacks import Stack, StackResource
@@ -76,12 +75,6 @@ class CloudFormationApi(ChangeSetActions):
         stacks = [self._here.get(name)] if name else list(self._here.living())
         return self._page("Stacks", [stack.described() for stack in stacks])
 
-    def list_stacks(self) -> ActionResult:
-        """Carry out ListStacks."""
-        wanted = self._get_param("StackStatusFilter", [])
-        shown = [stack for stack in self._here.stacks.values() if not wanted or stack.status in wanted]
-        return self._page("StackSummaries", [stack.described() for stack in shown])
-
     def describe_stack_events(self) -> ActionResult:
         """Carry out DescribeStackEvents, newest first."""
         name = self._get_param("StackName")
@@ -147,25 +140,6 @@ class CloudFormationApi(ChangeSetActions):
         change_set = self._find_change_set() if self._get_param("ChangeSetName") else None
         text = change_set.request["plan"].template_text if change_set else self._existing().template_text
         return ActionResult({"TemplateBody": text, "StagesAvailable": ["Original", "Processed"]})
-
-    def get_template_summary(self) -> ActionResult:
-        """Carry out GetTemplateSummary."""
-        name = self._get_param("StackName")
-        template = self._here.get(name).template if name else templates.parse(self._template_text(None))
-        return ActionResult(
-            {
-                "Description": template.get("Description"),
-                "ResourceTypes": sorted({resource["Type"] for resource in template["Resources"].values()}),
-                "Parameters": [
-                    {"ParameterKey": key, "ParameterType": parameter.get("Type", "String")}
-                    for key, parameter in (template.get("Parameters") or {}).items()
-                ],
-            }
-        )
-
-    def validate_template(self) -> ActionResult:
-        """Carry out ValidateTemplate."""
-        return ActionResult({"Description": templates.parse(self._template_text(None)).get("Description")})
 
 
 def _resource_shown(stack: Stack, resource: StackResource) -> dict[str, Any]:

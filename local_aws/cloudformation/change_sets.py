@@ -96,21 +96,3 @@ class ChangeSetActions(CloudFormationRequest):
         if change_set is not None:
             del self._here.change_sets[change_set.id]
         return EmptyResult()
-
-    def list_change_sets(self) -> ActionResult:
-        """Carry out ListChangeSets."""
-        stack = self._existing()
-        summaries = [
-            {
-                "ChangeSetId": change_set.id,
-                "ChangeSetName": change_set.name,
-                "StackId": stack.id,
-                "StackName": stack.name,
-                "Status": change_set.status,
-                "ExecutionStatus": change_set.execution,
-                "CreationTime": change_set.created,
-            }
-            for change_set in self._here.change_sets.values()
-            if change_set.stack is stack
-        ]
-        return ActionResult({"Summaries": summaries})

@@ -130,13 +130,9 @@ def test_a_lost_answer_leaves_what_was_done_and_a_lost_request_nothing(aws: Loca
 def test_a_request_is_held_and_then_answered(aws: LocalAws) -> None:
     ec2 = aws.client("ec2")
     aws.delay("DescribeInstances", 0.2)
-    aws.set_latency(0.1)
     before = datetime.now(UTC)
     ec2.describe_instances()
-    held = datetime.now(UTC)
-    ec2.describe_instances()
-    assert held - before >= timedelta(seconds=0.3)
-    assert datetime.now(UTC) - held >= timedelta(seconds=0.1)
+    assert datetime.now(UTC) - before >= timedelta(seconds=0.2)
 
 
 def test_the_record_has_the_parameters_as_boto3_spells_them(aws: LocalAws) -> None:

@@ -116,22 +116,6 @@ def _code(properties: Properties) -> dict[str, Any]:
     return code
 
 
-class Version(Handler):
-    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-version.html."""
-
-    type = "AWS::Lambda::Version"
-    carries_out = frozenset({"CodeSha256", "Description", "FunctionName"})
-
-    def create(self, call: Call, properties: Properties) -> Attributes:
-        version = call.client("lambda").publish_version(**properties)
-        arn = call.made(version["FunctionArn"])
-        return {"FunctionArn": arn, "Version": version["Version"]}
-
-    def delete(self, call: Call) -> None:
-        function, _, version = call.physical_id.rpartition(":")
-        call.client("lambda").delete_function(FunctionName=function, Qualifier=version)
-
-
 class Alias(Handler):
     """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-alias.html."""
 
@@ -250,28 +234,10 @@ class Schedule(Handler):
             )
 
 
-class ScheduleGroup(Handler):
-    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-scheduler-schedulegroup.html."""
-
-    type = "AWS::Scheduler::ScheduleGroup"
-    carries_out = frozenset({"Name", "Tags"})
-
-    def create(self, call: Call, properties: Properties) -> Attributes:
-        name = properties.get("Name") or call.physical_name(64)
-        answer = call.client("scheduler").create_schedule_group(Name=name, **picked(properties, "Tags"))
-        call.made(name)
-        return {"Arn": answer["ScheduleGroupArn"]}
-
-    def delete(self, call: Call) -> None:
-        call.client("scheduler").delete_schedule_group(Name=call.physical_id)
-
-
 HANDLERS: tuple[Handler, ...] = (
     Function(),
-    Version(),
     Alias(),
     Permission(),
     EventInvokeConfig(),
     Schedule(),
-    ScheduleGroup(),
 )

@@ -1,4 +1,4 @@
-"""CloudWatch alarms, dashboards and log groups."""
+"""CloudWatch alarms and log groups."""
 
 from local_aws.cloudformation.resources.base import (
     Attributes,
@@ -70,29 +70,6 @@ class Alarm(Handler):
         return f"arn:{call.partition}:cloudwatch:{call.region}:{call.account}:alarm:{call.physical_id}"
 
 
-class Dashboard(Handler):
-    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudwatch-dashboard.html."""
-
-    type = "AWS::CloudWatch::Dashboard"
-    carries_out = frozenset({"DashboardBody", "DashboardName"})
-
-    def create(self, call: Call, properties: Properties) -> Attributes:
-        name = properties.get("DashboardName") or call.physical_name()
-        call.client("cloudwatch").put_dashboard(DashboardName=name, DashboardBody=properties["DashboardBody"])
-        call.made(name)
-        return {}
-
-    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
-        self.only_changed(properties, before, "DashboardBody")
-        call.client("cloudwatch").put_dashboard(
-            DashboardName=call.physical_id, DashboardBody=properties["DashboardBody"]
-        )
-        return {}
-
-    def delete(self, call: Call) -> None:
-        call.client("cloudwatch").delete_dashboards(DashboardNames=[call.physical_id])
-
-
 class LogGroup(Handler):
     """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-logs-loggroup.html."""
 
@@ -139,54 +116,4 @@ class LogGroup(Handler):
         return f"arn:{call.partition}:logs:{call.region}:{call.account}:log-group:{call.physical_id}:*"
 
 
-class MetricFilter(Handler):
-    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-logs-metricfilter.html."""
-
-    type = "AWS::Logs::MetricFilter"
-    carries_out = frozenset({"FilterName", "FilterPattern", "LogGroupName", "MetricTransformations"})
-
-    def create(self, call: Call, properties: Properties) -> Attributes:
-        name = properties.get("FilterName") or call.physical_name(512)
-        self._put(call, name, properties)
-        call.made(name)
-        return {}
-
-    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
-        self.only_changed(properties, before, "FilterPattern", "MetricTransformations")
-        self._put(call, call.physical_id, properties)
-        return {}
-
-    def delete(self, call: Call) -> None:
-        call.client("logs").delete_metric_filter(
-            logGroupName=call.properties["LogGroupName"], filterName=call.physical_id
-        )
-
-    @staticmethod
-    def _put(call: Call, name: str, properties: Properties) -> None:
-        transformations = [
-            {
-                "metricName": entry["MetricName"],
-                "metricNamespace": entry["MetricNamespace"],
-                "metricValue": entry["MetricValue"],
-                **{
-                    api: entry[key]
-                    for key, api in (("DefaultValue", "defaultValue"), ("Unit", "unit"))
-                    if key in entry
-                },
-                **(
-                    {"dimensions": {d["Key"]: d["Value"] for d in entry["Dimensions"]}}
-                    if "Dimensions" in entry
-                    else {}
-                ),
-            }
-            for entry in properties["MetricTransformations"]
-        ]
-        call.client("logs").put_metric_filter(
-            logGroupName=properties["LogGroupName"],
-            filterName=name,
-            filterPattern=properties["FilterPattern"],
-            metricTransformations=transformations,
-        )
-
-
-HANDLERS: tuple[Handler, ...] = (Alarm(), Dashboard(), LogGroup(), MetricFilter())
+HANDLERS: tuple[Handler, ...] = (Alarm(), LogGroup())
