@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
 
 from aws_cdk import Duration, Token
 
@@ -77,6 +78,16 @@ def number_problems(
     return [f"{setting} must be {'' if is_number else 'a number '}{bounds}, got {_shown(value)}{advice}"]
 
 
+@cache
+def milliseconds(duration: Duration) -> float | None:
+    """Return how long a duration is, asking Node.js once; None: it is known at deployment only.
+
+    Args:
+        duration: The duration.
+    """
+    return None if duration.is_unresolved() else duration.to_milliseconds()
+
+
 def duration_problems(
     setting: str, value: object, *, minimum_minutes: int, maximum_minutes: int, step_minutes: int | None = None
 ) -> list[str]:
@@ -91,14 +102,14 @@ def duration_problems(
     """
     if not isinstance(value, Duration):
         return kind_problems(setting, value, Duration, "Duration.minutes(60)")
-    if value.is_unresolved():
+    given = milliseconds(value)
+    if given is None:
         if value.unit_label() == "seconds":
             return []
         return [
             f"{setting} must be in seconds where it is known at deployment only, got {value.unit_label()}: use "
             "Duration.seconds()"
         ]
-    given = value.to_milliseconds()
     step = 1 if step_minutes is None else step_minutes * 60
     if minimum_minutes * 60_000 <= given <= maximum_minutes * 60_000 and given % (step * 1000) == 0:
         return []

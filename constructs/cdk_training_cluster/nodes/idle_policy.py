@@ -10,6 +10,7 @@ from cdk_training_cluster.checks import (
     choice_problems,
     duration_problems,
     kinds_problems,
+    milliseconds,
     number_problems,
     whole_number_problems,
 )
@@ -113,11 +114,8 @@ class IdlePolicy:
     @property
     def is_too_long_a_warning(self) -> bool:
         """Whether people are warned for longer than idleness has been proven when they are."""
-        times = (self.window, self.warning)
-        if self.is_off or any(one is None or one.is_unresolved() for one in times):
-            return False
-        window, warning = (0 if one is None else one.to_seconds() for one in times)
-        return warning > window
+        window, warning = (None if one is None else milliseconds(one) for one in (self.window, self.warning))
+        return not self.is_off and window is not None and warning is not None and warning > window
 
     @property
     def takes_single_nodes(self) -> bool:
