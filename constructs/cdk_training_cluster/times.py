@@ -5,6 +5,8 @@ from typing import cast
 
 from aws_cdk import Duration
 
+from cdk_training_cluster.checks import milliseconds
+
 
 def to_time(duration: Duration) -> timedelta:
     """Return a length of time as a function's settings hold it.
@@ -14,8 +16,8 @@ def to_time(duration: Duration) -> timedelta:
     Args:
         duration: The length of time.
     """
-    seconds = duration.to_seconds()
-    return cast(timedelta, seconds) if duration.is_unresolved() else timedelta(seconds=seconds)
+    known = milliseconds(duration)
+    return cast(timedelta, duration.to_seconds()) if known is None else timedelta(milliseconds=known)
 
 
 def to_duration(time: timedelta) -> Duration:

@@ -1,6 +1,6 @@
 """What every guardrail of a cluster is: a function that looks again and again, and all that stands behind it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ from constructs import Construct
 
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 from cdk_training_cluster.functions.tick import make_tick
+from cluster_contract.codec import encode, variables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,10 +117,9 @@ class Guardrail(Construct):
         self,
         *,
         name: str,
-        settings: Mapping[str, object],
+        settings: object,
         alert_topic: sns.ITopic,
         permit: Callable[[iam.Role], None],
-        environment: Mapping[str, str],
         longest_id_bytes: int = 40,
         powertools_layer: lambda_.ILayerVersion | None,
         encryption_key: kms.IKey | None,
@@ -128,10 +128,9 @@ class Guardrail(Construct):
 
         Args:
             name: The cluster's name, or that of what it works for; the dimension `Cluster` of its metrics.
-            settings: What the function is told.
+            settings: What the function is told: a dataclass of the contract.
             alert_topic: What the function and its alarms notify.
             permit: Gives the function's role what its code calls, beside messages to the topic.
-            environment: More environment variables.
             longest_id_bytes: As for `ClusterFunction`.
             powertools_layer: As for `ClusterFunction`.
             encryption_key: As for `ClusterFunction`.
@@ -146,8 +145,8 @@ class Guardrail(Construct):
             package=spec.package,
             description=spec.purpose.replace("$name", name),
             cluster_name=name,
-            settings=settings,
-            environment=environment,
+            settings=encode(settings),
+            environment=variables(settings),
             longest_id_bytes=longest_id_bytes,
             alert_topic=alert_topic,
             # Shorter than the time between two ticks, so that they do not overlap.

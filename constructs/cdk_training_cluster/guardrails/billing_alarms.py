@@ -17,7 +17,6 @@ from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Wa
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.validation import text_problems
 from cluster_contract.billing import BILLING_REGION, BillingFunctionSettings, BillingMetric
-from cluster_contract.codec import encode, variables
 
 _ANSWER_SECONDS = 900
 _MAX_NAME_LENGTH = 128
@@ -165,8 +164,7 @@ class BillingAlarms(Guardrail):
         )
         self._make(
             name=name,
-            settings=encode(settings),
-            environment=variables(settings),
+            settings=settings,
             alert_topic=alert_topic,
             permit=lambda role: self._grant(role, owner),
             powertools_layer=powertools_layer,

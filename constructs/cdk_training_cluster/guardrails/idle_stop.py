@@ -19,7 +19,6 @@ from cdk_training_cluster.nodes.rules import TOO_LONG_A_WARNING
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation import text_problems
-from cluster_contract.codec import encode, variables
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, IdleMetric
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG
@@ -237,8 +236,7 @@ class IdleStop(Guardrail):
 
         self._make(
             name=cluster_name,
-            settings=encode(settings),
-            environment=variables(settings),
+            settings=settings,
             alert_topic=alert_topic,
             permit=permit,
             powertools_layer=powertools_layer,

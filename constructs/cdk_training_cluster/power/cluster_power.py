@@ -18,7 +18,6 @@ from cdk_training_cluster.functions import TICK, Guardrail, GuardrailSpec, Silen
 from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.power.power_permissions import PowerPermissions, permit_execution_reads
 from cdk_training_cluster.times import to_duration, to_time
-from cluster_contract.codec import encode, variables
 from cluster_contract.power import PowerFunctionSettings, PowerMetric
 
 # AWS's documents spell them in two ways.
@@ -188,8 +187,7 @@ class ClusterPower(Guardrail):
         )
         self._make(
             name=cluster_name,
-            settings=encode(settings),
-            environment=variables(settings),
+            settings=settings,
             longest_id_bytes=max(group.longest_id_bytes for group in groups.values()),
             alert_topic=alert_topic,
             permit=PowerPermissions(cluster_name, groups.values(), stopped.ref).grant,
