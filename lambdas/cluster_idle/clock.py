@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cluster_contract.idle import PERIOD
+from cluster_idle.context import IdleContext
+from cluster_idle.idle_tags import TERMINATED, IdleTags
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.marks import TERMINATED, Marks
-from cluster_idle.situation import Situation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,66 +33,66 @@ class Clock:
     refused: bool
 
 
-def read_clock(idle: Sequence[Instance], together: Sequence[Instance], situation: Situation) -> Clock:
+def read_clock(idle: Sequence[Instance], together: Sequence[Instance], context: IdleContext) -> Clock:
     """Read from the tags when idle nodes are stopped, or set the time anew.
 
     Args:
         idle: Nodes that are stopped together, all of them idle; at least one.
         together: These, and those of their group that are not stopped.
-        situation: What the decision rests on.
+        context: What the decision rests on.
     """
-    now, policy = situation.now, situation.policy(idle[0])
+    now, policy = context.now, context.policy(idle[0])
     # What came lately in place of another is idle so far, and says nothing of the time before.
-    since = max(_idle_since(instance, situation) for instance in idle if situation.evidence[instance.id].idle_since)
-    carriers = {situation.target(instance): instance for instance in idle}
-    marks = [situation.marks(target, instance) for target, instance in carriers.items()]
-    warned = [one.warned_at for one in marks if one.warned_at is not None]
-    stops = [one.stop_at for one in marks if one.stop_at is not None]
+    since = max(_idle_since(instance, context) for instance in idle if context.evidence[instance.id].idle_since)
+    carriers = {context.target(instance): instance for instance in idle}
+    idle_tags = [context.idle_tags(target, instance) for target, instance in carriers.items()]
+    warned = [one.warned_at for one in idle_tags if one.warned_at is not None]
+    stops = [one.stop_at for one in idle_tags if one.stop_at is not None]
     # A warning counts if all that carries it has it, it said what is so now, and idleness is proven from then on
     # without a break. That of a dry run said that nothing would be stopped.
     is_warned = (
-        len(warned) == len(stops) == len(marks)
+        len(warned) == len(stops) == len(idle_tags)
         and since <= min(warned)
         and max(warned) <= now
-        and not _has_grown(together, marks, min(warned))
-        and all(_says_so(one, instance, situation) for one, instance in zip(marks, carriers.values(), strict=True))
-        and not any(_was_kept(instance, min(warned), situation) for instance in together)
+        and not _has_grown(together, idle_tags, min(warned))
+        and all(_says_so(one, instance, context) for one, instance in zip(idle_tags, carriers.values(), strict=True))
+        and not any(_was_kept(instance, min(warned), context) for instance in together)
     )
-    told = [one.idle_since for one in marks if one.idle_since is not None] if is_warned else []
+    told = [one.idle_since for one in idle_tags if one.idle_since is not None] if is_warned else []
     return Clock(
         idle_since=min(since, max(told)) if told else since,
         targets=tuple(sorted(carriers)),
         # A time that people have put off stays.
         stop_at=max(stops) if is_warned else max([now + policy.warning, *stops]),
         warned=is_warned,
-        told=is_warned and all(one.told for one in marks),
+        told=is_warned and all(one.told for one in idle_tags),
         renew=is_warned and now - min(warned) >= policy.warning + PERIOD,
-        refused=any(one.is_refused(now) for one in marks),
+        refused=any(one.is_refused(now) for one in idle_tags),
     )
 
 
-def _has_grown(together: Sequence[Instance], marks: Sequence[Marks], warned_at: datetime) -> bool:
+def _has_grown(together: Sequence[Instance], idle_tags: Sequence[IdleTags], warned_at: datetime) -> bool:
     """Say whether nodes came since a warning, and not in place of others: somebody has plans for them."""
     came = any(one.launched >= warned_at for one in together)
-    return came and any(one.nodes is None or len(together) > one.nodes for one in marks)
+    return came and any(one.nodes is None or len(together) > one.nodes for one in idle_tags)
 
 
-def _says_so(marks: Marks, instance: Instance, situation: Situation) -> bool:
-    """Say whether a warning said what is so now: that of a dry run did not, nor that of another fate."""
-    if not marks.note or (marks.of_dry_run and not situation.policy(instance).dry_run):
+def _says_so(idle_tags: IdleTags, instance: Instance, context: IdleContext) -> bool:
+    """Say whether a warning said what is so now: that of a dry run did not, nor that of another effect."""
+    if not idle_tags.note or (idle_tags.of_dry_run and not context.policy(instance).dry_run):
         return False
     is_owned = instance.owner.kind is not OwnerKind.INSTANCE
-    return situation.unit(instance) != instance.id or (TERMINATED in marks.note) == is_owned
+    return context.unit(instance) != instance.id or (TERMINATED in idle_tags.note) == is_owned
 
 
-def _was_kept(instance: Instance, since: datetime, situation: Situation) -> bool:
+def _was_kept(instance: Instance, since: datetime, context: IdleContext) -> bool:
     """Say whether somebody wanted a node, or what owns it, to go on for a while after a time, and no longer does."""
-    marks = (instance.marks, situation.marks(instance.owner, instance))
-    return any(one.kept_until is not None and one.kept_until > since for one in marks)
+    idle_tags = (instance.idle_tags, context.idle_tags(instance.owner, instance))
+    return any(one.kept_until is not None and one.kept_until > since for one in idle_tags)
 
 
-def _idle_since(instance: Instance, situation: Situation) -> datetime:
-    evidence = situation.evidence[instance.id]
+def _idle_since(instance: Instance, context: IdleContext) -> datetime:
+    evidence = context.evidence[instance.id]
     if evidence.idle_since is None:
         raise AssertionError(evidence)  # Only idle nodes have a clock.
     return max(evidence.idle_since, instance.launched)

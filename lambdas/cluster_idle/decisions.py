@@ -7,76 +7,80 @@ from datetime import datetime
 from cluster_common.messages import printable
 from cluster_common.times import time_text
 from cluster_idle.clock import Clock, read_clock
+from cluster_idle.context import IdleContext
 from cluster_idle.evidence import EvidenceState, describe_threshold
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_idle.reminders import find_reminders
-from cluster_idle.situation import Situation
 from cluster_idle.stoppable import Obstacles
-from cluster_idle.verdicts import Decisions, Finding, Unit, Verdict
+from cluster_idle.verdicts import Decisions, IdleFinding, IdleVerdict, Unit
 
 # Some of its words are those of tags, which have 256 characters each.
 _LONGEST_REASON = 1000
 
 # What keeps the nodes of a group running when one of them is so, the strongest first.
-_BLOCKING = (Verdict.BUSY, Verdict.UNKNOWN, Verdict.GRACE, Verdict.KEEP)
+_BLOCKING = (IdleVerdict.BUSY, IdleVerdict.UNKNOWN, IdleVerdict.GRACE, IdleVerdict.KEEP)
 
-_BLOCKING_WORDS: Mapping[Verdict, str] = {
-    Verdict.BUSY: "work",
-    Verdict.UNKNOWN: "cannot be seen",
-    Verdict.GRACE: "were launched a moment ago",
-    Verdict.KEEP: "are to go on running",
+_BLOCKING_REASONS: Mapping[IdleVerdict, str] = {
+    IdleVerdict.BUSY: "work",
+    IdleVerdict.UNKNOWN: "cannot be seen",
+    IdleVerdict.GRACE: "were launched a moment ago",
+    IdleVerdict.KEEP: "are to go on running",
 }
 
 # What makes the warning of a whole group void: what cannot be seen may come back as idle as it was.
-_VOIDING = frozenset(_BLOCKING) - {Verdict.UNKNOWN}
+_VOIDING = frozenset(_BLOCKING) - {IdleVerdict.UNKNOWN}
 
 # Verdicts with which a warning stays as it is.
-_WARNED = frozenset({Verdict.WARN, Verdict.STOP, Verdict.DEFERRED, Verdict.UNKNOWN, Verdict.UNSTOPPABLE})
+_WARNED = frozenset(
+    {IdleVerdict.WARN, IdleVerdict.STOP, IdleVerdict.DEFERRED, IdleVerdict.UNKNOWN, IdleVerdict.UNSTOPPABLE}
+)
 
 
-def decide(instances: Sequence[Instance], situation: Situation) -> Decisions:
+def decide(instances: Sequence[Instance], context: IdleContext) -> Decisions:
     """Decide about every instance of the cluster."""
     members: dict[str, list[Instance]] = {}
     for instance in sorted(instances, key=lambda one: one.id):
-        members.setdefault(situation.unit(instance), []).append(instance)
-    findings: list[Finding] = []
+        members.setdefault(context.unit(instance), []).append(instance)
+    findings: list[IdleFinding] = []
     units: list[Unit] = []
     for name, together in members.items():
-        found, unit = _decide_unit(name, together, situation)
+        found, unit = _decide_unit(name, together, context)
         findings += found
         units += [unit] if unit else []
-    breaker = _breaker(findings, situation)
+    breaker = _breaker(findings, context)
     waiting = {target for unit in units if unit.waits and unit.told for target in unit.targets}
     renew = tuple(unit for unit in units if unit.renew)
     units = [unit for unit in units if not unit.waits]
-    now = situation.now
+    now = context.now
     due = sorted((unit for unit in units if unit.stop_at <= now and unit.told), key=_longest_idle)
-    stop = [] if breaker else _within_limit(due, situation.settings.max_stops)
+    stop = [] if breaker else _within_limit(due, context.settings.max_stops)
     late = {unit.name for unit in due} - {unit.name for unit in stop}
     held = {unit.name for unit in units} if breaker else late
     why = breaker or (
-        f"a run stops {situation.settings.max_stops} at most, the longest idle first: a later run stops it"
+        f"a run stops {context.settings.max_stops} at most, the longest idle first: a later run stops it"
     )
-    findings = [_defer(finding, why, situation) if finding.unit in held else finding for finding in findings]
+    findings = [_defer(finding, why, context) if finding.unit in held else finding for finding in findings]
     return Decisions(
         findings=tuple(sorted(findings, key=lambda finding: finding.instance.id)),
         warn=() if breaker else tuple(unit for unit in units if not unit.told),
         stop=tuple(stop),
         renew=renew,
-        clear=tuple(one for one in _void(instances, findings, situation) if one not in waiting),
+        clear=tuple(one for one in _void(instances, findings, context) if one not in waiting),
         breaker=breaker,
-        reminders=tuple(find_reminders(instances, situation)),
+        reminders=tuple(find_reminders(instances, context)),
     )
 
 
-def _decide_unit(name: str, together: Sequence[Instance], situation: Situation) -> tuple[list[Finding], Unit | None]:
+def _decide_unit(
+    name: str, together: Sequence[Instance], context: IdleContext
+) -> tuple[list[IdleFinding], Unit | None]:
     """Decide about nodes that are stopped together; without the limits of a whole run."""
-    alone = {instance.id: _alone(instance, situation) for instance in together}
+    alone = {instance.id: _alone(instance, context) for instance in together}
     newcomers = _newcomers(name, together, alone)
-    alone |= {one: None for one in newcomers if _is_idle_so_far(one, situation)}
-    block = _block(name, together, alone, situation)
-    obstacles = Obstacles(together, situation)
-    findings: list[Finding] = []
+    alone |= {one: None for one in newcomers if _is_idle_so_far(one, context)}
+    block = _block(name, together, alone, context)
+    obstacles = Obstacles(together, context)
+    findings: list[IdleFinding] = []
     idle: list[Instance] = []
     for instance in together:
         own = alone[instance.id] or block
@@ -84,26 +88,26 @@ def _decide_unit(name: str, together: Sequence[Instance], situation: Situation) 
         if own is None and obstacle is None:
             idle.append(instance)
             continue
-        verdict, reason = own or obstacle or (Verdict.UNKNOWN, "")
-        found = _finding(instance, verdict, reason, name, situation)
+        verdict, reason = own or obstacle or (IdleVerdict.UNKNOWN, "")
+        found = _finding(instance, verdict, reason, name, context)
         findings.append(replace(found, for_others=alone[instance.id] is None and block is not None))
     # Nodes that came in place of others do not start the clock again, but nothing is stopped before they are judged.
-    staying = [one for one in together if alone[one.id] is not None and not _is_bystander(one, situation)]
+    staying = [one for one in together if alone[one.id] is not None and not _is_bystander(one, context)]
     waits = bool(staying) and newcomers.issuperset(one.id for one in staying)
     if waits:
         idle = [one for one in together if alone[one.id] is None and obstacles.find(one) is None]
     if not idle:
         return findings, None
-    clock = read_clock(idle, together, situation)
+    clock = read_clock(idle, together, context)
     unit = Unit(
         name=name,
         instances=tuple(idle),
         targets=clock.targets,
         idle_since=clock.idle_since,
-        idle_words=describe_threshold(situation.policy(idle[0])),
+        idle_description=describe_threshold(context.policy(idle[0])),
         stop_at=clock.stop_at,
         others=tuple(one.id for one in together if one not in idle),
-        dry_run=situation.policy(idle[0]).dry_run,
+        dry_run=context.policy(idle[0]).dry_run,
         told=clock.warned,
         told_of_dry_run=clock.told,
         renew=clock.renew,
@@ -112,111 +116,111 @@ def _decide_unit(name: str, together: Sequence[Instance], situation: Situation) 
     )
     if waits:
         return findings, unit
-    verdict = Verdict.STOP if clock.warned and clock.stop_at <= situation.now else Verdict.WARN
-    reason = _idle_reason(unit, clock, situation)
-    return [*findings, *(_finding(instance, verdict, reason, name, situation) for instance in idle)], unit
+    verdict = IdleVerdict.STOP if clock.warned and clock.stop_at <= context.now else IdleVerdict.WARN
+    reason = _idle_reason(unit, clock, context)
+    return [*findings, *(_finding(instance, verdict, reason, name, context) for instance in idle)], unit
 
 
-def _alone(instance: Instance, situation: Situation) -> tuple[Verdict, str] | None:
+def _alone(instance: Instance, context: IdleContext) -> tuple[IdleVerdict, str] | None:
     """Say why an instance stays whatever the others do. None: it is idle."""
     if instance.owner.kind is OwnerKind.OTHER:
-        return Verdict.MANAGED, f"belongs to {instance.owner.words}, which alone may stop it"
-    kept = _kept(instance, situation)
-    return (Verdict.KEEP, kept) if kept else _young(instance, situation) or _not_idle(instance, situation)
+        return IdleVerdict.MANAGED, f"belongs to {instance.owner.description}, which alone may stop it"
+    kept = _kept(instance, context)
+    return (IdleVerdict.KEEP, kept) if kept else _young(instance, context) or _not_idle(instance, context)
 
 
-def _kept(instance: Instance, situation: Situation) -> str | None:
+def _kept(instance: Instance, context: IdleContext) -> str | None:
     """Say who wants it to go on running: its policy, its own tags, or those of what owns it."""
-    if situation.policy(instance).off:
+    if context.policy(instance).off:
         return "is never stopped: its policy is off"
-    if not situation.is_looked_at(instance):
+    if not context.is_looked_at(instance):
         return "is never stopped: it has no GPU or NeuronCore whose use is reported"
-    kept = instance.marks.kept(situation.now)
+    kept = instance.idle_tags.kept(context.now)
     if kept or instance.owner.kind is OwnerKind.INSTANCE:
         return kept
-    of_owner = situation.marks(instance.owner, instance).kept(situation.now)
-    return f"belongs to {instance.owner.words}, which {of_owner}" if of_owner else None
+    of_owner = context.idle_tags(instance.owner, instance).kept(context.now)
+    return f"belongs to {instance.owner.description}, which {of_owner}" if of_owner else None
 
 
-def _young(instance: Instance, situation: Situation) -> tuple[Verdict, str] | None:
+def _young(instance: Instance, context: IdleContext) -> tuple[IdleVerdict, str] | None:
     """Say that it has not been up for long: then nothing is to be known of it yet."""
-    policy, evidence = situation.policy(instance), situation.evidence.get(instance.id)
-    age = situation.now - instance.launched
+    policy, evidence = context.policy(instance), context.evidence.get(instance.id)
+    age = context.now - instance.launched
     if evidence is not None and evidence.state is EvidenceState.BUSY:
         return None
     if not instance.running or age < policy.grace:
-        return Verdict.GRACE, f"was launched at {time_text(instance.launched)}, a moment ago"
+        return IdleVerdict.GRACE, f"was launched at {time_text(instance.launched)}, a moment ago"
     if evidence is not None and evidence.state is EvidenceState.UNKNOWN and age < policy.grace + policy.window:
-        return Verdict.GRACE, f"has not been up for long enough to be judged: {evidence.reason}"
+        return IdleVerdict.GRACE, f"has not been up for long enough to be judged: {evidence.reason}"
     return None
 
 
-def _not_idle(instance: Instance, situation: Situation) -> tuple[Verdict, str] | None:
-    evidence = situation.evidence.get(instance.id)
+def _not_idle(instance: Instance, context: IdleContext) -> tuple[IdleVerdict, str] | None:
+    evidence = context.evidence.get(instance.id)
     if evidence is None:
-        return Verdict.UNKNOWN, "was not looked at"
+        return IdleVerdict.UNKNOWN, "was not looked at"
     if evidence.state is EvidenceState.UNKNOWN:
-        return Verdict.UNKNOWN, f"may work: {evidence.reason}"
-    return (Verdict.BUSY, f"works: {evidence.reason}") if evidence.state is EvidenceState.BUSY else None
+        return IdleVerdict.UNKNOWN, f"may work: {evidence.reason}"
+    return (IdleVerdict.BUSY, f"works: {evidence.reason}") if evidence.state is EvidenceState.BUSY else None
 
 
 def _newcomers(
-    name: str, together: Sequence[Instance], alone: Mapping[str, tuple[Verdict, str] | None]
+    name: str, together: Sequence[Instance], alone: Mapping[str, tuple[IdleVerdict, str] | None]
 ) -> frozenset[str]:
     """Return the nodes that came lately into a group of which more nodes are proven idle: in place of others."""
-    young = {one.id for one in together if (own := alone[one.id]) and own[0] is Verdict.GRACE}
+    young = {one.id for one in together if (own := alone[one.id]) and own[0] is IdleVerdict.GRACE}
     proven = sum(alone[one.id] is None for one in together)
     return frozenset(young) if name != together[0].id and len(young) < proven else frozenset()
 
 
-def _is_idle_so_far(instance_id: str, situation: Situation) -> bool:
-    evidence = situation.evidence.get(instance_id)
+def _is_idle_so_far(instance_id: str, context: IdleContext) -> bool:
+    evidence = context.evidence.get(instance_id)
     return evidence is not None and evidence.idle_so_far
 
 
 def _block(
     name: str,
     together: Sequence[Instance],
-    alone: Mapping[str, tuple[Verdict, str] | None],
-    situation: Situation,
-) -> tuple[Verdict, str] | None:
+    alone: Mapping[str, tuple[IdleVerdict, str] | None],
+    context: IdleContext,
+) -> tuple[IdleVerdict, str] | None:
     """Say why the idle ones of some nodes stay for the sake of the others."""
-    keeping: dict[Verdict, list[str]] = {}
+    keeping: dict[IdleVerdict, list[str]] = {}
     for instance in together:
         own = alone[instance.id]
-        if own is not None and not _is_bystander(instance, situation):
-            verdict = _of_others(instance, situation) if own[0] is Verdict.MANAGED else own[0]
+        if own is not None and not _is_bystander(instance, context):
+            verdict = _of_others(instance, context) if own[0] is IdleVerdict.MANAGED else own[0]
             keeping.setdefault(verdict, []).append(instance.id)
     for verdict in _BLOCKING:
         ids = keeping.get(verdict)
         if ids:
-            count = f"{len(ids)} of the {len(together)} nodes of {name} {_BLOCKING_WORDS[verdict]}"
+            count = f"{len(ids)} of the {len(together)} nodes of {name} {_BLOCKING_REASONS[verdict]}"
             return verdict, f"is idle, but {count}, such as {ids[0]}: they are stopped together"
     return None
 
 
-def _is_bystander(instance: Instance, situation: Situation) -> bool:
+def _is_bystander(instance: Instance, context: IdleContext) -> bool:
     """Say whether it says nothing of the others: it has no accelerator, and nobody has asked for it to be kept."""
-    return not situation.is_looked_at(instance) and not instance.marks.kept(situation.now)
+    return not context.is_looked_at(instance) and not instance.idle_tags.kept(context.now)
 
 
-def _of_others(instance: Instance, situation: Situation) -> Verdict:
+def _of_others(instance: Instance, context: IdleContext) -> IdleVerdict:
     """Return what another service's node means for those that it works with."""
-    if instance.marks.kept(situation.now):
-        return Verdict.KEEP
-    evidence = situation.evidence.get(instance.id)
+    if instance.idle_tags.kept(context.now):
+        return IdleVerdict.KEEP
+    evidence = context.evidence.get(instance.id)
     if evidence is None:
-        return Verdict.UNKNOWN
-    states = {EvidenceState.BUSY: Verdict.BUSY, EvidenceState.UNKNOWN: Verdict.UNKNOWN}
-    return states.get(evidence.state, Verdict.MANAGED)
+        return IdleVerdict.UNKNOWN
+    states = {EvidenceState.BUSY: IdleVerdict.BUSY, EvidenceState.UNKNOWN: IdleVerdict.UNKNOWN}
+    return states.get(evidence.state, IdleVerdict.MANAGED)
 
 
-def _idle_reason(unit: Unit, clock: Clock, situation: Situation) -> str:
-    what = f"is idle: its utilization has been {unit.idle_words}"
+def _idle_reason(unit: Unit, clock: Clock, context: IdleContext) -> str:
+    what = f"is idle: its utilization has been {unit.idle_description}"
     dry = " (dry run: nothing is stopped)" if unit.dry_run else ""
     if not clock.warned:
         return f"{what}; people are warned that it is stopped at {time_text(unit.stop_at)}{dry}"
-    if unit.stop_at > situation.now:
+    if unit.stop_at > context.now:
         return f"{what}; it is stopped at {time_text(unit.stop_at)} unless it works until then{dry}"
     return f"{what}, and nobody has wanted to keep it since the warning: it is stopped{dry}"
 
@@ -242,15 +246,15 @@ def _longest_idle(unit: Unit) -> tuple[bool, datetime, datetime, str]:
     return unit.refused, unit.idle_since, unit.stop_at, unit.name
 
 
-def _breaker(findings: Sequence[Finding], situation: Situation) -> str | None:
+def _breaker(findings: Sequence[IdleFinding], context: IdleContext) -> str | None:
     """Say why nothing may be done: too much of the cluster has just gone dark, which no node does by itself."""
-    seen = [one for one in findings if one.evidence is not None and one.verdict is not Verdict.GRACE]
+    seen = [one for one in findings if one.evidence is not None and one.verdict is not IdleVerdict.GRACE]
     dark = [
         one
         for one in seen
         if one.evidence is not None and one.evidence.state is EvidenceState.UNKNOWN and one.evidence.was_known
     ]
-    share = situation.settings.max_unknown_share
+    share = context.settings.max_unknown_share
     if not seen or len(dark) <= share * len(seen):
         return None
     return (
@@ -259,35 +263,33 @@ def _breaker(findings: Sequence[Finding], situation: Situation) -> str | None:
     )
 
 
-def _defer(finding: Finding, why: str, situation: Situation) -> Finding:
-    if finding.verdict not in (Verdict.STOP, Verdict.WARN) or finding.evidence is None:
+def _defer(finding: IdleFinding, why: str, context: IdleContext) -> IdleFinding:
+    if finding.verdict not in (IdleVerdict.STOP, IdleVerdict.WARN) or finding.evidence is None:
         return finding
     reason = f"is idle: {finding.evidence.reason}; it has to wait: {why}"
-    return _finding(finding.instance, Verdict.DEFERRED, reason, finding.unit, situation)
+    return _finding(finding.instance, IdleVerdict.DEFERRED, reason, finding.unit, context)
 
 
-def _void(instances: Sequence[Instance], findings: Sequence[Finding], situation: Situation) -> tuple[Owner, ...]:
+def _void(instances: Sequence[Instance], findings: Sequence[IdleFinding], context: IdleContext) -> tuple[Owner, ...]:
     """Return what carries a warning that is void: of nodes that work again, are kept, or are gone."""
-    noted = {Owner(kind=OwnerKind.INSTANCE, id=one.id) for one in instances if one.marks.noted}
-    noted |= {owner for owner, state in situation.owners.items() if state.marks.noted}
+    noted = {Owner(kind=OwnerKind.INSTANCE, id=one.id) for one in instances if one.idle_tags.noted}
+    noted |= {owner for owner, state in context.owners.items() if state.idle_tags.noted}
     # What cannot be seen lets a warning stand, but not beside a node that works, is young, or is kept.
     voided = {
         one.unit
         for one in findings
-        if one.verdict in _VOIDING and not one.for_others and not _is_bystander(one.instance, situation)
+        if one.verdict in _VOIDING and not one.for_others and not _is_bystander(one.instance, context)
     }
-    standing = {
-        situation.target(one.instance) for one in findings if one.verdict in _WARNED and one.unit not in voided
-    }
+    standing = {context.target(one.instance) for one in findings if one.verdict in _WARNED and one.unit not in voided}
     return tuple(sorted(noted - standing))
 
 
-def _finding(instance: Instance, verdict: Verdict, reason: str, unit: str, situation: Situation) -> Finding:
+def _finding(instance: Instance, verdict: IdleVerdict, reason: str, unit: str, context: IdleContext) -> IdleFinding:
     of_group = f" of {instance.node_group}" if instance.node_group else ""
-    return Finding(
+    return IdleFinding(
         instance=instance,
         verdict=verdict,
         reason=printable(f"{instance.id}{of_group} {reason}", _LONGEST_REASON),
-        evidence=situation.evidence.get(instance.id),
+        evidence=context.evidence.get(instance.id),
         unit=unit,
     )

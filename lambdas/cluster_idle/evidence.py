@@ -27,7 +27,7 @@ _LATEST_PERIODS_OF_EC2 = 3
 # beside the period's edge is its neighbour's. Each look has as many samples as there are GPUs. More are of an agent
 # that looks more often, where the GPUs that report would stand for those that do not.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
-_LEAST_LOOKS, _MOST_LOOKS = 4, 6
+_LEAST_LOOKS, _MAX_LOOKS = 4, 6
 
 BOOT = timedelta(minutes=15)
 """How long a node may take to come up and report."""
@@ -263,7 +263,7 @@ def _needed(readings: NodeReadings, policy: Policy) -> Iterator[tuple[Series, _L
 
 def _complete(samples: Samples) -> Series:
     """Return a point for each period in which every GPU reported at every look, and there was one a minute."""
-    complete = {number * samples.gpus for number in range(_LEAST_LOOKS, _MOST_LOOKS + 1)} if samples.gpus else set()
+    complete = {number * samples.gpus for number in range(_LEAST_LOOKS, _MAX_LOOKS + 1)} if samples.gpus else set()
     points = [(when, 0.0) for when, count in samples.counts.points if count in complete]
     return replace(samples.counts, points=points)
 

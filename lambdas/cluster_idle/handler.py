@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cluster_common import clients
 from cluster_contract.idle import IdleFunctionSettings
-from cluster_idle.idle import Clients, Idle, parse_action
+from cluster_idle.idle import Idle, IdleClients, parse_action
 from cluster_idle.pages import without_interfaces
 
 logger = Logger()
@@ -24,7 +24,7 @@ def handler(
     settings = IdleFunctionSettings.from_environment(os.environ)
     logger.append_keys(cluster=settings.cluster)
     action = parse_action(event)
-    aws = Clients(
+    aws = IdleClients(
         ec2=lambda: without_interfaces(clients.ec2()),
         cloudwatch=clients.cloudwatch,
         auto_scaling=clients.auto_scaling,

@@ -11,14 +11,14 @@ from aws_lambda_powertools import Logger
 from cluster_common.errors import AWS_ERRORS, InvalidEventError
 from cluster_common.failures import Failures
 from cluster_contract.idle import IdleFunctionSettings, SignalKind
+from cluster_idle.context import IdleContext
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import Evidence
-from cluster_idle.hands import Hands, Outcome
+from cluster_idle.executor import IdleExecutor, Outcome
 from cluster_idle.instances import Instance, OwnerKind, read_cluster
 from cluster_idle.owners import Owners, read_spot_requests
 from cluster_idle.readings import MetricReader
 from cluster_idle.reports import emit_blind_metrics, emit_metrics, find_lingering, log_finding, summarize
-from cluster_idle.situation import Situation
 from cluster_idle.verdicts import Decisions
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clients:
+class IdleClients:
     """What the function talks to. Each client is made when it is needed.
 
     Attributes:
@@ -87,7 +87,7 @@ class Idle:
     def __init__(
         self,
         settings: IdleFunctionSettings,
-        clients: Clients,
+        clients: IdleClients,
         logger: Logger,
         *,
         clock: Callable[[], datetime],
@@ -122,10 +122,10 @@ class Idle:
             if action is Action.TICK:
                 emit_blind_metrics(self._settings)
             self._failures.raise_all()
-        situation = self._look(instances or [])
-        decisions = decide(instances or [], situation)
+        context = self._look(instances or [])
+        decisions = decide(instances or [], context)
         evaluated = not self._failures
-        outcome = self._act(decisions, situation) if action is Action.TICK else Outcome()
+        outcome = self._act(decisions, context) if action is Action.TICK else Outcome()
         lingering = find_lingering(decisions.findings)
         for finding in decisions.findings:
             log_finding(self._logger, finding, outcome, settings=self._settings, lingering=lingering)
@@ -144,16 +144,16 @@ class Idle:
             self._failures.add(self._settings.cluster, "its instances could not be read: nothing is stopped", error)
             return None
 
-    def _look(self, instances: Sequence[Instance]) -> Situation:
-        situation = Situation(settings=self._settings, now=self._now)
-        looked_at = [instance for instance in instances if self._is_looked_at(instance, situation)]
+    def _look(self, instances: Sequence[Instance]) -> IdleContext:
+        context = IdleContext(settings=self._settings, now=self._now)
+        looked_at = [instance for instance in instances if self._is_looked_at(instance, context)]
         evidence: dict[str, Evidence] = {}
         if looked_at:
             reader = MetricReader(self._clients.cloudwatch(), self._settings, self._failures, self._now)
             evidence = reader.read(looked_at, self._read_sessions(looked_at))
         owners = self._owners.read()
         return replace(
-            situation,
+            context,
             evidence=evidence,
             owners=owners,
             unread=self._owners.unread,
@@ -161,9 +161,9 @@ class Idle:
         )
 
     @staticmethod
-    def _is_looked_at(instance: Instance, situation: Situation) -> bool:
+    def _is_looked_at(instance: Instance, context: IdleContext) -> bool:
         # A young one, too: work of a node that has just come starts its group's clock again.
-        return instance.running and not situation.policy(instance).off and situation.is_looked_at(instance)
+        return instance.running and not context.policy(instance).off and context.is_looked_at(instance)
 
     def _read_sessions(self, instances: Sequence[Instance]) -> Collection[str] | None:
         """Return who has a session, where a policy asks."""
@@ -191,17 +191,17 @@ class Idle:
             self._failures.add(self._settings.cluster, "its Spot Instance requests could not be read", error)
             return {}
 
-    def _act(self, decisions: Decisions, situation: Situation) -> Outcome:
-        hands = Hands(
+    def _act(self, decisions: Decisions, context: IdleContext) -> Outcome:
+        executor = IdleExecutor(
             self._settings,
             self._owners,
             ec2=self._clients.ec2,
             lambda_=self._clients.lambda_,
             sns=self._clients.sns,
             failures=self._failures,
-            situation=situation,
+            context=context,
             read_sessions=self._read_sessions,
             clock=self._clock,
             pause=self._pause,
         )
-        return hands.carry_out(decisions)
+        return executor.apply(decisions)

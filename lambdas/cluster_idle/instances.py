@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cluster_common.messages import printable
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.tags import NODE_GROUP_TAG
-from cluster_idle.marks import NO_MARKS, STOPPING_TAG, Marks
+from cluster_idle.idle_tags import NO_IDLE_TAGS, STOPPING_TAG, IdleTags
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -41,7 +41,7 @@ class OwnerKind(StrEnum):
     OTHER = "other"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """How people are told of it."""
         return (
             self.value.replace("_", " ").replace("auto scaling", "Auto Scaling").replace("spot fleet", "Spot Fleet")
@@ -61,10 +61,10 @@ class Owner:
     id: str
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """How people are told of it."""
         name = printable(self.id)
-        return name if self.kind in (OwnerKind.INSTANCE, OwnerKind.OTHER) else f"the {self.kind.words} {name}"
+        return name if self.kind in (OwnerKind.INSTANCE, OwnerKind.OTHER) else f"the {self.kind.description} {name}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +83,7 @@ class Instance:
         ebs_root: Whether its root volume stays when it is stopped.
         hibernates: Whether it is set up to hibernate.
         vcpus: How many vCPUs it has. 0: that is not known.
-        marks: What its tags say.
+        idle_tags: What its tags say.
     """
 
     id: str
@@ -97,7 +97,7 @@ class Instance:
     ebs_root: bool = True
     hibernates: bool = False
     vcpus: int = 0
-    marks: Marks = NO_MARKS
+    idle_tags: IdleTags = NO_IDLE_TAGS
 
     @property
     def itself(self) -> Owner:
@@ -179,7 +179,7 @@ def parse_instance(raw: "InstanceTypeDef", settings: IdleFunctionSettings) -> In
         ebs_root=raw.get("RootDeviceType") == "ebs",
         hibernates=raw.get("HibernationOptions", {}).get("Configured", False),
         vcpus=_vcpus(raw),
-        marks=Marks.from_tags(tags),
+        idle_tags=IdleTags.from_tags(tags),
     )
 
 

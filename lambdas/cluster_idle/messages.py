@@ -8,17 +8,25 @@ from cluster_common.times import format_minutes, time_text
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.prices import on_demand_price
 from cluster_contract.tags import KEEP_TAG, KEEP_UNTIL_TAG
-from cluster_idle.fates import Fate, fates, keep_command, keep_targets, start_group, start_instances, verbs
+from cluster_idle.context import OwnerState
+from cluster_idle.idle_tags import DRY_RUN_NOTE, STOP_AT_TAG
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.marks import DRY_RUN_NOTE, STOP_AT_TAG
 from cluster_idle.reminders import Reminder
-from cluster_idle.situation import OwnerState
+from cluster_idle.stop_effects import (
+    StopEffect,
+    keep_command,
+    keep_targets,
+    start_group,
+    start_instances,
+    stop_effects,
+    verbs,
+)
 from cluster_idle.verdicts import Unit
 
 # SNS takes 256 KiB; nobody reads as much.
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
-_MOST_LINES = 100
-_MOST_IDS = 20
+_MAX_LINES = 100
+_MAX_IDS = 20
 
 _DRY_RUN = "[dry run] "
 
@@ -34,7 +42,7 @@ def warning_message(settings: IdleFunctionSettings, units: Sequence[Unit], now: 
     left = min(unit.stop_at for unit in real) - now
     told = _head(settings, real, f"{_count(real)} idle, {verbs(settings, real)} in {format_minutes(left)}")
     lines = [f"Cluster {settings.cluster}", *_dry_run_lines(units), ""]
-    for unit in units[:_MOST_LINES]:
+    for unit in units[:_MAX_LINES]:
         lines += [*_warning_lines(settings, unit), ""]
     return told, _text(lines, len(units))
 
@@ -55,13 +63,14 @@ def stopped_message(
     saved = savings(settings, [one for unit in units for one in unit.instances if one.id in stopped])
     told = _head(settings, units, f"{_count(units, stopped or None)} {done}: idle")
     lines = [f"Cluster {settings.cluster}", *_dry_run_lines(units), ""]
-    for unit in units[:_MOST_LINES]:
+    for unit in units[:_MAX_LINES]:
         lines.append(
-            f"{_name(unit, stopped or None)}: utilization {unit.idle_words}, idle since {time_text(unit.idle_since)}."
+            f"{_name(unit, stopped or None)}: utilization {unit.idle_description}, "
+            f"idle since {time_text(unit.idle_since)}."
         )
         if not unit.dry_run:
-            for fate in fates(settings, unit, stopped or None):
-                lines += [f"  {_of(fate, unit)}{fate.meaning}", f"  To start it again: {fate.way_back}"]
+            for effect in stop_effects(settings, unit, stopped or None):
+                lines += [f"  {_of(effect, unit)}{effect.meaning}", f"  To start it again: {effect.way_back}"]
     if saved:
         lines += ["", f"That saves ${saved:,.2f} an hour, at the On-Demand price."]
     if deferred:
@@ -86,19 +95,21 @@ def earlier_message(
     """
     lines: list[str] = []
     for owner, state in sorted(groups.items()):
-        lines.append(f"{printable(state.node_group)}: {owner.words} was brought to zero ({state.marks.note}).")
+        lines.append(
+            f"{printable(state.node_group)}: {owner.description} was brought to zero ({state.idle_tags.note})."
+        )
         lines.append(_way_back(start_group(settings, state.node_group), done=owner in again))
     for one in instances:
         if one.owner.kind is OwnerKind.INSTANCE:
             done, way_back = "stopped", start_instances(settings, [one.id])
         else:
             done, way_back = "terminated", start_group(settings, one.node_group)
-        lines.append(f"{one.id} ({one.instance_type}) was {done} ({one.marks.note}).")
+        lines.append(f"{one.id} ({one.instance_type}) was {done} ({one.idle_tags.note}).")
         lines.append(_way_back(way_back, done=one.itself in again))
     count = len(groups) + len(instances)
     told = subject(f"{settings.cluster}: stopped by an earlier run: idle")
     head = [f"Cluster {settings.cluster}", "", "An earlier run stopped this, and could not say so:", ""]
-    return told, _text([*head, *lines[: 2 * _MOST_LINES]], count)
+    return told, _text([*head, *lines[: 2 * _MAX_LINES]], count)
 
 
 def _way_back(command: str, *, done: bool) -> str:
@@ -108,8 +119,8 @@ def _way_back(command: str, *, done: bool) -> str:
 def reminder_message(settings: IdleFunctionSettings, reminders: Sequence[Reminder], now: datetime) -> tuple[str, str]:
     """Return the subject and the text of the message on tags that keep nodes without a clear end."""
     lines = [f"Cluster {settings.cluster}", ""]
-    for reminder in reminders[:_MOST_LINES]:
-        lines.append(f"{printable(f'{reminder.name} {reminder.words}', 600)}.")
+    for reminder in reminders[:_MAX_LINES]:
+        lines.append(f"{printable(f'{reminder.name} {reminder.description}', 600)}.")
         if reminder.key == KEEP_UNTIL_TAG:
             lines.append(f"  To say until when: {keep_targets(settings, [reminder.owner], now)}")
         else:
@@ -150,25 +161,26 @@ def savings(settings: IdleFunctionSettings, instances: Iterable[Instance]) -> fl
 def _warning_lines(settings: IdleFunctionSettings, unit: Unit) -> Iterator[str]:
     cost = dollars(settings, unit.instances)
     yield (
-        f"{_name(unit)}: utilization {unit.idle_words}, idle since {time_text(unit.idle_since)}"
+        f"{_name(unit)}: utilization {unit.idle_description}, idle since {time_text(unit.idle_since)}"
         + (f"; ${cost:,.2f} an hour." if cost else ".")
     )
     will = "would be" if unit.dry_run else "will be"
-    for fate in fates(settings, unit):
-        who = _of(fate, unit)
-        yield f"  {who}{will if who else will.capitalize()} {fate.verb} at {time_text(unit.stop_at)}. {fate.meaning}"
+    for effect in stop_effects(settings, unit):
+        who = _of(effect, unit)
+        when = f"{will if who else will.capitalize()} {effect.verb} at {time_text(unit.stop_at)}"
+        yield f"  {who}{when}. {effect.meaning}"
     yield f"  To keep it: {keep_command(settings, unit)}"
     yield f"  {_WORK_KEEPS}"
     yield f"  The tag {KEEP_TAG} = true keeps it without an end; taking {STOP_AT_TAG} away starts the clock again."
 
 
-def _of(fate: Fate, unit: Unit) -> str:
-    """Name the nodes of a fate, where the others of the unit have another."""
-    if len(fate.instances) == len(unit.instances):
+def _of(effect: StopEffect, unit: Unit) -> str:
+    """Name the nodes of a effect, where the others of the unit have another."""
+    if len(effect.instances) == len(unit.instances):
         return ""
-    ids = [one.id for one in fate.instances]
-    more = f" and {len(ids) - _MOST_IDS} more" if len(ids) > _MOST_IDS else ""
-    return f"{', '.join(ids[:_MOST_IDS])}{more}: "
+    ids = [one.id for one in effect.instances]
+    more = f" and {len(ids) - _MAX_IDS} more" if len(ids) > _MAX_IDS else ""
+    return f"{', '.join(ids[:_MAX_IDS])}{more}: "
 
 
 def _name(unit: Unit, only: frozenset[str] | None = None) -> str:
@@ -176,9 +188,9 @@ def _name(unit: Unit, only: frozenset[str] | None = None) -> str:
     ids = [one for one in unit.ids if only is None or one in only]
     if unit.name == first.id:
         return f"{first.id} ({first.instance_type}{f' of {printable(first.node_group)}' if first.node_group else ''})"
-    more = f" and {len(ids) - _MOST_IDS} more" if len(ids) > _MOST_IDS else ""
+    more = f" and {len(ids) - _MAX_IDS} more" if len(ids) > _MAX_IDS else ""
     types = ", ".join(dict.fromkeys(one.instance_type for one in unit.instances))
-    return f"{printable(unit.name)} ({len(ids)} {types}: {', '.join(ids[:_MOST_IDS])}{more})"
+    return f"{printable(unit.name)} ({len(ids)} {types}: {', '.join(ids[:_MAX_IDS])}{more})"
 
 
 def _count(units: Sequence[Unit], only: frozenset[str] | None = None) -> str:
@@ -195,10 +207,10 @@ def _dry_run_lines(units: Sequence[Unit]) -> list[str]:
     dry = [printable(unit.name) for unit in units if unit.dry_run]
     if not dry:
         return []
-    who = "" if len(dry) == len(units) else f" of {', '.join(dry[:_MOST_IDS])}"
+    who = "" if len(dry) == len(units) else f" of {', '.join(dry[:_MAX_IDS])}"
     return ["", f"This is a dry run{who}: nothing is stopped."]
 
 
 def _text(lines: Sequence[str], count: int) -> str:
-    more = f"\n\nAnd {count - _MOST_LINES} more: the log has them all." if count > _MOST_LINES else ""
+    more = f"\n\nAnd {count - _MAX_LINES} more: the log has them all." if count > _MAX_LINES else ""
     return "\n".join(lines).rstrip() + more

@@ -10,10 +10,10 @@ from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.tags import NODE_GROUP_TAG
+from cluster_idle.context import PROTECTED, STANDBY, OwnerState
+from cluster_idle.idle_tags import NOTICE_TAGS, IdleTags
 from cluster_idle.instances import PAGE_SIZE, Owner, OwnerKind
-from cluster_idle.marks import NOTICE_TAGS, Marks
-from cluster_idle.situation import PROTECTED, STANDBY, OwnerState
-from cluster_idle.stopping import DENIED, MOST_DENIED, concerns_all
+from cluster_idle.stopping import DENIED, MAX_DENIED, concerns_all
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
@@ -34,7 +34,7 @@ _NOT_WRITTEN = "its tags could not be written"
 _GROUP_RESOURCE = "auto-scaling-group"
 
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateTags.html
-_MOST_TAGGED = 1000
+_MAX_TAGGED = 1000
 
 
 class Owners:
@@ -126,7 +126,7 @@ class Owners:
         try:
             write()
         except AWS_ERRORS as error:
-            self._failures.add(owner.words, _NOT_WRITTEN, error)
+            self._failures.add(owner.description, _NOT_WRITTEN, error)
             return {owner.id}
         return set()
 
@@ -136,7 +136,7 @@ class Owners:
             write(ids)
         except AWS_ERRORS as error:
             self._denied += error_code(error) in DENIED
-            hopeless = concerns_all(error) or (error_code(error) in DENIED and self._denied > MOST_DENIED)
+            hopeless = concerns_all(error) or (error_code(error) in DENIED and self._denied > MAX_DENIED)
             if len(ids) == 1 or hopeless:
                 self._failures.add(", ".join(ids), _NOT_WRITTEN, error)
                 return set(ids)
@@ -248,7 +248,7 @@ def read_spot_requests(client: "EC2Client", ids: Collection[str]) -> dict[str, s
 
 def _state(tags: Mapping[str, str], size: int) -> OwnerState:
     return OwnerState(
-        marks=Marks.from_tags(tags),
+        idle_tags=IdleTags.from_tags(tags),
         node_group=tags.get(NODE_GROUP_TAG, ""),
         size=size,
         # Somebody may have given it nodes since: these are judged as any others are.
@@ -281,5 +281,5 @@ def _is_frozen(raw: "AutoScalingGroupTypeDef") -> bool:
 
 
 def _batches(ids: Sequence[str]) -> Iterator[list[str]]:
-    for start in range(0, len(ids), _MOST_TAGGED):
-        yield list(ids[start : start + _MOST_TAGGED])
+    for start in range(0, len(ids), _MAX_TAGGED):
+        yield list(ids[start : start + _MAX_TAGGED])

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef
 
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
-_MOST_QUERIES = 500
-_MOST_POINTS = 100_800
+_MAX_QUERIES = 500
+_MAX_POINTS = 100_800
 
 HEARTBEAT = "JobHeartbeat"
 _EC2 = "AWS/EC2"
@@ -71,7 +71,7 @@ class MetricReader:
             spans.setdefault(self._policy(instance).span, []).append(instance)
         for alike in spans.values():
             points = self._policy(alike[0]).span // PERIOD + 1
-            most = min(_MOST_QUERIES, _MOST_POINTS // points)
+            most = min(_MAX_QUERIES, _MAX_POINTS // points)
             batch: list[Instance] = []
             queries = 0
             for instance in alike:

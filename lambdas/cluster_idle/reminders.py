@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cluster_contract.tags import KEEP_UNTIL_TAG
+from cluster_idle.context import IdleContext
+from cluster_idle.idle_tags import STOP_AT_TAG, IdleTags
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.marks import STOP_AT_TAG, Marks
-from cluster_idle.situation import Situation
 
 _DAY = timedelta(days=1)
 
@@ -20,35 +20,35 @@ class Reminder:
         owner: What carries the tag.
         name: Of what people are told.
         key: The tag's key.
-        words: What it says, and what follows from that: the end of a sentence.
+        description: What it says, and what follows from that: the end of a sentence.
         is_due: Whether people were not told within a day.
     """
 
     owner: Owner
     name: str
     key: str
-    words: str
+    description: str
     is_due: bool
 
 
-def find_reminders(instances: Sequence[Instance], situation: Situation) -> list[Reminder]:
+def find_reminders(instances: Sequence[Instance], context: IdleContext) -> list[Reminder]:
     """Return what people are to be reminded of, in the order of what carries it."""
-    return sorted(_find(instances, situation), key=lambda one: (one.owner, one.key))
+    return sorted(_find(instances, context), key=lambda one: (one.owner, one.key))
 
 
-def _find(instances: Sequence[Instance], situation: Situation) -> Iterator[Reminder]:
+def _find(instances: Sequence[Instance], context: IdleContext) -> Iterator[Reminder]:
     for instance in instances:
         owned_elsewhere = instance.owner.kind is OwnerKind.OTHER
-        if not owned_elsewhere and not situation.policy(instance).off and situation.is_looked_at(instance):
-            yield from _of_marks(instance.itself, instance.id, instance.marks, situation.now)
-    for owner, state in situation.owners.items():
-        if state.size and not situation.settings.policy_of(state.node_group).off:
-            yield from _of_marks(owner, f"{state.node_group}: {owner.words}", state.marks, situation.now)
+        if not owned_elsewhere and not context.policy(instance).off and context.is_looked_at(instance):
+            yield from _of_tags(instance.itself, instance.id, instance.idle_tags, context.now)
+    for owner, state in context.owners.items():
+        if state.size and not context.settings.policy_of(state.node_group).off:
+            yield from _of_tags(owner, f"{state.node_group}: {owner.description}", state.idle_tags, context.now)
 
 
-def _of_marks(owner: Owner, name: str, marks: Marks, now: datetime) -> Iterator[Reminder]:
-    found = {KEEP_UNTIL_TAG: marks.unclear(now), STOP_AT_TAG: marks.far(now)}
+def _of_tags(owner: Owner, name: str, idle_tags: IdleTags, now: datetime) -> Iterator[Reminder]:
+    found = {KEEP_UNTIL_TAG: idle_tags.unclear(now), STOP_AT_TAG: idle_tags.far(now)}
     for key, words in found.items():
         if words:
-            reminded = marks.reminded_at is not None and now - marks.reminded_at < _DAY
-            yield Reminder(owner=owner, name=name, key=key, words=words, is_due=not reminded)
+            reminded = idle_tags.reminded_at is not None and now - idle_tags.reminded_at < _DAY
+            yield Reminder(owner=owner, name=name, key=key, description=words, is_due=not reminded)

@@ -11,12 +11,12 @@ from cluster_common.metrics import CLUSTER_DIMENSION, emit, emit_counts
 from cluster_common.times import time_text
 from cluster_contract.idle import IdleFunctionSettings, IdleMetric
 from cluster_idle.evidence import EvidenceState
-from cluster_idle.hands import Outcome
+from cluster_idle.executor import Outcome
 from cluster_idle.messages import dollars, savings
-from cluster_idle.verdicts import Decisions, Finding, Verdict
+from cluster_idle.verdicts import Decisions, IdleFinding, IdleVerdict
 
 # A summary is for people; Lambda takes 6 MB of it. The log has every node.
-_MOST_NODES = 2000
+_MAX_NODES = 2000
 
 
 def emit_metrics(settings: IdleFunctionSettings, decisions: Decisions, outcome: Outcome, *, evaluated: bool) -> None:
@@ -36,8 +36,8 @@ def emit_metrics(settings: IdleFunctionSettings, decisions: Decisions, outcome: 
         {
             IdleMetric.IDLE_NODES: sum(finding.is_idle for finding in findings),
             IdleMetric.STOPPED_NODES: len(stopped),
-            IdleMetric.WARNED_NODES: verdicts[Verdict.WARN],
-            IdleMetric.DEFERRED_NODES: verdicts[Verdict.DEFERRED],
+            IdleMetric.WARNED_NODES: verdicts[IdleVerdict.WARN],
+            IdleMetric.DEFERRED_NODES: verdicts[IdleVerdict.DEFERRED],
             IdleMetric.UNKNOWN_NODES: sum(map(_is_unknown, findings)),
             IdleMetric.STUCK_NODES: sum(_is_stuck(finding, outcome, settings) for finding in findings),
             IdleMetric.LINGERING_NODES: len(find_lingering(findings)),
@@ -65,7 +65,12 @@ def emit_blind_metrics(settings: IdleFunctionSettings) -> None:
 
 
 def log_finding(
-    logger: Logger, finding: Finding, outcome: Outcome, *, settings: IdleFunctionSettings, lingering: Collection[str]
+    logger: Logger,
+    finding: IdleFinding,
+    outcome: Outcome,
+    *,
+    settings: IdleFunctionSettings,
+    lingering: Collection[str],
 ) -> None:
     """Write one record of one instance.
 
@@ -107,17 +112,17 @@ def summarize(
         "instances": len(findings),
         "verdicts": {verdict.value: count for verdict, count in _counted(findings)},
         "breaker": decisions.breaker,
-        "nodes": [_summarize_node(finding, outcome) for finding in findings[:_MOST_NODES]],
-        "nodes_left_out": max(0, len(findings) - _MOST_NODES),
+        "nodes": [_summarize_node(finding, outcome) for finding in findings[:_MAX_NODES]],
+        "nodes_left_out": max(0, len(findings) - _MAX_NODES),
     }
 
 
-def _counted(findings: Sequence[Finding]) -> list[tuple[Verdict, int]]:
+def _counted(findings: Sequence[IdleFinding]) -> list[tuple[IdleVerdict, int]]:
     counts = Counter(finding.verdict for finding in findings)
-    return [(verdict, counts[verdict]) for verdict in Verdict if counts[verdict]]
+    return [(verdict, counts[verdict]) for verdict in IdleVerdict if counts[verdict]]
 
 
-def _summarize_node(finding: Finding, outcome: Outcome) -> dict[str, object]:
+def _summarize_node(finding: IdleFinding, outcome: Outcome) -> dict[str, object]:
     instance, evidence = finding.instance, finding.evidence
     return {
         "instance_id": instance.id,
@@ -130,21 +135,21 @@ def _summarize_node(finding: Finding, outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _is_unknown(finding: Finding) -> bool:
-    """Whether nobody knows of it: also where it is another service's."""
-    if finding.verdict is Verdict.MANAGED:
+def _is_unknown(finding: IdleFinding) -> bool:
+    """Whether too little is known of it: also where another service owns it."""
+    if finding.verdict is IdleVerdict.MANAGED:
         return finding.evidence is not None and finding.evidence.state is EvidenceState.UNKNOWN
-    return finding.verdict is Verdict.UNKNOWN and not finding.for_others
+    return finding.verdict is IdleVerdict.UNKNOWN and not finding.for_others
 
 
-def _is_reserved(finding: Finding, settings: IdleFunctionSettings) -> bool:
+def _is_reserved(finding: IdleFinding, settings: IdleFunctionSettings) -> bool:
     """Whether it is idle where a stop saves nothing: also while others of its group work, since it costs the same."""
     group = settings.groups.get(finding.instance.node_group)
     saves = finding.instance.reserved is None or (group is not None and group.release)
-    return finding.verdict is Verdict.RESERVED or (finding.is_idle and finding.for_others and not saves)
+    return finding.verdict is IdleVerdict.RESERVED or (finding.is_idle and finding.for_others and not saves)
 
 
-def find_lingering(findings: Sequence[Finding]) -> frozenset[str]:
+def find_lingering(findings: Sequence[IdleFinding]) -> frozenset[str]:
     """Return the ids of nodes whose accelerators have been idle for a window, and that run on without a job's word.
 
     They wait for young or unknown nodes or for their turn; only CPUs, network or a session keep them or their group;
@@ -153,22 +158,22 @@ def find_lingering(findings: Sequence[Finding]) -> frozenset[str]:
     working = {one.unit for one in findings if one.is_busy and one.evidence and not one.evidence.is_weak}
     latest: dict[str, datetime] = {}
     for one in findings:
-        if one.verdict is Verdict.WARN and one.evidence and one.evidence.idle_since:
+        if one.verdict is IdleVerdict.WARN and one.evidence and one.evidence.idle_since:
             latest[one.unit] = max(one.evidence.idle_since, latest.get(one.unit, one.evidence.idle_since))
 
-    def lingers(one: Finding) -> bool:
-        if one.verdict is Verdict.BUSY:
+    def lingers(one: IdleFinding) -> bool:
+        if one.verdict is IdleVerdict.BUSY:
             return one.unit not in working
-        if one.verdict is Verdict.WARN:
+        if one.verdict is IdleVerdict.WARN:
             since = one.evidence.idle_since if one.evidence else None
             return since is not None and since < latest[one.unit]
-        return one.is_idle and one.verdict in (Verdict.GRACE, Verdict.UNKNOWN, Verdict.DEFERRED)
+        return one.is_idle and one.verdict in (IdleVerdict.GRACE, IdleVerdict.UNKNOWN, IdleVerdict.DEFERRED)
 
     return frozenset(one.instance.id for one in findings if lingers(one))
 
 
-def _is_stuck(finding: Finding, outcome: Outcome, settings: IdleFunctionSettings) -> bool:
+def _is_stuck(finding: IdleFinding, outcome: Outcome, settings: IdleFunctionSettings) -> bool:
     """Whether it is idle and nobody stops it, though it is due: it cannot be, or whoever was asked did not."""
-    if finding.verdict is Verdict.STOP and not settings.policy_of(finding.instance.node_group).dry_run:
+    if finding.verdict is IdleVerdict.STOP and not settings.policy_of(finding.instance.node_group).dry_run:
         return finding.instance.id not in outcome.stopped
-    return finding.is_idle and finding.verdict in (Verdict.UNSTOPPABLE, Verdict.MANAGED)
+    return finding.is_idle and finding.verdict in (IdleVerdict.UNSTOPPABLE, IdleVerdict.MANAGED)

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from cluster_idle.context import PROTECTED, STANDBY, IdleContext, OwnerState
+from cluster_idle.idle_tags import REFUSED_TAG
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.marks import REFUSED_TAG
-from cluster_idle.situation import PROTECTED, STANDBY, OwnerState, Situation
 from cluster_idle.stopping import DENIED
-from cluster_idle.verdicts import Verdict
+from cluster_idle.verdicts import IdleVerdict
 
 
 class Obstacles:
@@ -17,15 +17,15 @@ class Obstacles:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-pricing-billing.html
     """
 
-    def __init__(self, together: Sequence[Instance], situation: Situation) -> None:
+    def __init__(self, together: Sequence[Instance], context: IdleContext) -> None:
         """Look at the nodes as a whole: the power function stops all that groups and fleets own of them at once.
 
         Args:
             together: Nodes that are stopped together; at least one.
-            situation: What the decision rests on.
+            context: What the decision rests on.
         """
-        self._situation = situation
-        self._is_alone = situation.unit(together[0]) == together[0].id
+        self._context = context
+        self._is_alone = context.unit(together[0]) == together[0].id
         # An order to stop what is at zero already changes nothing.
         owned = [
             one
@@ -33,54 +33,54 @@ class Obstacles:
             if one.owner.kind not in (OwnerKind.INSTANCE, OwnerKind.OTHER)
             and not (self._is_stopped(one) or self._is_in_standby(one))
         ]
-        found = (self._of_owner(one, situation.owners.get(one.owner)) for one in _one_of_each_owner(owned))
-        unseen = None if self._is_alone else _find_unseen(owned, together[0].node_group, situation)
-        self._unseen = (Verdict.UNKNOWN, f"is idle, but {unseen}") if unseen else None
+        found = (self._of_owner(one, context.owners.get(one.owner)) for one in _one_of_each_owner(owned))
+        unseen = None if self._is_alone else _find_unseen(owned, together[0].node_group, context)
+        self._unseen = (IdleVerdict.UNKNOWN, f"is idle, but {unseen}") if unseen else None
         self._of_owners = next((one for one in found if one), None) or self._of_all(owned)
 
-    def find(self, instance: Instance) -> tuple[Verdict, str] | None:
+    def find(self, instance: Instance) -> tuple[IdleVerdict, str] | None:
         """Say why one of the nodes, an idle one, is not stopped. None: it can be, and that saves money."""
         if instance.owner.kind is OwnerKind.INSTANCE:
-            return self._unseen or _obstacle_of_instance(instance, self._situation)
+            return self._unseen or _obstacle_of_instance(instance, self._context)
         if self._is_in_standby(instance):
-            return Verdict.UNSTOPPABLE, f"is idle, and {STANDBY}"
+            return IdleVerdict.UNSTOPPABLE, f"is idle, and {STANDBY}"
         if self._is_stopped(instance):
-            why = f"{instance.owner.words} is stopped already: the power function says why it still runs"
-            return Verdict.UNSTOPPABLE, f"is idle, and {why}"
-        if self._of_owners and self._of_owners[0] is Verdict.RESERVED:
+            why = f"{instance.owner.description} is stopped already: the power function says why it still runs"
+            return IdleVerdict.UNSTOPPABLE, f"is idle, and {why}"
+        if self._of_owners and self._of_owners[0] is IdleVerdict.RESERVED:
             return _saves_nothing(instance)
         return self._of_owners or self._unseen
 
     def _is_in_standby(self, instance: Instance) -> bool:
-        owner = self._situation.owners.get(instance.owner)
+        owner = self._context.owners.get(instance.owner)
         return owner is not None and owner.held.get(instance.id) == STANDBY
 
     def _is_stopped(self, instance: Instance) -> bool:
-        owner = self._situation.owners.get(instance.owner)
+        owner = self._context.owners.get(instance.owner)
         return owner is not None and owner.stopped
 
-    def _of_all(self, owned: Sequence[Instance]) -> tuple[Verdict, str] | None:
+    def _of_all(self, owned: Sequence[Instance]) -> tuple[IdleVerdict, str] | None:
         """Say what keeps all that is owned: that nothing would be saved."""
         if not owned or self._unseen:
             return self._unseen
-        own = self._situation.settings.groups.get(owned[0].node_group)
+        own = self._context.settings.groups.get(owned[0].node_group)
         # Its reservation is lowered when the whole group is stopped, not when one node of it goes.
         releases = own is not None and own.release and not self._is_alone
         return _saves_nothing(owned[0]) if not releases and all(one.reserved for one in owned) else None
 
-    def _of_owner(self, instance: Instance, owner: OwnerState | None) -> tuple[Verdict, str] | None:
-        words = instance.owner.words
+    def _of_owner(self, instance: Instance, owner: OwnerState | None) -> tuple[IdleVerdict, str] | None:
+        words = instance.owner.description
         if owner is None:
-            return Verdict.UNKNOWN, f"is idle, but {words}, which owns it, could not be read"
+            return IdleVerdict.UNKNOWN, f"is idle, but {words}, which owns it, could not be read"
         why: str | None = None
-        if not self._situation.settings.power_function:
+        if not self._context.settings.power_function:
             why = f"there is no power function to scale {words}"
         elif owner.frozen:
             why = f"{words} has its process Terminate suspended: resume it"
         else:
             held = sorted(self._held(instance, owner))
             why = f"{words} does not let {held[0]} go: {owner.held[held[0]]}" if held else None
-        return (Verdict.UNSTOPPABLE, f"is idle, but {why}") if why else None
+        return (IdleVerdict.UNSTOPPABLE, f"is idle, but {why}") if why else None
 
     def _held(self, instance: Instance, owner: OwnerState) -> set[str]:
         """Return the nodes that would stay, or fail to go: of a whole group those that are protected."""
@@ -96,41 +96,47 @@ def _one_of_each_owner(owned: Sequence[Instance]) -> list[Instance]:
     return [instance for _, instance in sorted(found.items())]
 
 
-def _find_unseen(owned: Sequence[Instance], node_group: str, situation: Situation) -> str | None:
+def _find_unseen(owned: Sequence[Instance], node_group: str, context: IdleContext) -> str | None:
     """Say what nobody sees of the owners of a node group, of which there are two while a deploy replaces one."""
-    ids, own = {one.id for one in owned}, situation.settings.groups.get(node_group)
+    ids, own = {one.id for one in owned}, context.settings.groups.get(node_group)
     kind = OwnerKind.SPOT_FLEET if own and own.fleet else OwnerKind.AUTO_SCALING_GROUP
-    if own and kind in situation.unread:
+    if own and kind in context.unread:
         return f"what owns nodes of {node_group} could not be read"
     owners = {one.owner for one in owned}
     owners |= {
-        owner for owner, state in situation.owners.items() if state.node_group == node_group and not state.stopped
+        owner for owner, state in context.owners.items() if state.node_group == node_group and not state.stopped
     }
     for owner in sorted(owners):
-        state = situation.owners.get(owner)
+        state = context.owners.get(owner)
         if state is None:
-            return f"{owner.words}, which owns nodes of {node_group} too, could not be read"
+            return f"{owner.description}, which owns nodes of {node_group} too, could not be read"
         unseen = sorted((state.members or frozenset()) - ids)
         if unseen:
-            return f"{owner.words} has nodes that are not seen, such as {unseen[0]}"
+            return f"{owner.description} has nodes that are not seen, such as {unseen[0]}"
     return None
 
 
-def _obstacle_of_instance(instance: Instance, situation: Situation) -> tuple[Verdict, str] | None:
+def _obstacle_of_instance(instance: Instance, context: IdleContext) -> tuple[IdleVerdict, str] | None:
     if instance.reserved:
         return _saves_nothing(instance)
     if not instance.ebs_root:
-        return Verdict.UNSTOPPABLE, "is idle, and its root volume is instance store: EC2 cannot stop it, terminate it"
-    if instance.marks.is_refused(situation.now) and instance.marks.refusal not in DENIED:
-        refused = f"EC2 refused to stop it ({instance.marks.refusal})"
-        return Verdict.UNSTOPPABLE, f"is idle, and {refused}: it is tried again after a day, or without {REFUSED_TAG}"
+        return (
+            IdleVerdict.UNSTOPPABLE,
+            "is idle, and its root volume is instance store: EC2 cannot stop it, terminate it",
+        )
+    if instance.idle_tags.is_refused(context.now) and instance.idle_tags.refusal not in DENIED:
+        refused = f"EC2 refused to stop it ({instance.idle_tags.refusal})"
+        return (
+            IdleVerdict.UNSTOPPABLE,
+            f"is idle, and {refused}: it is tried again after a day, or without {REFUSED_TAG}",
+        )
     if instance.spot_request is None:
         return None
-    why = situation.spot_requests.get(instance.spot_request)
+    why = context.spot_requests.get(instance.spot_request)
     if why is None:
-        return Verdict.UNKNOWN, "is idle, but its Spot Instance request could not be read"
-    return (Verdict.UNSTOPPABLE, f"is idle, and {why}") if why else None
+        return IdleVerdict.UNKNOWN, "is idle, but its Spot Instance request could not be read"
+    return (IdleVerdict.UNSTOPPABLE, f"is idle, and {why}") if why else None
 
 
-def _saves_nothing(instance: Instance) -> tuple[Verdict, str]:
-    return Verdict.RESERVED, f"is idle in {instance.reserved}, which is billed whether it runs or not"
+def _saves_nothing(instance: Instance) -> tuple[IdleVerdict, str]:
+    return IdleVerdict.RESERVED, f"is idle in {instance.reserved}, which is billed whether it runs or not"

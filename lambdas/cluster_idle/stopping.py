@@ -13,7 +13,7 @@ from cluster_common.failures import Failures
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
 
-MOST_AT_ONCE = 50
+MAX_AT_ONCE = 50
 """How many instances one request names: few enough that one refusal costs little."""
 
 _ID = re.compile(r"\bi-[0-9a-f]{8,17}\b")
@@ -28,7 +28,7 @@ The message names it, or holds it encoded: https://repost.aws/knowledge-center/e
 """
 
 # Where all are denied, finding that out one by one takes two requests for each.
-MOST_DENIED = 20
+MAX_DENIED = 20
 """How many denials of one kind of request a run goes on after."""
 
 # Who is throttled now is so with every part of a batch: asking in parts makes it worse.
@@ -88,8 +88,8 @@ class Stopper:
             hibernate: Whether they hibernate.
         """
         stopped: list[str] = []
-        for start in range(0, len(ids), MOST_AT_ONCE):
-            stopped += self._stop(_Batch(ids=list(ids[start : start + MOST_AT_ONCE]), hibernate=hibernate))
+        for start in range(0, len(ids), MAX_AT_ONCE):
+            stopped += self._stop(_Batch(ids=list(ids[start : start + MAX_AT_ONCE]), hibernate=hibernate))
         return stopped
 
     def _stop(self, batch: _Batch) -> list[str]:
@@ -105,7 +105,7 @@ class Stopper:
     def _after_refusal(self, batch: _Batch, error: Exception) -> list[str]:
         """Drop whom EC2 names and stop the others; if it names nobody, find out by halves."""
         self._denied += error_code(error) in DENIED
-        if concerns_all(error) or (self._denied > MOST_DENIED and error_code(error) in DENIED):
+        if concerns_all(error) or (self._denied > MAX_DENIED and error_code(error) in DENIED):
             return self._after_failure(batch, error)
         named = set(_ID.findall(str(error))) & set(batch.ids)
         if named:

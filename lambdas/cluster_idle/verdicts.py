@@ -9,7 +9,7 @@ from cluster_idle.instances import Instance, Owner
 from cluster_idle.reminders import Reminder
 
 
-class Verdict(StrEnum):
+class IdleVerdict(StrEnum):
     """What is to be done with an instance."""
 
     STOP = "stop"
@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     """It works, or belongs to nodes of which one does."""
 
     UNKNOWN = "unknown"
-    """Nobody knows whether it works: it is left alone, counted and alarmed of."""
+    """Too little is known to say whether it works: it keeps running, is counted, and sets off an alarm."""
 
     GRACE = "grace"
     """It was launched a moment ago."""
@@ -44,7 +44,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class IdleFinding:
     """What is decided about one instance, and why.
 
     Attributes:
@@ -57,7 +57,7 @@ class Finding:
     """
 
     instance: Instance
-    verdict: Verdict
+    verdict: IdleVerdict
     reason: str
     unit: str
     evidence: Evidence | None = None
@@ -84,7 +84,7 @@ class Unit:
         others: The ids of the other nodes of the group, which are idle and not stopped.
         targets: What carries the warning: what owns its nodes, or the one node itself.
         idle_since: Since when all of them are proven idle.
-        idle_words: What they did to be called idle: the end of a sentence.
+        idle_description: What they did to be called idle: the end of a sentence.
         stop_at: When they are stopped.
         dry_run: Whether nothing is stopped.
         told: Whether people know of it already.
@@ -98,7 +98,7 @@ class Unit:
     instances: tuple[Instance, ...]
     targets: tuple[Owner, ...]
     idle_since: datetime
-    idle_words: str
+    idle_description: str
     stop_at: datetime
     others: tuple[str, ...] = ()
     dry_run: bool = False
@@ -128,7 +128,7 @@ class Decisions:
         reminders: What keeps nodes without an end that is clear.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[IdleFinding, ...]
     warn: tuple[Unit, ...] = ()
     stop: tuple[Unit, ...] = ()
     renew: tuple[Unit, ...] = ()

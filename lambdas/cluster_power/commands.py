@@ -13,7 +13,7 @@ from cluster_power.settings import Settings
 
 _EXPECTED = ("expected_size", "expected_instance_ids")
 _EXECUTION = "automation_execution_id"
-_KEYS = ("action", _EXECUTION, *sorted(_EXPECTED), "instance_ids", "node_groups", "now_or_never", "reason")
+_KEYS = ("action", _EXECUTION, *sorted(_EXPECTED), "instance_ids", "node_groups", "all_or_nothing", "reason")
 
 # Each is a call of its own, and all of them have to fit into the time that the function has.
 _MAX_INSTANCES = 100
@@ -46,7 +46,7 @@ class Command:
         automation_execution_id: The execution of the runbook that asks. Default: - none does.
         reason: Why, as a tag can hold it.
         instance_ids: The nodes to terminate, in the order they are named in.
-        now_or_never: Whether a stop is carried out at once or not at all; if not, ticks finish what fails now.
+        all_or_nothing: Whether a stop is carried out at once or not at all; if not, ticks finish what fails now.
         expected: What the node group has to be still. Default: - whatever it is.
     """
 
@@ -55,7 +55,7 @@ class Command:
     by: str
     reason: str
     instance_ids: Sequence[str] = ()
-    now_or_never: bool = False
+    all_or_nothing: bool = False
     expected: Expected | None = None
     automation_execution_id: str | None = None
 
@@ -85,7 +85,7 @@ def parse_command(event: object, settings: Settings, caller: Caller) -> Command:
         by=tag_value(caller.by),
         reason=_reason(event),
         instance_ids=_instance_ids(event, action, node_groups, settings),
-        now_or_never=_now_or_never(event, action),
+        all_or_nothing=_all_or_nothing(event, action),
         expected=_expected(event, node_groups),
         automation_execution_id=_execution_id(event, caller),
     )
@@ -127,12 +127,12 @@ def _instance_ids(
     return tuple(dict.fromkeys(ids))
 
 
-def _now_or_never(event: dict[str, object], action: Action) -> bool:
-    value = event.get("now_or_never", False)
-    if "now_or_never" in event and action is not Action.STOP:
-        raise InvalidEventError(f"now_or_never goes with the action stop only, got {value!r} with {action}")
+def _all_or_nothing(event: dict[str, object], action: Action) -> bool:
+    value = event.get("all_or_nothing", False)
+    if "all_or_nothing" in event and action is not Action.STOP:
+        raise InvalidEventError(f"all_or_nothing goes with the action stop only, got {value!r} with {action}")
     if not isinstance(value, bool):
-        raise InvalidEventError(f"now_or_never must be true or false, got {value!r}")
+        raise InvalidEventError(f"all_or_nothing must be true or false, got {value!r}")
     return value
 
 
@@ -142,11 +142,11 @@ def _expected(event: dict[str, object], node_groups: Sequence[str]) -> Expected 
     size, ids = (event.get(key) for key in _EXPECTED)
     one = event.get("node_groups") is not None and len(node_groups) == 1
     is_size = isinstance(size, int) and not isinstance(size, bool) and size >= 0
-    if one and event.get("now_or_never") is True and isinstance(size, int) and is_size and _are_ids(ids):
+    if one and event.get("all_or_nothing") is True and isinstance(size, int) and is_size and _are_ids(ids):
         return Expected(size=size, instance_ids=frozenset(ids))
     raise InvalidEventError(
         "expected_size (0 or more) and expected_instance_ids (a list of ids such as i-0123456789abcdef0) go "
-        f"together, with now_or_never and exactly one name in node_groups, got {event!r}"
+        f"together, with all_or_nothing and exactly one name in node_groups, got {event!r}"
     )
 
 

@@ -30,7 +30,7 @@ def new_records(groups: Sequence[Group], context: Context, command: Command) -> 
         if group.deleting or group.node_group not in command.node_groups or not context.is_configured(group):
             continue
         record = group.record
-        if command.now_or_never and record.unreadable:
+        if command.all_or_nothing and record.unreadable:
             continue
         window = context.window(group.node_group, group)
         size = context.wanted(group.node_group, replace(group, record=replace(record, state=state)), window)

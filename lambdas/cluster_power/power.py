@@ -104,7 +104,7 @@ class Power:
             decisions = [self._executor.apply(decision, records, before) for decision in decisions]
         elif command.action is Action.TERMINATE:
             decisions = self._terminations.apply(command, decisions)
-        elif command.now_or_never:
+        elif command.all_or_nothing:
             unordered = decide(groups, context)
             decisions = self._immediate_stops.apply(
                 decisions, records, before=before, unordered=unordered, expected=command.expected
@@ -155,7 +155,7 @@ class Power:
 
         Of those nothing is done at once: they are not stopped by an order that is carried out at once or not at all.
         """
-        waits = command.action is Action.STOP and not command.now_or_never
+        waits = command.action is Action.STOP and not command.all_or_nothing
         owners: dict[str, list[Group]] = {}
         for group in remember(groups, self._executor.recorded | self._immediate_stops.recorded):
             if group.record.state is not None and not group.deleting and context.is_configured(group):

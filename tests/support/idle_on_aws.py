@@ -12,7 +12,7 @@ from aws_lambda_powertools import Logger
 
 from cdk_training_cluster.functions import function_source
 from cluster_contract.idle import IdleFunctionSettings, Policy
-from cluster_idle.idle import Action, Clients, Idle
+from cluster_idle.idle import Action, Idle, IdleClients
 from idle_function_settings import Group, idle_settings
 from local_aws import LocalAws, sessions
 from local_aws_scene import X86_IMAGE
@@ -129,7 +129,7 @@ class IdleOnAws:
         Args:
             after: How many minutes after the first run it is.
         """
-        clients = cast("Any", Clients)(
+        clients = cast("Any", IdleClients)(
             ec2=lambda: self.client("ec2"),
             cloudwatch=lambda: self.client("cloudwatch"),
             auto_scaling=lambda: self.client("autoscaling"),

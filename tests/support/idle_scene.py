@@ -10,7 +10,7 @@ from typing import Any, cast
 from aws_lambda_powertools import Logger
 
 from cluster_contract.idle import IdleFunctionSettings, Policy
-from cluster_idle.idle import Action, Clients, Idle
+from cluster_idle.idle import Action, Idle, IdleClients
 from fake_cloudwatch import FakeCloudWatch
 from fake_idle_groups import FakeIdleGroups
 from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode, FakeSpotFleetRequest
@@ -191,7 +191,7 @@ class IdleScene:
 
     def run(self, action: Action = Action.TICK) -> dict[str, dict[str, Any]]:
         """Invoke the function, and return what it says of each node."""
-        clients = cast("Any", Clients)(
+        clients = cast("Any", IdleClients)(
             ec2=lambda: self.ec2,
             cloudwatch=lambda: self.cloudwatch,
             auto_scaling=lambda: self.auto_scaling,

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from cluster_contract.idle import PERIOD, IdleScope, Policy
+from cluster_idle.context import IdleContext, OwnerState
 from cluster_idle.evidence import NodeReadings, Series, weigh
+from cluster_idle.idle_tags import IdleTags
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.marks import Marks
-from cluster_idle.situation import OwnerState, Situation
 from idle_function_settings import Group, idle_settings
 
 NOW = datetime(2026, 11, 2, 12, 3, 20, tzinfo=UTC)
@@ -26,12 +26,12 @@ class Drawn:
     Attributes:
         instances: Its instances.
         series: What each has reported of its utilization since it was last started.
-        situation: What is decided from.
+        context: What is decided from.
     """
 
     instances: tuple[Instance, ...]
     series: dict[str, Series]
-    situation: Situation
+    context: IdleContext
 
 
 def policies() -> st.SearchStrategy[Policy]:
@@ -68,12 +68,12 @@ def series(draw: st.DrawFn) -> Series:
 
 
 @st.composite
-def marks(draw: st.DrawFn) -> Marks:
+def idle_tags(draw: st.DrawFn) -> IdleTags:
     """Return what tags may say: nothing, a warning of some time, or that somebody keeps it."""
     if draw(st.booleans()):
-        return Marks()
+        return IdleTags()
     warned = NOW - timedelta(minutes=draw(st.integers(-10, 120)))
-    return Marks(
+    return IdleTags(
         keep=draw(st.sampled_from([None] * 6 + ["true", "false"])),
         keep_until=draw(st.sampled_from([None] * 6 + ["2026-11-02T18:00Z", "2026-11-01", "soon"])),
         warned_at=draw(st.sampled_from([warned] * 5 + [None])),
@@ -101,7 +101,7 @@ def clusters(draw: st.DrawFn) -> Drawn:
             members = frozenset(one.id for one in instances if one.owner == owner)
             unseen = draw(st.sampled_from([frozenset[str]()] * 9 + [frozenset({"i-unseen"})]))
             owners[owner] = OwnerState(
-                marks=draw(marks()),
+                idle_tags=draw(idle_tags()),
                 stopped=draw(st.sampled_from([False] * 9 + [True])),
                 members=None if owner.kind is OwnerKind.SPOT_FLEET else members | unseen,
             )
@@ -120,7 +120,7 @@ def clusters(draw: st.DrawFn) -> Drawn:
         for one in instances
         if one.running and not settings.policy_of(one.node_group).off
     }
-    situation = Situation(
+    context = IdleContext(
         settings=settings,
         now=NOW,
         evidence=evidence,
@@ -134,7 +134,7 @@ def clusters(draw: st.DrawFn) -> Drawn:
         )
         for one in instances
     }
-    return Drawn(instances=instances, series=since, situation=situation)
+    return Drawn(instances=instances, series=since, context=context)
 
 
 _GROUPS = (OwnerKind.AUTO_SCALING_GROUP, OwnerKind.SPOT_FLEET)
@@ -159,7 +159,7 @@ def _instance(draw: st.DrawFn, id: str, kind: str) -> Instance:
         reserved=draw(st.sampled_from([None] * 4 + ["the capacity reservation cr-1"])),
         spot_request=draw(st.sampled_from([None] * 4 + ["sir-1"])),
         ebs_root=draw(st.sampled_from([True] * 9 + [False])),
-        marks=draw(marks()),
+        idle_tags=draw(idle_tags()),
     )
 
 

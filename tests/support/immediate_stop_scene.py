@@ -9,7 +9,7 @@ from cluster_common.errors import PartialFailureError
 from power_scene import STOPPED, Scene
 
 IDLE = {"by": "cluster_idle", "reason": "idle for an hour"}
-STOP_NOW = {"now_or_never": True} | IDLE
+STOP_NOW = {"all_or_nothing": True} | IDLE
 
 
 def stop_now(scene: Scene, node_group: str = "workers", **expected: object) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from cdk_training_cluster import (
 )
 from cdk_training_cluster.instance_types import instance_type_info
 from cluster_contract.idle import IdleGroupSettings, Policy, Signal, SignalKind
-from cluster_idle import marks
+from cluster_idle import idle_tags
 from idle_function_settings import Group, idle_settings
 from idle_settings import FLEET, read, written
 from synthesis import ZONE, new_stack
@@ -168,4 +168,4 @@ def test_fifty_groups_each_with_a_policy_of_its_own_fit() -> None:
 
 
 def test_every_tag_that_the_function_writes_is_one_it_may_write() -> None:
-    assert all(key.startswith("cdk-training-cluster:idle-") for key in marks.NOTICE_TAGS)
+    assert all(key.startswith("cdk-training-cluster:idle-") for key in idle_tags.NOTICE_TAGS)

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from cluster_contract.idle import PERIOD, Policy
+from cluster_contract.idle import PERIOD, Policy, Signal, SignalKind
 from cluster_idle.evidence import Evidence, EvidenceState, NodeReadings, Samples, Series, unreadable, weigh
 from drawn_series import CURRENT, NOW, TICK, series
 
@@ -254,3 +254,17 @@ def test_what_could_not_be_read_may_have_been_known() -> None:
     assert unreadable("why") == Evidence(state=EvidenceState.UNKNOWN, reason="why", was_known=True)
     forbidden = NodeReadings(utilization=Series(status="Forbidden"))
     assert weigh(forbidden, POLICY, NOW, TICK).was_known
+
+
+def test_a_node_was_known_only_if_every_signal_was() -> None:
+    utilization, cpu = series("_____________..."), Signal(kind=SignalKind.CPU, below=0.5)
+    policy = Policy(signals=(cpu,))
+
+    def was_known(drawn: str) -> bool:
+        readings = NodeReadings(utilization=utilization, signals={cpu: (series(drawn),)})
+        found = weigh(readings, policy, NOW, TICK)
+        assert found.state is EvidenceState.UNKNOWN
+        return found.was_known
+
+    assert was_known("_____________...")
+    assert not was_known("................")

@@ -106,7 +106,7 @@ def test_what_no_service_manages_is_not() -> None:
     ],
 )
 def test_people_are_told_of_owners_in_words(owner: Owner, words: str) -> None:
-    assert owner.words == words
+    assert owner.description == words
 
 
 @pytest.mark.parametrize(
@@ -187,9 +187,9 @@ def test_its_tags_are_read() -> None:
     )
 
     assert found.node_group == "workers"
-    assert found.marks.keep_until == "2026-11-30"
-    assert found.marks.stop_at == datetime(2026, 11, 2, 20, tzinfo=UTC)
-    assert found.marks.noted
+    assert found.idle_tags.keep_until == "2026-11-30"
+    assert found.idle_tags.stop_at == datetime(2026, 11, 2, 20, tzinfo=UTC)
+    assert found.idle_tags.noted
 
 
 def cluster(count: int, state: str = "running", **tags: str) -> FakeInstances:

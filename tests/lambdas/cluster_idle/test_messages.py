@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from cluster_idle.idle_tags import IdleTags, notice_tags
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.marks import Marks, notice_tags
 from cluster_idle.messages import note, stopped_message, warning_message
 from cluster_idle.verdicts import Unit
 from idle_function_settings import Group, idle_settings
@@ -47,7 +47,7 @@ def unit(*instances: Instance, name: str = "", targets: Sequence[Owner] = (), dr
         instances=instances,
         targets=tuple(targets) or tuple(sorted({one.owner for one in instances})),
         idle_since=datetime(2026, 11, 2, 6, 30, tzinfo=UTC),
-        idle_words="below 5 % for 60 minutes",
+        idle_description="below 5 % for 60 minutes",
         stop_at=datetime(2026, 11, 2, 8, 37, tzinfo=UTC),
         dry_run=dry_run,
     )
@@ -348,4 +348,4 @@ def test_the_note_on_an_owner_fits_a_tag_as_it_is(of: Unit, text: str) -> None:
     assert note(SETTINGS, of) == text
     tags = notice_tags(of.idle_since, 1, of.stop_at, note(SETTINGS, of))
     assert text in tags.values()
-    assert Marks.from_tags(tags).of_dry_run is of.dry_run
+    assert IdleTags.from_tags(tags).of_dry_run is of.dry_run

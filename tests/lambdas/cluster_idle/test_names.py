@@ -11,7 +11,7 @@ from cluster_common.failures import Failures
 from cluster_contract.metrics import NODE_METRICS
 from cluster_idle import owners, readings
 from cluster_idle.accelerators import gpu_count, is_measured
-from cluster_idle.hands import MOST_TERMINATED
+from cluster_idle.executor import MAX_TERMINATED
 from cluster_idle.instances import Instance, Owner, OwnerKind
 from cluster_power import records
 from cluster_power.callers import Action, Caller
@@ -33,7 +33,7 @@ def test_the_power_function_understands_the_orders() -> None:
         cluster="base-pod", groups={"workers": PowerGroup(count=200)}, launch_grace=timedelta(minutes=10)
     )
     stop = {"action": "stop", "node_groups": ["workers"], "reason": "idle"}
-    ids = [f"i-{number:017x}" for number in range(MOST_TERMINATED)]
+    ids = [f"i-{number:017x}" for number in range(MAX_TERMINATED)]
     terminate = {**stop, "action": "terminate", "instance_ids": ids}
 
     idle = Caller(alias=Alias.IDLE, request_id="1")

@@ -162,7 +162,7 @@ def test_what_is_read_of_a_page_is_what_it_says(endpoint: Endpoint, cut: Any) ->
 
     assert (instance.id, instance.node_group, instance.owner.id) == ("i-00000000", "workers", "workers-asg")
     assert (instance.reserved, instance.hibernates) == ("the Capacity Block cr-1", True)
-    assert instance.marks.keep_until == "2026-11-30"
+    assert instance.idle_tags.keep_until == "2026-11-30"
 
 
 def test_the_token_of_the_next_page_stays(endpoint: Endpoint, cut: Any) -> None:

@@ -10,13 +10,13 @@ from cluster_contract.idle import PERIOD, IdleScope, Policy
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import NodeReadings, Series, weigh
 from cluster_idle.instances import Instance, OwnerKind
-from cluster_idle.verdicts import Decisions, Unit, Verdict
+from cluster_idle.verdicts import Decisions, IdleVerdict, Unit
 from drawn_examples import examples
 from idle_scene import IdleScene
 from idle_strategies import NOW, TICK, Drawn, clusters, policies, series
 
-_ACTIONS = (Verdict.STOP, Verdict.WARN)
-_NAMED = frozenset(Verdict) - {Verdict.BUSY, Verdict.UNKNOWN}
+_ACTIONS = (IdleVerdict.STOP, IdleVerdict.WARN)
+_NAMED = frozenset(IdleVerdict) - {IdleVerdict.BUSY, IdleVerdict.UNKNOWN}
 
 
 def is_proven_idle(one: Series, policy: Policy, now: datetime) -> bool:
@@ -35,7 +35,7 @@ def is_proven_idle(one: Series, policy: Policy, now: datetime) -> bool:
 
 def is_idle_newcomer(instance: Instance, unit: Unit, drawn: Drawn) -> bool:
     """Say whether a node came lately into a group most of which is proven idle, and did nothing in all its life."""
-    policy, points = drawn.situation.policy(instance), drawn.series[instance.id].points
+    policy, points = drawn.context.policy(instance), drawn.series[instance.id].points
     proven = [one for one in unit.instances if is_proven_idle(drawn.series[one.id], policy, NOW)]
     age = NOW - instance.launched
     return (
@@ -65,44 +65,44 @@ def test_a_node_is_idle_only_if_every_part_of_the_promise_holds(one: Series, pol
 @given(clusters())
 @examples(100)
 def test_nothing_that_may_work_is_warned_of_or_stopped(drawn: Drawn) -> None:
-    situation = drawn.situation
-    for unit in acted_on(decide(drawn.instances, situation)):
+    context = drawn.context
+    for unit in acted_on(decide(drawn.instances, context)):
         for instance in _together(unit, drawn):
             if instance.owner.kind is OwnerKind.OTHER and instance.id not in unit.ids:
                 continue
-            policy = situation.policy(instance)
+            policy = context.policy(instance)
             proven = is_proven_idle(drawn.series[instance.id], policy, NOW)
             assert proven or is_idle_newcomer(instance, unit, drawn), instance
             assert instance.running
             assert not policy.off
             assert NOW - instance.launched >= policy.grace
-            assert instance.marks.kept(NOW) is None
+            assert instance.idle_tags.kept(NOW) is None
 
 
 @given(clusters())
 @examples(100)
 def test_nothing_is_stopped_that_was_not_warned_of_in_time(drawn: Drawn) -> None:
-    situation = drawn.situation
-    for unit in decide(drawn.instances, situation).stop:
+    context = drawn.context
+    for unit in decide(drawn.instances, context).stop:
         for instance in unit.instances:
-            marks = situation.marks(situation.target(instance), instance)
-            assert marks.warned_at is not None
-            assert marks.stop_at is not None
-            assert marks.stop_at <= NOW
-            assert marks.warned_at <= NOW
-            assert instance.launched <= marks.warned_at or is_idle_newcomer(instance, unit, drawn)
+            idle_tags = context.idle_tags(context.target(instance), instance)
+            assert idle_tags.warned_at is not None
+            assert idle_tags.stop_at is not None
+            assert idle_tags.stop_at <= NOW
+            assert idle_tags.warned_at <= NOW
+            assert instance.launched <= idle_tags.warned_at or is_idle_newcomer(instance, unit, drawn)
             worked = [
                 when
                 for when, value in drawn.series[instance.id].points
-                if not 0 <= value < situation.policy(instance).below
+                if not 0 <= value < context.policy(instance).below
             ]
-            assert all(when < marks.warned_at for when in worked)
+            assert all(when < idle_tags.warned_at for when in worked)
 
 
 @given(clusters())
 @examples(100)
 def test_no_idle_node_goes_unnoticed(drawn: Drawn) -> None:
-    decisions = decide(drawn.instances, drawn.situation)
+    decisions = decide(drawn.instances, drawn.context)
     handled = {one for unit in acted_on(decisions) for one in unit.ids}
 
     assert [finding.instance for finding in decisions.findings] == sorted(drawn.instances, key=lambda one: one.id)
@@ -110,7 +110,9 @@ def test_no_idle_node_goes_unnoticed(drawn: Drawn) -> None:
         assert finding.reason.startswith(finding.instance.id)
         if finding.is_idle and finding.verdict not in _NAMED:
             assert finding.for_others or "could not be read" in finding.reason or "not seen" in finding.reason
-        if finding.verdict is Verdict.STOP or (finding.verdict is Verdict.WARN and "are warned" in finding.reason):
+        if finding.verdict is IdleVerdict.STOP or (
+            finding.verdict is IdleVerdict.WARN and "are warned" in finding.reason
+        ):
             assert finding.instance.id in handled
         assert (finding.verdict in _ACTIONS) or finding.instance.id not in handled
 
@@ -120,15 +122,15 @@ def test_the_order_of_the_answers_changes_nothing(drawn: Drawn, random: st.DataO
     shuffled = list(drawn.instances)
     random.shuffle(shuffled)  # type: ignore[attr-defined]  # a Random
 
-    assert decide(shuffled, drawn.situation) == decide(drawn.instances, drawn.situation)
+    assert decide(shuffled, drawn.context) == decide(drawn.instances, drawn.context)
 
 
 @given(clusters())
 def test_the_limits_of_a_run_hold(drawn: Drawn) -> None:
-    decisions = decide(drawn.instances, drawn.situation)
+    decisions = decide(drawn.instances, drawn.context)
     nodes = sum(len(unit.ids) for unit in decisions.stop)
 
-    assert nodes <= drawn.situation.settings.max_stops or len(decisions.stop) == 1
+    assert nodes <= drawn.context.settings.max_stops or len(decisions.stop) == 1
     if decisions.breaker:
         assert not acted_on(decisions)
         assert not {finding.verdict for finding in decisions.findings} & set(_ACTIONS)
@@ -136,13 +138,13 @@ def test_the_limits_of_a_run_hold(drawn: Drawn) -> None:
 
 @given(clusters())
 def test_what_belongs_to_others_or_saves_nothing_is_left_alone(drawn: Drawn) -> None:
-    for unit in acted_on(decide(drawn.instances, drawn.situation)):
+    for unit in acted_on(decide(drawn.instances, drawn.context)):
         for instance in unit.instances:
             assert instance.owner.kind is not OwnerKind.OTHER
             if instance.owner.kind is OwnerKind.INSTANCE:
                 assert instance.reserved is None
                 assert instance.ebs_root
-                assert instance.spot_request is None or drawn.situation.spot_requests[instance.spot_request] == ""
+                assert instance.spot_request is None or drawn.context.spot_requests[instance.spot_request] == ""
 
 
 _LOADS = st.lists(st.sampled_from([0.0, 0.0, 0.0, 60.0, None]), min_size=1, max_size=8)
@@ -173,6 +175,6 @@ def test_in_a_whole_life_no_node_is_stopped_within_an_hour_of_its_work(
 
 def _together(unit: Unit, drawn: Drawn) -> Iterable[Instance]:
     """Return every instance that works with those of a unit: of its group, where it is one."""
-    situation = drawn.situation
-    whole = situation.policy(unit.instances[0]).scope is IdleScope.GANG
-    return [one for one in drawn.instances if one.id in unit.ids or (whole and situation.unit(one) == unit.name)]
+    context = drawn.context
+    whole = context.policy(unit.instances[0]).scope is IdleScope.GANG
+    return [one for one in drawn.instances if one.id in unit.ids or (whole and context.unit(one) == unit.name)]

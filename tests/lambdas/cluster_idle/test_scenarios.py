@@ -159,7 +159,7 @@ def test_a_gang_is_stopped_as_one_by_the_power_function() -> None:
         {
             "action": "stop",
             "node_groups": ["workers"],
-            "now_or_never": True,
+            "all_or_nothing": True,
             "expected_size": 4,
             "expected_instance_ids": [node.id for node in nodes],
             "reason": "idle since 2026-11-02 06:30 UTC",

@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError,
 
 from cluster_common.errors import PartialFailureError
 from cluster_common.failures import Failures
-from cluster_idle.stopping import DENIED, MOST_AT_ONCE, MOST_DENIED, Stopper
+from cluster_idle.stopping import DENIED, MAX_AT_ONCE, MAX_DENIED, Stopper
 from fake_instances import stop_refused
 
 IDS = [f"i-{number:017x}" for number in range(1, 9)]
@@ -75,8 +75,8 @@ def test_fifty_are_stopped_at_once() -> None:
     ec2, ids = Ec2(), [f"i-{number:017x}" for number in range(120)]
 
     assert stop(ec2, ids) == (ids, ())
-    assert [len(batch) for batch in ec2.batches] == [MOST_AT_ONCE, MOST_AT_ONCE, 20]
-    assert MOST_AT_ONCE == 50
+    assert [len(batch) for batch in ec2.batches] == [MAX_AT_ONCE, MAX_AT_ONCE, 20]
+    assert MAX_AT_ONCE == 50
 
 
 def test_nothing_is_asked_where_nothing_is_to_stop() -> None:
@@ -273,7 +273,7 @@ def test_where_all_are_denied_it_stops_asking() -> None:
 
     stopped, failures = stop(ec2, ids)
 
-    assert (stopped, len(ec2.batches)) == ([], MOST_DENIED + 3)
+    assert (stopped, len(ec2.batches)) == ([], MAX_DENIED + 3)
     assert {one for failure in failures for one in failure.partition(":")[0].split(", ")} == set(ids)
 
 

@@ -15,7 +15,7 @@ WITH_A_FLEET = replace(
     SETTINGS, groups=dict(SETTINGS.groups) | {"extras": GroupSettings(count=4, spot_fleet="sfr-1")}
 )
 IDS = ["i-0123456789abcdef0", "i-0123456789abcdef1"]
-STOP = {"action": "stop", "node_groups": ["eval"], "now_or_never": True}
+STOP = {"action": "stop", "node_groups": ["eval"], "all_or_nothing": True}
 WITH_EXPECTED = {"expected_size": 2, "expected_instance_ids": IDS}
 
 
@@ -47,12 +47,12 @@ def test_an_order_says_what_which_who_and_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "now_or_never"), [({}, False), ({"now_or_never": False}, False), ({"now_or_never": True}, True)]
+    ("event", "all_or_nothing"), [({}, False), ({"all_or_nothing": False}, False), ({"all_or_nothing": True}, True)]
 )
 def test_only_a_stop_that_says_so_is_carried_out_at_once_or_not_at_all(
-    event: dict[str, Any], now_or_never: bool
+    event: dict[str, Any], all_or_nothing: bool
 ) -> None:
-    assert read({"action": "stop"} | event, SETTINGS).now_or_never is now_or_never
+    assert read({"action": "stop"} | event, SETTINGS).all_or_nothing is all_or_nothing
 
 
 def test_a_stop_may_say_what_was_judged() -> None:
@@ -71,7 +71,7 @@ def test_a_stop_may_say_what_was_judged() -> None:
         {"expected_instance_ids": None},
         {"expected_instance_ids": "i-1"},
         {"expected_instance_ids": ["workers"]},
-        {"now_or_never": False},
+        {"all_or_nothing": False},
         {"node_groups": None},
         {"node_groups": ["eval", "workers"]},
     ],
@@ -84,7 +84,7 @@ def test_half_of_what_was_judged_is_refused_in_one_sentence(changes: dict[str, A
 
     assert str(caught.value) == (
         "expected_size (0 or more) and expected_instance_ids (a list of ids such as i-0123456789abcdef0) go "
-        f"together, with now_or_never and exactly one name in node_groups, got {event!r}"
+        f"together, with all_or_nothing and exactly one name in node_groups, got {event!r}"
     )
 
 
@@ -101,7 +101,7 @@ def test_an_order_for_no_reason_says_so() -> None:
         (
             {"action": "stop", "node_group": ["workers"]},
             "the event takes action, automation_execution_id, expected_instance_ids, expected_size, "
-            "instance_ids, node_groups, now_or_never, reason, got node_group",
+            "instance_ids, node_groups, all_or_nothing, reason, got node_group",
         ),
         (
             {"action": "stop", "node_groups": ["worker"]},
@@ -117,14 +117,14 @@ def test_an_order_for_no_reason_says_so() -> None:
         ),
         ({"action": "stop", "node_groups": []}, "node_groups must be a list of names from eval, workers, got []"),
         ({"action": "stop", "reason": 7}, "reason must be text, got 7"),
-        ({"action": "stop", "now_or_never": "true"}, "now_or_never must be true or false, got 'true'"),
-        ({"action": "stop", "now_or_never": 1}, "now_or_never must be true or false, got 1"),
-        ({"action": "stop", "now_or_never": None}, "now_or_never must be true or false, got None"),
+        ({"action": "stop", "all_or_nothing": "true"}, "all_or_nothing must be true or false, got 'true'"),
+        ({"action": "stop", "all_or_nothing": 1}, "all_or_nothing must be true or false, got 1"),
+        ({"action": "stop", "all_or_nothing": None}, "all_or_nothing must be true or false, got None"),
         (
-            {"action": "start", "now_or_never": True},
-            "now_or_never goes with the action stop only, got True with start",
+            {"action": "start", "all_or_nothing": True},
+            "all_or_nothing goes with the action stop only, got True with start",
         ),
-        ({"now_or_never": False}, "now_or_never goes with the action stop only, got False with tick"),
+        ({"all_or_nothing": False}, "all_or_nothing goes with the action stop only, got False with tick"),
     ],
 )
 def test_a_wrong_event_is_refused_in_one_sentence(event: Any, message: str) -> None:

@@ -272,7 +272,7 @@ def test_each_node_group_of_an_order_is_stopped_or_taken_back_by_itself() -> Non
     scene.minute(2)
     scene.auto_scaling.fail_next("SetDesiredCapacity", "ScalingActivityInProgress", group="eval-asg")
 
-    told = scene.order("stop", now_or_never=True, **IDLE)
+    told = scene.order("stop", all_or_nothing=True, **IDLE)
 
     assert {name: (one["taken_back"], one["desired"]) for name, one in told.items()} == {
         "eval": (True, 2),

@@ -7,8 +7,8 @@ from datetime import datetime
 from cluster_contract.idle import IdleFunctionSettings, IdleScope, Policy
 from cluster_idle.accelerators import is_measured
 from cluster_idle.evidence import Evidence
+from cluster_idle.idle_tags import NO_IDLE_TAGS, IdleTags
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.marks import NO_MARKS, Marks
 
 STANDBY = "is in Standby: Auto Scaling does not end it; terminate it or return it to service"
 """Why a group keeps a node that people took out of it: the end of a sentence.
@@ -25,7 +25,7 @@ class OwnerState:
     """A group or Spot Fleet request, as it was read.
 
     Attributes:
-        marks: What its tags say.
+        idle_tags: What its tags say.
         node_group: The node group whose nodes it owns.
         size: Its desired size.
         stopped: Whether the power function has brought it to zero.
@@ -34,7 +34,7 @@ class OwnerState:
         held: Why it does not terminate some of its instances, or not by order, by their ids.
     """
 
-    marks: Marks = NO_MARKS
+    idle_tags: IdleTags = NO_IDLE_TAGS
     node_group: str = ""
     size: int = 0
     stopped: bool = False
@@ -44,7 +44,7 @@ class OwnerState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Situation:
+class IdleContext:
     """What a decision rests on.
 
     Attributes:
@@ -86,9 +86,9 @@ class Situation:
             return Owner(kind=OwnerKind.INSTANCE, id=instance.id)
         return instance.owner
 
-    def marks(self, owner: Owner, instance: Instance) -> Marks:
+    def idle_tags(self, owner: Owner, instance: Instance) -> IdleTags:
         """Return what the tags of an owner say, or those of the instance where nothing else owns it."""
         if owner.kind is OwnerKind.INSTANCE:
-            return instance.marks
+            return instance.idle_tags
         state = self.owners.get(owner)
-        return state.marks if state else NO_MARKS
+        return state.idle_tags if state else NO_IDLE_TAGS

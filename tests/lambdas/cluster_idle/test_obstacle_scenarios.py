@@ -1,4 +1,4 @@
-"""Lives in which something goes wrong at a bad moment: no work is ended by it, and nothing idle is forgotten."""
+"""What cannot be stopped, read or written keeps running, is reported, and keeps no other node waiting."""
 
 import json
 from datetime import timedelta
@@ -47,77 +47,6 @@ def two_owners(scene: IdleScene) -> dict[str, list[FakeNode]]:
     return nodes
 
 
-@pytest.mark.parametrize("count", [0, 4], ids=["alone", "a gang"])
-def test_work_while_nobody_looked_starts_the_clock_again(count: int) -> None:
-    scene = IdleScene()
-    nodes = scene.add_group(count=count) if count else [scene.add()]
-    scene.tick()
-    for node in nodes:
-        node.load = 95
-    scene.pass_time(timedelta(hours=8))
-    for node in nodes:
-        node.load = 0
-    scene.pass_time(timedelta(minutes=100))
-
-    assert set(verdicts(scene.run())) == {"warn"}
-    assert len(scene.subjects()) == 2
-    assert not scene.stopped
-
-
-def test_work_while_cloudwatch_had_no_answer_starts_the_clock_again() -> None:
-    scene = IdleScene()
-    node = scene.add()
-    for _ in range(3):
-        scene.add(load=80)
-    scene.tick()
-    scene.cloudwatch.statuses[node.id] = "PartialData"
-    node.load = 95
-    scene.ticks(8 * 60)
-    node.load = 0
-    scene.ticks(100)
-    scene.cloudwatch.statuses.clear()
-
-    assert scene.tick()[node.id]["verdict"] == "warn"
-    assert len(scene.subjects()) == 2
-
-
-@pytest.mark.parametrize("hours", [1, 5])
-def test_a_wish_to_keep_that_ended_while_nobody_looked_starts_the_clock_again(hours: int) -> None:
-    scene = IdleScene()
-    node = scene.add()
-    scene.tick()
-    node.tags["cdk-training-cluster:keep-until"] = "2026-11-02T08:30Z"
-    scene.pass_time(timedelta(hours=hours))
-
-    assert verdicts(scene.run()) == ["warn"]
-    assert len(scene.subjects()) == 2
-
-
-def test_a_warning_that_waits_for_long_is_not_given_again() -> None:
-    scene = IdleScene()
-    node = scene.add()
-    scene.tick()
-    node.tags[STOP_AT] = "2026-11-02T20:00:00Z"
-    scene.ticks(11 * 60)
-
-    assert (node.tags[STOP_AT], len(scene.subjects())) == ("2026-11-02T20:00:00Z", 1)
-    found = scene.ticks(55)
-    assert (verdicts(found), len(scene.subjects())) == (["stop"], 2)
-    assert "idle since 2026-11-02T06:30:00Z" in scene.texts()[1]
-
-
-def test_what_is_stopped_is_judged_by_what_it_did_since_it_was_started_again() -> None:
-    scene = IdleScene()
-    node = scene.add()
-    scene.ticks(35)
-    assert node.state == "stopping"
-    scene.tick()
-    node.state, node.launched = "running", scene.now
-
-    assert verdicts(scene.ticks(50)) == ["grace"]
-    assert verdicts(scene.ticks(20)) == ["warn"]
-
-
 def test_a_stop_that_the_power_function_cannot_carry_out_is_told_as_none() -> None:
     scene = IdleScene()
     scene.add_group()
@@ -127,7 +56,7 @@ def test_a_stop_that_the_power_function_cannot_carry_out_is_told_as_none() -> No
 
     with pytest.raises(PartialFailureError, match="the power function did not stop it: its minimum is 4"):
         scene.tick()
-    assert scene.lambda_.orders[0]["now_or_never"] is True
+    assert scene.lambda_.orders[0]["all_or_nothing"] is True
     assert (len(scene.subjects()), scene.stopped) == (1, set())
 
 
@@ -284,105 +213,6 @@ def test_where_no_tag_can_be_written_people_are_not_told_in_every_run(monkeypatc
             scene.tick()
 
     assert scene.subjects() == []
-
-
-def replace_one(scene: IdleScene, **settings: Any) -> FakeNode:
-    """Let a node of a group end, and Auto Scaling launch another in its place."""
-    victim = next(node for node in scene.ec2.nodes.values() if node.state == "running")
-    victim.state = "terminated"
-    scene.auto_scaling.members["workers-asg"].remove(victim.id)
-    return scene.join("workers", age=timedelta(0), **settings)
-
-
-def test_an_idle_gang_whose_nodes_are_replaced_again_and_again_is_stopped_all_the_same() -> None:
-    scene = IdleScene()
-    scene.add_group(count=8)
-    hours = 0
-    while not scene.lambda_.orders and hours < 14:
-        replace_one(scene)
-        scene.ticks(55)
-        hours += 1
-
-    assert hours <= 3
-    assert scene.subjects()[0] == "base-pod: 8 nodes idle, terminated in 30 minutes"
-    assert len(scene.subjects()) == 2
-
-
-def test_an_idle_gang_to_which_nodes_come_too_often_to_be_judged_is_counted(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    scene = IdleScene()
-    scene.add_group(count=8)
-    for _ in range(6):
-        replace_one(scene)
-        found = scene.ticks(35)
-
-    assert set(verdicts(found)) == {"grace"}
-    assert metrics(capsys)["IdleLingeringNodes"] >= 4
-
-
-def test_a_small_gang_whose_nodes_come_and_go_is_counted_in_most_looks(capsys: pytest.CaptureFixture[str]) -> None:
-    scene = IdleScene()
-    scene.add_group(count=2)
-    counted = []
-    for _ in range(4):
-        victim = max(scene.ec2.nodes.values(), key=lambda node: node.id)
-        victim.state = "terminated"
-        scene.auto_scaling.members["workers-asg"].remove(victim.id)
-        scene.join("workers", age=timedelta(0))
-        for _ in range(17):
-            scene.tick()
-            counted.append(metrics(capsys)["IdleLingeringNodes"])
-
-    assert scene.lambda_.orders == []
-    assert all(sum(map(bool, counted[end - 36 : end])) >= 27 for end in range(36, len(counted) + 1))
-
-
-@pytest.mark.parametrize("minutes", [10, 40])
-def test_a_node_that_works_in_place_of_an_idle_one_starts_the_clock_again(minutes: int) -> None:
-    scene = IdleScene()
-    scene.add_group(count=8)
-    scene.tick()
-    newcomer = replace_one(scene)
-    scene.ticks(minutes)
-    newcomer.load = 80
-    scene.tick()
-    newcomer.load = 0
-
-    assert set(verdicts(scene.ticks(10))) == {"busy"}
-    assert not any("idle-" in key for key in scene.auto_scaling.groups["workers-asg"].tags)
-    scene.ticks(45)
-    assert scene.lambda_.orders == []
-
-
-def test_a_node_in_place_of_an_idle_one_of_a_warned_gang_is_waited_for_and_no_longer() -> None:
-    scene = IdleScene()
-    scene.add_group(count=4)
-    scene.tick()
-    replace_one(scene)
-
-    assert set(verdicts(scene.ticks(40))) == {"grace"}
-    assert set(verdicts(scene.tick())) == {"stop"}
-    assert len(scene.subjects()) == 2
-
-
-def test_a_gang_that_grew_has_its_time_from_then_on() -> None:
-    scene = IdleScene()
-    scene.add_group(count=4)
-    scene.tick()
-    scene.join("workers", age=timedelta(0))
-
-    scene.ticks(50)
-    assert (scene.lambda_.orders, len(scene.subjects())) == ([], 2)
-
-
-def test_a_gang_of_which_most_nodes_came_lately_is_judged_as_a_new_one() -> None:
-    scene = IdleScene()
-    scene.add_group(count=2)
-    for _ in range(2):
-        scene.join("workers", age=timedelta(0))
-
-    assert set(verdicts(scene.ticks(55))) == {"grace"}
 
 
 def test_a_silent_node_of_another_service_is_counted_as_unknown(capsys: pytest.CaptureFixture[str]) -> None:

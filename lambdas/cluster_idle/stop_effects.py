@@ -10,16 +10,16 @@ from cluster_common.aliases import Alias
 from cluster_common.times import time_text
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.tags import KEEP_UNTIL_TAG
+from cluster_idle.idle_tags import TERMINATED
 from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_idle.marks import TERMINATED
 from cluster_idle.verdicts import Unit
 
-_MOST_IDS = 20
+_MAX_IDS = 20
 _KEPT_FOR = timedelta(hours=12)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fate:
+class StopEffect:
     """What becomes of those nodes of a unit that one owner has, or none.
 
     Attributes:
@@ -35,8 +35,8 @@ class Fate:
     way_back: str
 
 
-def fates(settings: IdleFunctionSettings, unit: Unit, only: frozenset[str] | None = None) -> list[Fate]:
-    """Return what becomes of a unit's nodes, one fate for each owner, and one for those that nothing owns.
+def stop_effects(settings: IdleFunctionSettings, unit: Unit, only: frozenset[str] | None = None) -> list[StopEffect]:
+    """Return what becomes of a unit's nodes, one effect for each owner, and one for those that nothing owns.
 
     Args:
         settings: The function's settings.
@@ -55,7 +55,7 @@ def fates(settings: IdleFunctionSettings, unit: Unit, only: frozenset[str] | Non
 
 def verbs(settings: IdleFunctionSettings, units: Sequence[Unit], only: frozenset[str] | None = None) -> str:
     """Return what is done with nodes: `stopped`, `terminated`, or both."""
-    return " or ".join(sorted({fate.verb for unit in units for fate in fates(settings, unit, only)}))
+    return " or ".join(sorted({effect.verb for unit in units for effect in stop_effects(settings, unit, only)}))
 
 
 def keep_command(settings: IdleFunctionSettings, unit: Unit) -> str:
@@ -76,14 +76,14 @@ def keep_targets(settings: IdleFunctionSettings, targets: Sequence[Owner], begin
             "PropagateAtLaunch": False,
         }
         return f"aws autoscaling create-or-update-tags --region {settings.region} --tags {_argument([tag])}"
-    ids = " ".join(target.id for target in targets[:_MOST_IDS])
+    ids = " ".join(target.id for target in targets[:_MAX_IDS])
     tags = f"Key={KEEP_UNTIL_TAG},Value={until}"
     return f"aws ec2 create-tags --region {settings.region} --resources {ids} --tags {tags}"
 
 
 def start_instances(settings: IdleFunctionSettings, ids: Sequence[str]) -> str:
     """Return the command that starts instances."""
-    return f"aws ec2 start-instances --region {settings.region} --instance-ids {' '.join(ids[:_MOST_IDS])}"
+    return f"aws ec2 start-instances --region {settings.region} --instance-ids {' '.join(ids[:_MAX_IDS])}"
 
 
 def start_group(settings: IdleFunctionSettings, node_group: str) -> str:
@@ -96,10 +96,10 @@ def start_group(settings: IdleFunctionSettings, node_group: str) -> str:
     )
 
 
-def _of_instances(settings: IdleFunctionSettings, instances: Sequence[Instance]) -> Fate:
+def _of_instances(settings: IdleFunctionSettings, instances: Sequence[Instance]) -> StopEffect:
     hibernates = all(one.hibernates for one in instances)
     memory = "The memory is kept on the root volume. " if hibernates else ""
-    return Fate(
+    return StopEffect(
         instances=tuple(instances),
         verb="hibernated" if hibernates else "stopped",
         meaning=f"{memory}EBS volumes stay, and are billed; what is on instance store is lost; the capacity is given "
@@ -108,8 +108,8 @@ def _of_instances(settings: IdleFunctionSettings, instances: Sequence[Instance])
     )
 
 
-def _of_owner(settings: IdleFunctionSettings, unit: Unit, owner: Owner, instances: Sequence[Instance]) -> Fate:
-    words = owner.words[:1].upper() + owner.words[1:]
+def _of_owner(settings: IdleFunctionSettings, unit: Unit, owner: Owner, instances: Sequence[Instance]) -> StopEffect:
+    words = owner.description[:1].upper() + owner.description[1:]
     if unit.name == instances[0].id:
         meaning = f"{words} gets smaller by one; what is on the node's disks is lost."
     else:
@@ -120,7 +120,7 @@ def _of_owner(settings: IdleFunctionSettings, unit: Unit, owner: Owner, instance
             f"{words} is {how}; what is on the nodes' disks is lost{but}; their capacity is given back, so a start "
             "may have to wait."
         )
-    return Fate(
+    return StopEffect(
         instances=tuple(instances),
         verb=TERMINATED,
         meaning=meaning,

@@ -1,4 +1,4 @@
-"""The hands of the function: they stop what is due, warn of what is next, and take back what is void."""
+"""Apply what was decided: stop what is due, warn of what is next, and clear warnings that are void."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_contract.idle import IdleFunctionSettings, SignalKind
+from cluster_idle.context import IdleContext, OwnerState
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import Evidence, EvidenceState
-from cluster_idle.instances import Instance, Owner, OwnerKind, read_again, read_stopped
-from cluster_idle.marks import (
+from cluster_idle.idle_tags import (
     REMINDED_TAG,
     STOPPING_TAG,
-    Marks,
+    IdleTags,
     dry_run_tags,
     notice_tags,
     refusal_tags,
@@ -25,13 +25,13 @@ from cluster_idle.marks import (
     stopping_tags,
     warned_tags,
 )
+from cluster_idle.instances import Instance, Owner, OwnerKind, read_again, read_stopped
 from cluster_idle.messages import earlier_message, note, reminder_message, stopped_message, warning_message
 from cluster_idle.owners import Owners
 from cluster_idle.power_function import PowerFunction
 from cluster_idle.reminders import Reminder
-from cluster_idle.situation import OwnerState, Situation
-from cluster_idle.stopping import MOST_AT_ONCE, Stopper
-from cluster_idle.verdicts import Decisions, Unit, Verdict
+from cluster_idle.stopping import MAX_AT_ONCE, Stopper
+from cluster_idle.verdicts import Decisions, IdleVerdict, Unit
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sns.client import SNSClient
 
 # The power function takes so many in one order.
-MOST_TERMINATED = 100
+MAX_TERMINATED = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +59,8 @@ class Outcome:
     failed_notifications: int = 0
 
 
-class Hands:
-    """Carry out what was decided.
+class IdleExecutor:
+    """Apply what was decided.
 
     What is due is read again right before it is stopped: it is left alone if anything of it changed. The clock runs
     from when the topic took the warning: also where nobody has confirmed a subscription to it, since idle nodes would
@@ -76,7 +76,7 @@ class Hands:
         lambda_: "Callable[[], LambdaClient]",
         sns: "Callable[[], SNSClient]",
         failures: Failures,
-        situation: Situation,
+        context: IdleContext,
         read_sessions: Callable[[Sequence[Instance]], Collection[str] | None],
         clock: Callable[[], datetime],
         pause: Callable[[float], None],
@@ -87,14 +87,14 @@ class Hands:
         self._power = PowerFunction(lambda_, settings.power_function, pause)
         self._sns = sns
         self._failures = failures
-        self._situation = situation
+        self._context = context
         self._read_sessions = read_sessions
         self._clock = clock
         self._changed: dict[str, str] = {}
         self._sizes: dict[str, int] = {}
         self._failed_notifications = 0
 
-    def carry_out(self, decisions: Decisions) -> Outcome:
+    def apply(self, decisions: Decisions) -> Outcome:
         """Warn of what is idle, stop what is due, and write down or clear what follows; return what was done."""
         self._tell_of_last_run(decisions)
         self._remind([reminder for reminder in decisions.reminders if reminder.is_due])
@@ -102,9 +102,9 @@ class Hands:
         self._tell_dry_runs(
             self._look_again([one for one in decisions.stop if one.dry_run and not one.told_of_dry_run])
         )
-        late = sum(finding.verdict is Verdict.DEFERRED for finding in decisions.findings)
+        late = sum(finding.verdict is IdleVerdict.DEFERRED for finding in decisions.findings)
         stopped = self._stop([unit for unit in decisions.stop if not unit.dry_run], late)
-        seen_at, other = warned_tags(self._situation.now), {*stopped, *self._changed}
+        seen_at, other = warned_tags(self._context.now), {*stopped, *self._changed}
         renew = (unit for unit in decisions.renew if not other.intersection(unit.ids))
         self._owners.write((target, seen_at) for unit in renew for target in unit.targets)
         self._owners.clear(decisions.clear)
@@ -138,9 +138,7 @@ class Hands:
         owners = self._owners.read(only) if node_groups else {}
         unread = self._owners.unread if node_groups else frozenset()
         evidence = self._with_sessions(list(found.values()))
-        again = decide(
-            list(found.values()), replace(self._situation, evidence=evidence, owners=owners, unread=unread)
-        )
+        again = decide(list(found.values()), replace(self._context, evidence=evidence, owners=owners, unread=unread))
         due = {(unit.name, unit.ids) for unit in again.stop}
         still = [unit for unit in units if (unit.name, unit.ids) in due]
         self._note_changes(
@@ -153,7 +151,7 @@ class Hands:
 
     def _with_sessions(self, instances: Sequence[Instance]) -> Mapping[str, Evidence]:
         """Return what is known of instances, with the sessions that are open now where a policy asks."""
-        evidence = dict(self._situation.evidence)
+        evidence = dict(self._context.evidence)
         asking = [one for one in instances if self._asks_for_sessions(one)]
         sessions = self._read_sessions(asking) if asking else None
         for one in asking:
@@ -164,7 +162,7 @@ class Hands:
         return evidence
 
     def _asks_for_sessions(self, instance: Instance) -> bool:
-        return any(signal.kind is SignalKind.SESSION for signal in self._situation.policy(instance).signals)
+        return any(signal.kind is SignalKind.SESSION for signal in self._context.policy(instance).signals)
 
     def _note_changes(self, units: Sequence[Unit], why: str) -> None:
         self._changed |= {one: why for unit in units for one in unit.ids}
@@ -182,8 +180,8 @@ class Hands:
         alone = [unit for unit in units if _is_owned(unit) and _is_alone(unit)]
         for node_group in sorted({_first(unit).node_group for unit in alone}):
             of_group = [unit for unit in alone if _first(unit).node_group == node_group]
-            for start in range(0, len(of_group), MOST_TERMINATED):
-                still = self._look_again(of_group[start : start + MOST_TERMINATED])
+            for start in range(0, len(of_group), MAX_TERMINATED):
+                still = self._look_again(of_group[start : start + MAX_TERMINATED])
                 stopped += self._terminate(node_group, still) if still else []
         done = [unit for unit in units if set(unit.ids) & set(stopped)]
         if done and self._publish(stopped_message(self._settings, done, frozenset(stopped), late)):
@@ -192,7 +190,7 @@ class Hands:
 
     def _begin(self, units: Sequence[Unit]) -> None:
         """Write down what is about to be stopped: a run that dies cannot tell, and the next one does."""
-        tags = stopping_tags(self._situation.now)
+        tags = stopping_tags(self._context.now)
         self._owners.write((target, tags) for unit in units for target in unit.targets)
 
     def _stop_instances(self, units: Sequence[Unit]) -> list[str]:
@@ -202,10 +200,12 @@ class Hands:
             return []
         self._begin([unit for unit in units if not _is_owned(unit)])
         stopper = Stopper(self._ec2(), self._failures, self._read_running)
-        now = self._situation.now
+        now = self._context.now
         stopped: list[str] = []
         for refused, hibernates in product((False, True), repeat=2):
-            ids = [one.id for one in alone if (one.marks.is_refused(now), one.hibernates) == (refused, hibernates)]
+            ids = [
+                one.id for one in alone if (one.idle_tags.is_refused(now), one.hibernates) == (refused, hibernates)
+            ]
             stopped += stopper.stop(ids, hibernate=hibernates)
         self._owners.write(
             (one.owner, refusal_tags(now, stopper.refused[one.id])) for one in alone if one.id in stopper.refused
@@ -224,7 +224,7 @@ class Hands:
         order = {
             "action": "stop",
             "node_groups": [unit.name],
-            "now_or_never": True,
+            "all_or_nothing": True,
             "expected_size": self._sizes.get(unit.name, 0),
             "expected_instance_ids": sorted([*unit.ids, *unit.others]),
         }
@@ -282,17 +282,17 @@ class Hands:
     def _tell_of_last_run(self, decisions: Decisions) -> None:
         """Tell what an earlier run stopped and could not tell: it died, or the topic took no message."""
         seen = [one.instance for one in decisions.findings]
-        running = [one for one in seen if one.marks.stopping_at]
-        owners = {owner: state for owner, state in self._situation.owners.items() if state.marks.stopping_at}
+        running = [one for one in seen if one.idle_tags.stopping_at]
+        owners = {owner: state for owner, state in self._context.owners.items() if state.idle_tags.stopping_at}
         try:
             instances = read_stopped(self._ec2(), self._settings)
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, "what an earlier run stopped could not be read", error)
             instances = []
         # What somebody started since was stopped, too: all of it was launched later.
-        again = {one.itself for one in running if _are_later([one], one.marks)}
+        again = {one.itself for one in running if _are_later([one], one.idle_tags)}
         again |= {
-            owner for owner, state in owners.items() if state.size and _are_later(_of(owner, seen), state.marks)
+            owner for owner, state in owners.items() if state.size and _are_later(_of(owner, seen), state.idle_tags)
         }
         instances += [one for one in running if one.itself in again]
         groups = {owner: state for owner, state in owners.items() if not state.size or owner in again}
@@ -306,7 +306,7 @@ class Hands:
 
     def _refuse(self, units: Sequence[Unit]) -> None:
         """Remember that the power function did not stop nodes, so that they keep no others waiting."""
-        refused = refusal_tags(self._situation.now, "the power function")
+        refused = refusal_tags(self._context.now, "the power function")
         self._owners.write((target, refused) for unit in units for target in unit.targets)
 
     def _warn(self, units: Sequence[Unit]) -> list[str]:
@@ -341,10 +341,10 @@ class Hands:
 
     def _remind(self, reminders: Sequence[Reminder]) -> None:
         """Tell people once a day what keeps nodes without a clear end, where that can be written down."""
-        tags = reminded_tags(self._situation.now)
+        tags = reminded_tags(self._context.now)
         failed = self._owners.write((owner, tags) for owner in sorted({one.owner for one in reminders}))
         noted = [one for one in reminders if one.owner.id not in failed]
-        if noted and not self._publish(reminder_message(self._settings, noted, self._situation.now)):
+        if noted and not self._publish(reminder_message(self._settings, noted, self._context.now)):
             self._owners.clear(sorted({one.owner for one in noted}), [REMINDED_TAG])
 
     def _tell_dry_runs(self, units: Sequence[Unit]) -> None:
@@ -389,7 +389,7 @@ def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
     """Split units into as many as EC2 is asked to stop at once."""
     batch: list[Unit] = []
     for unit in units:
-        if batch and sum(len(one.ids) for one in (*batch, unit)) > MOST_AT_ONCE:
+        if batch and sum(len(one.ids) for one in (*batch, unit)) > MAX_AT_ONCE:
             yield batch
             batch = []
         batch.append(unit)
@@ -406,9 +406,9 @@ def _of(owner: Owner, instances: Sequence[Instance]) -> list[Instance]:
     return [one for one in instances if one.owner == owner]
 
 
-def _are_later(instances: Sequence[Instance], marks: Marks) -> bool:
-    """Say whether there are instances, and all of them were launched after a run began to stop what marks are of."""
-    since = marks.stopping_at
+def _are_later(instances: Sequence[Instance], idle_tags: IdleTags) -> bool:
+    """Say whether there are instances, all of them launched after a run began to stop what carries the tags."""
+    since = idle_tags.stopping_at
     return since is not None and bool(instances) and all(one.launched > since for one in instances)
 
 

@@ -49,7 +49,7 @@ _FOR_EVER = datetime.max.replace(microsecond=0, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Marks:
+class IdleTags:
     """What the tags of an instance, a group or a Spot Fleet request say about stopping it.
 
     Attributes:
@@ -83,10 +83,10 @@ class Marks:
     noted: bool = False
 
     @classmethod
-    def from_tags(cls, tags: Mapping[str, str]) -> "Marks":
+    def from_tags(cls, tags: Mapping[str, str]) -> "IdleTags":
         """Read the tags."""
         if not any(key.startswith("cdk-training-cluster:") for key in tags):
-            return NO_MARKS
+            return NO_IDLE_TAGS
         refused_at, _, refusal = tags.get(REFUSED_TAG, "").partition(" ")
         idle_since, _, nodes = tags.get(SINCE_TAG, "").partition(" ")
         return cls(
@@ -173,7 +173,7 @@ class Marks:
         return self.keep is not None and self.keep.strip().lower() not in _NOT_KEPT
 
 
-NO_MARKS = Marks()
+NO_IDLE_TAGS = IdleTags()
 """What the tags say of what has none."""
 
 
