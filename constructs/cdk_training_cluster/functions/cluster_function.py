@@ -17,7 +17,6 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
-from cdk_training_cluster.checks import whole_number_problems
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions.assets import function_source
 from cdk_training_cluster.functions.powertools import powertools_layer
@@ -33,7 +32,8 @@ _MAXIMUM_ENVIRONMENT_BYTES = 4096
 # an id.
 _UNRESOLVED_BYTES = 256
 _FAILED_EVENTS_KEPT = Duration.days(14)
-_FAILED_EVENTS_PERIOD = Duration.minutes(15)
+# The next tick does the work again.
+_FAILED_EVENTS_PERIOD, _MAX_FAILED_EVENTS = Duration.minutes(15), 2
 _PERIOD = Duration.minutes(5)
 _TOKEN = re.compile(r"\$\{Token\[[^\]]*\]\}")
 
@@ -74,10 +74,7 @@ class ClusterFunction(Construct):
         longest_id_bytes: int = 40,
         memory_size_mib: int = 256,
         max_event_age: Duration | None = None,
-        log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
         powertools_layer: lambda_.ILayerVersion | None = None,
-        reserved_concurrency: int | None = None,
-        max_failed_events: int = 0,
         encryption_key: kms.IKey | None = None,
     ) -> None:
         """Make the function.
@@ -97,28 +94,18 @@ class ClusterFunction(Construct):
                 Default: - 40, a Spot Fleet request's.
             memory_size_mib: Its memory, in MiB. Default: - 256.
             max_event_age: How long an event that cannot run yet is kept. Default: - a minute.
-            log_retention: How long its log is kept. Default: - three months.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
-            reserved_concurrency: How many invocations may run at once. Lambda refuses the deployment where the
-                account would have fewer than 100 left for its other functions. Default: - any number.
-            max_failed_events: How many events may fail within 15 minutes before an alarm rings; more than 0 where
-                the next tick does the work again. Default: - 0.
             encryption_key: The KMS key that encrypts log, environment and queue. Default: - keys that AWS owns.
 
         Raises:
-            ValueError: There is no such package, the settings are too large, AWS publishes no layer in the stack's
-                region, or a number is not a whole one.
+            ValueError: There is no such package, the settings are too large, or AWS publishes no layer in the stack's
+                region.
         """
         super().__init__(scope, id)
         problems = cluster_name_problems(cluster_name)
         if problems:
             raise ValueError("\n".join(problems))
         check_templates(self)
-        problems = whole_number_problems("max_failed_events", max_failed_events, minimum=0)
-        if reserved_concurrency is not None:
-            problems += whole_number_problems("reserved_concurrency", reserved_concurrency, minimum=1)
-        if problems:
-            raise ValueError("\n".join(problems))
         self.package = package
         self._cluster_name = cluster_name
         self.notification = actions.SnsAction(alert_topic)
@@ -128,7 +115,7 @@ class ClusterFunction(Construct):
         self.log_group = logs.LogGroup(
             self,
             "Logs",
-            retention=log_retention,
+            retention=logs.RetentionDays.THREE_MONTHS,
             encryption_key=encryption_key,
             # The log of a cluster that is gone would stay behind once for each cluster that comes and goes.
             removal_policy=RemovalPolicy.DESTROY,
@@ -166,7 +153,9 @@ class ClusterFunction(Construct):
             layers=[powertools_layer or _public_layer(self)],
             environment=variables,
             environment_encryption=encryption_key,
-            reserved_concurrent_executions=reserved_concurrency,
+            # Two runs beside each other could both act on what only one of them changed. Lambda refuses the
+            # deployment where the account would have fewer than 100 left for its other functions.
+            reserved_concurrent_executions=1,
             retry_attempts=0,
             max_event_age=self._max_event_age,
         )
@@ -177,7 +166,7 @@ class ClusterFunction(Construct):
         # CDK names the role in DependsOn, though the reference to it says as much: cfn-lint W3005.
         ignore_lint(default_child(self.function), "W3005")
         self.error_alarm = self._watch_errors(package)
-        self.failed_events_alarm = self._watch_failed_events(package, cluster_name, max_failed_events)
+        self.failed_events_alarm = self._watch_failed_events(package, cluster_name)
 
     @property
     def grant_principal(self) -> iam.IPrincipal:
@@ -288,16 +277,16 @@ class ClusterFunction(Construct):
         """
         return f"{self._cluster_name}: {trouble}. Look in the log group {self._log_group_name}. {remedy}."
 
-    def _watch_failed_events(self, package: str, cluster_name: str, allowed: int) -> cloudwatch.Alarm:
+    def _watch_failed_events(self, package: str, cluster_name: str) -> cloudwatch.Alarm:
         sent = self.failed_events.metric_number_of_messages_sent(period=_FAILED_EVENTS_PERIOD, statistic="Sum")
         alarm = sent.create_alarm(
             self,
             "FailedEventsAlarm",
-            alarm_description=f"{cluster_name}: more than {allowed} events failed in {package} or did not reach it "
-            f"within {_FAILED_EVENTS_PERIOD.to_minutes():g} minutes. Look in the queue "
+            alarm_description=f"{cluster_name}: more than {_MAX_FAILED_EVENTS} events failed in {package} or did "
+            f"not reach it within {_FAILED_EVENTS_PERIOD.to_minutes():g} minutes. Look in the queue "
             f"{self.failed_events.queue_name}. Receive its messages, which hold each event with its error, and mend "
             "the cause.",
-            threshold=allowed,
+            threshold=_MAX_FAILED_EVENTS,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
             evaluation_periods=1,
             # A queue that nothing is sent to reports nothing.

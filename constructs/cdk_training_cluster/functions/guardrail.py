@@ -153,10 +153,6 @@ class Guardrail(Construct):
             timeout=spec.timeout,
             max_event_age=spec.max_event_age,
             memory_size_mib=spec.memory_size_mib,
-            # Two runs beside each other could both act on what only one of them changed.
-            reserved_concurrency=1,
-            # The next tick does the work again.
-            max_failed_events=2,
             powertools_layer=powertools_layer,
             encryption_key=encryption_key,
         )

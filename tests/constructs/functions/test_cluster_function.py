@@ -5,7 +5,6 @@ from aws_cdk import Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match, Template
 
@@ -108,7 +107,7 @@ def test_an_event_that_it_cannot_handle_goes_to_a_queue_with_an_alarm() -> None:
     only(
         stack,
         "AWS::CloudWatch::Alarm",
-        {"MetricName": "NumberOfMessagesSent", "Threshold": 0, "Period": 900, "TreatMissingData": "notBreaching"},
+        {"MetricName": "NumberOfMessagesSent", "Threshold": 2, "Period": 900, "TreatMissingData": "notBreaching"},
     )
 
 
@@ -124,15 +123,6 @@ def test_what_the_scheduler_cannot_deliver_goes_to_the_same_queue() -> None:
         stack, "AWS::IAM::Policy", {"PolicyDocument": {"Statement": Match.array_with([Match.object_like(sending)])}}
     )
     assert len(with_it) == 2  # the function's and the schedule's
-
-
-def test_a_function_that_must_not_overlap_reserves_its_concurrency() -> None:
-    stack = new_stack()
-
-    make_function(stack, reserved_concurrency=1, max_failed_events=2)
-
-    only(stack, "AWS::Lambda::Function", {"ReservedConcurrentExecutions": 1})
-    only(stack, "AWS::CloudWatch::Alarm", {"MetricName": "NumberOfMessagesSent", "Threshold": 2})
 
 
 def test_a_key_encrypts_its_log_environment_and_queue() -> None:
@@ -164,15 +154,6 @@ def test_a_layer_of_ones_own_takes_the_place_of_the_public_one() -> None:
     make_function(stack, powertools_layer=lambda_.LayerVersion.from_layer_version_arn(stack, "Own", arn))
 
     only(stack, "AWS::Lambda::Function", {"Layers": [arn]})
-
-
-def test_retention_and_memory_are_choices() -> None:
-    stack = new_stack()
-
-    make_function(stack, log_retention=logs.RetentionDays.ONE_WEEK, memory_size_mib=512)
-
-    only(stack, "AWS::Logs::LogGroup", {"RetentionInDays": 7})
-    only(stack, "AWS::Lambda::Function", {"MemorySize": 512})
 
 
 def test_the_largest_settings_that_lambda_takes() -> None:
