@@ -15,19 +15,20 @@ from cdk_training_cluster.nodes.rules import CLUSTER_RULES, IDLE_RULES, NODE_GRO
 from cluster_breaks import OF_GROUPS_TOGETHER, OF_ONE_GROUP
 from cluster_plans import SAMPLE, ClusterPlan, Sample
 from cluster_strategies import CLASSES, Broken, legal_clusters
+from drawn_examples import examples
 from setting_breaks import OF_ONE_SETTING, OF_THE_CLUSTER
 from synthesis import new_stack
 
-# So that the file takes less than a minute: each legal cluster costs most of a second to lint, each illegal one a few
-# hundredths to make.
-_LEGAL, _ILLEGAL = 20, 4
+# Each legal cluster costs seconds to lint, each illegal one a few hundredths to make.
+_LEGAL, _ILLEGAL = 5, 4
 
 # A failure is not made smaller, which would take minutes: it shows the plan of the cluster as it is.
-_common = settings(
-    suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.target]
-)
-_legal_examples = settings(_common, max_examples=_LEGAL)
-_illegal_examples = settings(_common, max_examples=_ILLEGAL)
+_common: dict[str, Any] = {
+    "suppress_health_check": list(HealthCheck),
+    "phases": [Phase.explicit, Phase.reuse, Phase.generate, Phase.target],
+}
+_legal_examples = settings(examples(_LEGAL), **_common)
+_illegal_examples = settings(examples(_ILLEGAL), **_common)
 
 # Which region has which types changes from week to week, and is nothing that a template could be wrong in.
 _NOT_THE_TEMPLATE_S = ["E3628"]
