@@ -46,7 +46,7 @@ class Command:
         automation_execution_id: The execution of the runbook that asks. Default: - none does.
         reason: Why, as a tag can hold it.
         instance_ids: The nodes to terminate, in the order they are named in.
-        all_or_nothing: Whether a stop is carried out at once or not at all; if not, ticks finish what fails now.
+        all_or_nothing: Whether a stop is applied at once or not at all; if not, ticks finish what fails now.
         expected: What the node group has to be still. Default: - whatever it is.
     """
 

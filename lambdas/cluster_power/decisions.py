@@ -8,7 +8,6 @@ from cluster_common.times import time_text
 from cluster_power.context import Context
 from cluster_power.desired_state import is_stopped
 from cluster_power.groups import Group
-from cluster_power.listed import decide_listed
 from cluster_power.problems import (
     Finding,
     Outlook,
@@ -19,7 +18,7 @@ from cluster_power.problems import (
     left_behind,
 )
 from cluster_power.records import Record, State
-from cluster_power.reserved import decide_reservation
+from cluster_power.reserved import decide_listed, decide_reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.shortages import decide_desired, decide_resume
 from cluster_power.verdicts import Decision, Verdict

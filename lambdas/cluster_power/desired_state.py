@@ -1,4 +1,4 @@
-"""What is to be remembered of groups: what was ordered, and what was adopted."""
+"""What is to be recorded of groups: what was ordered, and what was adopted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,11 +14,11 @@ FUNCTION = "cluster_power"
 
 
 def new_records(groups: Sequence[Group], context: Context, command: Command) -> dict[str, Record]:
-    """Return what is to be remembered before any size is set, by the owner's name.
+    """Return what is to be recorded before any size is set, by the owner's name.
 
-    An order is remembered first, so that a tick finishes what a crash interrupts. A tick remembers only
+    An order is recorded first, so that a tick finishes what a crash interrupts. A tick remembers only
     groups that the function has never seen: they start, or stay at zero in a cluster that is stopped. A stop that
-    is carried out at once or not at all is remembered last, and passes over what could not be written back.
+    is applied at once or not at all is recorded last, and passes over what could not be written back.
     """
     if command.action is Action.TICK:
         return _adoptions(groups, context)
@@ -43,7 +43,7 @@ def new_records(groups: Sequence[Group], context: Context, command: Command) -> 
     return records
 
 
-def remember(groups: Sequence[Group], records: Mapping[str, Record]) -> list[Group]:
+def with_records(groups: Sequence[Group], records: Mapping[str, Record]) -> list[Group]:
     """Return the groups as they are once the records are written on them."""
     return [replace(group, record=records.get(group.name, group.record)) for group in groups]
 
@@ -79,7 +79,7 @@ def _adoptions(groups: Sequence[Group], context: Context) -> dict[str, Record]:
             reason="the cluster was stopped when this node group came",
             since=context.now,
         )
-        if is_stopped(remember(groups, inherited), context)
+        if is_stopped(with_records(groups, inherited), context)
         else Record(state=State.RUNNING, by=FUNCTION, reason="first start after the deploy", since=context.now)
     )
     return {group.name: record for group in new} | inherited

@@ -10,8 +10,8 @@ from cluster_common.failures import Failures
 from cluster_power.groups import Group
 from cluster_power.owners import OwnerBusyError
 from cluster_power.records import Desired, Record
-from cluster_power.releases import explain_refusal
 from cluster_power.reservations import set_instances
+from cluster_power.reserved import explain_refusal
 from cluster_power.settings import Settings
 from cluster_power.state_store import StateStore
 from cluster_power.verdicts import Decision, Verdict
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class Executor:
-    """Write what is to be remembered, raise the reservation, set the size, remember that it was set.
+    """Write what is to be recorded, raise the reservation, set the size, record that it was set.
 
     In this order a crash anywhere leaves a group so that the next tick does the rest. An order is written on all
     of its groups before the first is sized, so that this holds for all of them. Two runs may overlap, and an
     operator may act at any time: a tick looks again before it writes, and whoever set a size looks again after it
-    has remembered it. Of two runs that set different sizes, one sees the other's then, and the next tick decides.
+    has recorded it. Of two runs that set different sizes, one sees the other's then, and the next tick decides.
     """
 
     def __init__(
@@ -44,27 +44,27 @@ class Executor:
         self._failures = failures
         self._now = now
         self.recorded: dict[str, Record] = {}
-        """What was written on groups to be remembered, by the owner's name."""
+        """What was written on groups to be recorded, by the owner's name."""
 
     def apply_command(self, decisions: Sequence[Decision], records: Mapping[str, Record]) -> list[Decision]:
-        """Carry out what follows from an order, and return it with what came of it.
+        """Apply what follows from an order, and return it with what came of it.
 
         Args:
             decisions: What was decided about the groups that it was ordered of.
-            records: What is to be remembered, by the owner's name.
+            records: What is to be recorded, by the owner's name.
         """
-        written = [self._try(decision, lambda one: self._remember(one, records)) for decision in decisions]
+        written = [self._try(decision, lambda one: self._record(one, records)) for decision in decisions]
         return [
             decision if after is None else (self._try(after, self._act) or after)
             for decision, after in zip(decisions, written, strict=True)
         ]
 
     def apply(self, decision: Decision, records: Mapping[str, Record], before: Mapping[str, Group]) -> Decision:
-        """Carry out what a tick decided about one group, and return it with what came of it.
+        """Apply what a tick decided about one group, and return it with what came of it.
 
         Args:
             decision: What was decided.
-            records: What is to be remembered first, by the owner's name.
+            records: What is to be recorded first, by the owner's name.
             before: The groups as they were read; somebody's order may have come in between.
         """
         group = decision.group
@@ -75,7 +75,7 @@ class Executor:
             if not self._is_still(before[group.name]):
                 why = "changed while the tick looked: the next tick decides"
                 return _wait(decision, why, group=before[group.name])
-            return self._act(self._remember(decision, records))
+            return self._act(self._record(decision, records))
 
         return self._try(decision, act) or decision
 
@@ -87,7 +87,7 @@ class Executor:
             self._failures.add(decision.node_group, f"could not bring it to {decision.wanted}", error)
             return None
 
-    def _remember(self, decision: Decision, records: Mapping[str, Record]) -> Decision:
+    def _record(self, decision: Decision, records: Mapping[str, Record]) -> Decision:
         group = decision.group
         if group is not None and group.name in records:
             self._store.save_record(group, records[group.name])

@@ -1,4 +1,4 @@
-"""Stops that are carried out at once or not at all."""
+"""Stops that are applied at once or not at all."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -24,10 +24,10 @@ class ImmediateStops:
     """Take groups to zero now, or leave them as they are: no tick finishes what was not done.
 
     Who orders such a stop knows only of this moment that nothing is lost by it; a minute later a job may run. So
-    the size is set first, and a group is remembered as stopped once it has it. Wherever a run is interrupted, a
+    the size is set first, and a group is recorded as stopped once it has it. Wherever a run is interrupted, a
     tick finds what was never stopped, or a group at zero as an operator leaves one: it holds that, and tells people.
     Only where somebody sets another size at the same
-    moment, what was remembered before is written back.
+    moment, what was recorded before is written back.
 
     An order may say what its node group was when somebody judged that it may stop. It is taken back where the size
     is another by now, or a node lives that was not judged.
@@ -43,7 +43,7 @@ class ImmediateStops:
         self._failures = failures
         self._pause = pause
         self.recorded: dict[str, Record] = {}
-        """What was written on groups to be remembered, by the owner's name."""
+        """What was written on groups to be recorded, by the owner's name."""
 
     def apply(
         self,
@@ -54,11 +54,11 @@ class ImmediateStops:
         unordered: Sequence[Decision],
         expected: Expected | None = None,
     ) -> list[Decision]:
-        """Carry out what follows from an order, and return it with what came of it.
+        """Apply what follows from an order, and return it with what came of it.
 
         Args:
             decisions: What was decided about the groups that it was ordered of, sorted by node group.
-            records: What is to be remembered of those that it changes, by the owner's name.
+            records: What is to be recorded of those that it changes, by the owner's name.
             before: The groups as they were read, by the owner's name.
             unordered: What would be decided without the order: that holds where it is taken back.
             expected: What the one node group that was ordered has to be still. Default: - whatever it is.
@@ -88,10 +88,10 @@ class ImmediateStops:
         return outcomes
 
     def _stop(self, group: Group, size: int, record: Record, expected: Expected | None) -> tuple[int, str]:
-        """Bring a group to a size, and remember that.
+        """Bring a group to a size, and record that.
 
         Returns:
-            The size that it has then, and why the order is to be taken back. Empty: it was carried out.
+            The size that it has then, and why the order is to be taken back. Empty: it was applied.
         """
         name = group.node_group
         try:
@@ -112,7 +112,7 @@ class ImmediateStops:
         try:
             self._store.save_record(group, record)
         except AWS_ERRORS as error:
-            self._failures.add(name, f"was brought to {size}, and that could not be remembered", error)
+            self._failures.add(name, f"was brought to {size}, and that could not be recorded", error)
             return size, ""
         self.recorded[group.name] = record
         return self._look_again(group, size, record)
@@ -147,7 +147,7 @@ class ImmediateStops:
             try:
                 self._store.save_record(group, group.record)
             except AWS_ERRORS as error:
-                what = "what it remembered before could not be written back: a tick may stop it"
+                what = "what was recorded before could not be written back: a tick may stop it"
                 self._failures.add(name, f"was given another size at the same moment, and {what}", error)
         return fresh.desired, f"{name} was given another size at the same moment"
 
@@ -202,5 +202,5 @@ def _why_unjudged(name: str, live_ids: Collection[str], expected: Expected | Non
 
 
 def _is_of_order(found: Record, written: Record) -> bool:
-    """Say whether what a group remembers is what an order wrote, whatever size a tick wrote after it."""
+    """Say whether what is recorded of a group is what an order wrote, whatever size a tick wrote after it."""
     return (found.state, found.by, found.reason) == (written.state, written.by, written.reason)

@@ -44,14 +44,14 @@ class LaunchFailure:
     Attributes:
         kind: What keeps the nodes from running.
         pattern: What AWS's message holds.
-        words: The cause and what one can do; `{types}`, `{code}`, `{retries}`, `{role}` and `{more_capacity}` are
-            filled in.
+        explanation: The cause and what one can do; `{types}`, `{code}`, `{retries}`, `{role}` and `{more_capacity}`
+            are filled in.
         code: EC2's error code where the message has its sentence only. Default: - none is told.
     """
 
     kind: ProblemKind
     pattern: re.Pattern[str]
-    words: str
+    explanation: str
     code: str = ""
 
     def explain(self, message: str, instance_types: str, owner: OwnerTraits, *, retried: bool) -> str:
@@ -65,14 +65,14 @@ class LaunchFailure:
         """
         found = self.pattern.search(message)
         code = found[0] if found and " " not in found[0] else self.code
-        words = self.words.format(
+        text = self.explanation.format(
             types=instance_types,
             code=f" ({code})" if code else "",
             retries=owner.retries if retried else owner.tries,
             role=owner.role,
             more_capacity=owner.more_capacity,
         )
-        return f"{words} AWS says: {message}"
+        return f"{text} AWS says: {message}"
 
 
 def find_launch_failure(message: str) -> LaunchFailure:
@@ -86,8 +86,8 @@ def instance_type_in(message: str) -> str | None:
     return found[0] if found else None
 
 
-def _rule(kind: ProblemKind, pattern: str, words: str, code: str = "") -> LaunchFailure:
-    return LaunchFailure(kind=kind, pattern=re.compile(pattern, re.IGNORECASE), words=words, code=code)
+def _rule(kind: ProblemKind, pattern: str, explanation: str, code: str = "") -> LaunchFailure:
+    return LaunchFailure(kind=kind, pattern=re.compile(pattern, re.IGNORECASE), explanation=explanation, code=code)
 
 
 _INSTANCE_TYPE = re.compile(

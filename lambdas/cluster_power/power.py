@@ -1,4 +1,4 @@
-"""One order, carried out on a cluster: look, decide, act, tell."""
+"""One command to a cluster: read, decide, apply, notify."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from cluster_power.callers import Action
 from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.decisions import decide
-from cluster_power.desired_state import new_records, remember
+from cluster_power.desired_state import new_records, with_records
 from cluster_power.executor import Executor
 from cluster_power.groups import Group
 from cluster_power.immediate_stops import ImmediateStops
@@ -64,7 +64,7 @@ class Clients:
 
 
 class Power:
-    """Carry out one order on a cluster.
+    """Apply one command to a cluster.
 
     What fails for one group does not keep the others waiting; it is raised when all of them were tried.
     """
@@ -98,7 +98,7 @@ class Power:
         context = replace(context, reservations=self._read_reservations(), unread=unread | unsure, stopped=stopped)
         records = new_records(groups, context, command)
         ticks = command.action is Action.TICK
-        every = decide(remember(groups, records), context)
+        every = decide(with_records(groups, records), context)
         decisions = [one for one in every if ticks or one.node_group in command.node_groups]
         if ticks:
             decisions = [self._executor.apply(decision, records, before) for decision in decisions]
@@ -153,11 +153,11 @@ class Power:
     def _write_stops(self, command: Command, groups: Sequence[Group], context: Context) -> None:
         """Write down which node groups are stopped: as their tags say by now, or as was ordered of absent ones.
 
-        Of those nothing is done at once: they are not stopped by an order that is carried out at once or not at all.
+        Of those nothing is done at once: they are not stopped by an order that is applied at once or not at all.
         """
         waits = command.action is Action.STOP and not command.all_or_nothing
         owners: dict[str, list[Group]] = {}
-        for group in remember(groups, self._executor.recorded | self._immediate_stops.recorded):
+        for group in with_records(groups, self._executor.recorded | self._immediate_stops.recorded):
             if group.record.state is not None and not group.deleting and context.is_configured(group):
                 owners.setdefault(group.node_group, []).append(group)
         self._stops.update(

@@ -15,7 +15,7 @@ class Problem:
     """What keeps a group's nodes from running, or from going.
 
     Attributes:
-        kind: The kind, which a tag remembers.
+        kind: The kind, which the key of its alert names.
         sentence: What is the matter and what one can do.
     """
 

@@ -1,4 +1,4 @@
-"""What the function remembers of a node group, as tags on what owns its nodes."""
+"""What the function records of a node group, as tags on what owns its nodes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Termination:
     """The last order to terminate single nodes of a group.
 
     Attributes:
-        at: When it was carried out.
+        at: When it was applied.
         text: When, by whom and why, as the tag says it.
     """
 
@@ -46,7 +46,7 @@ class Termination:
 
     @classmethod
     def new(cls, at: datetime, by: str, reason: str) -> "Termination":
-        """Return what is to be remembered, exactly as it will be read back."""
+        """Return what is to be recorded, exactly as it will be read back."""
         return cls(at=at.replace(microsecond=0), text=tag_value(f"{time_text(at)} by {by}: {reason}"))
 
     @classmethod
@@ -94,7 +94,7 @@ class Desired:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What the function remembers of a group, in tags on what owns its nodes.
+    """What the function records of a group, in tags on what owns its nodes.
 
     Attributes:
         state: Whether the group is meant to run. None: the function has not seen the group yet.
@@ -183,7 +183,7 @@ _TAGS = {
 }
 
 NO_RECORD = Record()
-"""What is remembered of a group that the function has never seen."""
+"""What is recorded of a group that the function has never seen."""
 
 
 def _words(text: str) -> tuple[str, ...]:

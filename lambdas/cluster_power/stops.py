@@ -105,7 +105,7 @@ class Stops:
             self._ssm().put_parameter(Name=self._parameter, Type="String", Value=value, Overwrite=True)
         except AWS_ERRORS as error:
             names = ", ".join(sorted(after ^ before)) or "all node groups"
-            self._failures.add(names, "could not remember which node groups are stopped", error)
+            self._failures.add(names, "could not record which node groups are stopped", error)
 
     def _ask(self, parameter: str) -> _Found:
         ssm = self._ssm()

@@ -53,7 +53,7 @@ class Terminations:
         self._pause = pause
 
     def apply(self, command: Command, decisions: Sequence[Decision]) -> list[Decision]:
-        """Carry out an order, and return what was decided about its node group with what came of it.
+        """Apply an order, and return what was decided about its node group with what came of it.
 
         Args:
             order: What was ordered.
@@ -141,7 +141,7 @@ class Terminations:
         try:
             self._store.save(group, terminated=mark, **({"desired": given} if given else {}))
         except AWS_ERRORS as error:
-            self._failures.add(group.node_group, "could not remember who has nodes of it terminated", error)
+            self._failures.add(group.node_group, "could not record who has nodes of it terminated", error)
             return False
         return True
 

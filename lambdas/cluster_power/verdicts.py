@@ -12,7 +12,7 @@ class Verdict(StrEnum):
     """What is to be done with a node group."""
 
     SIZE = "size"
-    """Set its size, and remember it."""
+    """Set its size, and record it."""
 
     KEEP = "keep"
     """Nothing: it is as it should be."""
@@ -42,7 +42,7 @@ class Verdict(StrEnum):
     """Nothing: what would have to be known to decide, or to say why nodes are missing, could not be read."""
 
     HELD = "held"
-    """Nothing: somebody else sized it, and is not fought."""
+    """Nothing: an operator or another program gave it its size, which it keeps."""
 
     BLOCKED = "blocked"
     """Nothing for now: the size that it should have, or that was ordered, is not possible."""
@@ -83,7 +83,7 @@ class Decision:
         versions_known: Whether `versions_problem` is a finding, likewise.
         window: What its Capacity Block allows. None: it has none, or is stopped whatever that says.
         terminated: The nodes that go by order. None: no order named any.
-        taken_back: Whether an order that is carried out at once or not at all was not. None: this is no such order.
+        taken_back: Whether an order that is applied at once or not at all was not. None: this is no such order.
         desired: What desired capacity its group gets while EC2 lacks nodes; its size stays. None: no other.
         resumes: Whether launches that Auto Scaling has suspended are resumed.
         reserve: For how many instances its reservation is to hold capacity. None: it is left as it is.

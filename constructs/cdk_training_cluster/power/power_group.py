@@ -82,7 +82,7 @@ class PowerGroup:
             # Shared ones are given as ARNs, which end with the id that EC2 describes them by.
             capacity_blocks=capacity.block_ids if capacity.is_prioritized else (),
             listed_reservations=capacity.reservation_ids if capacity.is_prioritized else (),
-            # Which block is of which type is not known here: all are told as early as the earliest wants it.
+            # A group in a Capacity Block has one type.
             block_ends_early_minutes=max(info.block_ends_early_minutes for info in fleet.instance_types),
             spot_fleet_id=fleet.spot_fleet_id,
             capacity_reservation_id=fleet.reservation_id,

@@ -62,7 +62,7 @@ def test_what_cannot_be_written_back_fails_loudly_and_the_size_stays_all_the_sam
     message = failed_stop(scene)
 
     assert message == (
-        "workers: was given another size at the same moment, and what it remembered before could not be written "
+        "workers: was given another size at the same moment, and what was recorded before could not be written "
         "back: a tick may stop it (Throttling: no). Everything else was done."
     )
     scene.minute(10)

@@ -135,7 +135,7 @@ def test_a_stop_that_cannot_be_remembered_is_one_all_the_same(scene: Scene, grou
     message = failed_stop(scene)
 
     assert message == (
-        "workers: was brought to 0, and that could not be remembered (AccessDenied: no). Everything else was done."
+        "workers: was brought to 0, and that could not be recorded (AccessDenied: no). Everything else was done."
     )
     held = scene.minute(10)["workers"]
     assert (held["decision"], held["desired"], held["problem"], stopped(scene)) == ("held", 0, "emptied", [])

@@ -196,7 +196,7 @@ def test_a_tick_mends_what_an_order_could_not_write(scene: Scene, order: str, wr
     scene.minute(2)
     scene.order("stop" if order == "start" else "start")
     scene.ssm.fail_next("PutParameter", "ThrottlingException")
-    with pytest.raises(PartialFailureError, match="workers: could not remember which node groups are stopped"):
+    with pytest.raises(PartialFailureError, match="workers: could not record which node groups are stopped"):
         scene.order(order)
     assert scene.ssm.value(STOPPED) == wrong
 

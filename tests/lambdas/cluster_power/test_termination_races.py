@@ -37,7 +37,7 @@ def test_without_a_mark_no_node_goes(scene: Scene, group: FakeGroup) -> None:
     message = refused(scene, middle(group))
 
     assert message == (
-        "workers: could not remember who has nodes of it terminated (InternalFailure: no). Everything else was done."
+        "workers: could not record who has nodes of it terminated (InternalFailure: no). Everything else was done."
     )
     assert (asked(scene), group.desired) == ([], 8)
 
