@@ -31,26 +31,27 @@ class IdlePermissions:
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html
     """
 
-    def __init__(self, *, groups: Collection[IdleGroup], policies: Collection[IdlePolicy]) -> None:
+    def __init__(
+        self, cluster_name: str, tag_key: str, groups: Collection[IdleGroup], policies: Collection[IdlePolicy]
+    ) -> None:
         """Find out what is needed.
 
         Args:
+            cluster_name: The value of the tag on what the function may write on.
+            tag_key: The tag's key.
             groups: The node groups.
             policies: All policies that hold for some instance.
         """
+        self._cluster_name, self._tag_key = cluster_name, tag_key
         self._auto_scaling = any(group.spot_fleet_id is None for group in groups)
         self._fleets = any(group.spot_fleet_id is not None for group in groups)
         self._sessions = any(policy.has_signal("session") and not policy.is_off for policy in policies)
 
-    def grant(self, role: iam.Role, *, cluster_name: str, tag_key: str) -> None:
-        """Give the permissions to the function's role.
-
-        Args:
-            role: The role.
-            cluster_name: The value of the tag on what the function may write on.
-            tag_key: The tag's key.
-        """
-        permissions = ClusterPermissions(role, cluster_name=cluster_name, tag_key=tag_key, own_tags=_IDLE_TAGS)
+    def grant(self, role: iam.Role) -> None:
+        """Give the permissions to the function's role."""
+        permissions = ClusterPermissions(
+            role, cluster_name=self._cluster_name, tag_key=self._tag_key, own_tags=_IDLE_TAGS
+        )
         permissions.read(list(self._reads()))
         permissions.write(["ec2:StopInstances"], INSTANCES, without_tags=_OWNER_TAGS)
         permissions.write(["ec2:CreateTags", "ec2:DeleteTags"], INSTANCES, own_tags_only=True)

@@ -208,8 +208,7 @@ class IdleStop(Guardrail):
             name: self.policy if group.policy is None else group.policy.over(self.policy)
             for name, group in groups.items()
         }
-        permissions = IdlePermissions(groups=groups.values(), policies=[self.policy, *self.policies.values()])
-
+        policies = [self.policy, *self.policies.values()]
         own = {name: each.to_contract() for name, each in self.policies.items()}
         distinct = list(dict.fromkeys([self.policy.to_contract(), *own.values()]))
         settings = IdleFunctionSettings(
@@ -230,15 +229,11 @@ class IdleStop(Guardrail):
             topic_arn=alert_topic.topic_arn,
             power_function=power.function.function_name if power is not None and groups else "",
         )
-
-        def permit(role: iam.Role) -> None:
-            permissions.grant(role, cluster_name=cluster_name, tag_key=tag_key)
-
         self._make(
             name=cluster_name,
             settings=settings,
             alert_topic=alert_topic,
-            permit=permit,
+            permit=IdlePermissions(cluster_name, tag_key, groups.values(), policies).grant,
             powertools_layer=powertools_layer,
             encryption_key=encryption_key,
         )

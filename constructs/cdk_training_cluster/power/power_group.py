@@ -83,7 +83,7 @@ class PowerGroup:
             capacity_blocks=capacity.block_ids if capacity.is_prioritized else (),
             listed_reservations=capacity.reservation_ids if capacity.is_prioritized else (),
             # A group in a Capacity Block has one type.
-            block_ends_early_minutes=max(info.block_ends_early_minutes for info in fleet.instance_types),
+            block_ends_early_minutes=fleet.instance_type.block_ends_early_minutes,
             spot_fleet_id=fleet.spot_fleet_id,
             capacity_reservation_id=fleet.reservation_id,
             released=capacity.releases,
