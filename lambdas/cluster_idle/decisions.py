@@ -158,7 +158,7 @@ def _young(instance: Instance, context: IdleContext) -> tuple[IdleVerdict, str] 
 def _not_idle(instance: Instance, context: IdleContext) -> tuple[IdleVerdict, str] | None:
     evidence = context.evidence.get(instance.id)
     if evidence is None:
-        return IdleVerdict.UNKNOWN, "was not looked at"
+        return IdleVerdict.UNKNOWN, "is not known to be idle: its metrics were not read"
     if evidence.state is EvidenceState.UNKNOWN:
         return IdleVerdict.UNKNOWN, f"may work: {evidence.reason}"
     return (IdleVerdict.BUSY, f"works: {evidence.reason}") if evidence.state is EvidenceState.BUSY else None
@@ -222,7 +222,7 @@ def _idle_reason(unit: Unit, clock: Clock, context: IdleContext) -> str:
         return f"{what}; people are warned that it is stopped at {time_text(unit.stop_at)}{dry}"
     if unit.stop_at > context.now:
         return f"{what}; it is stopped at {time_text(unit.stop_at)} unless it works until then{dry}"
-    return f"{what}, and nobody has wanted to keep it since the warning: it is stopped{dry}"
+    return f"{what}, and nothing has kept it since the warning: it is stopped{dry}"
 
 
 def _within_limit(due: Iterable[Unit], most: int) -> list[Unit]:

@@ -90,7 +90,7 @@ class NodeReadings:
         utilization: Its busiest accelerator, in percent.
         samples: How many samples that had. None: its accelerators report all together or not at all.
         signals: What the policy's other signals say, but for sessions.
-        has_session: Whether somebody has a session on it. None: that could not be read.
+        has_session: Whether a Session Manager session is open on it. None: that could not be read.
     """
 
     utilization: Series
@@ -297,7 +297,7 @@ def _judge(series: Series, limit: _Limit, policy: Policy, now: datetime) -> Evid
     """Say what one series proves; what comes after `now` proves nothing but work."""
     what = limit.what
     if series.status != COMPLETE:
-        return _unknown(f"CloudWatch says {series.status} of {what}")
+        return _unknown(f"CloudWatch returned no complete data for {what} ({series.status})")
     seconds, at = PERIOD.total_seconds(), now.timestamp()
     current, periods = at // seconds, policy.window // PERIOD
     idle: set[int] = set()  # Which periods before the current one have idle points only: 1 is the last one.
@@ -314,7 +314,7 @@ def _judge(series: Series, limit: _Limit, policy: Policy, now: datetime) -> Evid
         if when <= at and (newest is None or when > newest):
             newest = when
     if newest is None:
-        return _unknown(f"there is no point of {what}")
+        return _unknown(f"CloudWatch has no data for {what}")
     if at - newest > limit.latest * seconds:
         return _unknown(f"the newest point of {what} is {format_minutes(timedelta(seconds=at - newest))} old")
     if busy and min(busy) <= periods:
@@ -353,7 +353,7 @@ def _idle_periods(idle: Collection[int], busy: Collection[int], coverage: float,
 def _judge_heartbeat(series: Series, policy: Policy, now: datetime) -> Evidence:
     """Any heartbeat says that a job runs; none says that none does."""
     if series.status != COMPLETE:
-        return _unknown(f"CloudWatch says {series.status} of its heartbeat")
+        return _unknown(f"CloudWatch returned no complete data for its heartbeat ({series.status})")
     end = floor(now)
     last = max((moment for moment, _ in series.points), default=None)
     if last is None:
@@ -367,7 +367,7 @@ def _judge_session(has_session: bool | None, policy: Policy, now: datetime) -> E
     if has_session is None:
         return _unknown("its Session Manager sessions could not be read")
     if has_session:
-        return _busy("somebody has a Session Manager session on it", SignalKind.SESSION)
+        return _busy("a Session Manager session is open on it", SignalKind.SESSION)
     return Evidence(state=EvidenceState.IDLE, reason="", idle_since=floor(now) - policy.span)
 
 

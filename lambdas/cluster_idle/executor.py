@@ -158,7 +158,9 @@ class IdleExecutor:
             if sessions is None:
                 evidence[one.id] = Evidence(state=EvidenceState.UNKNOWN, reason="its sessions could not be read")
             elif one.id in sessions:
-                evidence[one.id] = Evidence(state=EvidenceState.BUSY, reason="somebody has a session on it")
+                evidence[one.id] = Evidence(
+                    state=EvidenceState.BUSY, reason="a Session Manager session is open on it"
+                )
         return evidence
 
     def _asks_for_sessions(self, instance: Instance) -> bool:
@@ -364,7 +366,7 @@ class IdleExecutor:
         try:
             self._sns().publish(TopicArn=self._settings.topic_arn, Subject=subject, Message=text)
         except AWS_ERRORS as error:
-            self._failures.add(self._settings.cluster, "people could not be told", error)
+            self._failures.add(self._settings.cluster, "the notification could not be published", error)
             self._failed_notifications += 1
             return False
         self._failed_notifications += self._has_no_subscriber

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from cluster_common.aliases import Alias
 from cluster_common.errors import AWS_ERRORS, error_code, error_text
+from cluster_contract.aliases import Alias
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.client import LambdaClient

@@ -25,7 +25,7 @@ HEARTBEAT = "JobHeartbeat"
 _EC2 = "AWS/EC2"
 _SAMPLES = "SampleCount"
 
-_NOTHING = "nothing"
+_NOTHING = "no result"
 """The status of what CloudWatch did not answer."""
 
 
@@ -59,7 +59,7 @@ class MetricReader:
             try:
                 found |= self._read_batch(batch, sessions)
             except AWS_ERRORS as error:
-                self._failures.add(f"{len(batch)} instances", "could not read what they do", error)
+                self._failures.add(f"{len(batch)} instances", "their metrics could not be read", error)
                 why = f"CloudWatch could not be read ({error_code(error)})"
                 found |= {instance.id: unreadable(why) for instance in batch}
         return found

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from cluster_common.aliases import Alias
 from cluster_common.times import time_text
+from cluster_contract.aliases import Alias
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.tags import KEEP_UNTIL_TAG
 from cluster_idle.idle_tags import TERMINATED

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from aws_lambda_powertools import Logger
 
-from cluster_common.aliases import Alias
 from cluster_common.errors import AWS_ERRORS, InvalidEventError, error_text
+from cluster_contract.aliases import Alias
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm.client import SSMClient

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from cluster_common.aliases import Alias
 from cluster_common.errors import InvalidEventError
 from cluster_common.tags import tag_value
+from cluster_contract.aliases import Alias
 from cluster_power.callers import Action, Caller
 from cluster_power.settings import Settings
 

@@ -93,7 +93,7 @@ def test_metrics_denied_make_every_node_unknown_and_the_run_fails(cluster: IdleO
         "GetMetricData", "AccessDenied", "not authorized to perform: cloudwatch:GetMetricData", status=403
     )
 
-    with pytest.raises(PartialFailureError, match="could not read what they do"):
+    with pytest.raises(PartialFailureError, match="their metrics could not be read"):
         cluster.run(after=30)
     assert cluster.states(idle) == ["running", "running"]
     assert cluster.requests("StopInstances") == []
@@ -107,7 +107,7 @@ def test_a_series_that_is_not_complete_is_no_evidence(cluster: IdleOnAws, status
 
     found = cluster.run(after=30)
     assert verdicts(found, [dark, *idle]) == ["unknown", "stop", "stop", "stop"]
-    assert f"CloudWatch says {status} of its utilization" in found[dark]["reason"]
+    assert f"CloudWatch returned no complete data for its utilization ({status})" in found[dark]["reason"]
     assert cluster.states([dark, *idle]) == ["running", "stopped", "stopped", "stopped"]
 
 
@@ -299,7 +299,7 @@ def test_who_could_not_be_told_is_not_stopped(cluster: IdleOnAws) -> None:
     cluster.aws.fail("Publish", "InternalError", "try again", status=500, times=2)
 
     for after in (0, 30):
-        with pytest.raises(PartialFailureError, match="people could not be told"):
+        with pytest.raises(PartialFailureError, match="the notification could not be published"):
             cluster.run(after=after)
     assert cluster.states([node]) == ["running"]
     assert cluster.run(after=35)[node]["verdict"] == "warn"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
-from cluster_common.aliases import Alias
 from cluster_common.tags import tag_value
+from cluster_contract.aliases import Alias
 from cluster_power.callers import Caller
 from cluster_power.commands import parse_command
 from cluster_power.power import Clients, Power

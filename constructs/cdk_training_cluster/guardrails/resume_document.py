@@ -8,6 +8,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk_training_cluster.power import ClusterPower
+from cluster_contract.aliases import Alias
 
 # What a tag can hold, without what would end the text in the function's event.
 _REASON = r"^[A-Za-z0-9 .,:/=+@_-]{1,256}$"
@@ -99,7 +100,7 @@ class ResumeDocument(Construct):
                         "isEnd": True,
                         "inputs": {
                             "FunctionName": power.function.function_name,
-                            "Qualifier": "start",
+                            "Qualifier": Alias.START.value,
                             "InvocationType": "RequestResponse",
                             "InputPayload": {
                                 "action": "start",

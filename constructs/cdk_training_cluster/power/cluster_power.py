@@ -18,15 +18,13 @@ from cdk_training_cluster.functions import TICK, Guardrail, GuardrailSpec, Silen
 from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.power.power_permissions import PowerPermissions, permit_execution_reads
 from cdk_training_cluster.times import to_duration, to_time
+from cluster_contract.aliases import Alias
 from cluster_contract.power import PowerFunctionSettings, PowerMetric
 
 # AWS's documents spell them in two ways.
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
 _BLOCK_STARTS = ("Capacity Block Delivered", "Capacity Block Reservation Delivered")
 _BLOCK_ENDS = ("Capacity Block Expiration Warning", "Capacity Block Reservation Expiration Warning")
-
-# The alias that people's orders go through; the functions know it by the same name.
-_OPERATE = "operate"
 
 # The desired capacity is lowered well before CloudFormation, which waits for an hour, rolls a deployment back.
 _MAX_LAUNCH_GRACE = Duration.minutes(30)
@@ -123,7 +121,7 @@ class ClusterPower(Guardrail):
         output="PowerFunctionName",
         every=Duration.minutes(1),
         timeout=Duration.seconds(50),
-        operators_alias=_OPERATE,
+        operators_alias=Alias.OPERATE,
         silence=Silence(
             metric=PowerMetric.SUCCESSFUL_TICKS,
             trouble="the power function has not succeeded for 15 minutes, so nodes may be missing, or run and be "
@@ -212,7 +210,7 @@ class ClusterPower(Guardrail):
         Args:
             grantee: A role, user or function; it invokes `order_name`.
         """
-        return self._cluster_function.grant_invoke(grantee, alias=_OPERATE)
+        return self._cluster_function.grant_invoke(grantee, alias=Alias.OPERATE)
 
     def grant_start(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let a runbook start the node groups, and nothing else; the function asks who started the runbook.
@@ -223,7 +221,7 @@ class ClusterPower(Guardrail):
         Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetAutomationExecution.html
         """
         permit_execution_reads(self._cluster_function.role)
-        return self._cluster_function.grant_invoke(grantee, alias="start")
+        return self._cluster_function.grant_invoke(grantee, alias=Alias.START)
 
     def grant_idle_stop(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let the function that finds idle nodes stop node groups and terminate single nodes.
@@ -231,7 +229,7 @@ class ClusterPower(Guardrail):
         Args:
             grantee: That function's role.
         """
-        return self._cluster_function.grant_invoke(grantee, alias="idle")
+        return self._cluster_function.grant_invoke(grantee, alias=Alias.IDLE)
 
     def metric_missing_nodes(
         self, *, node_group: str | None = None, statistic: str = "Minimum", period: Duration | None = None

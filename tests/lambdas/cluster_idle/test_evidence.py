@@ -74,7 +74,7 @@ def test_only_complete_series_are_evidence(status: str) -> None:
         found = weigh(NodeReadings(utilization=series(drawn, status=status)), POLICY, NOW, TICK)
 
         assert found.state is EvidenceState.UNKNOWN
-        assert found.reason == f"CloudWatch says {status} of its utilization"
+        assert found.reason == f"CloudWatch returned no complete data for its utilization ({status})"
 
 
 @pytest.mark.parametrize("ahead", [1, 2, 24])
@@ -110,7 +110,7 @@ def test_the_order_of_the_points_does_not_matter() -> None:
         # The last work is the one to tell.
         ("_T__B_______.", "its utilization was 87 % at 11:20 UTC"),
         ("_n__________.", "its utilization was nan % at 11:05 UTC"),
-        ("", "there is no point of its utilization"),
+        ("", "CloudWatch has no data for its utilization"),
         ("____________...", "the newest point of its utilization is 17 minutes old"),
         ("_..._________", "its utilization has points in 9 of 12 periods only"),
     ],
@@ -194,23 +194,24 @@ _IDLE = "its utilization has been below 5 % for 60 minutes"
         ([40] * 11 + [24], 8, _IDLE),
         ([40] * 10 + [24, 40], 8, _IDLE),
         # One of eight is in MIG mode, or fell off the bus, at once or at last; four are, or all but one.
-        ([35] * 12, 8, f"there is no point of {_ALL}"),
+        ([35] * 12, 8, f"CloudWatch has no data for {_ALL}"),
         ([40] * 9 + [35] * 3, 8, f"the newest point of {_ALL} is 22 minutes old"),
         ([40] * 8 + [35] * 2 + [40] * 2, 8, f"{_ALL} has points in 9 of 11 periods only"),
-        ([20] * 12, 8, f"there is no point of {_ALL}"),
-        ([5] * 12, 8, f"there is no point of {_ALL}"),
+        ([20] * 12, 8, f"CloudWatch has no data for {_ALL}"),
+        ([5] * 12, 8, f"CloudWatch has no data for {_ALL}"),
         # A node that is looked at half as often as it should be, and one whose looks come in bursts.
-        ([16, 24] * 6, 8, f"there is no point of {_ALL}"),
+        ([16, 24] * 6, 8, f"CloudWatch has no data for {_ALL}"),
         # More looks than one a minute prove nothing: those at some GPUs would count for the others.
-        ([80] * 12, 8, f"there is no point of {_ALL}"),
-        ([56] * 12, 8, f"there is no point of {_ALL}"),
+        ([80] * 12, 8, f"CloudWatch has no data for {_ALL}"),
+        ([56] * 12, 8, f"CloudWatch has no data for {_ALL}"),
         ([48, 0] * 6, 8, f"{_ALL} has points in 6 of 11 periods only"),
         ([5] * 12, 1, _IDLE),
-        ([3] * 12, 1, f"there is no point of {_ALL.replace('8', '1')}"),
+        ([3] * 12, 1, f"CloudWatch has no data for {_ALL.replace('8', '1')}"),
         (
             [40] * 12,
             None,
-            f"there is no point of {_ALL.replace('all its 8 GPUs', 'all its GPUs, whose number is not known,')}",
+            "CloudWatch has no data for "
+            f"{_ALL.replace('all its 8 GPUs', 'all its GPUs, whose number is not known,')}",
         ),
     ],
 )
@@ -240,7 +241,7 @@ def test_numbers_of_samples_that_were_not_all_read_prove_nothing() -> None:
     found = weigh(NodeReadings(utilization=series("____________."), samples=forbidden), POLICY, NOW, TICK)
 
     assert (found.state, found.was_known) == (EvidenceState.UNKNOWN, True)
-    assert found.reason == f"CloudWatch says Forbidden of {_ALL}"
+    assert found.reason == f"CloudWatch returned no complete data for {_ALL} (Forbidden)"
 
 
 def test_samples_from_before_a_restart_prove_nothing() -> None:

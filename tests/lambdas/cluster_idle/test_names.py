@@ -6,8 +6,8 @@ from typing import Any, cast
 from aws_lambda_powertools import Logger
 
 from cdk_training_cluster.instance_types import all_instance_types
-from cluster_common.aliases import Alias
 from cluster_common.failures import Failures
+from cluster_contract.aliases import Alias
 from cluster_contract.metrics import NODE_METRICS
 from cluster_idle import owners, readings
 from cluster_idle.accelerators import gpu_count, is_measured

@@ -277,22 +277,23 @@ def test_pages_are_put_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pages", "reason"),
+    ("pages", "status"),
     [
-        ([[("Complete", 6)], [("PartialData", 6)]], "CloudWatch says PartialData of its utilization"),
-        ([[("PartialData", 12)], []], "CloudWatch says PartialData of its utilization"),
-        ([[("Forbidden", 0)]], "CloudWatch says Forbidden of its utilization"),
-        ([[("InternalError", 12)]], "CloudWatch says InternalError of its utilization"),
-        ([[]], "CloudWatch says nothing of its utilization"),
+        ([[("Complete", 6)], [("PartialData", 6)]], "PartialData"),
+        ([[("PartialData", 12)], []], "PartialData"),
+        ([[("Forbidden", 0)]], "Forbidden"),
+        ([[("InternalError", 12)]], "InternalError"),
+        ([[]], "no result"),
     ],
 )
-def test_what_is_not_complete_in_the_end_is_not_evidence(pages: list[list[tuple[str, int]]], reason: str) -> None:
+def test_what_is_not_complete_in_the_end_is_not_evidence(pages: list[list[tuple[str, int]]], status: str) -> None:
     client = CloudWatch()
-    client.pages = [[result("q0", IDLE[:count], status) for status, count in page] for page in pages]
+    client.pages = [[result("q0", IDLE[:count], each) for each, count in page] for page in pages]
 
     found = read(client, nodes(1))["i-0"]
 
-    assert (found.state.value, found.reason, found.was_known) == ("unknown", reason, True)
+    assert (found.state.value, found.was_known) == ("unknown", True)
+    assert found.reason == f"CloudWatch returned no complete data for its utilization ({status})"
 
 
 def test_work_on_any_page_is_work() -> None:
@@ -323,7 +324,8 @@ def test_a_request_that_fails_leaves_only_its_own_nodes_unknown(capsys: pytest.C
     assert found["i-500"].was_known
     assert failures
     assert (
-        "500 instances: could not read what they do (ThrottlingException: Rate exceeded)" in capsys.readouterr().out
+        "500 instances: their metrics could not be read (ThrottlingException: Rate exceeded)"
+        in capsys.readouterr().out
     )
 
 

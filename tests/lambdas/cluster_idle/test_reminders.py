@@ -125,7 +125,7 @@ def test_a_reminder_that_could_not_be_sent_is_sent_in_the_next_run() -> None:
     scene = IdleScene()
     scene.add(tags={UNTIL: "tomorrow"})
     scene.sns.fails = True
-    with pytest.raises(PartialFailureError, match="people could not be told"):
+    with pytest.raises(PartialFailureError, match="the notification could not be published"):
         scene.tick()
     scene.sns.fails = False
 

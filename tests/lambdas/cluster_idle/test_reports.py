@@ -205,7 +205,7 @@ def test_a_topic_that_takes_no_message_is_counted(capsys: pytest.CaptureFixture[
     scene.add()
     scene.sns.fails = True
 
-    with pytest.raises(PartialFailureError, match="people could not be told"):
+    with pytest.raises(PartialFailureError, match="the notification could not be published"):
         scene.tick()
 
     assert metrics(capsys)["IdleFailedNotifications"] == 1

@@ -135,7 +135,7 @@ def test_a_node_that_never_reported_is_unknown_when_it_should_have() -> None:
     assert verdicts(found) == ["grace"]
     found = scene.ticks(10)
     assert verdicts(found) == ["unknown"]
-    assert found[node.id]["reason"] == f"{node.id} may work: there is no point of its utilization"
+    assert found[node.id]["reason"] == f"{node.id} may work: CloudWatch has no data for its utilization"
 
 
 def test_a_young_node_has_its_grace() -> None:
@@ -324,7 +324,7 @@ def test_nobody_told_means_nothing_stopped() -> None:
     node = scene.add()
     scene.sns.fails = True
     for _ in range(12):
-        with pytest.raises(PartialFailureError, match="people could not be told"):
+        with pytest.raises(PartialFailureError, match="the notification could not be published"):
             scene.tick()
 
     assert (node.state, node.tags["cdk-training-cluster:idle-warned-at"]) == ("running", "not yet")

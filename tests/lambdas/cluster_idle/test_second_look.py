@@ -271,7 +271,7 @@ def test_a_stop_of_which_no_message_could_be_sent_is_told_in_the_next_run() -> N
     scene.add()
     scene.ticks(30)
     scene.sns.fails = True
-    with pytest.raises(PartialFailureError, match="people could not be told"):
+    with pytest.raises(PartialFailureError, match="the notification could not be published"):
         scene.tick()
     scene.sns.fails = False
 

@@ -37,7 +37,7 @@ def agree(signal: Signal, *every: Series, has_session: bool | None = None) -> Ev
             "busy",
             "its network traffic was 5,220,000 bytes in 5 minutes at 12:00 UTC",
         ),
-        ("____________.", "", "unknown", "there is no point of its network traffic"),
+        ("____________.", "", "unknown", "CloudWatch has no data for its network traffic"),
         ("____________.", "_______......", "unknown", "the newest point of its network traffic is 32 minutes old"),
     ],
 )
@@ -92,7 +92,7 @@ def test_the_newest_point_of_ec2_is_three_periods_old_at_most(age: timedelta, st
     [
         ("aaaaaaaaaaaa.", "idle", "its utilization has been below 5 % for 60 minutes"),
         ("aaaaaaTaaaaa.", "busy", "its GPU memory in use was 2,048 MiB at 11:30 UTC"),
-        ("", "unknown", "there is no point of its GPU memory in use"),
+        ("", "unknown", "CloudWatch has no data for its GPU memory in use"),
     ],
 )
 def test_gpu_memory_must_agree(drawn: str, state: str, reason: str) -> None:
@@ -121,7 +121,10 @@ def test_a_heartbeat_in_the_window_is_work_and_none_is_not(drawn: str, state: st
 def test_heartbeats_that_were_not_all_read_prove_nothing() -> None:
     found = agree(HEARTBEAT, series("", status="PartialData"))
 
-    assert (found.state.value, found.reason) == ("unknown", "CloudWatch says PartialData of its heartbeat")
+    assert (found.state.value, found.reason) == (
+        "unknown",
+        "CloudWatch returned no complete data for its heartbeat (PartialData)",
+    )
 
 
 def test_an_old_heartbeat_bounds_since_when_a_node_is_idle() -> None:
@@ -136,7 +139,7 @@ def test_an_old_heartbeat_bounds_since_when_a_node_is_idle() -> None:
     ("has_session", "state", "reason"),
     [
         (False, "idle", "its utilization has been below 5 % for 60 minutes"),
-        (True, "busy", "somebody has a Session Manager session on it"),
+        (True, "busy", "a Session Manager session is open on it"),
         (None, "unknown", "its Session Manager sessions could not be read"),
     ],
 )
@@ -223,7 +226,7 @@ def test_the_host_shows_what_accelerators_do_not(
 @pytest.mark.parametrize(
     ("drawn", "reason"),
     [
-        ("", "there is no point of its CPU use"),
+        ("", "CloudWatch has no data for its CPU use"),
         ("_________....", "the newest point of its CPU use is 22 minutes old"),
         ("____.._______", "its CPU use has points in 9 of 11 periods only"),
     ],

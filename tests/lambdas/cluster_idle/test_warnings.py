@@ -160,7 +160,7 @@ def test_whoever_was_told_of_a_dry_run_only_is_not_stopped_while_people_cannot_b
     scene.ticks(60)
     scene.policy, scene.sns.fails = Policy(), True
     for _ in range(12):
-        with pytest.raises(PartialFailureError, match="people could not be told"):
+        with pytest.raises(PartialFailureError, match="the notification could not be published"):
             scene.tick()
     scene.sns.fails = False
 
@@ -179,7 +179,7 @@ def test_whoever_was_warned_before_it_was_dark_is_not_stopped_while_people_canno
     assert verdicts(scene.ticks(55)) == ["unknown"]
     scene.sns.fails = True
     for _ in range(12):
-        with pytest.raises(PartialFailureError, match="people could not be told"):
+        with pytest.raises(PartialFailureError, match="the notification could not be published"):
             scene.tick()
 
     assert node.state == "running"
@@ -190,7 +190,7 @@ def test_a_time_that_people_put_off_outlasts_a_message_that_fails() -> None:
     node = scene.add()
     node.tags[STOP_AT] = "2026-11-02T20:00:00Z"
     scene.sns.fails = True
-    with pytest.raises(PartialFailureError, match="people could not be told"):
+    with pytest.raises(PartialFailureError, match="the notification could not be published"):
         scene.tick()
     scene.sns.fails = False
 

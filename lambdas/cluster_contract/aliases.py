@@ -1,7 +1,7 @@
-"""The aliases through which the power function takes orders.
+"""The aliases through which the power function takes commands.
 
 Lambda does not tell a function who invokes it. Each alias has a permission of its own, and a function is told which
-one it is invoked through: so it knows what its caller may order.
+one it is invoked through: so it knows which commands its caller may give.
 Sources: https://docs.aws.amazon.com/lambda/latest/dg/python-context.html and
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-api-permissions-ref.html
 """
@@ -13,7 +13,7 @@ class Alias(StrEnum):
     """An alias of the power function."""
 
     OPERATE = "operate"
-    """For people and their programs, who may order everything."""
+    """For people and their programs, which may give every command."""
 
     START = "start"
     """For the runbook, which starts node groups."""
