@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from cluster_common.errors import PartialFailureError
 from cluster_power.reservations import Reservation
 from cluster_power.windows import Phase, find_phase
+from drawn_examples import examples
 from fake_auto_scaling import FakeGroup
 from fake_reservations import FakeReservation
 from fake_spot_fleets import FakeFleet
@@ -251,7 +252,7 @@ class PowerMachine(RuleBasedStateMachine):
 
 
 TestPower = PowerMachine.TestCase
-TestPower.settings = settings(deadline=None, max_examples=60, stateful_step_count=15)
+TestPower.settings = settings(examples(40), stateful_step_count=15)
 
 
 @given(
@@ -264,7 +265,7 @@ TestPower.settings = settings(deadline=None, max_examples=60, stateful_step_coun
         max_size=10,
     )
 )
-@settings(deadline=None, max_examples=25)
+@examples(25)
 def test_a_shortage_ends_no_node_and_ends_itself(happening: list[tuple[str, Any]]) -> None:
     scene = Scene()
     group = scene.add()
