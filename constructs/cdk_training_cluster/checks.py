@@ -25,22 +25,41 @@ def is_unknown(value: object) -> bool:
     return hasattr(type(value), "__jsii_type__") and Token.is_unresolved(value)
 
 
-def whole_number_problems(setting: str, value: object, *, minimum: int, advice: str = "") -> list[str]:
+MAX_INTEGER = 2**31 - 1
+"""The greatest whole number in AWS's APIs and CloudFormation's templates: Integer has 32 bits."""
+
+
+def is_finite(value: object) -> bool:
+    """Tell whether a value is a number that can be computed with: no flag, no infinity, and none beyond floats.
+
+    Args:
+        value: What was given, of any kind.
+    """
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def whole_number_problems(
+    setting: str, value: object, *, minimum: int, maximum: int = MAX_INTEGER, advice: str = ""
+) -> list[str]:
     """Say why a value is not a whole number of at least some size; nothing if it is.
 
     Args:
         setting: The setting as the user spelled it.
         value: What was given.
         minimum: The smallest that is allowed.
+        maximum: The greatest that is allowed. Default: - the greatest that AWS knows.
         advice: How to mend it, if that is not plain. Default: - nothing.
     """
     whole = isinstance(value, int) and not isinstance(value, bool)
-    if whole and value >= minimum:  # type: ignore[operator]  # a whole number here
+    if is_unknown(value) or (whole and minimum <= value <= maximum):  # type: ignore[operator]  # a number here
         return []
-    if is_unknown(value):
-        return []
+    if whole and value > maximum:  # type: ignore[operator]
+        return [f"{setting} must be at most {maximum}, got {shown(value)}"]
     kind = "" if whole else "a whole number of "
-    return [f"{setting} must be {kind}at least {minimum}, got {value!r}{advice}"]
+    return [f"{setting} must be {kind}at least {minimum}, got {shown(value)}{advice}"]
 
 
 def number_problems(
@@ -62,7 +81,7 @@ def number_problems(
         maximum: The greatest that is allowed. Default: - any.
         advice: How to mend it, if that is not plain. Default: - nothing.
     """
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = is_finite(value)
     if is_unknown(value) or (
         is_number
         and (above is None or value > above)  # type: ignore[operator]  # a number here
@@ -75,7 +94,7 @@ def number_problems(
     else:
         lower = f"above {above:g}" if minimum is None else f"at least {minimum:g}"
         bounds = lower if maximum is None else f"{lower} and at most {maximum:g}"
-    return [f"{setting} must be {'' if is_number else 'a number '}{bounds}, got {_shown(value)}{advice}"]
+    return [f"{setting} must be {'' if is_number else 'a number '}{bounds}, got {shown(value)}{advice}"]
 
 
 @cache
@@ -129,7 +148,7 @@ def choice_problems(setting: str, value: object, kind: type[Enum]) -> list[str]:
     if isinstance(value, kind):
         return []
     members = [f"{kind.__name__}.{member.name}" for member in kind]
-    return [f"{setting} must be {' or '.join(members)}, got {value!r}"]
+    return [f"{setting} must be {' or '.join(members)}, got {shown(value)}"]
 
 
 def flag_problems(setting: str, value: object) -> list[str]:
@@ -139,7 +158,7 @@ def flag_problems(setting: str, value: object) -> list[str]:
         setting: The setting as the user spelled it.
         value: What was given.
     """
-    return [] if isinstance(value, bool) else [f"{setting} must be True or False, got {value!r}"]
+    return [] if isinstance(value, bool) else [f"{setting} must be True or False, got {shown(value)}"]
 
 
 def list_problems(setting: str, value: object, example: str) -> list[str]:
@@ -153,7 +172,7 @@ def list_problems(setting: str, value: object, example: str) -> list[str]:
     is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
     if is_list and all(isinstance(item, str) for item in value):  # type: ignore[attr-defined]  # a list here
         return []
-    return [f"{setting} must be a list of {example}, got {value!r}"]
+    return [f"{setting} must be a list of {example}, got {shown(value)}"]
 
 
 def kind_problems(setting: str, value: object, kind: type, example: str) -> list[str]:
@@ -167,7 +186,7 @@ def kind_problems(setting: str, value: object, kind: type, example: str) -> list
     """
     if isinstance(value, kind):
         return []
-    return [f"{setting} must be {_article(kind.__name__)}, such as {example}, got {_shown(value)}"]
+    return [f"{setting} must be {_article(kind.__name__)}, such as {example}, got {shown(value)}"]
 
 
 def kinds_problems(setting: str, value: object, kind: type, example: str) -> list[str]:
@@ -181,8 +200,8 @@ def kinds_problems(setting: str, value: object, kind: type, example: str) -> lis
     """
     wanted = f"{setting} must be a list of {kind.__name__} objects, such as [{example}]"
     if isinstance(value, str) or not isinstance(value, Sequence):
-        return [f"{wanted}, got {_shown(value)}"]
-    return [f"{wanted}, got {_shown(item)} in it" for item in value if not isinstance(item, kind)]
+        return [f"{wanted}, got {shown(value)}"]
+    return [f"{wanted}, got {shown(item)} in it" for item in value if not isinstance(item, kind)]
 
 
 def interface_problems(setting: str, value: object, member: str, wanted: str) -> list[str]:
@@ -196,16 +215,27 @@ def interface_problems(setting: str, value: object, member: str, wanted: str) ->
         member: What every object that suits has, such as `vpc_id`.
         wanted: What is wanted, with an example.
     """
-    return [] if hasattr(value, member) else [f"{setting} must be {wanted}, got {_shown(value)}"]
+    return [] if hasattr(value, member) else [f"{setting} must be {wanted}, got {shown(value)}"]
 
 
 _LONGEST_SHOWN = 60
 
 
-def _shown(value: object) -> str:
-    """Show a value or, where that would be long, say what it is."""
-    text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else _article(type(value).__name__)
+def shown(value: object) -> str:
+    """Show a value or, where that would be long, its beginning or what it is.
+
+    Args:
+        value: What was given, of any kind.
+    """
+    try:
+        text = repr(value)
+    except Exception:
+        return _article(type(value).__name__)
+    if len(text) <= _LONGEST_SHOWN:
+        return text
+    if isinstance(value, str):
+        return f"{value[:_LONGEST_SHOWN]!r}… ({len(value)} characters)"
+    return _article(type(value).__name__)
 
 
 def _article(name: str) -> str:

@@ -9,7 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct, IConstruct
 
-from cdk_training_cluster.checks import interface_problems, is_unknown, kind_problems, kinds_problems
+from cdk_training_cluster.checks import interface_problems, is_unknown, kind_problems, kinds_problems, shown
 from cdk_training_cluster.guardrails import Budget
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
@@ -43,7 +43,7 @@ def check_name(cluster: Construct, cluster_name: str) -> None:
     key = (place, "" if stage is None else stage.node.path, cluster_name)
     if key in others:
         raise ValueError(
-            f"cluster_name must be unique in an account and region, got {cluster_name!r} for {others[key]} and "
+            f"cluster_name must be unique in an account and region, got {shown(cluster_name)} for {others[key]} and "
             f"{cluster.node.path}: rename one"
         )
     others[key] = cluster.node.path
@@ -115,7 +115,7 @@ def _list_problems(node_groups: object, datasets: object, instance_type_facts: o
 
 def _text_problems(availability_zone: object, cluster_name: object) -> Iterator[str]:
     if availability_zone is not None and not isinstance(availability_zone, str):
-        yield f"availability_zone must be the name of a zone, such as 'us-east-1b', got {availability_zone!r}"
+        yield f"availability_zone must be the name of a zone, such as 'us-east-1b', got {shown(availability_zone)}"
     if cluster_name is not None:
         yield from cluster_name_problems(cluster_name)
 

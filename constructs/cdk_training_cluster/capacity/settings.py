@@ -1,12 +1,11 @@
 """What the settings of each way to buy are held against by themselves."""
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from cdk_training_cluster.capacity.choices import UntilCancelled
-from cdk_training_cluster.checks import is_unknown, whole_number_problems
+from cdk_training_cluster.checks import is_finite, is_unknown, shown, whole_number_problems
 from cdk_training_cluster.validation import text_problems
 
 _EXAMPLE = "cr-0a1b2c3d4e5f67890"
@@ -46,39 +45,40 @@ def end_problems(end: object) -> Iterator[str]:
         "an idle reservation is billed all the same"
     )
     if not isinstance(end, datetime) or end.utcoffset() is None:
-        yield f"{wanted}; got {end!r}"
+        yield f"{wanted}; got {shown(end)}"
 
 
 def platform_problems(platform: object) -> Iterator[str]:
     """Say what is wrong with the platform of a reservation."""
-    if is_unknown(platform) or platform in LINUX_PLATFORMS:
+    if is_unknown(platform) or (isinstance(platform, str) and platform in LINUX_PLATFORMS):
         return
-    yield f"instance_platform must be one of {', '.join(LINUX_PLATFORMS)}, since nodes run Linux; got {platform!r}"
+    platforms = ", ".join(LINUX_PLATFORMS)
+    yield f"instance_platform must be one of {platforms}, since nodes run Linux; got {shown(platform)}"
 
 
 def id_problems(setting: str, given: object) -> Iterator[str]:
     """Say what is wrong with the id of a reservation."""
     if is_unknown(given) or (isinstance(given, str) and _RESERVATION_ID.fullmatch(given)):
         return
-    yield f"{setting} must be the id of a capacity reservation, such as '{_EXAMPLE}', got {given!r}"
+    yield f"{setting} must be the id of a capacity reservation, such as '{_EXAMPLE}', got {shown(given)}"
 
 
 def ids_problems(setting: str, given: object) -> Iterator[str]:
     """Say what is wrong with a list of ids or ARNs of reservations."""
     if not isinstance(given, Sequence) or isinstance(given, str):
-        yield f"{setting} must be a list of ids of capacity reservations, such as ['{_EXAMPLE}'], got {given!r}"
+        yield f"{setting} must be a list of ids of capacity reservations, such as ['{_EXAMPLE}'], got {shown(given)}"
         return
     for one in given:
         if is_unknown(one) or (isinstance(one, str) and _RESERVATION_ARN.fullmatch(one)):
             continue
         if not isinstance(one, str) or not _RESERVATION_ID.fullmatch(one):
-            yield f"{setting} must be ids or ARNs of capacity reservations, such as '{_EXAMPLE}', got {one!r}"
+            yield f"{setting} must be ids or ARNs of capacity reservations, such as '{_EXAMPLE}', got {shown(one)}"
 
 
 def name_problems(setting: str, given: object, wanted: str) -> Iterator[str]:
     """Say what is wrong with a name that may be left out."""
     if given is not None and (not isinstance(given, str) or not given):
-        yield f"{setting} must be {wanted}, got {given!r}"
+        yield f"{setting} must be {wanted}, got {shown(given)}"
     elif given is not None and setting == "placement_group":
         yield from text_problems(setting, given, "placementGroupName")
 
@@ -92,11 +92,10 @@ def price_problems(price: object, lowest: float) -> Iterator[str]:
     """Say what is wrong with a price."""
     if price is None or is_unknown(price):
         return
-    is_number = isinstance(price, int | float) and not isinstance(price, bool)
-    if not is_number or not math.isfinite(price) or price < lowest:  # type: ignore[arg-type,operator]
+    if not is_finite(price) or price < lowest:  # type: ignore[operator]  # a number here
         yield (
             f"max_price must be a number of US dollars an hour of at least {price_text(lowest)}, such as 12.5, got "
-            f"{price!r}"
+            f"{shown(price)}"
         )
 
 

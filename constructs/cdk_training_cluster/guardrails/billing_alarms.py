@@ -12,10 +12,11 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge, ignore_lint
-from cdk_training_cluster.checks import is_unknown, kind_problems
+from cdk_training_cluster.checks import is_unknown, kind_problems, shown
 from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.validation import text_problems
+from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.billing import BILLING_REGION, BillingFunctionSettings, BillingMetric
 
 _ANSWER_SECONDS = 900
@@ -101,6 +102,7 @@ class BillingAlarms(Guardrail):
         absent="Billing alarms: none (no budget)",
     )
 
+    @checked("budget", "name")
     def __init__(
         self,
         scope: Construct,
@@ -135,7 +137,7 @@ class BillingAlarms(Guardrail):
             *kind_problems("budget", budget, Budget, "Budget(monthly_usd=20_000)"),
         ]
         if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME_LENGTH:
-            problems.append(f"name must be text of 1 to {_MAX_NAME_LENGTH} characters, got {name!r}")
+            problems.append(f"name must be text of 1 to {_MAX_NAME_LENGTH} characters, got {shown(name)}")
         else:
             problems += text_problems("name", name, "dimensionValue", "sqsTagValue")
         if problems:

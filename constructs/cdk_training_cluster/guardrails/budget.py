@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from cdk_training_cluster.checks import is_unknown, number_problems
+from cdk_training_cluster.checks import is_unknown, number_problems, shown
 from cdk_training_cluster.validation import text_problems
 from cdk_training_cluster.validation.rule import refuse
 
@@ -101,9 +101,9 @@ class Budget:
             ("emails", self.emails, "addresses, such as ['ml-platform@example.com']"),
         )
         wrong = [
-            (name, f"{name} must be a list of {example}, got {value!r}")
+            (name, f"{name} must be a list of {example}, got {shown(value)}")
             for name, value, example in lists
-            if isinstance(value, str) or not isinstance(value, Sequence)
+            if isinstance(value, str | bytes) or not isinstance(value, Sequence)
         ]
         yield from _of("monthly_usd", _amount_problems("monthly_usd", self.monthly_usd, None))
         yield from wrong
@@ -118,7 +118,7 @@ class Budget:
         for name in self.services:
             known = _NAMES.get(re.sub("^(amazon|aws)", "", str(name).lower()), name)
             if name != known:
-                yield "services", f"services must be names of billing metrics, got {name!r}: write {known}"
+                yield "services", f"services must be names of billing metrics, got {shown(name)}: write {known}"
         accounts = _text_problems("linked_accounts", self.linked_accounts, _ACCOUNT, "12 digits, as text")
         yield from _of("linked_accounts", accounts)
         for email in self.emails:
@@ -160,7 +160,7 @@ def _amount_problems(setting: str, value: object, maximum: float | None) -> list
 def _text_problems(setting: str, values: Sequence[object], form: re.Pattern[str], wanted: str) -> Iterator[str]:
     for value in values:
         if not isinstance(value, str) or not (is_unknown(value) or form.fullmatch(value)):
-            yield f"{setting} must be {wanted}, got {value!r}"
+            yield f"{setting} must be {wanted}, got {shown(value)}"
 
 
 def _twice(setting: str, values: Sequence[str]) -> Iterator[str]:

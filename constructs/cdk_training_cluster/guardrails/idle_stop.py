@@ -10,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from cdk_training_cluster.checks import kind_problems, number_problems, whole_number_problems
+from cdk_training_cluster.checks import kind_problems, number_problems, shown, whole_number_problems
 from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_permissions import IdlePermissions
@@ -19,6 +19,7 @@ from cdk_training_cluster.nodes.rules import TOO_LONG_A_WARNING
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation import text_problems
+from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, IdleMetric
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG
@@ -145,6 +146,7 @@ class IdleStop(Guardrail):
         absent="Idle nodes: never stopped",
     )
 
+    @checked("policy", "node_groups", "power", "prices", "gpu_counts")
     def __init__(
         self,
         scope: Construct,
@@ -339,19 +341,19 @@ def _problems(policy: object, groups: object, power: object, prices: object, gpu
     if power is not None:
         yield from kind_problems("power", power, ClusterPower, "cluster.power")
     if not isinstance(groups, Mapping):
-        yield f"node_groups must be a mapping of names to IdleGroup objects, got {groups!r}"
+        yield f"node_groups must be a mapping of names to IdleGroup objects, got {shown(groups)}"
     else:
         for name, group in groups.items():
             yield from kind_problems(f"node_groups[{name!r}]", group, IdleGroup, "IdleGroup()")
         if groups and power is None:
             yield "power is required beside node_groups: the power function owns their sizes; give cluster.power"
     if not isinstance(prices, Mapping):
-        yield f"prices must be a mapping of instance types to USD an hour, got {prices!r}"
+        yield f"prices must be a mapping of instance types to USD an hour, got {shown(prices)}"
     else:
         for name, price in prices.items():
             yield from number_problems(f"prices[{name!r}]", price, above=0)
     if not isinstance(gpus, Mapping):
-        yield f"gpu_counts must be a mapping of instance types to numbers of GPUs, got {gpus!r}"
+        yield f"gpu_counts must be a mapping of instance types to numbers of GPUs, got {shown(gpus)}"
     else:
         for name, count in gpus.items():
             yield from whole_number_problems(f"gpu_counts[{name!r}]", count, minimum=1)

@@ -8,6 +8,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk_training_cluster.power import ClusterPower
+from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.aliases import Alias
 
 # What a tag can hold, without what would end the text in the function's event.
@@ -37,6 +38,7 @@ class ResumeDocument(Construct):
     https://docs.aws.amazon.com/systems-manager/latest/userguide/documents-syntax-data-elements-parameters.html
     """
 
+    @checked()
     def __init__(
         self, scope: Construct, id: str, *, cluster_name: str, node_groups: Sequence[str], power: ClusterPower
     ) -> None:

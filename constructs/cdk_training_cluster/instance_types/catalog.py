@@ -11,16 +11,19 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from cdk_training_cluster.checks import shown
 from cdk_training_cluster.instance_types.model import (
     Accelerator,
     AcceleratorKind,
     InstanceTypeInfo,
     NetworkCard,
 )
+from cdk_training_cluster.validation.kinds import checked
 
 _MATCHES_SHOWN = 3
 
 
+@checked()
 def instance_type_info(name: str, extra: Sequence[InstanceTypeInfo] = ()) -> InstanceTypeInfo:
     """Return the facts about an instance type.
 
@@ -84,7 +87,7 @@ def _unknown(name: str, names: Sequence[str]) -> str:
     else:
         hint = "the catalog has the accelerated and the EFA-capable types, and none has a name like it."
     return (
-        f"unknown instance type {name!r}: {hint} Facts for a type newer than the catalog, or with neither "
+        f"unknown instance type {shown(name)}: {hint} Facts for a type newer than the catalog, or with neither "
         "accelerator nor EFA, can be passed in as InstanceTypeInfo (instance_type_facts=[...])."
     )
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from cdk_training_cluster.validation.kinds import check_kinds
+
 _MAXIMUM_FRACTION = 1.0
 
 
@@ -47,6 +49,7 @@ class Accelerator:
         Raises:
             ValueError: If count or memory_mib is not positive, or fraction not in (0, 1].
         """
+        check_kinds(vars(self), Accelerator)
         if self.count < 1 or self.memory_mib < 1:
             raise ValueError(
                 f"Accelerator {self.name}: count and memory_mib must be positive, got {self.count} and "
@@ -80,6 +83,7 @@ class NetworkCard:
         Raises:
             ValueError: If maximum_interfaces is not positive.
         """
+        check_kinds(vars(self), NetworkCard)
         if self.maximum_interfaces is not None and self.maximum_interfaces < 1:
             raise ValueError(
                 f"NetworkCard {self.index}: maximum_interfaces must be at least 1, got {self.maximum_interfaces}"
@@ -168,6 +172,7 @@ class InstanceTypeInfo:
             ValueError: If cards are missing or doubled, a list of cards names one that is not there or
                 cannot do it, or what is told of Capacity Blocks is not positive.
         """
+        check_kinds(vars(self), InstanceTypeInfo)
         cards = {card.index: card for card in self.network_cards}
         if len(cards) != len(self.network_cards):
             raise ValueError(f"{self.name}: network_cards must have an index of its own each, got {self._indexes()}")

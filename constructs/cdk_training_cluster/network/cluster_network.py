@@ -12,10 +12,11 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
 from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
-from cdk_training_cluster.checks import interface_problems, is_unknown
+from cdk_training_cluster.checks import interface_problems, is_unknown, shown
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.network.security_group import EfaSecurityGroup
 from cdk_training_cluster.retention import keep, keep_unless_replaced
+from cdk_training_cluster.validation.kinds import checked
 
 # A zone's name is its region's name and a letter; a Local Zone's has a place and a number before the letter.
 # https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-availability-zones.html
@@ -50,6 +51,7 @@ class ClusterNetwork(Construct):
     availability_zone: str
     security_group: EfaSecurityGroup
 
+    @checked()
     def __init__(
         self,
         scope: Construct,
@@ -98,6 +100,7 @@ class ClusterNetwork(Construct):
         self._connections = self.security_group.connections
 
     @classmethod
+    @checked()
     def from_subnet(
         cls,
         scope: Construct,
@@ -265,7 +268,7 @@ def _checked_zone(zone: str | None, region: str) -> str:
             "availability_zone='us-east-1b'"
         )
     if not isinstance(zone, str) or (not _ZONE_NAME.fullmatch(zone) and not is_unknown(zone)):
-        raise ValueError(f"availability_zone must be the name of a zone, such as 'us-east-1b', got {zone!r}")
+        raise ValueError(f"availability_zone must be the name of a zone, such as 'us-east-1b', got {shown(zone)}")
     if not zone.startswith(region) and not is_unknown(zone) and not is_unknown(region):
         raise ValueError(
             f"availability_zone must be a zone of {region}, the stack's region, got {zone!r}: name one of its zones, "
@@ -311,7 +314,7 @@ def _ip_range(cidr: str) -> ipaddress.IPv4Network:
     try:
         network = ipaddress.IPv4Network(cidr)
     except ValueError as error:
-        raise ValueError(f"{wanted}, got {cidr!r}") from error
+        raise ValueError(f"{wanted}, got {shown(cidr)}") from error
     if not _SMALLEST_PREFIX <= network.prefixlen <= _LARGEST_PREFIX:
-        raise ValueError(f"{wanted}, got {cidr!r}")
+        raise ValueError(f"{wanted}, got {shown(cidr)}")
     return network

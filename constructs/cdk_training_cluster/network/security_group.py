@@ -5,6 +5,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from cdk_training_cluster.template_checks import check_templates
+from cdk_training_cluster.validation.kinds import checked
 
 # The description is create-only: re-wording it would replace the group and, with it, everything that names the
 # group for good, such as a file system.
@@ -28,6 +29,7 @@ class EfaSecurityGroup(Construct):
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html#efa-start-security
     """
 
+    @checked()
     def __init__(self, scope: Construct, id: str, *, vpc: ec2.IVpc) -> None:
         """Make the group.
 

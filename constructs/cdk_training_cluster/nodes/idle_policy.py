@@ -12,6 +12,7 @@ from cdk_training_cluster.checks import (
     kinds_problems,
     milliseconds,
     number_problems,
+    shown,
     whole_number_problems,
 )
 from cdk_training_cluster.nodes.idle_signal import IdleSignal
@@ -167,7 +168,7 @@ class IdlePolicy:
         flags = {"host_activity": self.host_activity, "dry_run": self.dry_run, "is_off": self.is_off}
         for setting, value in flags.items():
             if value is not None and not isinstance(value, bool):
-                yield f"{setting} must be True or False, got {value!r}"
+                yield f"{setting} must be True or False, got {shown(value)}"
 
 
 _DEFAULT = Policy()

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cdk_training_cluster.checks import is_unknown, number_problems
+from cdk_training_cluster.checks import is_unknown, number_problems, shown
+from cdk_training_cluster.validation import text_problems
 from cluster_contract.idle import PERIOD, Signal, SignalKind
 from cluster_contract.metrics import NODE_METRICS
 
@@ -156,12 +157,15 @@ class IdleSignal:
             ValueError: A text is empty, the statistic is another, or the threshold is not a number above 0.
         """
         problems = [
-            f"{setting} must be text, such as {example!r}, got {value!r}"
+            f"{setting} must be text, such as {example!r}, got {shown(value)}"
             for setting, value, example in (("namespace", namespace, "CWAgent"), ("name", name, "mem_used_percent"))
             if not isinstance(value, str) or not value
         ]
+        if not problems:
+            problems += text_problems("namespace", namespace, "metricNamespace")
+            problems += text_problems("name", name, "metricName")
         if statistic not in _STATISTICS and not is_unknown(statistic):
-            problems.append(f"statistic must be one of {', '.join(_STATISTICS)}, got {statistic!r}")
+            problems.append(f"statistic must be one of {', '.join(_STATISTICS)}, got {shown(statistic)}")
         problems += number_problems("below", below, above=0)
         if problems:
             raise ValueError("\n".join(problems))

@@ -24,7 +24,9 @@ from cdk_training_cluster.nodes.owners import Launch, make_auto_scaling_group, m
 from cdk_training_cluster.nodes.reserved import make_reserved
 from cdk_training_cluster.nodes.rules import Situation, node_group_problems, node_group_warnings
 from cdk_training_cluster.template_checks import check_templates
-from cdk_training_cluster.validation.rule import SettingsError
+from cdk_training_cluster.validation import cluster_name_problems
+from cdk_training_cluster.validation.kinds import checked
+from cdk_training_cluster.validation.rule import SettingsError, refuse
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 
 _ABOVE_DEFAULT = 150
@@ -63,6 +65,7 @@ class NodeFleet(Construct):
     Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-templates.html
     """
 
+    @checked()
     def __init__(
         self,
         scope: Construct,
@@ -98,6 +101,7 @@ class NodeFleet(Construct):
             ValueError: EC2 would refuse the group; every reason, a line each.
         """
         super().__init__(scope, id)
+        refuse({"cluster_name": cluster_name_problems(cluster_name)})
         nodes = Situation.of(node_group, instance_type_facts, availability_zone=network.availability_zone)
         problems = node_group_problems(nodes)
         if problems:

@@ -15,12 +15,16 @@ from cdk_training_cluster.checks import (
     interface_problems,
     kind_problems,
     list_problems,
+    shown,
     whole_number_problems,
 )
 from cdk_training_cluster.network import InterfaceLayout
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.warm_pool import WarmPool
 from cdk_training_cluster.validation.rule import refuse
+
+MAX_VOLUME_GIB = 65_536
+"""The largest gp3 volume: https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html"""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
 
@@ -109,7 +113,7 @@ class NodeGroup:
             "idle_policy": _idle_problems(self.idle_policy),
             "root_volume_gib": []
             if self.root_volume_gib is None
-            else whole_number_problems("root_volume_gib", self.root_volume_gib, minimum=1),
+            else whole_number_problems("root_volume_gib", self.root_volume_gib, minimum=1, maximum=MAX_VOLUME_GIB),
             "machine_image": _image_problems(self.machine_image),
             "root_device_name": _device_problems(self.root_device_name, self.machine_image),
             "environment": _environment_problems(self.environment),
@@ -128,7 +132,7 @@ class NodeGroup:
 
 def _name_problems(name: object) -> Iterator[str]:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        yield f"name must start with a letter and hold up to 63 letters, digits and hyphens, got {name!r}"
+        yield f"name must start with a letter and hold up to 63 letters, digits and hyphens, got {shown(name)}"
 
 
 def _image_problems(image: object) -> list[str]:
@@ -139,7 +143,7 @@ def _image_problems(image: object) -> list[str]:
 
 def _device_problems(device: object, image: object) -> Iterator[str]:
     if device is not None and not isinstance(device, str):
-        yield f"root_device_name must be a device's name, such as '/dev/xvda', got {device!r}"
+        yield f"root_device_name must be a device's name, such as '/dev/xvda', got {shown(device)}"
     elif device is not None and image is None:
         yield "root_device_name goes with machine_image: leave it out, or give your own image"
 
@@ -154,23 +158,23 @@ def _idle_problems(policy: object) -> Iterator[str]:
         value = getattr(policy, setting)
         if value is not None:
             yield (
-                f"{setting} of idle_policy must be left out for a node group, got {value!r}: it holds for the whole "
-                "cluster; give it to the cluster's idle_policy"
+                f"{setting} of idle_policy must be left out for a node group, got {shown(value)}: it holds for the "
+                "whole cluster; give it to the cluster's idle_policy"
             )
 
 
 def _environment_problems(given: object) -> Iterator[str]:
     if not isinstance(given, Mapping):
-        yield f"environment must be a mapping of names to text, such as {{'NCCL_DEBUG': 'WARN'}}, got {given!r}"
+        yield f"environment must be a mapping of names to text, such as {{'NCCL_DEBUG': 'WARN'}}, got {shown(given)}"
         return
     for name, value in given.items():
         if not isinstance(name, str):
-            yield f"environment names must be text, got {name!r}"
+            yield f"environment names must be text, got {shown(name)}"
         elif not isinstance(value, str):
-            yield f"environment values must be text, got {value!r} for {name}"
+            yield f"environment values must be text, got {shown(value)} for {name}"
 
 
 def _files_problems(setting: str, given: object) -> Iterator[str]:
     is_list = isinstance(given, Sequence) and not isinstance(given, str)
     if not is_list or not all(isinstance(item, str | PathLike) for item in given):  # type: ignore[attr-defined]  # a list here
-        yield f"{setting} must be a list of files, such as ['setup.sh'], got {given!r}"
+        yield f"{setting} must be a list of files, such as ['setup.sh'], got {shown(given)}"

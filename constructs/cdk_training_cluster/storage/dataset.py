@@ -6,7 +6,7 @@ from typing import Protocol
 
 from aws_cdk import aws_s3 as s3
 
-from cdk_training_cluster.checks import interface_problems, is_unknown
+from cdk_training_cluster.checks import interface_problems, is_unknown, shown
 from cdk_training_cluster.validation import text_problems
 from cdk_training_cluster.validation.rule import Found, Problem, Rule, broken
 
@@ -44,13 +44,13 @@ class Dataset:
             "bucket", self.bucket, "bucket_arn", "a bucket of CDK, such as s3.Bucket.from_bucket_name(…)"
         )
         if not isinstance(path, str):
-            problems.append(f"file_system_path must be a directory, such as '/data', got {path!r}")
+            problems.append(f"file_system_path must be a directory, such as '/data', got {shown(path)}")
         if not isinstance(self.prefix, str):
-            problems.append(f"prefix must be a key prefix, such as 'tokens/', got {self.prefix!r}")
+            problems.append(f"prefix must be a key prefix, such as 'tokens/', got {shown(self.prefix)}")
         if problems:
             raise ValueError("\n".join(problems))
         if (not path.startswith("/") or "//" in path) and not is_unknown(path):
-            raise ValueError(f"file_system_path must start with one /, such as '/data', got {path!r}")
+            raise ValueError(f"file_system_path must start with one /, such as '/data', got {shown(path)}")
         problems = [
             *text_problems("file_system_path", path, "fileSystemPath"),
             *text_problems("prefix", f"s3://{self.prefix}", "dataRepositoryPath"),
@@ -59,7 +59,7 @@ class Dataset:
             raise ValueError("\n".join(problems))
         if self.prefix.startswith(("/", "s3:")) and not is_unknown(self.prefix):
             raise ValueError(
-                f"prefix must be a key prefix without a leading /, such as 'tokens/', got {self.prefix!r}"
+                f"prefix must be a key prefix without a leading /, such as 'tokens/', got {shown(self.prefix)}"
             )
 
     @property

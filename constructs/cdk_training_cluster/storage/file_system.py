@@ -9,13 +9,14 @@ from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from cdk_training_cluster.checks import is_unknown
+from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.encryption import allow_dataset
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import Mount
 from cdk_training_cluster.retention import keep, keep_unless_replaced
 from cdk_training_cluster.storage.dataset import Dataset, overlaps
 from cdk_training_cluster.template_checks import check_templates
+from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import SettingsError
 
 # Both are create-only: re-wording the group's description would replace the group and, with it, the file system.
@@ -49,6 +50,7 @@ class TrainingFileSystem(Construct):
     Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-fsx-lustre.html
     """
 
+    @checked()
     def __init__(
         self,
         scope: Construct,
@@ -260,7 +262,7 @@ def _link_id(directory: str, position: int) -> str:
 def _problems(storage_capacity_gib: int, throughput_mbps_per_tib: int, mount_point: str) -> list[str]:
     found = []
     if not isinstance(storage_capacity_gib, int) and not is_unknown(storage_capacity_gib):
-        found.append(f"storage_capacity_gib must be a whole number of GiB, got {storage_capacity_gib!r}")
+        found.append(f"storage_capacity_gib must be a whole number of GiB, got {shown(storage_capacity_gib)}")
     elif not (
         storage_capacity_gib == _SMALLEST_GIB or (storage_capacity_gib > 0 and storage_capacity_gib % _STEP_GIB == 0)
     ) and not is_unknown(storage_capacity_gib):

@@ -8,7 +8,7 @@ gives no set of characters, none is here.
 
 from collections.abc import Mapping, Sequence
 
-from cdk_training_cluster.checks import is_unknown
+from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.validation.text_limit import TextLimit
 
 _DOCS = "https://docs.aws.amazon.com"
@@ -654,7 +654,7 @@ def cluster_name_problems(cluster_name: object) -> list[str]:
     if not isinstance(cluster_name, str) or len(cluster_name) > _LONGEST_CLUSTER_NAME:
         return [
             f"cluster_name must be text of at most {_LONGEST_CLUSTER_NAME} characters, such as 'llama', got "
-            f"{cluster_name!r}"
+            f"{shown(cluster_name)}"
         ]
     return text_problems("cluster_name", cluster_name, "dimensionValue", "sqsTagValue")
 

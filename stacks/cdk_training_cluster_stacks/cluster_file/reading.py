@@ -11,7 +11,7 @@ from cdk_training_cluster_stacks.cluster_file.capacity import CALLS, example_of
 from cdk_training_cluster_stacks.cluster_file.explaining import explain, shown
 from cdk_training_cluster_stacks.cluster_file.model import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.rules import complaints
-from cdk_training_cluster_stacks.cluster_file.source import Source, parse
+from cdk_training_cluster_stacks.cluster_file.source import Source, TooManyValuesError, parse
 from cdk_training_cluster_stacks.problems import ClusterFileError, Location, Problem
 
 _CONTEXT = "cluster"
@@ -86,6 +86,8 @@ def _parse(name: str, file: Path) -> Source:
         message, line = "is not text in UTF-8", None
     except OSError as error:
         message, line = f"cannot be read: {error.strerror}", None
+    except TooManyValuesError as error:
+        message, line = str(error), None
     except RecursionError:
         message, line = "is nested too deeply to be a cluster file", None
     except yaml.MarkedYAMLError as error:

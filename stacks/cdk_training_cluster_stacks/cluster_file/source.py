@@ -11,7 +11,19 @@ from cdk_training_cluster_stacks.problems import Location
 
 Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
 
+_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 _NULL, _MERGE = "tag:yaml.org,2002:null", "tag:yaml.org,2002:merge"
+
+
+# Far more than the largest cluster has: an anchor of anchors can stand for any number of values.
+_MAX_VALUES = 10_000
+
+
+class TooManyValuesError(Exception):
+    """A file has more values than any cluster file."""
+
+    def __str__(self) -> str:
+        return f"has more than {_MAX_VALUES} values; write out what its anchors repeat"
 
 
 class _Loader(yaml.SafeLoader):
@@ -75,14 +87,21 @@ class _Reader:
     loader: _Loader
     source: Source
     merged: set[int] = field(default_factory=set)
+    read: int = 0
 
     def value(self, node: yaml.Node, where: Location, inside: tuple[yaml.Node, ...]) -> Value:
+        self.read += 1
+        if self.read > _MAX_VALUES:
+            raise TooManyValuesError
         # The line of an alias is that of its key; of a merged key, that of the key it came from.
         self.source.lines.setdefault(where, node.start_mark.line + 1)
         if node in inside:
             raise yaml.constructor.ConstructorError(
                 None, None, "an anchor that contains itself", inside[-1].start_mark
             )
+        if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
+            problem = f"could not determine a constructor for the tag {node.tag!r}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, where, (*inside, node))
         if isinstance(node, yaml.SequenceNode):

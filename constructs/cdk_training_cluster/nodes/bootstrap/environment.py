@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aws_cdk import Annotations
 from constructs import IConstruct
 
-from cdk_training_cluster.checks import is_unknown
+from cdk_training_cluster.checks import is_unknown, shown
 
 HARMFUL_ENVIRONMENT = "cdk-training-cluster:harmfulEnvironment"
 """The id of the warning about a variable that breaks or slows a job."""
@@ -87,10 +87,11 @@ def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
     for name, value in environment.items():
         if not _NAME.fullmatch(name):
             problems.append(
-                f"environment names must be letters, digits and underscores and not start with a digit, got {name!r}"
+                "environment names must be letters, digits and underscores and not start with a digit, got "
+                f"{shown(name)}"
             )
         elif not is_unknown(value) and any(character in value for character in "\n\r\0"):
-            problems.append(f"environment value of {name} must be a single line of text, got {value!r}")
+            problems.append(f"environment value of {name} must be a single line of text, got {shown(value)}")
     if problems:
         raise ValueError("\n".join(problems))
     return dict(sorted({**DEFAULT_ENVIRONMENT, **environment}.items()))

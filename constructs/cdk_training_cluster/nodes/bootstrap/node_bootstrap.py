@@ -14,7 +14,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct, IConstruct
 
 from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.checks import is_unknown
+from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.conditions import in_this_region
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
@@ -65,7 +65,7 @@ class Mount:
         if not is_unknown(self.mount_point) and not _MOUNT_POINT.fullmatch(self.mount_point):
             raise ValueError(
                 "mount_point must be an absolute path below / of letters, digits, '.', '_' and '-', such as "
-                f"'/fsx', got {self.mount_point!r}"
+                f"'/fsx', got {shown(self.mount_point)}"
             )
 
 
@@ -258,14 +258,15 @@ def _check(
     for setting, name in (("cluster_name", cluster_name), ("node_group", node_group)):
         if not is_unknown(name) and not _NAME.fullmatch(name):
             problems.append(
-                f"{setting} must be letters, digits, '.', '_' and '-' and start with a letter or digit, got {name!r}"
+                f"{setting} must be letters, digits, '.', '_' and '-' and start with a letter or digit, got "
+                f"{shown(name)}"
             )
     for setting, paths in (("scripts_before", scripts_before), ("scripts_after", scripts_after)):
         if isinstance(paths, str):
-            problems.append(f"{setting} must be a list of files, got {paths!r}")
+            problems.append(f"{setting} must be a list of files, got {shown(paths)}")
             continue
         problems += [
-            f"{setting} must name files that exist, got {path!r}" for path in paths if not Path(path).is_file()
+            f"{setting} must name files that exist, got {shown(path)}" for path in paths if not Path(path).is_file()
         ]
     if launch_hook is not None and not is_unknown(launch_hook) and not _HOOK_NAME.fullmatch(launch_hook):
         problems.append(

@@ -1,0 +1,154 @@
+"""Every public call of the library, with settings that are right; the calls themselves are found by reflection."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from aws_cdk import Stack
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+import cdk_training_cluster as library
+from cdk_training_cluster import (
+    Budget,
+    ClusterNetwork,
+    ClusterPower,
+    InstanceTypeInfo,
+    NodeGroup,
+    TrainingCluster,
+    instance_type_info,
+)
+from cdk_training_cluster.nodes.idle_policy import DEFAULT_IDLE_POLICY
+from cdk_training_cluster.power.power_group import PowerGroup
+from synthesis import ZONE
+
+ID = "cr-0a1b2c3d4e5f67890"
+
+
+def public_calls() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield what users call: constructs, settings, and the static calls of classes that make themselves."""
+    for name in library.__all__:
+        found = getattr(library, name)
+        if inspect.isfunction(found):
+            yield name, found
+        elif inspect.isclass(found):
+            if dataclasses.is_dataclass(found) or issubclass(found, Construct):
+                yield name, found
+            statics = [each for each, value in vars(found).items() if isinstance(value, staticmethod | classmethod)]
+            yield from ((f"{name}.{each}", getattr(found, each)) for each in statics if not each.startswith("_"))
+
+
+# Made by the library alone; their settings are nothing that a user gives.
+NOT_CALLED = {"IdleSignal", "NetworkInterface", "IdleGroup.of"}
+
+
+def parameters(call: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Return the settings of a call, without the scope and the id of a construct."""
+    target = call.__init__ if inspect.isclass(call) else call
+    given = inspect.signature(target).parameters
+    skipped = {"self", "scope", "id"} if takes_a_scope(call) else {"self"}
+    return {name: each for name, each in given.items() if name not in skipped}
+
+
+def takes_a_scope(call: Callable[..., Any]) -> bool:
+    """Tell whether a call makes a construct."""
+    target = call.__init__ if inspect.isclass(call) else call
+    return {"scope", "id"} <= set(inspect.signature(target).parameters)
+
+
+def _cluster(stack: Stack) -> TrainingCluster:
+    return TrainingCluster(stack, "Whole", availability_zone=ZONE, node_groups=[_group()], cluster_name="whole")
+
+
+def _group() -> NodeGroup:
+    return NodeGroup("workers", instance_types=["g5.xlarge"], count=1)
+
+
+def _fleet(stack: Stack) -> dict[str, Any]:
+    cluster = _cluster(stack)
+    fleet = cluster.node_group("workers")
+    profile = next(each for each in cluster.node.find_all() if each.node.id == "InstanceProfile")
+    return {
+        "cluster_name": "pod",
+        "network": cluster.network,
+        "node_group": fleet.node_group,
+        "role": cluster.role,
+        "instance_profile": profile,
+    }
+
+
+def _power(stack: Stack) -> ClusterPower:
+    return _cluster(stack).power
+
+
+def _facts(cls: type) -> dict[str, Any]:
+    info = instance_type_info("p5.48xlarge")
+    found: Any = {"Accelerator": info.accelerators[0], "NetworkCard": info.network_cards[0]}.get(cls.__name__, info)
+    return {each.name: getattr(found, each.name) for each in dataclasses.fields(found)}
+
+
+RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
+    "Accelerator": lambda _: _facts(library.Accelerator),
+    "BillingAlarms": lambda stack: {
+        "budget": Budget(monthly_usd=1),
+        "name": "pod",
+        "alert_topic": sns.Topic(stack, "T"),
+    },
+    "Budget": lambda _: {"monthly_usd": 20_000},
+    "Capacity.on_demand": lambda _: {},
+    "Capacity.reservation": lambda _: {"end": datetime(2030, 1, 1, tzinfo=UTC)},
+    "Capacity.from_reservation": lambda _: {"capacity_reservation_id": ID},
+    "Capacity.capacity_block": lambda _: {"capacity_reservation_id": ID},
+    "Capacity.spot": lambda _: {},
+    "Capacity.spot_fleet": lambda _: {},
+    "Capacity.prioritized": lambda _: {"reservations": [ID]},
+    "ClusterNetwork": lambda _: {"availability_zone": ZONE},
+    "ClusterNetwork.from_subnet": lambda stack: {
+        "vpc": (network := ClusterNetwork(stack, "Net", availability_zone=ZONE)).vpc,
+        "subnet": network.node_subnet,
+    },
+    "ClusterPower": lambda stack: {
+        "cluster_name": "pod",
+        "groups": {"workers": PowerGroup.of(_cluster(stack).node_group("workers"), DEFAULT_IDLE_POLICY)},
+        "alert_topic": sns.Topic(stack, "T"),
+    },
+    "Dataset": lambda stack: {
+        "bucket": s3.Bucket.from_bucket_name(stack, "B", "bucket"),
+        "file_system_path": "/data",
+    },
+    "EfaSecurityGroup": lambda stack: {"vpc": ClusterNetwork(stack, "Net", availability_zone=ZONE).vpc},
+    "IdleGroup": lambda _: {},
+    "IdlePolicy": lambda _: {},
+    "IdlePolicy.off": lambda _: {},
+    **{
+        f"IdleSignal.{each}": lambda _: {}
+        for each in ("host", "network", "efa", "gpu_memory", "heartbeat", "session")
+    },
+    "IdleSignal.metric": lambda _: {"namespace": "n", "name": "m", "statistic": "Sum", "below": 1},
+    "IdleStop": lambda stack: {"cluster_name": "pod", "alert_topic": sns.Topic(stack, "T")},
+    "InstanceTypeInfo": lambda _: _facts(InstanceTypeInfo),
+    "NetworkCard": lambda _: _facts(library.NetworkCard),
+    "NodeFleet": _fleet,
+    "NodeGroup": lambda _: {"name": "workers", "instance_types": ["g5.xlarge"], "count": 1},
+    "ResumeDocument": lambda stack: {"cluster_name": "pod", "node_groups": ["workers"], "power": _power(stack)},
+    "TrainingCluster": lambda _: {"availability_zone": ZONE, "node_groups": [_group()]},
+    "TrainingFileSystem": lambda stack: {"network": ClusterNetwork(stack, "Net", availability_zone=ZONE)},
+    "WarmPool": lambda _: {"size": 1},
+    "instance_type_info": lambda _: {"name": "g5.xlarge"},
+}
+"""Settings that are right, by call."""
+
+
+def called(call: Callable[..., Any], stack: Stack, given: Mapping[str, Any], id: str) -> Any:
+    """Make a call.
+
+    Args:
+        call: The call.
+        stack: Where a construct is made.
+        given: Its settings.
+        id: The id of a construct.
+    """
+    return call(stack, id, **given) if takes_a_scope(call) else call(**given)
