@@ -241,6 +241,7 @@ class IdleOnAws:
             Runtime="python3.13",
             Role=role["Role"]["Arn"],
             Handler=source.handler,
+            Timeout=50,
             Code={"ZipFile": packed.getvalue()},
             Environment={
                 "Variables": {
