@@ -9,10 +9,10 @@ from cdk_training_cluster.checks import is_finite, is_unknown, shown, whole_numb
 from cdk_training_cluster.validation import text_problems
 
 _EXAMPLE = "cr-0a1b2c3d4e5f67890"
-_RESERVATION_ID = re.compile(r"cr-[0-9a-f]{8}(?:[0-9a-f]{9})?")
+RESERVATION_ID = re.compile(r"cr-[0-9a-f]{8}(?:[0-9a-f]{9})?")
 # A reservation that another account shares is known by its ARN in a resource group.
 _RESERVATION_ARN = re.compile(
-    rf"arn:[a-z-]+:ec2:[a-z0-9-]+:[0-9]{{12}}:capacity-reservation/{_RESERVATION_ID.pattern}"
+    rf"arn:[a-z-]+:ec2:[a-z0-9-]+:[0-9]{{12}}:capacity-reservation/{RESERVATION_ID.pattern}"
 )
 
 LINUX_PLATFORMS = (
@@ -58,7 +58,7 @@ def platform_problems(platform: object) -> Iterator[str]:
 
 def id_problems(setting: str, given: object) -> Iterator[str]:
     """Say what is wrong with the id of a reservation."""
-    if is_unknown(given) or (isinstance(given, str) and _RESERVATION_ID.fullmatch(given)):
+    if is_unknown(given) or (isinstance(given, str) and RESERVATION_ID.fullmatch(given)):
         return
     yield f"{setting} must be the id of a capacity reservation, such as '{_EXAMPLE}', got {shown(given)}"
 
@@ -71,7 +71,7 @@ def ids_problems(setting: str, given: object) -> Iterator[str]:
     for one in given:
         if is_unknown(one) or (isinstance(one, str) and _RESERVATION_ARN.fullmatch(one)):
             continue
-        if not isinstance(one, str) or not _RESERVATION_ID.fullmatch(one):
+        if not isinstance(one, str) or not RESERVATION_ID.fullmatch(one):
             yield f"{setting} must be ids or ARNs of capacity reservations, such as '{_EXAMPLE}', got {shown(one)}"
 
 

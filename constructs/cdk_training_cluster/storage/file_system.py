@@ -30,7 +30,7 @@ _LUSTRE_VERSION = "2.15"
 _LUSTRE_PORTS = ((988, 988), (1018, 1023))
 
 # https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html#FSx-CreateFileSystem-request-StorageCapacity
-_SMALLEST_GIB, _STEP_GIB = 1200, 2400
+SMALLEST_GIB, STEP_GIB = 1200, 2400
 # https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
 _THROUGHPUTS = (125, 250, 500, 1000)
 
@@ -264,10 +264,10 @@ def _problems(storage_capacity_gib: int, throughput_mbps_per_tib: int, mount_poi
     if not isinstance(storage_capacity_gib, int) and not is_unknown(storage_capacity_gib):
         found.append(f"storage_capacity_gib must be a whole number of GiB, got {shown(storage_capacity_gib)}")
     elif not (
-        storage_capacity_gib == _SMALLEST_GIB or (storage_capacity_gib > 0 and storage_capacity_gib % _STEP_GIB == 0)
+        storage_capacity_gib == SMALLEST_GIB or (storage_capacity_gib > 0 and storage_capacity_gib % STEP_GIB == 0)
     ) and not is_unknown(storage_capacity_gib):
         found.append(
-            f"storage_capacity_gib must be {_SMALLEST_GIB} or a multiple of {_STEP_GIB} for {_DEPLOYMENT_TYPE}, "
+            f"storage_capacity_gib must be {SMALLEST_GIB} or a multiple of {STEP_GIB} for {_DEPLOYMENT_TYPE}, "
             f"got {storage_capacity_gib}"
         )
     if throughput_mbps_per_tib not in _THROUGHPUTS and not is_unknown(throughput_mbps_per_tib):

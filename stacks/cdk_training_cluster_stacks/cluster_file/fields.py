@@ -10,7 +10,8 @@ from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaH
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from cdk_training_cluster.capacity.settings import LINUX_PLATFORMS
+from cdk_training_cluster.capacity.settings import LINUX_PLATFORMS, RESERVATION_ID
+from cdk_training_cluster.storage.file_system import SMALLEST_GIB, STEP_GIB
 from cdk_training_cluster.validation import LIMITS
 
 REGION = r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]+"
@@ -160,25 +161,27 @@ VpcCidr = Annotated[
 ]
 VpcId = Annotated[str, _aws_id("vpc", "a VPC")]
 SubnetId = Annotated[str, _aws_id("subnet", "a subnet")]
-_RESERVATION_ID = _aws_id("cr", "a Capacity Reservation")
+_RESERVATION_FORM = Text(
+    pattern=RESERVATION_ID.pattern, must="be the id of a Capacity Reservation, such as cr-0a1b2c3d4e5f67890"
+)
 
 
 def _is_no_arn(text: str) -> str:
     if text.startswith("arn:"):
         name = text.rpartition("/")[2]
-        near = name if re.fullmatch(_RESERVATION_ID.pattern, name) else ""
-        must = f"{_RESERVATION_ID.must}, since only prioritized takes ARNs"
+        near = name if re.fullmatch(_RESERVATION_FORM.pattern, name) else ""
+        must = f"{_RESERVATION_FORM.must}, since only prioritized takes ARNs"
         raise PydanticCustomError("form", "must {must}", {"must": must, "near": near})
     return text
 
 
-CapacityReservationId = Annotated[str, AfterValidator(_is_no_arn), _RESERVATION_ID]
+CapacityReservationId = Annotated[str, AfterValidator(_is_no_arn), _RESERVATION_FORM]
 # A reservation that another account shares is known by its ARN in a resource group.
 CapacityReservationIdOrArn = Annotated[
     str,
     Text(
-        pattern=rf"(?:arn:[a-z-]+:ec2:[a-z0-9-]+:[0-9]{{12}}:capacity-reservation/)?{_RESERVATION_ID.pattern}",
-        must=f"{_RESERVATION_ID.must}, or the ARN of one that another account shares",
+        pattern=rf"(?:arn:[a-z-]+:ec2:[a-z0-9-]+:[0-9]{{12}}:capacity-reservation/)?{_RESERVATION_FORM.pattern}",
+        must=f"{_RESERVATION_FORM.must}, or the ARN of one that another account shares",
     ),
 ]
 PlacementGroupName = Annotated[str, _limited("placementGroupName", must="be the name of a cluster placement group")]
@@ -315,13 +318,9 @@ FleetPrice = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 SpotPrice = Annotated[float, Field(strict=True, ge=0.001, allow_inf_nan=False)]
 
 
-# https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html#FSx-CreateFileSystem-request-StorageCapacity
-_SMALLEST_GIB, _STEP_GIB = 1200, 2400
-
-
 def _storage_capacity(value: int) -> int:
-    if value != _SMALLEST_GIB and (value <= 0 or value % _STEP_GIB):
-        raise PydanticCustomError("form", f"must be {_SMALLEST_GIB} or a multiple of {_STEP_GIB}")
+    if value != SMALLEST_GIB and (value <= 0 or value % STEP_GIB):
+        raise PydanticCustomError("form", f"must be {SMALLEST_GIB} or a multiple of {STEP_GIB}")
     return value
 
 
@@ -329,7 +328,7 @@ StorageCapacity = Annotated[
     int,
     Field(
         strict=True,
-        json_schema_extra={"anyOf": [{"const": _SMALLEST_GIB}, {"minimum": _STEP_GIB, "multipleOf": _STEP_GIB}]},
+        json_schema_extra={"anyOf": [{"const": SMALLEST_GIB}, {"minimum": STEP_GIB, "multipleOf": STEP_GIB}]},
     ),
     AfterValidator(_storage_capacity),
 ]

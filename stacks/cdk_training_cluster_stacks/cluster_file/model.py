@@ -10,6 +10,7 @@ from typing import Annotated, Literal, TypedDict
 from pydantic import Field
 
 from cdk_training_cluster import Budget, IdlePolicy
+from cdk_training_cluster.storage.dataset import MAXIMUM_DATASETS
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
 from cdk_training_cluster_stacks.cluster_file.fields import Flag
@@ -17,9 +18,6 @@ from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
-
-MOST_DATASETS = 8
-"""Data repository associations of one file system: https://docs.aws.amazon.com/fsx/latest/LustreGuide/limits.html"""
 
 MOST_TAGS = 20
 """Of the 50 tags that AWS lets a group have, the functions write up to 30."""
@@ -127,7 +125,7 @@ class ClusterFile(Settings):
     file_system: FileSystemSettings | None = None
     """The shared file system. Left out: none is made."""
 
-    datasets: Annotated[tuple[DatasetSettings, ...], Field(max_length=MOST_DATASETS)] = ()
+    datasets: Annotated[tuple[DatasetSettings, ...], Field(max_length=MAXIMUM_DATASETS)] = ()
     """Parts of S3 buckets that appear in the file system."""
 
     node_groups: Annotated[tuple[NodeGroupSettings, ...], Field(min_length=1)] = Field(

@@ -7,6 +7,8 @@ from aws_cdk import aws_ec2 as ec2
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from cdk_training_cluster import InterfaceLayout, NodeGroup, Placement, WarmPool
+from cdk_training_cluster.nodes.node_group import MAX_VOLUME_GIB
+from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.capacity import CapacityChoice
 from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag
@@ -15,10 +17,6 @@ from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 LATEST = "latest"
 """The word for AWS's newest image that fits."""
-
-MOST_INSTANCE_TYPES = 40
-"""Overrides in one Auto Scaling group:
-https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-mixed-instances-groups.html"""
 
 
 def _beside_the_file(name: str, info: ValidationInfo) -> str:
@@ -43,9 +41,9 @@ class NodeGroupSettings(Settings):
     name: fields.NodeGroupName = Field(examples=["workers"])
     """The group's name, unique in this file."""
 
-    instance_types: Annotated[
-        tuple[fields.InstanceTypeName, ...], Field(min_length=1, max_length=MOST_INSTANCE_TYPES)
-    ] = Field(examples=[["p5.48xlarge"]])
+    instance_types: Annotated[tuple[fields.InstanceTypeName, ...], Field(min_length=1, max_length=MAX_TYPES)] = Field(
+        examples=[["p5.48xlarge"]]
+    )
     """The instance types, best first. One is usual: a training job wants nodes that are equal."""
 
     count: Count = Field(examples=[8])
@@ -75,7 +73,7 @@ class NodeGroupSettings(Settings):
     """How network interfaces are laid out: one IP address a node, or ordinary (ENA) interfaces on more of the
     network cards, for more bandwidth outside EFA."""
 
-    root_volume_gib: Annotated[int, Field(strict=True, ge=8, le=65536)] | None = None
+    root_volume_gib: Annotated[int, Field(strict=True, ge=8, le=MAX_VOLUME_GIB)] | None = None
     """Size of the encrypted gp3 root volume in GiB. Left out: 200, or 512 with Neuron devices."""
 
     root_device_name: fields.DeviceName | None = None

@@ -11,7 +11,7 @@ from cdk_training_cluster.nodes.layouts import launch_layouts, wants_efa
 from cdk_training_cluster.nodes.rules.rule import Level, NodeGroupRule, Situation
 from cdk_training_cluster.validation.rule import Found, Rule
 
-_MOST_TYPES, _MOST_TEMPLATES = 40, 20
+MAX_TYPES, _MAX_TEMPLATES = 40, 20
 
 # "EFA traffic between P4d/P4de/DL1 instances and other instance types is currently not supported."
 _EFA_APART = frozenset({"p4d", "p4de", "dl1"})
@@ -42,8 +42,8 @@ def _one_type(situation: Situation) -> Iterator[str]:
 
 def _not_too_many_types(situation: Situation) -> Iterator[str]:
     number = len(situation.infos)
-    if situation.group.capacity.is_mixed and number > _MOST_TYPES:
-        yield f"instance_types must name at most {_MOST_TYPES} types, got {number}: leave the least useful out"
+    if situation.group.capacity.is_mixed and number > MAX_TYPES:
+        yield f"instance_types must name at most {MAX_TYPES} types, got {number}: leave the least useful out"
 
 
 def _not_too_many_templates(situation: Situation) -> Iterator[str]:
@@ -53,9 +53,9 @@ def _not_too_many_templates(situation: Situation) -> Iterator[str]:
         number = len(launch_layouts(situation.group, situation.infos))
     except ValueError:  # a rule of its own says why
         return
-    if number > _MOST_TEMPLATES:
+    if number > _MAX_TEMPLATES:
         yield (
-            f"instance_types must need at most {_MOST_TEMPLATES} launch templates, one for each layout of network "
+            f"instance_types must need at most {_MAX_TEMPLATES} launch templates, one for each layout of network "
             f"interfaces and each image, got {number}: choose types that are more alike"
         )
 
