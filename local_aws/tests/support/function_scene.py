@@ -9,6 +9,9 @@ from typing import Any
 
 from local_aws import LocalAws
 
+# Long enough for a busy machine; Lambda's default is 3 s.
+_TIMEOUT_SECONDS = 600
+
 
 @contextmanager
 def made_function(aws: LocalAws, name: str, handler: str, variables: Mapping[str, str], **more: Any) -> Iterator[str]:
@@ -35,7 +38,7 @@ def made_function(aws: LocalAws, name: str, handler: str, variables: Mapping[str
         Handler="pack.handler.handler",
         Code={"ZipFile": code.getvalue()},
         Environment={"Variables": dict(variables)},
-        **more,
+        **{"Timeout": _TIMEOUT_SECONDS, **more},
     )
     yield str(made["FunctionArn"])
     aws.client("lambda").delete_function(FunctionName=name)
