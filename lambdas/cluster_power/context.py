@@ -45,8 +45,8 @@ class Context:
         """Return the size that a node group should have. None: it keeps the size that it has.
 
         That is zero while it is stopped and while its Capacity Block is not open, and else the file's count. A
-        block that has fewer instances gets what it has, and one that the nodes cannot run in leaves the size alone;
-        but none of the nodes that run go, whatever it says.
+        block that has fewer instances gets what it has, but none of the nodes that run go for that; and one that
+        the nodes cannot run in, since it has not started or has ended, leaves the size alone.
         """
         count, record = self.settings.groups[node_group].count, group.record if group else NO_RECORD
         if record.state is State.STOPPED:

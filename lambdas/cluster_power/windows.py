@@ -20,8 +20,6 @@ from cluster_power.settings import GroupSettings, Settings
 MARGIN = timedelta(minutes=10)
 """How long before EC2 begins to terminate nodes they are taken down."""
 
-_NEVER_STARTED = frozenset({"payment-failed", "failed", "unsupported"})
-
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-view.html
 _ENDINGS = {
     "payment-failed": "was never paid, and EC2 has released it",
@@ -53,7 +51,7 @@ class Phase(Enum):
     """Nothing: it never comes, never comes back, or is not what the node group needs."""
 
     UNSEEN = auto()
-    """Nobody knows: it could not be read, or says what is not known here."""
+    """EC2 did not return the block, or returned a state that the function does not know."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +69,7 @@ class Window:
         problem: What is wrong with it. None: nothing.
         problem_known: Whether `problem` is a finding.
         is_elsewhere: Whether the group launches in other Availability Zones, or has nodes that cannot run in the
-            block, since it has never started: nothing starts, and what runs stays.
+            block, since it has not started or has ended: nothing starts, and what runs stays.
     """
 
     block: str
@@ -141,11 +139,12 @@ def find_window(
     phase = find_phase(block, now=now, ends_early=own.block_ends_early, notice=settings.closing_notice)
     if isinstance(block, Absence):
         return _unseen(name, block_id, block)
-    runs = group is not None and group.desired > 0 and group.alive > 0
-    if phase is Phase.UNUSABLE:
+    # Nodes run that the function launched; it gives a group the size 0 before its own block ends.
+    runs = group is not None and group.desired > 0 and group.alive > 0 and group.record.size != 0
+    has_ended = block.ends is not None and now >= block.ends
+    if phase is Phase.UNUSABLE or (phase is Phase.OVER and runs and has_ended):
         window = _unusable(name, block, _wrong(block))
-        never_started = block.plain or block.state in _NEVER_STARTED
-        return _with_nodes_elsewhere(window) if runs and never_started else window
+        return _with_nodes_elsewhere(window) if runs else window
     if phase is Phase.UNSEEN or block.starts is None or block.ends is None:
         return _unseen(name, block_id, block)
     zones = group.zones if group else ()
@@ -237,7 +236,7 @@ def _unseen(name: str, id: str, block: Reservation | Absence) -> Window:
 def _wrong(block: Reservation) -> str:
     if block.plain:
         return "is an On-Demand Capacity Reservation: use it as one (from_reservation), or " + _REPLACE
-    return f"{_ENDINGS[block.state]} ({block.state}): {_REPLACE}"
+    return f"{_ENDINGS.get(block.state, _ENDINGS['expired'])} ({block.state}): {_REPLACE}"
 
 
 def _unusable(name: str, block: Reservation, wrong: str) -> Window:

@@ -124,6 +124,17 @@ def test_a_block_that_is_extended_at_the_last_moment_opens_again(scene: Scene) -
     assert scene.minute(2)["pod"]["in_service"] == 8
 
 
+def test_nodes_that_ec2_ended_in_their_own_block_while_no_tick_came_are_given_up(scene: Scene) -> None:
+    group, block = scene.deploy_pod(starts=timedelta(0))
+    scene.minute(2)
+    assert block.ends is not None
+    scene.pass_time(block.ends - scene.now)
+
+    scene.minute(2)
+
+    assert (group.desired, group.alive) == (0, 0)
+
+
 def test_a_stop_during_the_block_stays(scene: Scene) -> None:
     group, block = scene.deploy_pod(starts=timedelta(0))
     scene.minute(2)
@@ -239,15 +250,24 @@ def name_the_next_block(scene: Scene, group: FakeGroup, **settings: Any) -> Fake
         ({}, "pod waits for its Capacity Block cr-new, which starts at 2026-11-04T07:02:00Z"),
         ({"state": "payment-failed"}, "pod: its Capacity Block cr-new was never paid"),
         ({"is_block": False}, "pod: its Capacity Block cr-new is an On-Demand Capacity Reservation"),
+        ({"starts": -48 * HOUR, "state": "expired"}, "pod: its Capacity Block cr-new has ended (expired)"),
+        ({"starts": -48 * HOUR, "state": "delayed"}, "pod: its Capacity Block cr-new has ended (delayed)"),
+        ({"state": "cancelled"}, "pod: its Capacity Block cr-new was cancelled (cancelled)"),
+        ({"starts": -HOUR, "state": "cancelling"}, "pod: its Capacity Block cr-new was cancelled (cancelling)"),
     ],
 )
-def test_nodes_run_on_when_a_deploy_names_a_block_that_has_not_started(
+def test_nodes_run_on_when_a_deploy_names_a_block_that_they_cannot_run_in(
     scene: Scene, settings: dict[str, Any], why: str
 ) -> None:
     group = scene.add("pod")
     name_the_next_block(scene, group, **settings)
 
     kept = scene.minute(5)["pod"]
+    scene.order("start", by="bo", reason="go on")
+    group.desired = 7
+    scene.order("start", by="bo", reason="go on")
+    group.desired = 8
+    scene.minute()
 
     assert (kept["decision"], group.desired, group.in_service) == ("unusable", 8, 8)
     [message] = scene.sns.messages
