@@ -8,6 +8,7 @@ from cluster_common.times import time_text
 from cluster_power.context import Context
 from cluster_power.desired_state import is_stopped
 from cluster_power.groups import Group
+from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import (
     Finding,
     Outlook,
@@ -160,7 +161,9 @@ def _explain(decision: Decision, context: Context) -> Decision:
     if group is None:
         return decision
     kept = decision.verdict is Verdict.KEEP
+    elsewhere = window is not None and window.is_elsewhere
     ours = kept or (decision.verdict is Verdict.HELD and group.is_smaller_by_order)
+    ours = ours or (elsewhere and (group.is_smaller_by_order or group.goal == group.record.size))
     grace, now = context.settings.launch_grace, context.now
     missing = find_problem(group, goal=group.goal, sized_by_us=ours, grace=grace, now=now)
     surplus = find_surplus(group, goal=group.goal, grace=grace, now=now)
@@ -194,6 +197,11 @@ def _explain_window(decision: Decision, window: Window, context: Context) -> Dec
     group, count = decision.group, context.settings.groups[decision.node_group].count
     if group is None:
         return decision
+    if window.is_elsewhere:
+        launch = decision.problem
+        if launch is None or launch.kind is ProblemKind.SUSPENDED:  # It stays suspended while nodes are elsewhere.
+            return replace(decision, problem=window.problem, problem_known=True)
+        return replace(decision, reason=f"{decision.reason}. {launch.sentence}")
     if window.phase not in (Phase.OPEN, Phase.CLOSING):
         # What is said of the block explains all that does not run.
         missing = decision.missing if window.phase is Phase.UNSEEN else 0

@@ -65,7 +65,8 @@ def decide_desired(decision: Decision, missing: Finding, context: Context) -> De
     lowered = group.desired < group.goal
     if lowered and given is not None and now - given.at >= RETRY_EVERY:
         launches = group.launching_suspended is None or group.suspended_by_auto_scaling
-        if launches and group.goal <= group.maximum and (window is None or window.phase is Phase.OPEN):
+        allows = window is None or window.phase is Phase.OPEN or window.is_elsewhere
+        if launches and group.goal <= group.maximum and allows:
             return replace(decision, desired=group.goal)
     least = max(group.counted, group.minimum)
     # Where another than the newest node ends first, one that comes meanwhile could cost one that works.

@@ -16,6 +16,7 @@ from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import Problem
 from cluster_power.reservations import ACTIVE, COMING, ENDED, Absence, Reservation
 from cluster_power.settings import GroupSettings, Settings
+from cluster_power.versions import is_old
 
 MARGIN = timedelta(minutes=10)
 """How long before EC2 begins to terminate nodes they are taken down."""
@@ -69,7 +70,8 @@ class Window:
         problem: What is wrong with it. None: nothing.
         problem_known: Whether `problem` is a finding.
         is_elsewhere: Whether the group launches in other Availability Zones, or has nodes that cannot run in the
-            block, since it has not started or has ended: nothing starts, and what runs stays.
+            block, since it has not started or has ended, or that EC2 does not count in it: nothing starts, and what
+            runs stays.
     """
 
     block: str
@@ -155,26 +157,22 @@ def find_window(
             f"{block.zone}, or {_REPLACE}"
         )
         return replace(_unusable(name, block, wrong), is_elsewhere=True)
-    whose = f"its Capacity Block {block_id}"
     if phase is Phase.BEFORE:
         window = _before(name, block, block.starts, settings, now)
-        return _with_nodes_elsewhere(window) if runs and now < block.starts else window
-    ends = f"{'ended' if now >= block.ends else 'ends'} at {time_text(block.ends)}"
-    down_at = block.ends - own.block_ends_early - MARGIN
-    sentences = {
-        Phase.OPEN: f"{name} runs until {time_text(down_at)}: {whose} {ends}",
-        Phase.CLOSING: f"{name}: its nodes go at {time_text(down_at)}, before {whose} {ends}: save your checkpoint",
-        Phase.OVER: f"{name} is down: {whose} {ends}, and EC2 terminates what runs in it from "
-        f"{time_text(block.ends - own.block_ends_early)}",
-    }
-    return Window(
-        block=block_id,
-        phase=phase,
-        cause=f"{whose} {ends}",
-        sentence=sentences[phase],
-        instances=block.instances,
-        down_at=down_at,
-    )
+        is_elsewhere = runs and now < block.starts
+    else:
+        window = _since_start(name, own, block, phase, ends_at=block.ends, now=now)
+        is_elsewhere = runs and phase is not Phase.OVER and _runs_elsewhere(group, block)
+        if is_elsewhere:
+            window = replace(window, phase=Phase.OPEN, sentence=f"{name}: {window.cause}")
+    return _with_nodes_elsewhere(window) if is_elsewhere else window
+
+
+def _runs_elsewhere(group: Group | None, block: Reservation) -> bool:
+    """Say whether all nodes are older than the launch template that names a block, and EC2 counts none in it."""
+    if group is None or not group.live_ids or block.used != 0:
+        return False
+    return all(is_old(group.nodes[one].template, group.templates) for one in group.live_ids)
 
 
 def too_small(group: Group, window: Window, count: int) -> Problem:
@@ -210,6 +208,27 @@ def _before(name: str, block: Reservation, starts: datetime, settings: Settings,
         sentence=sentence,
         starts=starts,
         problem=_problem(f"{sentence}: ask AWS Support why it is not delivered.") if late else None,
+    )
+
+
+def _since_start(
+    name: str, own: GroupSettings, block: Reservation, phase: Phase, *, ends_at: datetime, now: datetime
+) -> Window:
+    cause = f"its Capacity Block {block.id} {'ended' if now >= ends_at else 'ends'} at {time_text(ends_at)}"
+    terminated_from = ends_at - own.block_ends_early
+    down_at = terminated_from - MARGIN
+    sentences = {
+        Phase.OPEN: f"{name} runs until {time_text(down_at)}: {cause}",
+        Phase.CLOSING: f"{name}: its nodes go at {time_text(down_at)}, before {cause}: save your checkpoint",
+        Phase.OVER: f"{name} is down: {cause}, and EC2 terminates what runs in it from {time_text(terminated_from)}",
+    }
+    return Window(
+        block=block.id,
+        phase=phase,
+        cause=cause,
+        sentence=sentences[phase],
+        instances=block.instances,
+        down_at=down_at,
     )
 
 

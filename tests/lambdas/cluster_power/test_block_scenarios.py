@@ -238,9 +238,9 @@ def test_a_block_that_says_it_shrank_takes_no_node_away(scene: Scene) -> None:
 
 def name_the_next_block(scene: Scene, group: FakeGroup, **settings: Any) -> FakeReservation:
     """Let nodes run in a block, and deploy the id of another one."""
-    last = scene.add_block(group, id="cr-old")
+    last, group.version = scene.add_block(group, id="cr-old"), 1
     scene.minute(2)
-    last.stays = group.in_service
+    last.stays, group.version = group.in_service, 2
     return scene.add_block(group, id="cr-new", **{"starts": 47 * HOUR, "last": last, **settings})
 
 
@@ -275,6 +275,42 @@ def test_nodes_run_on_when_a_deploy_names_a_block_that_they_cannot_run_in(
     assert "The nodes that run are not in it, and stay until EC2 or a stop ends them." in message["Message"]
     scene.order("stop")
     assert group.desired == 0
+
+
+@pytest.mark.parametrize("ends", [24 * HOUR, 60 * MINUTE])
+def test_nodes_of_the_last_block_are_not_taken_for_nodes_of_the_next_one_when_that_starts(
+    scene: Scene, ends: timedelta
+) -> None:
+    group = scene.add("pod")
+    name_the_next_block(scene, group, starts=3 * MINUTE, ends=scene.now + ends)
+
+    open_now = scene.minute(6)["pod"]
+
+    assert (open_now["decision"], open_now["missing"], group.desired, group.in_service) == ("unusable", 0, 8, 8)
+    assert "The nodes that run are not in it, and stay until EC2 or a stop ends them" in open_now["reason"]
+    assert scene.subjects() == ["base-pod: the Capacity Block of pod cannot be used"]
+    group.version = 3
+    scene.ec2.reservations["cr-new"].last = None
+    assert "not in it" not in scene.minute()["pod"]["reason"]
+
+
+def test_a_node_that_fails_in_the_last_block_is_missing_and_holds_no_deployment(scene: Scene) -> None:
+    group = scene.add("pod")
+    block = name_the_next_block(scene, group)
+    scene.minute()
+    assert block.last is not None
+    block.last.stays = group.in_service = 7
+
+    short = scene.minute(14)["pod"]
+
+    assert (short["decision"], short["missing"], group.desired, group.in_service) == ("unusable", 1, 7, 7)
+    assert "7 of 8 nodes are running" in short["reason"]
+    assert scene.subjects() == [
+        "base-pod: the Capacity Block of pod cannot be used",
+        "base-pod: nodes of pod are missing",
+    ]
+    block.starts, block.state = scene.now, "active"
+    assert scene.minute(12)["pod"]["in_service"] == 8
 
 
 def test_the_next_block_takes_over_when_the_nodes_of_the_last_one_have_gone(scene: Scene) -> None:
