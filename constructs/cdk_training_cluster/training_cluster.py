@@ -86,8 +86,7 @@ class TrainingCluster(Construct):
                 data sets, else none.
             cluster_name: The value of the tag `cdk-training-cluster:cluster` and of the metrics' dimension
                 `Cluster`; unique in account and region. Default: - made of the construct's path.
-            alert_topic: Where alarms and functions report; it must let CloudWatch publish, and EventBridge where
-                `prioritized` names Capacity Blocks.
+            alert_topic: Where alarms and functions report; it must let CloudWatch publish.
                 Default: - a topic is made; subscribe to `alert_topic`.
             idle_policy: When nodes are idle and what becomes of them then; a node group's own policy says what
                 differs. Default: - see `IdlePolicy`; `IdlePolicy.off()` stops none.

@@ -21,7 +21,8 @@ class PowerGroupSettings:
         block_ends_early: How long before the block's end EC2 begins to terminate its nodes.
         listed: The ids of the reservations that some of its nodes may run in; their ends are reported, and the group
             keeps its size.
-        blocks: The ids of Capacity Blocks that others of its nodes may run in.
+        blocks: The ids of Capacity Blocks that others of its nodes may run in; their ends are reported likewise.
+        on_demand: Whether On-Demand Instances replace the nodes in those blocks.
         spot_fleet: The id of the Spot Fleet request that owns its nodes. Default: - an Auto Scaling group owns
             them, and is found by its tags.
         reservation: The id of the capacity reservation that its nodes run in. Default: - none.
@@ -35,6 +36,7 @@ class PowerGroupSettings:
     block_ends_early: _Time = timedelta(minutes=30)
     listed: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
+    on_demand: bool = True
     spot_fleet: str | None = None
     reservation: str | None = None
     released: str | None = None

@@ -6,11 +6,12 @@ from zlib import crc32
 
 from cluster_common.alerts import Alert
 from cluster_common.messages import subject
-from cluster_common.times import time_text
+from cluster_common.times import format_minutes, time_text
 from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.reservations import ACTIVE, Reservation
+from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.windows import Phase
 
@@ -18,7 +19,7 @@ PROBLEM = "problem"
 VERSIONS = "versions"
 
 NOTICE = timedelta(days=1)
-"""How long before the end of a reservation people are told of it."""
+"""How long before the end of a reservation people are told of it; of nodes that go with a block, as settings say."""
 
 
 def find_alerts(decision: Decision, context: Context) -> list[Alert]:
@@ -71,7 +72,9 @@ def _closing(decision: Decision, group: Group, context: Context) -> Iterator[Ale
         return
     yield Alert(
         key=_end_key(window.block, window.down_at),
-        subject=subject(f"{cluster}: the nodes of {group.node_group} go in {_minutes(window.down_at - context.now)}"),
+        subject=subject(
+            f"{cluster}: the nodes of {group.node_group} go in {format_minutes(window.down_at - context.now)}"
+        ),
         text=f"Cluster {cluster}\n\n{window.sentence}.\n\nThe nodes stay if the Capacity Block is extended before "
         "they go.",
         expires=window.down_at,
@@ -79,40 +82,58 @@ def _closing(decision: Decision, group: Group, context: Context) -> Iterator[Ale
 
 
 def _ends(decision: Decision, group: Group, context: Context) -> Iterator[Alert]:
-    """Yield the reservations that end within a day."""
-    name, cluster = group.node_group, context.settings.cluster
-    if not context.is_configured(group) or decision.verdict in (Verdict.DELETING, Verdict.UNCLEAR, Verdict.BLOCKED):
+    """Yield the reservations that end within a day, and the blocks among other capacity whose nodes go soon."""
+    if not context.is_configured(group) or decision.verdict is Verdict.DELETING:
         return
-    own = context.settings.groups[name]
-    ids = ([own.reservation_id] if own.reservation_id else []) + (list(own.listed) if group.alive else [])
-    for one in map(context.reservations.find, ids):
+    own, settings, now = context.settings.groups[group.node_group], context.settings, context.now
+    is_sure = decision.verdict not in (Verdict.UNCLEAR, Verdict.BLOCKED)
+    ids = (own.reservation_id if is_sure else None, *((*own.listed, *own.blocks) if group.alive else ()))
+    for one in map(context.reservations.find, filter(None, ids)):
         if not isinstance(one, Reservation) or one.state != ACTIVE or one.ends is None:
             continue
-        if not one.ends - NOTICE <= context.now < one.ends:
-            continue
-        at, left = time_text(one.ends), _hours(one.ends - context.now)
-        if one.id == own.reservation_id:
-            # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-release.html
-            title = f"the capacity reservation of {name} ends in {left}"
-            text = (
-                f"{name}: its capacity reservation {one.id} ends at {at}: nodes that run go on without it, and from "
-                "then on no node can start.\n\nIt cannot be brought back once it has ended: give it a later end "
-                "before, in the cluster's file if the cluster made it, and else in EC2."
+        is_block = one.id in own.blocks
+        moment = one.ends - own.block_ends_early if is_block else one.ends
+        notice = settings.closing_notice if is_block else NOTICE
+        if moment - notice <= now < moment and not (is_block and one.used == 0):
+            title, text = _describe_coming_end(group.node_group, own, one, one.ends, moment - now)
+            yield Alert(
+                key=_end_key(one.id, moment),
+                subject=subject(f"{settings.cluster}: {title}"),
+                text=f"Cluster {settings.cluster}\n\n{text}",
+                expires=moment,
             )
-        else:
-            # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
-            title = f"a capacity reservation of {name} ends in {left}"
-            text = (
-                f"{name}: its capacity reservation {one.id} ends at {at}: nodes that run in it go on, at On-Demand "
-                "prices, where no other reservation has room for them.\n\nGive it a later end in EC2 before that, "
-                "put another into the cluster's file and deploy, or stop the node group."
-            )
-        yield Alert(
-            key=_end_key(one.id, one.ends),
-            subject=subject(f"{cluster}: {title}"),
-            text=f"Cluster {cluster}\n\n{text}",
-            expires=one.ends,
+
+
+def _describe_coming_end(
+    name: str, own: GroupSettings, one: Reservation, ends: datetime, left: timedelta
+) -> tuple[str, str]:
+    """Return the title and the text of the message that a reservation, or the nodes in a block, go soon."""
+    at = time_text(ends)
+    if one.id in own.blocks:
+        title = f"nodes of {name} in a Capacity Block go in {format_minutes(left)}"
+        buys = ", and then buys On-Demand Instances, at their full price" if own.on_demand else ""
+        text = (
+            f"{name}: EC2 terminates the nodes in its Capacity Block {one.id} from "
+            f"{time_text(ends - own.block_ends_early)} on, before that ends at {at}: save your checkpoint. Auto "
+            f"Scaling looks for others in what else the node group reserves{buys or '; nothing else replaces them'}."
         )
+    elif one.id == own.reservation_id:
+        # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-release.html
+        title = f"the capacity reservation of {name} ends in {_hours(left)}"
+        text = (
+            f"{name}: its capacity reservation {one.id} ends at {at}: nodes that run go on without it, and from "
+            "then on no node can start.\n\nIt cannot be brought back once it has ended: give it a later end "
+            "before, in the cluster's file if the cluster made it, and else in EC2."
+        )
+    else:
+        # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
+        title = f"a capacity reservation of {name} ends in {_hours(left)}"
+        text = (
+            f"{name}: its capacity reservation {one.id} ends at {at}: nodes that run in it go on, at On-Demand "
+            "prices, where no other reservation has room for them.\n\nGive it a later end in EC2 before that, "
+            "put another into the cluster's file and deploy, or stop the node group."
+        )
+    return title, text
 
 
 def _end_key(id: str, moment: datetime) -> str:
@@ -123,11 +144,6 @@ def _end_key(id: str, moment: datetime) -> str:
 def _hours(time: timedelta) -> str:
     hours = round(time.total_seconds() / 3600)
     return "less than an hour" if hours < 1 else "1 hour" if hours == 1 else f"{hours} hours"
-
-
-def _minutes(time: timedelta) -> str:
-    minutes = round(time.total_seconds() / 60)
-    return "1 minute" if minutes == 1 else f"{minutes} minutes"
 
 
 # How a problem of a kind is told: its begin, its end, and the words before the reason for that.

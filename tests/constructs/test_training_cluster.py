@@ -264,7 +264,11 @@ _ID, _BLOCK = "cr-0a1b2c3d4e5f67890", "cr-0b1b2c3d4e5f67890"
             ["p5.48xlarge"],
             {"count": 4, "blocks": [_BLOCK], "listed": [_ID]},
         ),
-        (Capacity.prioritized(capacity_blocks=[_BLOCK], on_demand=False), ["p5.48xlarge"], {"count": 4}),
+        (
+            Capacity.prioritized(capacity_blocks=[_BLOCK], on_demand=False),
+            ["p5.48xlarge", "p6e-gb200.36xlarge"],
+            {"count": 4, "blocks": [_BLOCK], "on_demand": False, "block_ends_early": 3600},
+        ),
     ],
 )
 def test_the_power_function_is_told_how_nodes_are_bought(capacity: Capacity, types: list[str], told: object) -> None:

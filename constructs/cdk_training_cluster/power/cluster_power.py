@@ -26,8 +26,12 @@ from cluster_contract.power import PowerFunctionSettings, PowerMetric
 
 # AWS's documents spell them in two ways.
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
-_BLOCK_STARTS = ("Capacity Block Delivered", "Capacity Block Reservation Delivered")
-_BLOCK_ENDS = ("Capacity Block Expiration Warning", "Capacity Block Reservation Expiration Warning")
+_BLOCK_EVENTS = (
+    "Capacity Block Delivered",
+    "Capacity Block Expiration Warning",
+    "Capacity Block Reservation Delivered",
+    "Capacity Block Reservation Expiration Warning",
+)
 
 # The desired capacity is lowered well before CloudFormation, which waits for an hour, rolls a deployment back.
 _MAX_LAUNCH_GRACE = Duration.minutes(30)
@@ -88,11 +92,11 @@ class ClusterPower(Guardrail):
     A group in a Capacity Block is up from the block's own start, which is read each minute, until 10 minutes before
     EC2 begins to terminate what runs in it; people are told half an hour ahead to save their checkpoint. A block
     that is extended opens again. EC2's events make a tick of their own at both ends. A group has one block: name
-    the next one when it is over. Nodes that run while a block is named that has not started are left alone. The
-    size of a group that a Spot Fleet owns is the request's target; a stop, which a parameter remembers, outlives a
-    deploy that replaces it. Of the reservation that a group runs in people are told a day before its end and when
-    it has ended; of Capacity Blocks among other capacity, EC2's own warning goes to the topic. A reservation that
-    may be released is lowered to one instance, the least that EC2 has, while its group is stopped, and raised
+    the next one when it is over. Nodes that run while a block is named that has not started or has ended are left
+    alone. The size of a group that a Spot Fleet owns is the request's target; a stop, which a parameter remembers,
+    outlives a deploy that replaces it. Of the reservation that a group runs in people are told a day before its end
+    and when it has ended; of Capacity Blocks among other capacity, before EC2 ends the nodes in them. A reservation
+    that may be released is lowered to one instance, the least that EC2 has, while its group is stopped, and raised
     before the group starts: what EC2 then lacks is told, and asked for again each minute.
 
     Let `schedule` depend on the groups: the first tick then comes when CloudFormation is done with them.
@@ -103,7 +107,7 @@ class ClusterPower(Guardrail):
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, one `AWS::SSM::Parameter`,
     five more alarms, an `AWS::Lambda::Alias` for each kind of caller; for Capacity Blocks one `AWS::Events::Rule`
-    with an `AWS::Lambda::Permission`, and for those among other capacity one that publishes to the topic.
+    with an `AWS::Lambda::Permission`.
 
     Attributes:
         order_name: What orders are sent to, as the function name of an Invoke: the ARN of the function's alias
@@ -155,8 +159,8 @@ class ClusterPower(Guardrail):
             cluster_name: The value of the tag `cdk-training-cluster:cluster` on the groups it owns.
             groups: Each node group's name, how many nodes it has while it is not stopped, and what drives its size
                 beside orders.
-            alert_topic: What the function and its alarms tell. It must let CloudWatch publish, and EventBridge where
-                a node group has `capacity_blocks`; if it is encrypted, so must its key.
+            alert_topic: What the function and its alarms tell. It must let CloudWatch publish; if it is
+                encrypted, so must its key.
             launch_grace: How long nodes may take to launch before their absence is a problem, and how long
                 they may take to go; at most 30 minutes.
                 Default: - 10 minutes.
@@ -199,11 +203,9 @@ class ClusterPower(Guardrail):
         )
         self.order_name = self.function_name
         blocks = sorted({group.capacity_block for group in groups.values() if group.capacity_block is not None})
-        others = sorted({block for group in groups.values() for block in group.capacity_blocks})
-        if blocks or others:
+        if blocks:
             allow(self, encryption_key, KeyUser.EVENTS)
         self.block_events = self._make_block_events(blocks) if blocks else None
-        self.block_warnings = self._make_block_warnings(others) if others else None
         self.missing_nodes_alarm = self._alarms["MissingNodes"]
         self.surplus_nodes_alarm = self._alarms["SurplusNodes"]
         self.held_groups_alarm = self._alarms["HeldGroups"]
@@ -316,7 +318,11 @@ class ClusterPower(Guardrail):
             self,
             "BlockEvents",
             description=f"Capacity Blocks of the training cluster {self._cluster_name} that start or end",
-            event_pattern=_block_pattern(blocks, *_BLOCK_STARTS, *_BLOCK_ENDS),
+            event_pattern=events.EventPattern(
+                source=["aws.ec2"],
+                detail_type=list(_BLOCK_EVENTS),
+                detail={"capacity-reservation-id": list(blocks)},
+            ),
             targets=[
                 targets.LambdaFunction(
                     self.function,
@@ -327,36 +333,3 @@ class ClusterPower(Guardrail):
                 )
             ],
         )
-
-    def _make_block_warnings(self, blocks: Sequence[str]) -> events.Rule:
-        """Publish EC2's warning, 40 minutes ahead, that a Capacity Block among a group's other capacity ends.
-
-        EventBridge publishes as the topic's policy lets it; a role may fail where the topic is encrypted.
-        https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html
-        """
-        block, end = (
-            events.EventField.from_path(f"$.detail.{key}") for key in ("capacity-reservation-id", "end-date")
-        )
-        text = (
-            f"Cluster {self._cluster_name}: the Capacity Block {block} ends at {end}. EC2 terminates its nodes "
-            "from 30 minutes before that, or 60 for UltraServers: save your checkpoint."
-        )
-        return events.Rule(
-            self,
-            "BlockWarnings",
-            description=f"Capacity Blocks among other capacity of the training cluster {self._cluster_name} that end",
-            event_pattern=_block_pattern(blocks, *_BLOCK_ENDS),
-            targets=[
-                targets.SnsTopic(
-                    self._alert_topic,
-                    message=events.RuleTargetInput.from_text(text),
-                    dead_letter_queue=self._cluster_function.failed_events,
-                )
-            ],
-        )
-
-
-def _block_pattern(blocks: Sequence[str], *detail_types: str) -> events.EventPattern:
-    return events.EventPattern(
-        source=["aws.ec2"], detail_type=sorted(detail_types), detail={"capacity-reservation-id": list(blocks)}
-    )

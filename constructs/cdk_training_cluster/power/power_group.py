@@ -25,12 +25,14 @@ class PowerGroup:
         count: How many nodes it has while it is not stopped.
         capacity_block: The id of the Capacity Block that its nodes run in: they come up when it starts and go before
             EC2 terminates them. Default: - none.
-        capacity_blocks: The ids of Capacity Blocks that some of its nodes may run in: EC2's warning that one ends
-            goes to the topic, and the group keeps its size. Default: - none.
+        capacity_blocks: The ids of Capacity Blocks that some of its nodes may run in: people are told before they
+            end, and the group keeps its size. Default: - none.
         listed_reservations: The ids of the reservations that some of its nodes may run in: people are told before
             they end, and that nodes run on at On-Demand prices. Default: - none.
-        block_ends_early_minutes: How long before the end of `capacity_block` EC2 begins to terminate its nodes, in
-            minutes. Default: - 30; UltraServers need 60.
+        on_demand: Whether On-Demand Instances replace the nodes in those blocks.
+            Default: - they do not, which is what people are told.
+        block_ends_early_minutes: How long before a block's end EC2 begins to terminate its nodes, in minutes.
+            Default: - 30; UltraServers need 60.
         spot_fleet_id: The id of the Spot Fleet request that owns its nodes and whose target is its size.
             Default: - an Auto Scaling group owns them, and is found by its tags.
         capacity_reservation_id: The id of the capacity reservation that its nodes run in: people are told when it
@@ -49,6 +51,7 @@ class PowerGroup:
     capacity_block: str | None = None
     capacity_blocks: Sequence[str] = ()
     listed_reservations: Sequence[str] = ()
+    on_demand: bool = False
     block_ends_early_minutes: int = BLOCK_ENDS_EARLY_MINUTES
     spot_fleet_id: str | None = None
     capacity_reservation_id: str | None = None
@@ -82,8 +85,8 @@ class PowerGroup:
             # Shared ones are given as ARNs, which end with the id that EC2 describes them by.
             capacity_blocks=capacity.block_ids if capacity.is_prioritized else (),
             listed_reservations=capacity.reservation_ids if capacity.is_prioritized else (),
-            # A group in a Capacity Block has one type.
-            block_ends_early_minutes=fleet.instance_type.block_ends_early_minutes,
+            on_demand=capacity.falls_back,
+            block_ends_early_minutes=max(info.block_ends_early_minutes for info in fleet.instance_types),
             spot_fleet_id=fleet.spot_fleet_id,
             capacity_reservation_id=fleet.reservation_id,
             released=capacity.releases,
@@ -94,13 +97,15 @@ class PowerGroup:
     @property
     def settings(self) -> PowerGroupSettings:
         """The group as the power function takes it."""
-        early = BLOCK_ENDS_EARLY_MINUTES if self.capacity_block is None else self.block_ends_early_minutes
+        has_blocks = self.capacity_block is not None or bool(self.capacity_blocks)
+        early = self.block_ends_early_minutes if has_blocks else BLOCK_ENDS_EARLY_MINUTES
         return PowerGroupSettings(
             count=self.count,
             block=self.capacity_block,
             block_ends_early=timedelta(minutes=early),
             listed=tuple(self.listed_reservations),
-            blocks=tuple(self.capacity_blocks) if self.listed_reservations else (),
+            blocks=tuple(self.capacity_blocks),
+            on_demand=self.on_demand or not self.capacity_blocks,
             spot_fleet=self.spot_fleet_id,
             reservation=None if self.released else self.capacity_reservation_id,
             released=self.capacity_reservation_id if self.released else None,
@@ -118,7 +123,7 @@ class PowerGroup:
         minutes = self.block_ends_early_minutes
         if not is_unknown(minutes) and minutes < 0:
             yield f"block_ends_early_minutes must be 0 or more, got {minutes}"
-        if is_unknown(minutes) and self.capacity_block is not None:
+        if is_unknown(minutes) and (self.capacity_block is not None or self.capacity_blocks):
             yield f"block_ends_early_minutes must be known when the template is made, got {minutes}: use a number"
         ids = {
             name: value

@@ -56,7 +56,11 @@ class PowerPermissions:
         self._auto_scaling = any(group.spot_fleet_id is None for group in groups)
         self._fleets = any(group.spot_fleet_id is not None for group in groups)
         self._reservations = any(
-            group.capacity_block or group.listed_reservations or group.capacity_reservation_id for group in groups
+            group.capacity_block
+            or group.capacity_blocks
+            or group.listed_reservations
+            or group.capacity_reservation_id
+            for group in groups
         )
         self._releases = any(group.released for group in groups)
         self._terminates = any(group.terminates_nodes for group in groups)

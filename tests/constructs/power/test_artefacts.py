@@ -54,7 +54,8 @@ power_groups = st.one_of(
         PowerGroup,
         count=st.integers(1, 64),
         capacity_blocks=st.lists(ids.map("cr-{}".format), min_size=1, max_size=3),
-        listed_reservations=st.lists(ids.map("cr-{}".format), min_size=1, max_size=2),
+        listed_reservations=st.lists(ids.map("cr-{}".format), max_size=2),
+        on_demand=st.booleans(),
     ),
     st.builds(
         PowerGroup,
@@ -76,6 +77,7 @@ def test_the_function_reads_the_settings_that_the_construct_writes(groups: dict[
                 block=group.capacity_block,
                 blocks=tuple(group.capacity_blocks),
                 listed=tuple(group.listed_reservations),
+                on_demand=group.on_demand or not group.capacity_blocks,
                 block_ends_early=timedelta(minutes=group.block_ends_early_minutes if group.capacity_block else 30),
                 spot_fleet=group.spot_fleet_id,
                 reservation=None if group.released else group.capacity_reservation_id,

@@ -1,4 +1,4 @@
-"""The rules on events of Capacity Blocks: a tick when one starts or ends, and EC2's warning to the topic."""
+"""The rule that makes a tick when a Capacity Block starts or is about to end."""
 
 import json
 from typing import Any
@@ -118,37 +118,12 @@ def test_only_this_rule_may_call_the_function(stack: Stack) -> None:
 def test_a_cluster_without_blocks_has_no_rule() -> None:
     stack = new_stack()
 
-    power = make_power(stack, {"workers": PowerGroup(count=8), "extras": PowerGroup(count=4, spot_fleet_id="sfr-1")})
+    extras, listed = PowerGroup(count=4, spot_fleet_id="sfr-1"), PowerGroup(count=8, capacity_blocks=["cr-1"])
+    power = make_power(stack, {"workers": PowerGroup(count=8), "extras": extras, "any": listed})
 
     assert power.block_events is None
     types = {resource["Type"] for resource in Template.from_stack(stack).to_json()["Resources"].values()}
     assert not types & {"AWS::Events::Rule", "AWS::Lambda::Permission"}
-
-
-def test_the_warning_of_a_block_among_other_capacity_goes_to_the_topic() -> None:
-    stack = new_stack()
-    power = make_power(stack, {"any": PowerGroup(count=8, capacity_blocks=["cr-2", "cr-1"])})
-
-    rule = only(stack, "AWS::Events::Rule")["Properties"]
-
-    assert power.block_events is None
-    assert matches(rule["EventPattern"], event("Capacity Block Expiration Warning", "cr-1"))
-    assert matches(rule["EventPattern"], event("Capacity Block Reservation Expiration Warning", "cr-2"))
-    assert not matches(rule["EventPattern"], event("Capacity Block Delivered", "cr-1"))
-    [target] = rule["Targets"]
-    assert {"Ref": next(iter(resources(stack, "AWS::SNS::Topic")))} == target["Arn"]
-    assert "RoleArn" not in target
-    assert target["InputTransformer"]["InputPathsMap"] == {
-        "detail-capacity-reservation-id": "$.detail.capacity-reservation-id",
-        "detail-end-date": "$.detail.end-date",
-    }
-    assert target["InputTransformer"]["InputTemplate"].startswith(
-        '"Cluster base-pod: the Capacity Block <detail-capacity-reservation-id> ends at <detail-end-date>. EC2'
-    )
-    [policy] = resources(stack, "AWS::SNS::TopicPolicy").values()
-    assert {"Service": "events.amazonaws.com"} in [
-        statement["Principal"] for statement in policy["Properties"]["PolicyDocument"]["Statement"]
-    ]
 
 
 def test_a_block_that_is_known_at_deployment_only_is_in_the_pattern() -> None:

@@ -137,10 +137,9 @@ def live_with_blocks_among_others(scene: Scene) -> None:
     """Do all that is done with a group of which some nodes run in a Capacity Block."""
     scene.counts["any"] = 8
     scene.add("any")
-    scene.details["any"] = {"listed": ("cr-listed",), "blocks": ("cr-any",)}
+    scene.details["any"] = {"blocks": ("cr-any",)}
     ends = scene.now + timedelta(minutes=62)
     scene.ec2.add_reservation("cr-any", 4, starts=scene.now, ends=ends, is_block=True, others=4)
-    scene.ec2.add_reservation("cr-listed", 4, ends=ends, others=4)
     scene.minute(4)
 
 
@@ -168,10 +167,7 @@ LIVES = {
         [live_with_groups, live_with_a_reservation],
     ),
     "blocks among others": (
-        {
-            "workers": PowerGroup(count=8),
-            "any": PowerGroup(count=8, listed_reservations=["cr-listed"], capacity_blocks=["cr-any"]),
-        },
+        {"workers": PowerGroup(count=8), "any": PowerGroup(count=8, capacity_blocks=["cr-any"])},
         [live_with_groups, live_with_blocks_among_others],
     ),
     "everything": (

@@ -18,10 +18,13 @@ from cluster_contract.power import PowerGroupSettings
             {"block": "cr-1", "block_ends_early": timedelta(minutes=60)},
         ),
         (
-            PowerGroup(count=8, listed_reservations=["cr-3"], capacity_blocks=("cr-1", "cr-2")),
+            PowerGroup(count=8, listed_reservations=["cr-3"], capacity_blocks=("cr-1", "cr-2"), on_demand=True),
             {"blocks": ("cr-1", "cr-2"), "listed": ("cr-3",)},
         ),
-        (PowerGroup(count=8, capacity_blocks=("cr-1",)), {}),
+        (
+            PowerGroup(count=8, capacity_blocks=("cr-1",), block_ends_early_minutes=60),
+            {"blocks": ("cr-1",), "on_demand": False, "block_ends_early": timedelta(minutes=60)},
+        ),
         (PowerGroup(count=8, spot_fleet_id="sfr-1"), {"spot_fleet": "sfr-1"}),
         (PowerGroup(count=8, capacity_reservation_id="cr-2"), {"reservation": "cr-2"}),
         (

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from cluster_power.records import SIZE_TAG
 from fake_auto_scaling import FakeGroup
 from fake_reservations import FakeReservation
 from power_scene import Scene
@@ -57,9 +58,11 @@ def test_people_are_told_a_day_before_once_and_again_of_a_later_end(
     assert group.in_service == 8
 
 
+@pytest.mark.parametrize("tags", [{}, {SIZE_TAG: "many"}])
 def test_each_end_is_told_and_one_that_comes_earlier_again(
-    scene: Scene, group: FakeGroup, reservations: list[FakeReservation]
+    scene: Scene, group: FakeGroup, reservations: list[FakeReservation], tags: dict[str, str]
 ) -> None:
+    group.tags |= tags
     for one in reservations:
         one.ends = scene.now + 20 * HOUR
     scene.minute(3)
