@@ -23,7 +23,10 @@ _BENCHMARKS = Path(__file__).resolve().parents[1]
 _LAMBDAS = _BENCHMARKS.parent / "lambdas"
 _SIDES = {"function": "idle_function.py", "minimal": "minimal_idle.py"}
 
-_POLICY = {"signals": [{"kind": "cpu", "below": 0.5}, {"kind": "network", "below": 131_072}]}
+_IDLE = {
+    "signals": [{"kind": "cpu", "below": 0.5}, {"kind": "network", "below": 131_072}],
+    "policies": [{"signals": [0, 1]}],
+}
 
 # Each function with the clients that it makes in a run (the idle function: over instances that nothing owns), and
 # boto3 with as many of the same.
@@ -184,7 +187,7 @@ def _environment(url: str) -> dict[str, str]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "PYTHONPATH": str(_LAMBDAS),
         "CLUSTER": CLUSTER,
-        "CLUSTER_IDLE_SETTINGS": json.dumps({"cluster": CLUSTER, "policies": [_POLICY], "max_stops": max(SHARES)}),
+        "CLUSTER_IDLE_SETTINGS": json.dumps({"cluster": CLUSTER, **_IDLE, "max_stops": max(SHARES)}),
         "ALERT_TOPIC_ARN": "arn:aws:sns:us-east-1:123456789012:alerts",
         "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
         "POWERTOOLS_SERVICE_NAME": "idle",

@@ -1,9 +1,10 @@
 """What the construct of the idle stop tells its function, and under which names that reports."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated
 
 from cluster_contract.codec import Within, decode, variable
@@ -62,8 +63,8 @@ class Signal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy:
-    """When a node counts as idle, and what is done then.
+class _Rule:
+    """What a policy says but for its signals.
 
     Attributes:
         below: The utilization, in percent, that every period of an idle window stays below.
@@ -72,7 +73,6 @@ class Policy:
         grace: How long after its launch a node is left alone.
         warning: How long before the stop people are warned.
         scope: What is stopped together.
-        signals: What else must agree.
         dry_run: Whether nodes are reported and not stopped.
         off: Whether it is never stopped, nor looked at.
     """
@@ -83,14 +83,45 @@ class Policy:
     grace: _Time = timedelta(minutes=30)
     warning: _Time = timedelta(minutes=30)
     scope: IdleScope = IdleScope.GANG
-    signals: tuple[Signal, ...] = ()
     dry_run: bool = False
     off: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy(_Rule):
+    """When a node counts as idle, and what is done then.
+
+    Attributes:
+        signals: What else must agree.
+    """
+
+    signals: tuple[Signal, ...] = ()
 
     @property
     def span(self) -> timedelta:
         """How far back metrics are read: as far as a warning and the window before it reach."""
         return self.window + self.warning + PERIOD
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicySettings(_Rule):
+    """A policy as the function's environment has it, where policies share their signals.
+
+    Attributes:
+        signals: The indices of what else must agree.
+    """
+
+    signals: tuple[_Index, ...] = ()
+
+    @classmethod
+    def of(cls, policy: Policy, signals: Sequence[Signal]) -> "PolicySettings":
+        """Return a policy with the indices of its signals.
+
+        Args:
+            policy: The policy.
+            signals: Each signal once.
+        """
+        return cls(**{**vars(policy), "signals": tuple(signals.index(one) for one in policy.signals)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +145,7 @@ class IdleFunctionSettings:
 
     Attributes:
         cluster: The cluster's name, the value of the tag on its instances.
+        signals: Each signal once.
         policies: Each policy once; the first is that of every instance of no node group.
         groups: The cluster's node groups, by name.
         max_stops: How many nodes one run stops at most.
@@ -129,7 +161,8 @@ class IdleFunctionSettings:
     """
 
     cluster: str
-    policies: tuple[Policy, ...] = (Policy(),)
+    signals: tuple[Signal, ...] = ()
+    policies: tuple[PolicySettings, ...] = (PolicySettings(),)
     groups: Mapping[str, IdleGroupSettings] = field(default_factory=dict)
     max_stops: Annotated[int, Within(minimum=1)] = 100
     max_unknown_share: _Share = 0.5
@@ -143,7 +176,11 @@ class IdleFunctionSettings:
     region: str = variable("AWS_REGION")
 
     def __post_init__(self) -> None:
-        """Check that every group's policy is there."""
+        """Check that every policy's signals and every group's policy are there."""
+        for number, policy in enumerate(self.policies):
+            for index in policy.signals:
+                if index >= len(self.signals):
+                    raise ValueError(f"policies[{number}].signals must be one of {len(self.signals)}, got {index}")
         for name, group in self.groups.items():
             if group.policy >= len(self.policies):
                 raise ValueError(f"groups[{name!r}].policy must be one of {len(self.policies)}, got {group.policy}")
@@ -160,12 +197,19 @@ class IdleFunctionSettings:
     @property
     def policy(self) -> Policy:
         """The policy of every instance of no node group."""
-        return self.policies[0]
+        return self._whole_policies[0]
 
     def policy_of(self, node_group: str) -> Policy:
         """Return the policy for the nodes of a group, or for those of none."""
         own = self.groups.get(node_group)
-        return self.policies[own.policy] if own else self.policy
+        return self._whole_policies[own.policy] if own else self.policy
+
+    @cached_property
+    def _whole_policies(self) -> tuple[Policy, ...]:
+        return tuple(
+            Policy(**{**vars(one), "signals": tuple(self.signals[index] for index in one.signals)})
+            for one in self.policies
+        )
 
     @property
     def fleets(self) -> tuple[str, ...]:

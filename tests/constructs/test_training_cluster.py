@@ -226,7 +226,7 @@ def test_more_groups_than_the_power_function_can_be_told_of_are_refused() -> Non
     groups = _fifty_of_p5(lambda _: Capacity.spot_fleet())
     assert _refusal(node_groups=groups) == [
         "settings of cluster_power must fit into 4096 bytes of environment, got 4760: use fewer node "
-        "groups, services, linked accounts or emails, or shorter names"
+        "groups, idle policies, idle signals, services, linked accounts or emails, or shorter names"
     ]
 
 

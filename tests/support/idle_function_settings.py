@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, Policy
+from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, Policy, PolicySettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +29,11 @@ def idle_settings(
     """
     whole, given = policy or Policy(), groups or {}
     policies = list(dict.fromkeys([whole, *(group.policy or whole for group in given.values())]))
+    signals = tuple(dict.fromkeys(signal for each in policies for signal in each.signals))
     return IdleFunctionSettings(
         cluster=cluster,
-        policies=tuple(policies),
+        signals=signals,
+        policies=tuple(PolicySettings.of(each, signals) for each in policies),
         groups={
             name: IdleGroupSettings(
                 policy=policies.index(group.policy or whole), fleet=group.fleet, release=group.release

@@ -21,9 +21,13 @@ def settings(
         **policy: What of its policy is not usual.
     """
     policies = [policy, *({**policy, **group.get("policy", {})} for group in groups.values())]
+    signals = [signal for one in policies for signal in one.get("signals", ())]
     told = {
         "cluster": "pod",
-        "policies": policies,
+        "signals": signals,
+        "policies": [
+            {**one, "signals": [signals.index(each) for each in one.get("signals", ())]} for one in policies
+        ],
         "groups": {name: {**group, "policy": number} for number, (name, group) in enumerate(groups.items(), start=1)},
         "max_stops": max_stops,
         **({} if namespace is None else {"namespace": namespace}),

@@ -328,9 +328,9 @@ def _environment(
     size = sum(len(name) + _bytes(value, longest_id) for name, value in variables.items())
     if size > _MAXIMUM_ENVIRONMENT_BYTES:
         raise ValueError(
-            f"settings of {package} must fit into {_MAXIMUM_ENVIRONMENT_BYTES} bytes of environment, got "
-            f"{size}: "
-            "use fewer node groups, services, linked accounts or emails, or shorter names"
+            f"settings of {package} must fit into {_MAXIMUM_ENVIRONMENT_BYTES} bytes of environment, got {size}: "
+            "use fewer node groups, idle policies, idle signals, services, linked accounts or emails, or shorter "
+            "names"
         )
     return variables
 

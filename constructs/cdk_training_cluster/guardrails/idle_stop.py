@@ -20,7 +20,7 @@ from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation import text_problems
 from cdk_training_cluster.validation.kinds import checked
-from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, IdleMetric
+from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, IdleMetric, PolicySettings
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG
 
@@ -213,9 +213,11 @@ class IdleStop(Guardrail):
         policies = [self.policy, *self.policies.values()]
         own = {name: each.to_contract() for name, each in self.policies.items()}
         distinct = list(dict.fromkeys([self.policy.to_contract(), *own.values()]))
+        signals = tuple(dict.fromkeys(signal for each in distinct for signal in each.signals))
         settings = IdleFunctionSettings(
             cluster=cluster_name,
-            policies=tuple(distinct),
+            signals=signals,
+            policies=tuple(PolicySettings.of(each, signals) for each in distinct),
             groups={
                 name: IdleGroupSettings(
                     policy=distinct.index(own[name]), fleet=group.spot_fleet_id, release=group.released

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
@@ -21,6 +22,7 @@ from cdk_training_cluster import (
     TrainingCluster,
 )
 from cdk_training_cluster.instance_types import instance_type_info
+from cdk_training_cluster.times import to_duration
 from cluster_contract.idle import IdleGroupSettings, Policy, Signal, SignalKind
 from cluster_idle import idle_tags
 from idle_function_settings import Group, idle_settings
@@ -103,7 +105,11 @@ def test_the_function_reads_what_was_said_of_the_cluster_and_of_each_group() -> 
         signals=(*HOST, Signal(kind=SignalKind.HEARTBEAT), Signal(kind=SignalKind.GPU_MEMORY, below=100)),
     )
     assert (settings.policy, settings.max_stops, settings.max_unknown_share) == (policy, 7, 0.25)
-    assert settings.policies == (policy, own, replace(policy, off=True))
+    assert [settings.policy_of(name) for name in ("workers", "lab", "kept")] == [
+        policy,
+        own,
+        replace(policy, off=True),
+    ]
     assert settings.groups == {
         "workers": IdleGroupSettings(),
         "lab": IdleGroupSettings(policy=1),
@@ -148,20 +154,36 @@ def test_the_settings_say_no_more_than_there_is_to_say() -> None:
         group("held", capacity=Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE)),
         group("lab", idle_policy=IdlePolicy(window=Duration.hours(2), scope=IdleScope.NODE)),
     ]
-    host = {"signals": [{"kind": "cpu", "below": 0.5}, {"kind": "network", "below": 131072}]}
     assert json.loads(written(cluster(*groups))) == {
         "cluster": "pod",
-        "policies": [host, {**host, "window": 7200, "scope": "node"}],
+        "signals": [{"kind": "cpu", "below": 0.5}, {"kind": "network", "below": 131072}],
+        "policies": [{"signals": [0, 1]}, {"signals": [0, 1], "window": 7200, "scope": "node"}],
         "groups": {"workers": {}, "extras": {"fleet": FLEET}, "held": {"release": True}, "lab": {"policy": 1}},
     }
 
 
-def test_fifty_groups_each_with_a_policy_of_its_own_fit() -> None:
-    own = IdlePolicy(window=Duration.hours(2), scope=IdleScope.NODE)
-    names = [f"workers-{number:02}" for number in range(50)]
-    stack = cluster(*(group(name, instance_types=["p5.48xlarge"], idle_policy=own) for name in names))
+SEVERAL = [
+    IdleSignal.efa(),
+    IdleSignal.gpu_memory(),
+    IdleSignal.network(),
+    IdleSignal.session(),
+    IdleSignal.heartbeat(),
+    IdleSignal.metric("CWAgent", "mem_used_percent", "Average", 10),
+    IdleSignal.metric("CWAgent", "diskio_io_time", "Sum", 1000),
+]
+
+
+@pytest.mark.parametrize(("count", "signals"), [(50, None), (24, SEVERAL)], ids=["the host", "several signals"])
+def test_many_groups_each_with_a_policy_of_its_own_fit(count: int, signals: list[IdleSignal] | None) -> None:
+    windows = {f"workers-{number:02}": timedelta(minutes=60 + 5 * number) for number in range(1, count + 1)}
+    groups = [
+        group(name, instance_types=["p5.48xlarge"], idle_policy=IdlePolicy(window=to_duration(window)))
+        for name, window in windows.items()
+    ]
+    stack = cluster(*groups, idle_policy=IdlePolicy(signals=signals))
     settings = read(stack)
-    assert [name for name in settings.groups if settings.policy_of(name).scope is IdleScope.NODE] == names
+    assert {name: settings.policy_of(name).window for name in settings.groups} == windows
+    assert {settings.policy_of(name).signals for name in settings.groups} == {settings.policy.signals}
     template = Template.from_stack(stack).to_json()
     assert len(template["Resources"]) < 500
     assert len(json.dumps(template, indent=1)) < 1_000_000

@@ -9,24 +9,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_contract.codec import InvalidSettingsError, encode, variables
-from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, IdleScope, Policy, Signal, SignalKind
+from cluster_contract.idle import (
+    IdleFunctionSettings,
+    IdleGroupSettings,
+    IdleScope,
+    Policy,
+    PolicySettings,
+    Signal,
+    SignalKind,
+)
 
 NAME = "CLUSTER_IDLE_SETTINGS"
 TEXT = st.text(min_size=1, max_size=5)
 TIMES = st.integers(300, 86_400).map(lambda seconds: timedelta(seconds=seconds))
 SIGNALS = st.builds(Signal, kind=st.sampled_from(SignalKind), below=st.floats(0, 1e9), metric=st.just("") | TEXT)
 POLICIES = st.builds(
-    Policy,
+    PolicySettings,
     below=st.floats(0, 50),
     window=TIMES,
     coverage=st.floats(0.5, 1),
     scope=st.sampled_from(IdleScope),
-    signals=st.lists(SIGNALS, max_size=2).map(tuple),
+    signals=st.lists(st.integers(0, 1), max_size=2).map(tuple),
     off=st.booleans(),
 )
 SETTINGS = st.builds(
     IdleFunctionSettings,
     cluster=TEXT,
+    signals=st.lists(SIGNALS, min_size=2, max_size=3).map(tuple),
     policies=st.lists(POLICIES, min_size=1, max_size=2).map(tuple),
     groups=st.dictionaries(TEXT, st.builds(IdleGroupSettings, fleet=st.none() | TEXT, release=st.booleans())),
     max_stops=st.integers(1, 500),
@@ -53,14 +62,16 @@ def test_what_is_usual_is_not_written_and_a_whole_number_has_no_fraction() -> No
     lab = Policy(window=timedelta(hours=2), signals=(Signal(kind=SignalKind.CPU, below=2.0),))
     settings = IdleFunctionSettings(
         cluster="pod",
-        policies=(Policy(), lab),
+        signals=lab.signals,
+        policies=(PolicySettings(), PolicySettings.of(lab, lab.signals)),
         groups={"lab": IdleGroupSettings(policy=1), "workers": IdleGroupSettings()},
     )
 
     assert (encode(settings), variables(settings)) == (
         {
             "cluster": "pod",
-            "policies": [{}, {"window": 7200, "signals": [{"kind": "cpu", "below": 2}]}],
+            "signals": [{"kind": "cpu", "below": 2}],
+            "policies": [{}, {"window": 7200, "signals": [0]}],
             "groups": {"lab": {"policy": 1}, "workers": {}},
         },
         {},
@@ -85,14 +96,14 @@ def test_what_is_usual_is_not_written_and_a_whole_number_has_no_fraction() -> No
         (
             {"polici": 1},
             f"{NAME}: the object takes cluster, gpus, groups, max_stops, max_unknown_share, namespace, "
-            "policies, prices, tag, tick, got no cluster, polici",
+            "policies, prices, signals, tag, tick, got no cluster, polici",
         ),
         ({"cluster": 7}, f"{NAME}: cluster must be text, got 7"),
         ({"cluster": ""}, f"{NAME}: cluster must be text, got ''"),
         (
             {"topic_arn": "arn"},
             f"{NAME}: the object takes cluster, gpus, groups, max_stops, max_unknown_share, "
-            "namespace, policies, prices, tag, tick, got no cluster, topic_arn",
+            "namespace, policies, prices, signals, tag, tick, got no cluster, topic_arn",
         ),
     ],
 )
@@ -121,8 +132,10 @@ def test_what_is_no_such_object_is_refused(raw: object, message: str) -> None:
         ({"policies": [{"window": 299}]}, "policies[0].window must be at least 300, got 299"),
         ({"policies": [{"coverage": 1.1}]}, "policies[0].coverage must be above 0 and at most 1, got 1.1"),
         ({"policies": [{"scope": "rack"}]}, "policies[0].scope must be one of gang, node, got 'rack'"),
-        ({"policies": [{"signals": [{"below": 1}]}]},
-         "policies[0].signals[0] takes below, kind, metric, namespace, statistic, got no kind"),
+        ({"policies": [{"signals": [0]}]}, "policies[0].signals must be one of 0, got 0"),
+        ({"policies": [{"signals": [-1]}]}, "policies[0].signals[0] must be at least 0, got -1"),
+        ({"signals": [{"below": 1}]},
+         "signals[0] takes below, kind, metric, namespace, statistic, got no kind"),
         ({"prices": {"p5.48xlarge": 0}}, "prices['p5.48xlarge'] must be above 0, got 0"),
         ({"gpus": {"p9.48xlarge": 0.5}}, "gpus['p9.48xlarge'] must be a whole number, got 0.5"),
         ({"max_stops": 0}, "max_stops must be at least 1, got 0"),
