@@ -314,7 +314,7 @@ WRONG = {
     ),
     "an id twice": (
         "{prioritized: {reservations: [cr-0a1b2c3d], capacity_blocks: [cr-0a1b2c3d]}}",
-        [".prioritized: Capacity.prioritized() takes each id once, got cr-0a1b2c3d 2 times"],
+        [".prioritized: reservations and capacity_blocks must name each id once, got cr-0a1b2c3d 2 times"],
     ),
     "on demand as a word": (
         "{prioritized: {reservations: [cr-0a1b2c3d], on_demand: yes}}",

@@ -145,9 +145,9 @@ CHANGES: dict[str, tuple[str, str, list[str]]] = {
         "efa: false\n    idle: {signals: {efa_mib_per_second: 1}}",
         "",
         [
-            "12: node_groups[0].idle.signals: signals of idle_policy must not include IdleSignal.efa() for "
+            "12: node_groups[0].idle.signals: must not include efa for "
             "p5.48xlarge without Elastic Fabric Adapters, got efa: its nodes report no such metric and would never "
-            "be known to be idle; give the group an idle_policy with other signals"
+            "be known to be idle; give the group idle settings with other signals"
         ],
     ),
 }
@@ -164,7 +164,7 @@ def test_what_cannot_be_is_one_sentence_with_its_place(
 def test_a_policy_where_nothing_is_measured_is_refused(tmp_path: Path) -> None:
     cpu = RIGHT.replace("p5.48xlarge", "hpc7a.96xlarge").replace("image: latest", "image: ami-0a1b2c3d")
     assert problems(tmp_path, cpu.replace(COUNT, f"{COUNT}    idle: {{window_minutes: 90}}\n")) == [
-        "cluster.yaml:11: node_groups[0].idle: must be IdlePolicy.off() or left out for hpc7a.96xlarge, which "
+        "cluster.yaml:11: node_groups[0].idle: must be off: true or left out for hpc7a.96xlarge, which "
         "reports no utilization of accelerators: nobody could say when it is idle"
     ]
 

@@ -1,11 +1,13 @@
 """What the library refuses is told with its place in a file; the sentences themselves are in the library's tables."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from cdk_training_cluster.nodes.rules import Situation, node_group_problems
+from cdk_training_cluster.validation.words import CLUSTER_FILE
 from cdk_training_cluster_stacks.cluster_file import CapacitySettings, NodeGroupIdleSettings, NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.capacity import CALLS
 from cdk_training_cluster_stacks.cluster_file.rules import place_of
@@ -31,42 +33,54 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "types": (
         TYPES,
         "[p5.48xlarge, p5e.48xlarge]",
-        "9: node_groups[0].instance_types: must name exactly one type for Capacity.on_demand(), got",
+        "9: node_groups[0].instance_types: must name exactly one type for on_demand, got",
     ),
     "a setting that is not in the file": (
         TYPES,
         "[p6e-gb200.36xlarge]",
-        "9: node_groups[0].instance_types: must be sold as on-demand for Capacity.on_demand(), got",
+        "9: node_groups[0].instance_types: must be sold as on-demand for on_demand, got p6e-gb200.36xlarge, which is "
+        "sold as capacity-block: choose another type, or buy it with capacity_block",
     ),
     "EFA": (TYPES, "[g4dn.xlarge]\n    efa: true", "10: node_groups[0].efa: instance type g4dn.xlarge has no EFA"),
-    "an image": (TYPES, "[hpc7a.96xlarge]", "11: node_groups[0].image: AWS publishes no Deep Learning image for"),
+    "an image": (
+        TYPES,
+        "[hpc7a.96xlarge]",
+        "11: node_groups[0].image: AWS publishes no Deep Learning image for "
+        "hpc7a.96xlarge: give an image of your own for x86_64",
+    ),
     "a count": (COUNT, f"count: 65\n    {BLOCK}", "10: node_groups[0].count: must be at most 64, as many as"),
     "a placement": (
         COUNT,
         f"{COUNT}\n    {BLOCK}\n    placement: cluster",
-        "12: node_groups[0].placement: must be left out, or Placement.NONE, for Capacity.capacity_block() with",
+        "12: node_groups[0].placement: must be left out, or none, for capacity_block with",
     ),
     "a setting of a way to buy": (
         COUNT,
         f"{COUNT}\n    capacity: {{capacity_block: {{id: {ID}, availability_zone: us-east-1a}}}}",
-        "11: node_groups[0].capacity.capacity_block.availability_zone: availability_zone of "
-        "Capacity.capacity_block() must be the cluster's, us-east-1b, got us-east-1a",
+        "11: node_groups[0].capacity.capacity_block.availability_zone: must be the cluster's, "
+        "us-east-1b, got us-east-1a",
     ),
-    "a warm pool": (COUNT, f"{COUNT}\n    warm_pool: {{size: 9}}", "11: node_groups[0].warm_pool.size: size of"),
+    "a warm pool": (
+        COUNT,
+        f"{COUNT}\n    warm_pool: {{size: 9}}",
+        "11: node_groups[0].warm_pool.size: must be at most",
+    ),
     "idle nodes of a group": (
         COUNT,
         f"{COUNT}\n    capacity: spot_fleet\n    idle: {{scope: node}}",
-        "12: node_groups[0].idle.scope: scope of idle_policy must be IdleScope.GANG for Capacity.spot_fleet(), got",
+        "12: node_groups[0].idle.scope: must be gang for spot_fleet, got node: the fleet, and nobody else, chooses "
+        "which of its nodes goes; give the group idle settings of its own",
     ),
     "idle nodes of all groups": (
         f"{COUNT}\n    image: latest\n",
         f"{COUNT}\n    image: latest\n    capacity: spot_fleet\nidle: {{scope: node}}\n",
-        "13: idle.scope: node group 'workers': scope of idle_policy must be IdleScope.GANG for",
+        "13: idle.scope: node group 'workers': must be gang for spot_fleet, got node: the",
     ),
     "groups together": (
         f"{COUNT}\n    image: latest\n",
         f"{COUNT}\n    image: latest\n    {BLOCK}\n{SECOND % f'{{prioritized: {{reservations: [{ID}]}}}}'}",
-        f"13: node_groups[1].capacity.prioritized: node groups 'workers' and 'more' must agree on what {ID} is, got",
+        f"13: node_groups[1].capacity.prioritized: node groups 'workers' and 'more' must agree on what {ID} is, got "
+        "capacity_block and reservations of prioritized: it is either",
     ),
     "two groups of one name": (
         "    image: latest\n",
@@ -98,13 +112,20 @@ def test_what_the_library_refuses_is_told_with_its_place(tmp_path: Path, old: st
     assert found.startswith(f"cluster.yaml:{said}")
 
 
+PYTHON_WORDS = re.compile(
+    r"\(\)|\{|\b(Capacity|Placement|OnIdle|Idle\w+)\.|machine_image|idle_policy|True|False| of \w+ must "
+)
+
 CASES = {**TYPE_CASES, **MARKET_CASES, **PLACEMENT_CASES, **PURCHASE_CASES, **WARM_POOL_CASES}
 
 
 @pytest.mark.parametrize("rule", CASES)
-def test_every_setting_that_a_rule_names_is_one_of_a_file(rule: str) -> None:
+def test_every_setting_and_word_of_a_rule_is_one_of_a_file(rule: str) -> None:
     for case in CASES[rule]:
-        for problem in node_group_problems(Situation.of(case.group, case.facts, availability_zone=case.zone)):
+        nodes = Situation.of(case.group, case.facts, availability_zone=case.zone, words=CLUSTER_FILE)
+        for problem in node_group_problems(nodes):
+            # No image of a file is looked up at launch.
+            assert problem.rule == "imageAtLaunch" or not PYTHON_WORDS.search(problem.message)
             call = case.group.capacity.call.removeprefix("Capacity.").removesuffix("()")
             setting, *below = place_of(problem.setting, call)
             assert setting in NodeGroupSettings.model_fields

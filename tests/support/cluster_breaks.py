@@ -155,7 +155,7 @@ OF_ONE_GROUP: Mapping[str, Sequence[SearchStrategy[Broken]]] = {
     "interfaces": [
         broken(
             ("on_demand", "reservation", "spot", "spot_fleet"),
-            "has no EFA: leave efa out or set efa=False",
+            "has no EFA: leave efa out",
             lambda draw, _: _of([draw(st.sampled_from(["g5.xlarge", "inf2.48xlarge"]))], efa=True),
         )
     ],

@@ -265,13 +265,13 @@ TYPE_CASES: Mapping[str, Sequence[Case]] = {
     ),
     "interfaces": (
         case(
-            "instance type g5.xlarge has no EFA: leave efa out or set efa=False, or choose a type with EFA",
+            "instance type g5.xlarge has no EFA: leave efa out, or choose a type with EFA",
             instance_types=["g5.xlarge"],
             efa=True,
         ),
         case(
-            "instance type g5.xlarge has no EFA: leave efa out or set efa=False, or choose a type with EFA",
-            "instance type g6.xlarge has no EFA: leave efa out or set efa=False, or choose a type with EFA",
+            "instance type g5.xlarge has no EFA: leave efa out, or choose a type with EFA",
+            "instance type g6.xlarge has no EFA: leave efa out, or choose a type with EFA",
             instance_types=["g5.xlarge", "g5.48xlarge", "g6.xlarge"],
             capacity=_SPOT,
             efa=True,

@@ -114,7 +114,7 @@ def together_problems(ids: Sequence[str]) -> Iterator[str]:
     names = ids_alone(ids)
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
-            yield f"Capacity.prioritized() takes each id once, got {name} {names.count(name)} times"
+            yield f"reservations and capacity_blocks must name each id once, got {name} {names.count(name)} times"
 
 
 def ids_alone(given: Sequence[str]) -> tuple[str, ...]:

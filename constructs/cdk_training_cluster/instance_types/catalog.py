@@ -88,7 +88,7 @@ def _unknown(name: str, names: Sequence[str]) -> str:
         hint = "the catalog has the accelerated and the EFA-capable types, and none has a name like it."
     return (
         f"unknown instance type {shown(name)}: {hint} Facts for a type newer than the catalog, or with neither "
-        "accelerator nor EFA, can be passed in as InstanceTypeInfo (instance_type_facts=[...])."
+        "accelerator nor EFA, are given in instance_type_facts."
     )
 
 

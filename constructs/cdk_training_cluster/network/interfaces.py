@@ -62,9 +62,7 @@ def network_interfaces(
     if not efa:
         return (primary,)
     if not info.supports_efa:
-        raise ValueError(
-            f"instance type {info.name} has no EFA: leave efa out or set efa=False, or choose a type with EFA"
-        )
+        raise ValueError(f"instance type {info.name} has no EFA: leave efa out, or choose a type with EFA")
     cards = {card.index: card for card in info.network_cards}
     carrying = set(info.efa_cards)
     interfaces = [NetworkInterface(index, 0, "efa-only") for index in carrying - {0}]

@@ -20,6 +20,7 @@ from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.nodes.rules import cluster_problems, look_up
 from cdk_training_cluster.storage.dataset import overlaps
 from cdk_training_cluster.validation.rule import Problem, SettingsError
+from cdk_training_cluster.validation.words import CLUSTER_FILE
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
 from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
@@ -130,6 +131,7 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
         None if idle is None else idle.to_policy(),
         [each.to_info() for each in facts if each is not None],
         availability_zone=_formed(file, "availability_zone", _ZONE),
+        words=CLUSTER_FILE,
     )
     for problem in cluster_problems(together):
         match problem.setting:
@@ -139,7 +141,10 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
                 if where[2] not in group.wrong:
                     yield where, message
             case _:
-                yield tuple(_NAMES.get(each, each) for each in problem.setting), str(problem)
+                yield (
+                    tuple(_NAMES.get(each, each) for each in problem.setting),
+                    _beside_its_place(problem, problem.of),
+                )
 
 
 def datasets_are_what_fsx_takes(file: Part) -> Iterator[Complaint]:
@@ -155,10 +160,11 @@ def datasets_are_what_fsx_takes(file: Part) -> Iterator[Complaint]:
                 yield problem.setting, problem.message
 
 
-def _beside_its_place(problem: Problem) -> str:
-    """Return what is wrong without the setting's name, which its place says."""
-    name = f"{problem.setting[-1]} must "
-    return f"must {problem.message.removeprefix(name)}" if problem.message.startswith(name) else problem.message
+def _beside_its_place(problem: Problem, of: str = "") -> str:
+    """Return what is wrong, of what if the place does not say it, without the setting's name, which it does."""
+    name = f"{problem.setting[-1]} "
+    said = problem.message.removeprefix(name) if problem.message.startswith(f"{name}must ") else problem.message
+    return f"{of}: {said}" if of else said
 
 
 _NAMES: Mapping[str | int, str] = {

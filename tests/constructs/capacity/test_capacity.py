@@ -105,15 +105,15 @@ def test_ids_and_arns_are_taken(setting: str, right: str) -> None:
         ),
         (
             {"reservations": [_ID, _OTHER, _ID]},
-            "Capacity.prioritized() takes each id once, got cr-0a1b2c3d4e5f67890 2 times",
+            "reservations and capacity_blocks must name each id once, got cr-0a1b2c3d4e5f67890 2 times",
         ),
         (
             {"reservations": [_ID], "capacity_blocks": [_OTHER, _ID]},
-            "Capacity.prioritized() takes each id once, got cr-0a1b2c3d4e5f67890 2 times",
+            "reservations and capacity_blocks must name each id once, got cr-0a1b2c3d4e5f67890 2 times",
         ),
         (
             {"reservations": [_ID, _ARN], "capacity_blocks": [_ID]},
-            "Capacity.prioritized() takes each id once, got cr-0a1b2c3d4e5f67890 3 times",
+            "reservations and capacity_blocks must name each id once, got cr-0a1b2c3d4e5f67890 3 times",
         ),
         (
             {"reservations": _ID},

@@ -35,8 +35,8 @@ def test_a_misspelt_type_is_answered_with_the_closest_names() -> None:
 
     assert str(error.value) == (
         "unknown instance type 'p5.48xlage': did you mean p5.48xlarge, p5e.48xlarge or p5.4xlarge? Facts for "
-        "a type newer than the catalog, or with neither accelerator nor EFA, can be passed in as "
-        "InstanceTypeInfo (instance_type_facts=[...])."
+        "a type newer than the catalog, or with neither accelerator nor EFA, are given in "
+        "instance_type_facts."
     )
 
 

@@ -100,7 +100,7 @@ def _said(group: NodeGroup) -> list[str]:
         ),
         (
             {"root_device_name": "/dev/sda1"},
-            "root_device_name goes with machine_image: leave it out, or give your own image",
+            "root_device_name must be left out for AWS's images, got '/dev/sda1': or give an image of your own",
         ),
     ],
 )
@@ -124,8 +124,7 @@ def test_a_count_that_is_not_known_yet_is_not_checked() -> None:
     [
         (
             {"instance_types": ["g5.xlarge"], "efa": True},
-            "node group 'workers': instance type g5.xlarge has no EFA: leave efa out or set efa=False, or choose a "
-            "type with EFA",
+            "node group 'workers': instance type g5.xlarge has no EFA: leave efa out, or choose a type with EFA",
         ),
         (
             {"instance_types": ["c7gn.16xlarge"]},

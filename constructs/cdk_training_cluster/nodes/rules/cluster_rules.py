@@ -10,6 +10,7 @@ from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
 from cdk_training_cluster.nodes.rules.node_group_rules import by_rule
 from cdk_training_cluster.nodes.rules.rule import ClusterRule, Level, Situation, Together
 from cdk_training_cluster.validation.rule import Found, Problem, Rule, Setting, broken
+from cdk_training_cluster.validation.words import Words
 
 
 def together_problems(together: Together, rules: Sequence[ClusterRule] | None = None) -> list[Problem]:
@@ -142,7 +143,7 @@ def _reservation_or_block(together: Together) -> Iterator[Found]:
         others = blocks.get(reserved)
         if others:
             pair = sorted((users[0], others[0]), key=groups.index)
-            given = " and ".join(_as_what(group, is_block=group is others[0]) for group in pair)
+            given = " and ".join(_as_what(group, together.words, is_block=group is others[0]) for group in pair)
             yield (
                 _at(together, pair[-1]),
                 f"node groups {_names(pair)} must agree on what {reserved} is, got {given}: it is either a "
@@ -195,10 +196,10 @@ def _users(
     return users
 
 
-def _as_what(group: NodeGroup, *, is_block: bool) -> str:
+def _as_what(group: NodeGroup, words: Words, *, is_block: bool) -> str:
     if group.capacity.is_prioritized:
-        return f"{'capacity_blocks' if is_block else 'reservations'} of {group.capacity.call}"
-    return group.capacity.call
+        return f"{'capacity_blocks' if is_block else 'reservations'} of {words.call(group.capacity.call)}"
+    return words.call(group.capacity.call)
 
 
 def _makes_a_place(group: NodeGroup) -> bool:

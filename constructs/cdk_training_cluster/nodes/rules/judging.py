@@ -10,6 +10,7 @@ from cdk_training_cluster.nodes.rules.cluster_rules import together_problems
 from cdk_training_cluster.nodes.rules.node_group_rules import node_group_problems
 from cdk_training_cluster.nodes.rules.rule import Situation, Together, is_measured
 from cdk_training_cluster.validation.rule import Problem
+from cdk_training_cluster.validation.words import PYTHON, Words
 
 
 def look_up(
@@ -19,6 +20,7 @@ def look_up(
     *,
     availability_zone: str | None = None,
     public_subnet: bool = False,
+    words: Words = PYTHON,
 ) -> Together:
     """Look up what holds for a cluster's node groups: the facts about their types, and when nodes are idle.
 
@@ -30,13 +32,16 @@ def look_up(
         facts: Facts about types that the catalog does not have. Default: - none.
         availability_zone: The cluster's zone. Default: - not known.
         public_subnet: Whether the nodes' subnet is known to be public. Default: - it is not.
+        words: What sentences call settings. Default: - what Python calls them.
     """
     whole = (policy or IdlePolicy()).over(DEFAULT_IDLE_POLICY)
     return Together(
         nodes=[
-            Situation.of(group, facts, availability_zone=availability_zone, whole_policy=whole) for group in groups
+            Situation.of(group, facts, availability_zone=availability_zone, whole_policy=whole, words=words)
+            for group in groups
         ],
         public_subnet=public_subnet,
+        words=words,
     )
 
 

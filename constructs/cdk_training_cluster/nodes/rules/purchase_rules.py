@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from cdk_training_cluster.capacity import OnIdle
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.nodes.node_group import Placement
 from cdk_training_cluster.nodes.rules.rule import Level, NodeGroupRule, Situation
@@ -19,12 +20,12 @@ _PUBLIC_IMAGE_PLATFORM = "Linux/UNIX"
 
 
 def _no_block_in_a_placement_group(situation: Situation) -> Iterator[str]:
-    capacity = situation.group.capacity
+    capacity, words = situation.group.capacity, situation.words
     if capacity.block_ids and situation.group.chosen_placement is Placement.CLUSTER:
         yield (
-            f"placement must be left out, or Placement.NONE, for {capacity.call} with a Capacity Block, got "
-            "Placement.CLUSTER: blocks do not support placement groups, and EC2 puts their instances close together "
-            "by itself"
+            f"placement must be left out, or {words.value(Placement.NONE)}, for {situation.call} with a Capacity "
+            f"Block, got {words.value(Placement.CLUSTER)}: blocks do not support placement groups, and EC2 puts "
+            "their instances close together by itself"
         )
 
 
@@ -34,8 +35,8 @@ def _placement_strategy(situation: Situation) -> Iterator[str]:
     for info in situation.infos:
         if not info.allows_placement(Placement.CLUSTER.value):
             yield (
-                f"{info.name} cannot be launched into a cluster placement group: set placement to Placement.NONE, or "
-                "choose another type"
+                f"{info.name} cannot be launched into a cluster placement group: set placement to "
+                f"{situation.words.value(Placement.NONE)}, or choose another type"
             )
 
 
@@ -105,8 +106,8 @@ def _reservation_size(situation: Situation) -> Iterator[str]:
         return
     if group.count > _MOST_IN_A_RESERVATION:
         yield (
-            f"count must be at most {_MOST_IN_A_RESERVATION} for Capacity.reservation(), got {group.count}: make a "
-            "second node group"
+            f"count must be at most {_MOST_IN_A_RESERVATION} for {situation.call}, got {group.count}: make a second "
+            "node group"
         )
 
 
@@ -114,8 +115,8 @@ def _something_to_release(situation: Situation) -> Iterator[str]:
     group = situation.group
     if group.capacity.releases and group.count == 1:
         yield (
-            "on_idle must be OnIdle.KEEP for a node group of 1 node: a reservation cannot be lowered below 1 "
-            "instance; leave on_idle out"
+            f"on_idle must be {situation.words.value(OnIdle.KEEP)} for a node group of 1 node: a reservation "
+            "cannot be lowered below 1 instance; leave on_idle out"
         )
 
 
@@ -126,8 +127,9 @@ def _zone(situation: Situation) -> Iterator[str]:
         return
     if reserved != zone:
         yield (
-            f"availability_zone of {capacity.call} must be the cluster's, {zone}, got {reserved}: what is reserved "
-            "in a zone cannot be used in another; make the cluster there, or reserve here"
+            f"{situation.words.part('availability_zone', capacity.call)} must be the cluster's, {zone}, got "
+            f"{reserved}: what is reserved in a zone cannot be used in another; make the cluster there, or "
+            "reserve here"
         )
 
 
@@ -145,8 +147,9 @@ def _region(situation: Situation) -> Iterator[Found]:
                 continue
             yield (
                 ("capacity", setting),
-                f"{setting} of {capacity.call} must be in the cluster's region, {home[0]}, got {one}: what is "
-                "reserved in a region cannot be used in another; leave it out, or make the cluster there",
+                f"{situation.words.part(setting, capacity.call)} must be in the cluster's region, {home[0]}, "
+                f"got {one}: what is reserved in a region cannot be used in another; leave it out, or make the "
+                "cluster there",
             )
 
 
@@ -158,8 +161,8 @@ def _platform(situation: Situation) -> Iterator[str]:
     if platform not in (None, _PUBLIC_IMAGE_PLATFORM) and not is_unknown(platform):
         yield (
             f"instance_platform must be {_PUBLIC_IMAGE_PLATFORM!r} for AWS's Deep Learning images, got {platform!r}: "
-            "an instance is launched into a reservation of its own platform only; give a machine_image of that "
-            "platform, or leave instance_platform out"
+            f"an instance is launched into a reservation of its own platform only; give {situation.words.image} of "
+            "that platform, or leave instance_platform out"
         )
 
 
@@ -194,7 +197,7 @@ def _warm_pool_is_allowed(situation: Situation) -> Iterator[str]:
     group = situation.group
     if group.warm_pool is not None and not group.capacity.allows_warm_pool:
         yield (
-            f"warm_pool must be left out with {group.capacity.call}: Auto Scaling keeps no warm pool of Spot "
+            f"warm_pool must be left out with {situation.call}: Auto Scaling keeps no warm pool of Spot "
             "Instances, Capacity Blocks or distribution segments"
         )
 
@@ -205,8 +208,8 @@ def _warm_pool_size(situation: Situation) -> Iterator[str]:
         return
     if group.warm_pool.size > group.count:
         yield (
-            f"size of warm_pool must be at most the group's count, {group.count}, got {group.warm_pool.size}: no "
-            "more nodes are ever needed"
+            f"{situation.words.part('size', 'warm_pool')} must be at most the group's count, {group.count}, got "
+            f"{group.warm_pool.size}: no more nodes are ever needed"
         )
 
 

@@ -10,6 +10,7 @@ from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.validation.rule import Found, Level, Rule
+from cdk_training_cluster.validation.words import PYTHON, Words
 
 __all__ = ["ClusterRule", "Level", "NodeGroupRule", "Situation", "Together"]
 
@@ -24,6 +25,7 @@ class Situation:
         unknown: What is wrong with its other types.
         availability_zone: The cluster's zone. None: it is not known before the deployment.
         policy: When its nodes are idle. None: that is not decided here.
+        words: What sentences call settings.
     """
 
     group: NodeGroup
@@ -31,6 +33,12 @@ class Situation:
     unknown: Sequence[Found] = ()
     availability_zone: str | None = None
     policy: IdlePolicy | None = None
+    words: Words = PYTHON
+
+    @property
+    def call(self) -> str:
+        """How the nodes are bought, as the reader writes it."""
+        return self.words.call(self.group.capacity.call)
 
     @staticmethod
     def of(
@@ -39,6 +47,7 @@ class Situation:
         *,
         availability_zone: str | None = None,
         whole_policy: IdlePolicy | None = None,
+        words: Words = PYTHON,
     ) -> "Situation":
         """Look up what holds for a node group.
 
@@ -47,6 +56,7 @@ class Situation:
             facts: Facts about types that the catalog does not have. Default: - none.
             availability_zone: The cluster's zone. Default: - not known.
             whole_policy: The cluster's idle policy, with a value for everything. Default: - it is not decided.
+            words: What sentences call settings. Default: - what Python calls them.
         """
         infos: list[InstanceTypeInfo] = []
         unknown: list[Found] = []
@@ -58,7 +68,12 @@ class Situation:
         own = group.idle_policy if is_measured(infos) else IdlePolicy.off()
         policy = whole_policy if own is None or whole_policy is None else own.over(whole_policy)
         return Situation(
-            group=group, infos=infos, unknown=unknown, availability_zone=availability_zone, policy=policy
+            group=group,
+            infos=infos,
+            unknown=unknown,
+            availability_zone=availability_zone,
+            policy=policy,
+            words=words,
         )
 
 
@@ -87,10 +102,12 @@ class Together:
     Attributes:
         nodes: What holds for each node group.
         public_subnet: Whether the nodes' subnet is known to be public.
+        words: What sentences call settings.
     """
 
     nodes: Sequence[Situation] = field(default_factory=tuple)
     public_subnet: bool = False
+    words: Words = PYTHON
 
     @cached_property
     def groups(self) -> Sequence[NodeGroup]:

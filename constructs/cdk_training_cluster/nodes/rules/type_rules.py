@@ -35,7 +35,7 @@ def _one_type(situation: Situation) -> Iterator[str]:
     capacity = situation.group.capacity
     if not capacity.takes_several_types and len(situation.infos) != 1:
         yield (
-            f"instance_types must name exactly one type for {capacity.call}, got {_names(situation)}: make a node "
+            f"instance_types must name exactly one type for {situation.call}, got {_names(situation)}: make a node "
             "group for each type"
         )
 
@@ -79,9 +79,10 @@ def _usage_class(situation: Situation) -> Iterator[str]:
     capacity = situation.group.capacity
     for info in situation.infos:
         if info.usage_classes and not set(capacity.usage_classes) & set(info.usage_classes):
-            fitting = " or ".join(_BOUGHT_WITH[usage] for usage in info.usage_classes if usage in _BOUGHT_WITH)
+            calls = [_BOUGHT_WITH[usage] for usage in info.usage_classes if usage in _BOUGHT_WITH]
+            fitting = " or ".join(map(situation.words.call, calls))
             yield (
-                f"instance_types must be sold as {' or '.join(capacity.usage_classes)} for {capacity.call}, got "
+                f"instance_types must be sold as {' or '.join(capacity.usage_classes)} for {situation.call}, got "
                 f"{info.name}, which is sold as {', '.join(info.usage_classes)}: choose another type"
                 f"{f', or buy it with {fitting}' if fitting else ''}"
             )
@@ -89,7 +90,7 @@ def _usage_class(situation: Situation) -> Iterator[str]:
 
 # What asks for a usage class in Capacity.prioritized(), and what to do where no type is sold so.
 _LEGS = {
-    "on-demand": ("reservations or on_demand", "leave reservations out and set on_demand to False"),
+    "on-demand": ("reservations or on_demand", "leave reservations out and set on_demand to {false}"),
     "capacity-block": ("capacity_blocks", "leave capacity_blocks out"),
 }
 
@@ -106,8 +107,8 @@ def _every_leg_has_a_type(situation: Situation) -> Iterator[str]:
         if usage not in sold:
             setting, mend = _LEGS[usage]
             yield (
-                f"Capacity.prioritized() with {setting} needs a type that is sold as {usage}, got "
-                f"{_names(situation)}: {mend}, or add such a type"
+                f"{situation.call} with {setting} needs a type that is sold as {usage}, got "
+                f"{_names(situation)}: {mend.format(false=situation.words.value(False))}, or add such a type"
             )
 
 
@@ -141,7 +142,7 @@ def _efa_families(situation: Situation) -> Iterator[str]:
     if apart and others:
         yield (
             f"instance_types must not mix {' and '.join(apart)} with {' and '.join(others)}: EFA does not work "
-            "between them; make a node group for each, or set efa to False"
+            f"between them; make a node group for each, or set efa to {situation.words.value(False)}"
         )
 
 
@@ -164,8 +165,8 @@ def _one_architecture_for_an_image(situation: Situation) -> Iterator[str]:
     if situation.infos and not common:
         found = ", ".join(f"{info.name} ({' or '.join(info.architectures)})" for info in situation.infos)
         yield (
-            f"instance_types must have one architecture to share a machine_image, got {found}: make a node group for "
-            "each, or leave machine_image out"
+            f"instance_types must have one architecture to share {situation.words.image}, got {found}: make a node "
+            f"group for each, or {situation.words.without_image}"
         )
 
 
@@ -192,7 +193,7 @@ def _image(situation: Situation) -> Iterator[str]:
     for info in situation.infos:
         if situation.group.machine_image is None and public_image(info) is None:
             yield (
-                f"AWS publishes no Deep Learning image for {info.name}: give your own machine_image for "
+                f"AWS publishes no Deep Learning image for {info.name}: give {situation.words.own_image} for "
                 f"{' or '.join(info.architectures)}"
             )
 
