@@ -11,7 +11,7 @@ from cdk_training_cluster.validation.words import CLUSTER_FILE
 from cdk_training_cluster_stacks.cluster_file import CapacitySettings, NodeGroupIdleSettings, NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.capacity import CALLS
 from cdk_training_cluster_stacks.cluster_file.rules import place_of
-from cluster_files import RIGHT, problems
+from cluster_files import FACTS, RIGHT, problems
 from node_group_cases_markets import MARKET_CASES
 from node_group_cases_placement import PLACEMENT_CASES
 from node_group_cases_purchases import PURCHASE_CASES
@@ -81,6 +81,33 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         f"{COUNT}\n    image: latest\n    {BLOCK}\n{SECOND % f'{{prioritized: {{reservations: [{ID}]}}}}'}",
         f"13: node_groups[1].capacity.prioritized: node groups 'workers' and 'more' must agree on what {ID} is, got "
         "capacity_block and reservations of prioritized: it is either",
+    ),
+    "a group's window beside the default": (
+        COUNT,
+        f"{COUNT}\n    idle: {{window_minutes: 20}}",
+        "11: node_groups[0].idle.window_minutes: warning must be at most its window: a node that",
+    ),
+    "the cluster's window beside the default": (
+        f"{COUNT}\n    image: latest\n",
+        f"{COUNT}\n    image: latest\nidle: {{window_minutes: 20}}\n",
+        "12: idle.window_minutes: node group 'workers': warning must be at most its window: a node that",
+    ),
+    "a part of the cluster's idle settings, which a group's go with": (
+        f"{COUNT}\n    image: latest\n",
+        f"{COUNT}\n    image: latest\n    idle: {{warning_minutes: 90}}\n"
+        "idle: {window_minutes: 120, utilization_below_percent: 500}\n",
+        "13: idle.utilization_below_percent: must be at most 50, got 500",
+    ),
+    "facts about a type": (
+        f"{TYPES}\n    {COUNT}\n    image: latest\n",
+        f"[p9.large]\n    {COUNT}\n    image: ami-0a1b2c3d\n"
+        f"instance_type_facts: [{FACTS.replace('vcpus: 2', 'vcpus: 0')}]\n",
+        "12: instance_type_facts[0].vcpus: must be at least 1, got 0",
+    ),
+    "groups of one block": (
+        f"{COUNT}\n    image: latest\n",
+        f"{COUNT}\n    image: latest\n    {BLOCK}\n{SECOND % f'{{capacity_block: {{id: {ID}, instance_count: 9}}}}'}",
+        "13: node_groups[1].capacity.capacity_block.id: node groups 'workers' and 'more' must have at most 9",
     ),
     "two groups of one name": (
         "    image: latest\n",

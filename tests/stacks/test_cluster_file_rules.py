@@ -7,12 +7,7 @@ import pytest
 
 from cdk_training_cluster_stacks.cluster_file.rules import RULES, Complaint, Part
 from cdk_training_cluster_stacks.cluster_file.source import parse
-from cluster_files import RIGHT, problems
-
-FACTS = (
-    "{name: p9.large, vcpus: 2, memory_mib: 4, architectures: [x86_64], network_cards: [{index: 0, interface_types: "
-    "[interface], baseline_gbps: 10}]}"
-)
+from cluster_files import FACTS, RIGHT, problems
 
 # What is changed in the right file (text, replacement), and all that is said of it then.
 CHANGES = {

@@ -19,6 +19,11 @@ node_groups:
     image: latest
 """
 
+FACTS = (
+    "{name: p9.large, vcpus: 2, memory_mib: 4, architectures: [x86_64], network_cards: [{index: 0, interface_types: "
+    "[interface], baseline_gbps: 10}]}"
+)
+
 
 def problems(directory: Path, text: str, *, legal: bool = False) -> list[str]:
     (directory / "cluster.yaml").write_text(text)

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from cdk_training_cluster import NodeGroup
 from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.nodes.rules import cluster_problems, look_up
+from cdk_training_cluster.nodes.rules.type_rules import UNKNOWN_TYPE
 from cdk_training_cluster.storage.dataset import overlaps
 from cdk_training_cluster.validation.rule import Problem, SettingsError
 from cdk_training_cluster.validation.words import CLUSTER_FILE
@@ -117,7 +118,11 @@ def facts_are_told_once(file: Part) -> Iterator[Complaint]:
 def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
     """What AWS says of node groups is in the library's tables; here it only gets its place."""
     idle = None if "idle" not in file else _valid(IdleSettings, file["idle"])
-    facts = [_valid(InstanceTypeFacts, part) for _, part in _parts(file, "instance_type_facts")]
+    told = [part for _, part in _parts(file, "instance_type_facts")]
+    facts = [_valid(InstanceTypeFacts, part) for part in told]
+    # Of what the file says in a wrong form nothing else is known.
+    half_told = {_formed(part, "name", _TYPE) for part, each in zip(told, facts, strict=True) if each is None}
+    idle_is_wrong = "idle" in file and idle is None
     groups: list[tuple[_Group, NodeGroup]] = []
     for at, part in _parts(file, "node_groups"):
         group = _group(at, part)
@@ -137,6 +142,10 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
         match problem.setting:
             case ("node_groups", int() as number, *setting):
                 group, _ = groups[number]
+                types = group.settings.instance_types
+                is_half_told = problem.rule == UNKNOWN_TYPE.id and types[int(setting[-1])] in half_told
+                if is_half_told or (idle_is_wrong and "idle_policy" in setting):
+                    continue
                 where, message = group.complaint(setting, problem)
                 if where[2] not in group.wrong:
                     yield where, message

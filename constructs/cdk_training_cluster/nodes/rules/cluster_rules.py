@@ -208,7 +208,8 @@ def _makes_a_place(group: NodeGroup) -> bool:
 
 def _at(together: Together, group: NodeGroup) -> Setting:
     place = next(place for place, each in enumerate(together.groups) if each is group)
-    return ("node_groups", place, "capacity")
+    reserved = () if group.capacity.capacity_reservation_id is None else ("capacity_reservation_id",)
+    return ("node_groups", place, "capacity", *reserved)
 
 
 def _names(groups: Sequence[NodeGroup]) -> str:

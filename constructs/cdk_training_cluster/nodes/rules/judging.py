@@ -40,6 +40,7 @@ def look_up(
             Situation.of(group, facts, availability_zone=availability_zone, whole_policy=whole, words=words)
             for group in groups
         ],
+        policy=policy,
         public_subnet=public_subnet,
         words=words,
     )
@@ -54,7 +55,7 @@ def cluster_problems(together: Together) -> list[Problem]:
     return [
         *_names_twice(together.groups),
         *(
-            _of_the_cluster(problem, nodes.group)
+            _where_it_is_said(problem, nodes.group, together.policy)
             for place, nodes in enumerate(together.nodes)
             for problem in node_group_problems(nodes, at=("node_groups", place))
         ),
@@ -75,11 +76,15 @@ def _names_twice(groups: Sequence[NodeGroup]) -> Iterator[Problem]:
             )
 
 
-def _of_the_cluster(problem: Problem, group: NodeGroup) -> Problem:
-    """Move what a node group leaves out of its idle policy to the cluster's, which says it."""
+def _where_it_is_said(problem: Problem, group: NodeGroup, policy: IdlePolicy | None) -> Problem:
+    """Move what a node group leaves out of its idle policy to the cluster's, or to what the default does not fit."""
     match problem.setting:
-        case (_, _, "idle_policy", str() as setting) if getattr(group.idle_policy, setting, None) is None:
-            return replace(problem, setting=("idle_policy", setting))
+        case (*at, "idle_policy", str() as setting):
+            # Of the defaults only the warning can be wrong: for a window that somebody gives.
+            for name in (setting, "window"):
+                for place, given in ((at, group.idle_policy), ([], policy)):
+                    if getattr(given, name, None) is not None:
+                        return replace(problem, setting=(*place, "idle_policy", name))
     return problem
 
 

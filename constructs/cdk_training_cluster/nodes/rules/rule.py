@@ -101,11 +101,13 @@ class Together:
 
     Attributes:
         nodes: What holds for each node group.
+        policy: The cluster's idle policy as it was given.
         public_subnet: Whether the nodes' subnet is known to be public.
         words: What sentences call settings.
     """
 
     nodes: Sequence[Situation] = field(default_factory=tuple)
+    policy: IdlePolicy | None = None
     public_subnet: bool = False
     words: Words = PYTHON
 
