@@ -2,11 +2,17 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 # A tag's value holds so many characters, and keys are kept in one, with a space between them.
 # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_Tag.html
 _MAX_LENGTH = 256
+
+END = "end"
+"""The topic of what ends at a known time: its alerts expire, and nobody is told that they are over."""
+
+# Between the key of an alert that is not sent yet and the minute in which it was found first.
+_SINCE = "@"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,12 +24,14 @@ class Alert:
         subject: The subject of the message.
         text: The message.
         expires: From when on it is of no use. Default: - never: it is over when it is no longer found.
+        delay: For how long it must be found before it is sent. Default: - it is sent at once.
     """
 
     key: str
     subject: str
     text: str
     expires: datetime | None = None
+    delay: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +41,7 @@ class AlertChanges:
     Attributes:
         new: The alerts that people have not been told of.
         over: The key that was told last of each topic that is over.
-        told: The keys to be kept once people were told of both.
+        told: The keys to be kept once people were told of both, and of alerts that wait, with their times.
     """
 
     new: tuple[Alert, ...]
@@ -52,13 +60,25 @@ def compare_alerts(
         known: The topics of which everything was seen: one without an alert is over.
         now: The time.
     """
-    new = tuple(one for one in alerts if one.key not in told and (one.expires is None or now < one.expires))
+    first_seen = {key: since for key, _, since in (one.partition(_SINCE) for one in told) if since.isdecimal()}
+    minute, new, waiting = int(now.timestamp() // 60), list[Alert](), list[str]()
+    for one in alerts:
+        if one.key in told or (one.expires is not None and now >= one.expires):
+            continue
+        since = int(first_seen.get(one.key, minute))
+        if timedelta(minutes=minute - since) >= one.delay:
+            new.append(one)
+        else:
+            waiting.append(f"{one.key}{_SINCE}{since}")
+    sent = [key for key in told if _SINCE not in key]
     open_topics = {_topic(one.key) for one in alerts}
-    over = {_topic(key): key for key in told if _topic(key) in known and _topic(key) not in open_topics}
-    kept = [key for key in told if _topic(key) not in over] + [one.key for one in new]
+    over = {_topic(key): key for key in sent if _topic(key) in known and _topic(key) not in open_topics}
+    kept = [key for key in sent if _topic(key) not in over] + [one.key for one in new] + waiting
+    found = {one.key for one in alerts}
     while len(" ".join(kept)) > _MAX_LENGTH:
-        del kept[0]
-    return AlertChanges(new=new, over=tuple(over.values()), told=tuple(kept))
+        # A key of an alert that is still found goes last: it would be sent again at once.
+        kept.remove(min(kept, key=lambda key: (key.partition(_SINCE)[0] in found, _topic(key) != END)))
+    return AlertChanges(new=tuple(new), over=tuple(over.values()), told=tuple(kept))
 
 
 def _topic(key: str) -> str:

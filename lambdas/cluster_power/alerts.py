@@ -1,15 +1,16 @@
 """What people have to know of a node group, as alerts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from zlib import crc32
 
-from cluster_common.alerts import Alert
+from cluster_common.alerts import END, Alert
 from cluster_common.messages import subject
 from cluster_common.times import format_minutes, time_text
 from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
+from cluster_power.problems import Problem
 from cluster_power.reservations import ACTIVE, Reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict
@@ -17,9 +18,13 @@ from cluster_power.windows import Phase
 
 PROBLEM = "problem"
 VERSIONS = "versions"
+SURPLUS = "surplus"
 
 NOTICE = timedelta(days=1)
 """How long before the end of a reservation people are told of it; of nodes that go with a block, as settings say."""
+
+_MAX_ENDS = 12
+"""How many ends are told one by one: their keys leave room for the others in a tag."""
 
 
 def find_alerts(decision: Decision, context: Context) -> list[Alert]:
@@ -27,12 +32,20 @@ def find_alerts(decision: Decision, context: Context) -> list[Alert]:
     group = decision.group
     if group is None:
         return []
-    return [*_problems(decision, context), *_closing(decision, group, context), *_ends(decision, group, context)]
+    ends = list(_ends(decision, group, context))
+    if len(ends) > _MAX_ENDS:
+        ends = [_combine(ends, group, context)]
+    return [*_problems(decision, context), *_closing(decision, group, context), *ends]
 
 
 def known_topics(decision: Decision) -> frozenset[str]:
     """Return the topics of which everything was seen, so that they can be over."""
-    known = {PROBLEM: decision.problem_known, VERSIONS: decision.versions_known}
+    is_deleting = decision.group is not None and decision.group.deleting
+    known = {
+        PROBLEM: decision.problem_known,
+        VERSIONS: decision.versions_known,
+        SURPLUS: not decision.surplus and not is_deleting,
+    }
     return frozenset(topic for topic, is_known in known.items() if is_known)
 
 
@@ -51,18 +64,30 @@ def describe_end(cluster: str, node_group: str, key: str, reason: str) -> tuple[
 
 
 def _problems(decision: Decision, context: Context) -> Iterator[Alert]:
-    cluster = context.settings.cluster
-    for topic, problem, known in (
-        (PROBLEM, decision.problem, decision.problem_known),
-        (VERSIONS, decision.versions_problem, decision.versions_known),
-    ):
-        if problem is not None and known:
-            began = _SUBJECTS.get(problem.kind, _MISSING)[0].format(decision.node_group)
-            yield Alert(
-                key=f"{topic}/{problem.kind}",
-                subject=subject(f"{cluster}: {began}"),
-                text=f"Cluster {cluster}\n\n{problem.sentence}\n\nYou are told once more, when this is over.",
-            )
+    if decision.problem is not None and decision.problem_known:
+        yield _alert(PROBLEM, decision, decision.problem, context)
+    if decision.versions_problem is not None and decision.versions_known:
+        yield _alert(VERSIONS, decision, decision.versions_problem, context)
+    if decision.surplus_problem is not None:
+        yield _alert(SURPLUS, decision, decision.surplus_problem, context, context.settings.launch_grace)
+    elif decision.surplus:
+        # The reason is not known yet, but nodes too many are from now on.
+        problem = Problem(kind=ProblemKind.SURPLUS, sentence=decision.reason)
+        yield _alert(SURPLUS, decision, problem, context, timedelta.max)
+
+
+def _alert(
+    topic: str, decision: Decision, problem: Problem, context: Context, delay: timedelta = timedelta(0)
+) -> Alert:
+    cluster, began = context.settings.cluster, _SUBJECTS.get(problem.kind, _MISSING)[0].format(decision.node_group)
+    # A group that is deleted keeps no record, and so its end is not told.
+    again = "" if problem.kind is ProblemKind.LEFT_BEHIND else "\n\nYou are told once more, when this is over."
+    return Alert(
+        key=f"{topic}/{problem.kind}",
+        subject=subject(f"{cluster}: {began}"),
+        text=f"Cluster {cluster}\n\n{problem.sentence}{again}",
+        delay=delay,
+    )
 
 
 def _closing(decision: Decision, group: Group, context: Context) -> Iterator[Alert]:
@@ -104,6 +129,17 @@ def _ends(decision: Decision, group: Group, context: Context) -> Iterator[Alert]
             )
 
 
+def _combine(ends: Sequence[Alert], group: Group, context: Context) -> Alert:
+    """Return one alert of many ends, as what people were told is kept in one tag; any change makes another."""
+    cluster, texts = context.settings.cluster, [one.text.partition("\n\n")[2] for one in ends]
+    return Alert(
+        key=_key(" ".join(one.key for one in ends)),
+        subject=subject(f"{cluster}: {len(ends)} capacity reservations of {group.node_group} end within a day"),
+        text="\n\n".join([f"Cluster {cluster}", *texts]),
+        expires=max(one.expires for one in ends if one.expires),
+    )
+
+
 def _describe_coming_end(
     name: str, own: GroupSettings, one: Reservation, ends: datetime, left: timedelta
 ) -> tuple[str, str]:
@@ -138,7 +174,11 @@ def _describe_coming_end(
 
 def _end_key(id: str, moment: datetime) -> str:
     """Return a short key of an end; one that is moved, later or earlier, is another."""
-    return f"end/{crc32(f'{id} {time_text(moment)}'.encode()):08x}"
+    return _key(f"{id} {time_text(moment)}")
+
+
+def _key(text: str) -> str:
+    return f"{END}/{crc32(text.encode()):08x}"
 
 
 def _hours(time: timedelta) -> str:
@@ -153,6 +193,16 @@ _SUBJECTS: dict[str, tuple[str, str, str]] = {
         "nodes of {} run different launch template versions",
         "all nodes of {} run one launch template version again",
         "All nodes run one launch template version again",
+    ),
+    ProblemKind.SURPLUS: (
+        "too many nodes of {} run",
+        "no longer too many nodes of {} run",
+        "No more nodes run than should",
+    ),
+    ProblemKind.LEFT_BEHIND: (
+        "nodes of {} run that the cluster has no more",
+        "no nodes of {} are left behind any more",
+        "No nodes are left behind any more",
     ),
     ProblemKind.EMPTIED: (
         "{} has no nodes and is not stopped",

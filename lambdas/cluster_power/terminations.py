@@ -56,7 +56,7 @@ class Terminations:
         """Apply an order, and return what was decided about its node group with what came of it.
 
         Args:
-            order: What was ordered.
+            command: What was ordered.
             decisions: What was decided about the owners of the node group's nodes; while a deploy replaces one,
                 there are two.
         """

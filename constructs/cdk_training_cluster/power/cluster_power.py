@@ -101,9 +101,12 @@ class ClusterPower(Guardrail):
 
     Let `schedule` depend on the groups: the first tick then comes when CloudFormation is done with them.
 
-    The function itself tells the topic when a problem begins and when it ends. The alarms stand behind it; of
-    those, only the one on the function's silence also says when it is over. It may ring once right after the
-    first deployment, until the first tick has reported: a function that has never reported is silent too.
+    The function itself tells the topic, once when it begins and once when it ends, that nodes are missing, that more
+    nodes run than should, that nodes run different launch template versions, and that a Capacity Block or a
+    reservation cannot be used; and once, that one of them is about to end. The alarms stand behind it, and alone tell
+    of a size that somebody else gave a group that has nodes; of those, only the one on the function's silence also
+    says when it is over. It may ring once right after the first deployment, until the first tick has reported: a
+    function that has never reported is silent too.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, one `AWS::SSM::Parameter`,
     five more alarms, an `AWS::Lambda::Alias` for each kind of caller; for Capacity Blocks one `AWS::Events::Rule`

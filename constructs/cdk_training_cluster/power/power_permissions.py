@@ -83,7 +83,8 @@ class PowerPermissions:
             permissions.write(
                 ["autoscaling:ResumeProcesses", "autoscaling:SetDesiredCapacity", *terminating], AUTO_SCALING_GROUPS
             )
-            permissions.write(["autoscaling:CreateOrUpdateTags"], AUTO_SCALING_GROUPS, own_tags_only=True)
+        # What a deploy could not take away is tagged, too.
+        permissions.write(["autoscaling:CreateOrUpdateTags"], AUTO_SCALING_GROUPS, own_tags_only=True)
         if self._fleets:
             permissions.write(["ec2:ModifySpotFleetRequest"], SPOT_FLEETS)
             permissions.write(["ec2:CreateTags"], SPOT_FLEETS, own_tags_only=True)

@@ -252,7 +252,8 @@ def test_only_what_the_node_groups_need_is_allowed() -> None:
     assert services["a fleet"] == {"autoscaling", "ec2", "logs", "sns", "sqs", "ssm"}
     fleet = {action for one in synthesize(LIVES["a fleet"][0]) for action in _actions(one)}
     assert {action for action in fleet if action.startswith("autoscaling:")} == {
-        "autoscaling:DescribeAutoScalingGroups"
+        "autoscaling:CreateOrUpdateTags",
+        "autoscaling:DescribeAutoScalingGroups",
     }
     assert services["everything"] == {"autoscaling", "ec2", "logs", "sns", "sqs", "ssm"}
 

@@ -7,9 +7,12 @@ from cluster_common.alerts import Alert, compare_alerts
 NOW = datetime(2026, 11, 2, tzinfo=UTC)
 
 
-def alert(key: str, minutes: int | None = None) -> Alert:
+MINUTE = int(NOW.timestamp()) // 60
+
+
+def alert(key: str, minutes: int | None = None, delay: int = 0) -> Alert:
     expires = None if minutes is None else NOW + timedelta(minutes=minutes)
-    return Alert(key=key, subject=key, text=key, expires=expires)
+    return Alert(key=key, subject=key, text=key, expires=expires, delay=timedelta(minutes=delay))
 
 
 @pytest.mark.parametrize(
@@ -25,6 +28,17 @@ def alert(key: str, minutes: int | None = None) -> Alert:
         ([alert("end/1", 1)], [], {"problem"}, (["end/1"], [], ["end/1"])),
         ([alert("end/1", 0)], [], {"problem"}, ([], [], [])),
         ([], ["end/1"], {"problem"}, ([], [], ["end/1"])),
+        ([alert("surplus/a", delay=10)], [], {"surplus"}, ([], [], [f"surplus/a@{MINUTE}"])),
+        (
+            [alert("surplus/a", delay=10)],
+            [f"surplus/a@{MINUTE - 9}", "problem/b"],
+            (),
+            ([], [], ["problem/b", f"surplus/a@{MINUTE - 9}"]),
+        ),
+        ([alert("surplus/a", delay=10)], [f"surplus/a@{MINUTE - 10}"], (), (["surplus/a"], [], ["surplus/a"])),
+        ([alert("surplus/a", delay=10)], ["surplus/a"], (), ([], [], ["surplus/a"])),
+        ([], [f"surplus/a@{MINUTE - 9}"], {"surplus"}, ([], [], [])),
+        ([alert("surplus/a", delay=10)], ["surplus/a@x"], (), ([], [], [f"surplus/a@{MINUTE}"])),
     ],
 )
 def test_each_change_is_told_once(
@@ -35,10 +49,10 @@ def test_each_change_is_told_once(
     assert ([one.key for one in changes.new], list(changes.over), list(changes.told)) == expected
 
 
-def test_the_oldest_keys_make_room_in_a_tag() -> None:
-    told = [f"end/{number:08}" for number in range(20)]
+def test_the_oldest_ends_that_are_no_longer_found_make_room_in_a_tag() -> None:
+    told = ["problem/a", *(f"end/{number:08}" for number in range(20))]
 
-    after = compare_alerts([alert("end/new", 1)], told, known=(), now=NOW).told
+    after = compare_alerts([alert(told[1], 1), alert("end/new", 1)], told, known=(), now=NOW).told
 
-    assert (after[-1], after[0]) == ("end/new", told[1])
+    assert after == (*told[:2], *told[4:], "end/new")
     assert len(" ".join(after)) <= 256

@@ -234,3 +234,8 @@ def test_the_history_is_read_since_the_request_was_sized_and_as_far_as_ec2_keeps
     owner(fake).read_activities(replace(read_one(fake), record=Record(since=since)))
 
     assert fake.requests[-1][1]["StartTime"] == start
+
+
+def test_a_single_node_of_a_request_is_never_said_to_be_terminated() -> None:
+    with pytest.raises(NotImplementedError, match="chooses itself which of its nodes go, and not i-1"):
+        owner(FakeEc2()).terminate("i-1")

@@ -27,6 +27,40 @@ def test_a_stopped_group_whose_nodes_stay_is_not_called_stopped(scene: Scene) ->
     )
 
 
+def test_nodes_too_many_are_told_once_when_it_begins_and_once_when_it_ends(scene: Scene) -> None:
+    group = scene.add(hooked=True)
+    scene.minute(2)
+    scene.order("stop", by="ana", reason="weekend")
+
+    scene.minute(10)
+    assert scene.subjects() == []
+    scene.minute(10)
+    began = list(scene.sns.messages)
+    group.hooked = False
+    scene.minute(3)
+
+    assert "8 nodes still run and are billed where 0 should (8 Terminating:Wait)." in began[0]["Message"]
+    assert scene.subjects() == [
+        "base-pod: too many nodes of workers run",
+        "base-pod: no longer too many nodes of workers run",
+    ]
+    assert scene.sns.messages[1]["Message"] == (
+        "Cluster base-pod\n\nNo more nodes run than should: workers is stopped, by ana: weekend."
+    )
+
+
+def test_a_node_that_goes_beside_its_replacement_is_not_told(scene: Scene) -> None:
+    group = scene.add()
+    scene.minute(30)
+    for _ in range(2):
+        group.others = ["Terminating"]
+        scene.minute(9)
+        group.others = []
+        scene.minute()
+
+    assert scene.subjects() == []
+
+
 def test_a_node_in_standby_is_one_too_many_beside_its_replacement(scene: Scene) -> None:
     group = scene.add()
     scene.minute(2)
@@ -98,12 +132,18 @@ def test_nodes_of_a_group_that_left_the_clusters_file_are_counted_with_the_reaso
         "nodes. 2 are protected from scale-in: take the protection away (aws autoscaling set-instance-protection "
         "--no-protected-from-scale-in)."
     )
+    assert scene.subjects() == []
+    scene.minute(10)
     left.desired, left.protected = 0, 0
     gone = scene.minute(3)["eval"]
     assert (gone["reason"], gone["surplus"]) == (
         "eval is not in the cluster's file, and none of its nodes runs",
         0,
     )
+    assert scene.subjects() == [
+        "base-pod: nodes of eval run that the cluster has no more",
+        "base-pod: no nodes of eval are left behind any more",
+    ]
 
 
 def test_what_was_left_behind_keeps_no_cluster_awake(scene: Scene) -> None:
