@@ -303,7 +303,8 @@ class Rehearsal:
         removed: list[str] = []
         for part, file in without_parts(whole, self._workspace, "parts"):
             alone = "first the cluster by itself, then " if part.imported else ""
-            with self._step(f"Deploy it without {part.name}: {alone}cdk deploy --all"):
+            what = f"Deploy it without {part.name}" if removed else "Deploy it anew under another name"
+            with self._step(f"{what}: {alone}cdk deploy --all"):
                 self._differs(*removal.remove(part, file))
             removed.append(part.name)
         with self._step("Destroy what is left of it"):
