@@ -218,7 +218,7 @@ def interface_problems(setting: str, value: object, member: str, wanted: str) ->
     return [] if hasattr(value, member) else [f"{setting} must be {wanted}, got {shown(value)}"]
 
 
-_LONGEST_SHOWN = 60
+_LONGEST_SHOWN = 120
 
 
 def shown(value: object) -> str:

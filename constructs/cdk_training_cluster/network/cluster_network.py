@@ -51,7 +51,7 @@ class ClusterNetwork(Construct):
     availability_zone: str
     security_group: EfaSecurityGroup
 
-    @checked()
+    @checked("vpc", "subnet", "availability_zone")
     def __init__(
         self,
         scope: Construct,
@@ -100,7 +100,7 @@ class ClusterNetwork(Construct):
         self._connections = self.security_group.connections
 
     @classmethod
-    @checked()
+    @checked("vpc", "subnet")
     def from_subnet(
         cls,
         scope: Construct,
@@ -302,7 +302,7 @@ def _zone_of(subnet: ec2.ISubnet, expected: str | None) -> str:
         return actual if expected is None else expected
     if actual != expected:
         raise ValueError(
-            f"the subnet must lie in availability_zone {expected!r}, got one in {actual!r}: EFA traffic and the "
+            f"the subnet must lie in availability_zone {shown(expected)}, got one in {actual!r}: EFA traffic and the "
             "file system's clients do not leave a zone; name the subnet's zone or another subnet"
         )
     return actual
