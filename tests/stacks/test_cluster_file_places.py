@@ -202,6 +202,7 @@ def test_what_is_legal_is_read(tmp_path: Path, old: str, new: str) -> None:
         ("capacity: {reservation: {end: until_cancelled, on_idle: release}}", "8: node_groups[0].count"),
         ("count: 0\n    warm_pool: {size: 9}", "10: node_groups[0].count"),
         ("count: 8\n    capacity: {spt: {}}\n    warm_pool: {size: 2}", "11: node_groups[0].capacity.spt"),
+        ("count: 65\n    capacity: spt\n    idle: {scope: node}", "11: node_groups[0].capacity"),
         (f"count: 8\n    {BLOCK}\n    placement: clutser", "12: node_groups[0].placement"),
     ],
 )
@@ -210,11 +211,43 @@ def test_what_is_wrong_by_itself_contradicts_nothing_else(tmp_path: Path, settin
     assert said.startswith(f"cluster.yaml:{place}: ")
 
 
-def test_one_mistake_hides_no_other(tmp_path: Path) -> None:
-    text = RIGHT.replace(TYPES, "[p5.48xlarg, g5.xlarge]").replace(COUNT, f"{COUNT}\n    {BLOCK}\n    efa: maybe")
-    places: Sequence[str] = [said.split(": ")[1] for said in problems(tmp_path, text)]
-    assert places == [
-        "node_groups[0].instance_types[0]",
-        "node_groups[0].instance_types",
-        "node_groups[0].efa",
-    ]
+# What is changed in the right file (text by replacement), and the places of all that is said of it then.
+SEVERAL: list[tuple[dict[str, str], Sequence[str]]] = [
+    (
+        {TYPES: "[p5.48xlarg, g5.xlarge]", COUNT: f"{COUNT}\n    {BLOCK}\n    efa: maybe"},
+        ["node_groups[0].instance_types[0]", "node_groups[0].instance_types", "node_groups[0].efa"],
+    ),
+    (
+        {"workers": "W", TYPES: "[hpc7a.96xlarge]", COUNT: "count: 2\n    warm_pool: {size: 9}"},
+        ["node_groups[0].name", "node_groups[0].warm_pool.size", "node_groups[0].image"],
+    ),
+    (
+        {TYPES: "[hpc7a.96xlarge]", COUNT: "count: 2\n    capacity: {spt: {}}\n    warm_pool: {size: 9}"},
+        ["node_groups[0].capacity.spt", "node_groups[0].warm_pool.size", "node_groups[0].image"],
+    ),
+    (
+        {TYPES: "[5, hpc7a.96xlarge]", COUNT: "count: 2\n    warm_pool: {size: 9}"},
+        ["node_groups[0].instance_types[0]", "node_groups[0].warm_pool.size", "node_groups[0].image"],
+    ),
+    (
+        {COUNT: "count: 2\n    root_device_name: /dev/xvda\n    warm_pool: {size: 9}\n    efa: maybe"},
+        ["node_groups[0].root_device_name", "node_groups[0].warm_pool.size", "node_groups[0].efa"],
+    ),
+    (
+        {"prefix: tokens/\n": "bucket: B_\n  - {file_system_path: /data/b, prefix: b/}\n"},
+        ["datasets[0].bucket", "datasets[1].file_system_path"],
+    ),
+    (
+        {"prefix: tokens/\n": "bucket: B_\n  - {file_system_path: /b, bucket: B_}\n"},
+        ["datasets[0].bucket", "datasets[1].bucket"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "places"), SEVERAL)
+def test_one_mistake_hides_no_other(tmp_path: Path, changes: dict[str, str], places: Sequence[str]) -> None:
+    text = RIGHT
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    assert [said.split(": ")[1] for said in problems(tmp_path, text)] == places

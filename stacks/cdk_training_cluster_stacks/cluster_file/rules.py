@@ -7,7 +7,7 @@ refuses is asked of the constructs' own tables; here it is said with its place i
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -15,10 +15,10 @@ from typing import TypeAlias, TypeVar
 from aws_cdk import Token
 from pydantic import TypeAdapter, ValidationError
 
-from cdk_training_cluster import NodeGroup
+from cdk_training_cluster import Capacity, NodeGroup
 from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.nodes.rules import cluster_problems, look_up
-from cdk_training_cluster.nodes.rules.type_rules import UNKNOWN_TYPE
+from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES, UNKNOWN_TYPE
 from cdk_training_cluster.storage.dataset import overlaps
 from cdk_training_cluster.validation.rule import Problem, SettingsError
 from cdk_training_cluster.validation.words import CLUSTER_FILE
@@ -128,9 +128,10 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
         group = _group(at, part)
         if group is not None:
             try:
-                groups.append((group, group.settings.to_node_group(_ANY_REGION)))
+                group.settings.to_node_group(_ANY_REGION)
             except SettingsError as error:
                 yield from (group.complaint(problem.setting, problem) for problem in error.problems)
+            groups.append((group, group.made()))
     together = look_up(
         [node_group for _, node_group in groups],
         None if idle is None else idle.to_policy(),
@@ -158,7 +159,7 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
 
 def datasets_are_what_fsx_takes(file: Part) -> Iterator[Complaint]:
     """What FSx says of data sets together is in the library's table."""
-    read = [(at, part, _valid(DatasetSettings, part)) for at, part in _parts(file, "datasets")]
+    read = [(at, part, _dataset(at, part)) for at, part in _parts(file, "datasets")]
     made = [(at, part, dataset) for at, part, dataset in read if dataset is not None]
     for problem in overlaps([dataset for *_, dataset in made]):
         match problem.setting:
@@ -167,6 +168,12 @@ def datasets_are_what_fsx_takes(file: Part) -> Iterator[Complaint]:
                 yield ("datasets", at, *([name] if name in part else [])), problem.message
             case _:
                 yield problem.setting, problem.message
+
+
+def _dataset(at: int, part: Part) -> DatasetSettings | None:
+    """Read a data set; where it is not known what it links, it links what no other does."""
+    apart = {"file_system_path": part.get("file_system_path"), "bucket": f"not-known-{at}"}
+    return _valid(DatasetSettings, part) or _valid(DatasetSettings, apart)
 
 
 def _beside_its_place(problem: Problem, of: str = "") -> str:
@@ -190,9 +197,23 @@ _NAMES: Mapping[str | int, str] = {
 _ANY_REGION = "us-east-1"
 
 
+class _NotKnown(Capacity):
+    """Stands for a way to buy that is not known yet, and that therefore nothing contradicts."""
+
+    call = "Capacity"
+    usage_classes = ("on-demand", "spot", "capacity-block")
+    owner_id = ""
+    takes_several_types = True
+    allows_warm_pool = True
+
+    def describe(self) -> str:
+        """Say nothing of it."""
+        return ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Group:
-    """A node group of a file whose types and capacity are right.
+    """A node group of a file, of which at least one type is right.
 
     Attributes:
         at: Its place in the list.
@@ -203,6 +224,11 @@ class _Group:
     at: int
     settings: NodeGroupSettings
     wrong: frozenset[str]
+
+    def made(self) -> NodeGroup:
+        """Return the group as the library's rules look at it, to which a root device says nothing."""
+        group = self.settings.model_copy(update={"root_device_name": None}).to_node_group(_ANY_REGION)
+        return replace(group, capacity=_NotKnown()) if "capacity" in self.wrong else group
 
     def complaint(self, setting: Sequence[str | int], problem: Problem) -> Complaint:
         """Return what is wrong with a setting of the library's, with its place in the file."""
@@ -228,11 +254,19 @@ def _group(at: int, part: Part) -> _Group | None:
         return _Group(at=at, settings=NodeGroupSettings.model_validate(part), wrong=frozenset())
     except ValidationError as error:
         wrong = frozenset(str(details["loc"][0]) for details in error.errors(include_url=False))
-    if wrong & {"name", "instance_types", "capacity"}:
+    right = {key: value for key, value in part.items() if key not in wrong}
+    if "image" in wrong:
+        # The device goes with the image.
+        right.pop("root_device_name", None)
+    types = part.get("instance_types")
+    named = [_formed({"name": each}, "name", _TYPE) for each in (types if isinstance(types, list) else [])]
+    known = [name for name in named if name is not None][:MAX_TYPES]
+    if not known:
         return None
-    # The device goes with an image, which may be the one that is wrong.
-    right = {key: value for key, value in part.items() if key not in {*wrong, "root_device_name"}}
-    settings = NodeGroupSettings.model_validate({"count": 1, "image": LATEST, **right})
+    # No other group of a file can have the name.
+    stand_ins = {"name": f"group-{at}", "count": 1, "image": LATEST}
+    settings = NodeGroupSettings.model_validate({**stand_ins, **right, "instance_types": known})
+    settings = settings.model_copy(update={"name": f"Group{at}"}) if "name" in wrong else settings
     if "count" in wrong:
         # Of a number that is not known yet the library says nothing.
         settings = settings.model_copy(update={"count": Token.as_number({"Ref": "Count"})})
