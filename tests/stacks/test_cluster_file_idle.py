@@ -117,6 +117,14 @@ CHANGES: dict[str, tuple[str, str, list[str]]] = {
         "idle: {utilization_below_percent: 80}",
         ["12: idle.utilization_below_percent: must be at most 50, got 80"],
     ),
+    **{
+        f"an endless {name}": (
+            "",
+            f"idle: {{signals: {{{name}: 1{'0' * 308}.0}}}}",
+            [f"12: idle.signals.{name}: must be at most 1e+99, got 1e+308"],
+        )
+        for name in ("host_mib_per_second", "network_mib_per_second", "efa_mib_per_second")
+    },
     "a share that is none": ("", "idle: {coverage: 0.3}", ["12: idle.coverage: must be at least 0.5, got 0.3"]),
     "another scope": (
         "",

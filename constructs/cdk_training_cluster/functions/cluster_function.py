@@ -319,7 +319,7 @@ def _environment(
     package: str, settings: Mapping[str, object], more: Mapping[str, str], longest_id: int
 ) -> dict[str, str]:
     variables = {
-        f"{package.upper()}_SETTINGS": json.dumps(settings, separators=(",", ":"), sort_keys=True),
+        f"{package.upper()}_SETTINGS": json.dumps(settings, separators=(",", ":"), sort_keys=True, allow_nan=False),
         "POWERTOOLS_SERVICE_NAME": package,
         "POWERTOOLS_METRICS_NAMESPACE": FUNCTION_NAMESPACE,
         "POWERTOOLS_LOG_LEVEL": "INFO",

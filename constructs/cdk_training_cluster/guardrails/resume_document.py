@@ -8,7 +8,9 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk_training_cluster.power import ClusterPower
+from cdk_training_cluster.validation import cluster_name_problems
 from cdk_training_cluster.validation.kinds import checked
+from cdk_training_cluster.validation.rule import refuse
 from cluster_contract.aliases import Alias
 
 # What a tag can hold, without what would end the text in the function's event.
@@ -50,8 +52,12 @@ class ResumeDocument(Construct):
             cluster_name: The cluster that is told about in its descriptions.
             node_groups: The names of the node groups that can be started.
             power: Who starts them.
+
+        Raises:
+            ValueError: `cluster_name` is no name of a cluster.
         """
         super().__init__(scope, id)
+        refuse({"cluster_name": cluster_name_problems(cluster_name)})
         # https://docs.aws.amazon.com/systems-manager/latest/userguide/cross-service-confused-deputy-prevention.html
         self.role = iam.Role(
             self,

@@ -8,6 +8,12 @@ from cdk_training_cluster.validation import text_problems
 from cluster_contract.idle import PERIOD, Signal, SignalKind
 from cluster_contract.metrics import NODE_METRICS
 
+MAX_MIB_PER_SECOND = 1e99
+"""More than a limit on traffic needs: its bytes in a period are still within CloudWatch's numbers, up to 2**360.
+
+Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum.html
+"""
+
 _MIB = 1024 * 1024
 _STATISTICS = ("Average", "Maximum", "Minimum", "SampleCount", "Sum")
 
@@ -56,7 +62,7 @@ class IdleSignal:
                 Default: - 0.125.
 
         Raises:
-            ValueError: Either is not a number above 0.
+            ValueError: Either is not a number above 0, or the second is above `MAX_MIB_PER_SECOND`.
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/viewing_metrics_with_cloudwatch.html
         """
@@ -77,7 +83,7 @@ class IdleSignal:
                 Default: - 1.
 
         Raises:
-            ValueError: It is not a number above 0.
+            ValueError: It is not a number above 0 and at most `MAX_MIB_PER_SECOND`.
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/viewing_metrics_with_cloudwatch.html
         """
@@ -97,7 +103,7 @@ class IdleSignal:
                 MiB a second. Default: - 1.
 
         Raises:
-            ValueError: It is not a number above 0.
+            ValueError: It is not a number above 0 and at most `MAX_MIB_PER_SECOND`.
 
         Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-EFA.html
         """
@@ -176,8 +182,8 @@ def _metric(namespace: str, name: str, statistic: str, below: float) -> Signal:
     return Signal(kind=SignalKind.METRIC, below=below, namespace=namespace, metric=name, statistic=statistic)
 
 
-def _check(setting: str, value: object) -> None:
-    problems = number_problems(setting, value, above=0)
+def _check(setting: str, value: object, maximum: float | None = None) -> None:
+    problems = number_problems(setting, value, above=0, maximum=maximum)
     if problems:
         raise ValueError("\n".join(problems))
 
@@ -188,5 +194,5 @@ def _bytes(setting: str, mib: float) -> float:
             f"{setting} must be known when the template is made, got {mib}: it is turned into bytes; use a context "
             "value instead of a parameter"
         )
-    _check(setting, mib)
+    _check(setting, mib, MAX_MIB_PER_SECOND)
     return mib * _MIB

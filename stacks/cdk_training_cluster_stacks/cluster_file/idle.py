@@ -7,10 +7,12 @@ from aws_cdk import Duration
 from pydantic import Field
 
 from cdk_training_cluster import IdlePolicy, IdleScope, IdleSignal
+from cdk_training_cluster.nodes.idle_signal import MAX_MIB_PER_SECOND
 from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 _Above0 = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+_MibPerSecond = Annotated[float, Field(strict=True, gt=0, le=MAX_MIB_PER_SECOND, allow_inf_nan=False)]
 _Text = Annotated[str, Field(min_length=1)]
 
 
@@ -36,13 +38,13 @@ class IdleSignalSettings(Settings):
     host_vcpus: _Above0 | None = Field(default=None, examples=[0.5])
     """CPU time in use, in vCPUs: part of host_activity. Left out: 0.5."""
 
-    host_mib_per_second: _Above0 | None = Field(default=None, examples=[0.125])
+    host_mib_per_second: _MibPerSecond | None = Field(default=None, examples=[0.125])
     """Traffic over the network interfaces, in each direction: part of host_activity. Left out: 0.125."""
 
-    network_mib_per_second: _Above0 | None = Field(default=None, examples=[1])
+    network_mib_per_second: _MibPerSecond | None = Field(default=None, examples=[1])
     """Traffic over the network interfaces, in each direction; EFA bypasses them. Left out: it does not count."""
 
-    efa_mib_per_second: _Above0 | None = Field(default=None, examples=[1])
+    efa_mib_per_second: _MibPerSecond | None = Field(default=None, examples=[1])
     """Traffic over the Elastic Fabric Adapters, in each direction; the image's CloudWatch agent must know EFA.
     Left out: it does not count."""
 

@@ -54,10 +54,12 @@ def make(call: str, *arguments: Any) -> IdleSignal:
     ("call", "arguments", "message"),
     [
         ("host", (0,), "below_vcpus must be above 0, got 0"),
-        ("host", (1, 0), "below_mib_per_second must be above 0, got 0"),
-        ("network", (0,), "below_mib_per_second must be above 0, got 0"),
-        ("network", ("1",), "below_mib_per_second must be a number above 0, got '1'"),
-        ("efa", (-1,), "below_mib_per_second must be above 0, got -1"),
+        ("host", (1, 0), "below_mib_per_second must be above 0 and at most 1e+99, got 0"),
+        ("network", (0,), "below_mib_per_second must be above 0 and at most 1e+99, got 0"),
+        ("network", ("1",), "below_mib_per_second must be a number above 0 and at most 1e+99, got '1'"),
+        ("efa", (-1,), "below_mib_per_second must be above 0 and at most 1e+99, got -1"),
+        ("network", (1e308,), "below_mib_per_second must be above 0 and at most 1e+99, got 1e+308"),
+        ("efa", (1e100,), "below_mib_per_second must be above 0 and at most 1e+99, got 1e+100"),
         ("gpu_memory", (float("inf"),), "below_mib must be a number above 0, got inf"),
         (
             "metric",

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import re
+import sys
 import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,10 +44,11 @@ NEVER: dict[str, Any] = {
     "a mapping of numbers": {1: 2},
 }
 _VALUES: list[Any] = [None, True, 2**31, -1, 0, 3.5, "", "a\nb", "\ud800", "aws:a", "a: b", ["a"]]
+_HUGE: list[Any] = [1e100, 1e300, 1e308, sys.float_info.max]
 _PARTS: list[Any] = [[], {}, [None], [True], [float("nan")], [[[]]], [b"x"], {"a": None}]
 SOMETIMES: dict[str, Any] = {
     **{repr(value): value for value in _VALUES},
-    **{repr(value): value for value in _PARTS},
+    **{repr(value): value for value in [*_HUGE, *_PARTS]},
     "10,000 characters": "a" * 10_000,
 }
 HOSTILE = {**NEVER, **SOMETIMES}
@@ -67,8 +70,10 @@ def test_a_setting_of_a_public_call(name: str) -> None:
     @_QUICKLY
     @given(st.sampled_from(sorted(parameters(call))), st.sampled_from(sorted(HOSTILE)))
     def try_one(setting: str, hostile: str) -> None:
-        said = _refused(lambda: called(call, stack, {**right, setting: HOSTILE[hostile]}, next(ids)))
+        made: list[object] = []
+        said = _refused(lambda: made.append(called(call, stack, {**right, setting: HOSTILE[hostile]}, next(ids))))
         if said is None:
+            assert not re.search(r"\binf\b", repr(made))
             assert hostile not in NEVER
             assert _may_be_taken(HOSTILE[hostile], _kind(call, setting))
         else:
