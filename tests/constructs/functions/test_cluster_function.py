@@ -177,3 +177,8 @@ def test_the_largest_settings_that_lambda_takes() -> None:
         "settings of cluster_power must fit into 4096 bytes of environment, got 4097: use fewer node "
         "groups, idle policies, idle signals, services, linked accounts or emails, or shorter names"
     )
+
+
+def test_settings_that_the_function_could_not_read_are_not_written() -> None:
+    with pytest.raises(ValueError, match=r"^Out of range float values are not JSON compliant"):
+        make_function(new_stack(), settings={"below": float("inf")})
