@@ -231,6 +231,19 @@ def _unusable(template: Template) -> Iterator[Finding]:
             yield reservation.at("Properties.PlacementGroupArn")
 
 
+def _reserved_count(template: Template) -> Iterator[Finding]:
+    path = "Properties.InstanceCount"
+    for reservation in template.of_type(_RESERVATION):
+        sharing = [group for group, each in template.reserved() if each is reservation]
+        # A group with several things to launch into needs only a part of each.
+        alone = all(len(_items(group.get(f"{_TARGET}.CapacityReservationIds"))) == 1 for group in sharing)
+        sizes = [_number(group.get("Properties.MaxSize")) for group in sharing]
+        known = [size for size in sizes if size is not None]
+        count = _number(reservation.get(path))
+        if sharing and alone and len(known) == len(sizes) and count not in {None, sum(known)}:
+            yield reservation.at(path)
+
+
 def _launched(template: Template, group: Resource) -> Mapping[str, Sequence[object]]:
     """Return what the nodes of a group may have, by the property of a reservation; nothing if not known."""
     launches = template.launch_templates(group)
@@ -368,6 +381,16 @@ RULES: tuple[TemplateRule, ...] = (
         ),
         fix="Leave the reservation and what its group launches as the library makes them",
         find=_unusable,
+    ),
+    TemplateRule(
+        id="reservationCount",
+        source=f"{_EC2_GUIDE}/capacity-reservations-pricing-billing.html",
+        description=(
+            "InstanceCount of a reservation must be the MaxSize of all groups together that launch into it: of fewer "
+            "instances some nodes launch and are billed while the group is never whole, and more are billed unused"
+        ),
+        fix="Leave InstanceCount as the library makes it, and set the node group's count",
+        find=_reserved_count,
     ),
     TemplateRule(
         id="reservationOpen",

@@ -11,16 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capacity_templates import RESERVATION_ARN
-from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup, TrainingCluster, WarmPool
+from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup, OnIdle, TrainingCluster, WarmPool
 from cdk_training_cluster.template_rules import RULES, TemplateRule, broken_rules
 from cluster_contract.tags import NODE_GROUP_TAG
 from silent_costs import (
     COSTLY,
+    COUNT,
     CRITERIA,
     IDS,
     IGNORE_SIZES,
     IN_SUBNET,
     PREFERENCE,
+    SHARED,
     SPECIFICATION,
     TARGET_CAPACITY,
     Costly,
@@ -80,6 +82,12 @@ RIGHT: list[tuple[str, Mapping[str, Any]]] = [
     ("reserved", {IDS: CONDITION | {"Fn::If": ["A", [{"Ref": "Reserved"}], []]}}),
     ("reserved", {CRITERIA: PARAMETER}),
     # Reservations that match
+    ("reserved", {**SHARED, COUNT: 5}),
+    ("reserved", {COUNT: PARAMETER}),
+    ("reserved", {COUNT: 16, "Nodes.Properties.MaxSize": PARAMETER}),
+    ("reserved", {COUNT: 16, IDS: CONDITION | {"Fn::If": ["A", [{"Ref": "Reserved"}], []]}}),
+    ("reserved", {COUNT: 1, IDS: [{"Ref": "Reserved"}, "cr-0a1b2c3d4e5f67890"]}),
+    ("reserved", {COUNT: 1, **_POOL}),
     ("reserved", {**IN_SUBNET}),
     ("reserved", {**IN_SUBNET, "Reserved.Properties.AvailabilityZone": PARAMETER}),
     ("reserved", {"Reserved.Properties.InstanceType": "p5.48xlarge", f"{_LAUNCH}.InstanceType": "p5.48xlarge"}),
@@ -127,13 +135,15 @@ def test_what_the_library_makes_breaks_no_rule() -> None:
     warm = NodeGroup(
         "warm", instance_types=["p5.48xlarge"], count=2, capacity=Capacity.on_demand(), warm_pool=WarmPool(size=1)
     )
-    TrainingCluster(stack, "Cluster", availability_zone="us-east-1b", node_groups=[*groups, warm])
+    released = Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE)
+    lowered = NodeGroup("released", instance_types=["p5.48xlarge"], count=8, capacity=released)
+    TrainingCluster(stack, "Cluster", availability_zone="us-east-1b", node_groups=[*groups, warm, lowered])
     template = Synthesized.from_stack(stack).to_json()
     assert found(template) == {}
     owners = [each for each in template["Resources"].values() if each["Type"] == "AWS::AutoScaling::AutoScalingGroup"]
     for owner in owners:
         owner["Properties"]["MinSize"] = "1"
-    assert len(found(template)["groupSize"]) == len(owners) == 6
+    assert len(found(template)["groupSize"]) == len(owners) == 7
 
 
 def test_a_template_is_too_large_above_a_million_bytes() -> None:

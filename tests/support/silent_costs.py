@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from capacity_templates import reserved
+from capacity_templates import only, reserved
 from cluster_contract.tags import NODE_GROUP_TAG
 from local_aws_scene import Template, imported
 from spot_scene import spot_fleet
@@ -15,6 +15,23 @@ PREFERENCE = f"{SPECIFICATION}.CapacityReservationPreference"
 IDS = f"{SPECIFICATION}.CapacityReservationTarget.CapacityReservationIds"
 TARGET_CAPACITY = "Fleet.Properties.SpotFleetRequestConfigData.TargetCapacity"
 CRITERIA = "Reserved.Properties.InstanceMatchCriteria"
+COUNT = "Reserved.Properties.InstanceCount"
+_VERSION = ["Launch", "LatestVersionNumber"]
+SHARED: Mapping[str, Any] = {
+    "Others": {
+        "Type": "AWS::AutoScaling::AutoScalingGroup",
+        "Properties": {
+            "MinSize": "0",
+            "MaxSize": "3",
+            "VPCZoneIdentifier": [imported("Subnet")],
+            "LaunchTemplate": {"LaunchTemplateId": {"Ref": "Launch"}, "Version": {"Fn::GetAtt": _VERSION}},
+            "PlacementGroup": {"Ref": "Placement"},
+            "Tags": [{"Key": NODE_GROUP_TAG, "Value": "others", "PropagateAtLaunch": True}],
+            "CapacityReservationSpecification": only({"Ref": "Reserved"}),
+        },
+        "UpdatePolicy": {"AutoScalingScheduledAction": {"IgnoreUnmodifiedGroupSizeProperties": True}},
+    }
+}
 SUBNET = {
     "Type": "AWS::EC2::Subnet",
     "Properties": {"VpcId": imported("Vpc"), "CidrBlock": "10.0.128.0/20", "AvailabilityZone": "us-east-1b"},
@@ -61,6 +78,10 @@ COSTLY = [
         },
         "Reserved.Properties.PlacementGroupArn",
     ),
+    Costly("reservationCount", "reserved", {COUNT: 1}),
+    Costly("reservationCount", "reserved", {COUNT: "3"}),
+    Costly("reservationCount", "reserved", {"Nodes.Properties.MaxSize": "4"}, COUNT),
+    Costly("reservationCount", "reserved", SHARED, COUNT),
     Costly("reservationOpen", "reserved", {CRITERIA: "open"}),
     Costly("reservationOpen", "reserved", {CRITERIA: None}),
     Costly("reservationNoPlacementGroup", "reserved", {"Reserved.Properties.PlacementGroupArn": None}),
@@ -84,6 +105,7 @@ def _fleet() -> Template:
 def _reserved() -> Template:
     template = reserved(TagSpecifications=[{"ResourceType": "capacity-reservation", "Tags": _TAGS}])
     del template["Resources"]["Nodes"]["Properties"]["DesiredCapacity"]
+    template["Resources"]["Nodes"]["Properties"]["MaxSize"] = "2"
     return template
 
 
