@@ -145,7 +145,10 @@ def _device_problems(device: object, image: object) -> Iterator[str]:
     if device is not None and not isinstance(device, str):
         yield f"root_device_name must be a device's name, such as '/dev/xvda', got {shown(device)}"
     elif device is not None and image is None:
-        yield f"root_device_name must be left out for AWS's images, got {shown(device)}: or give an image of your own"
+        yield (
+            f"root_device_name must be left out for AWS's images, got {shown(device)}: leave it out, or give an "
+            "image of your own"
+        )
 
 
 def _idle_problems(policy: object) -> Iterator[str]:

@@ -100,7 +100,8 @@ def _said(group: NodeGroup) -> list[str]:
         ),
         (
             {"root_device_name": "/dev/sda1"},
-            "root_device_name must be left out for AWS's images, got '/dev/sda1': or give an image of your own",
+            "root_device_name must be left out for AWS's images, got '/dev/sda1': leave it out, or give an image "
+            "of your own",
         ),
     ],
 )
