@@ -114,7 +114,7 @@ node_groups:
 @pytest.mark.parametrize(
     ("zone", "instance_type", "sentence"),
     [
-        ("us-east-1b", "p5.48xlarg", "error: {file}:5: node_groups[0].instance_types[0]: the catalog has no type"),
+        ("us-east-1b", "p5.48xlarg", "error: {file}:5: node_groups[0].instance_types[0]: unknown instance type"),
         ("eusc-de-east-1a", "p5.48xlarge", "failed: the local AWS has no region eusc-de-east-1: "),
     ],
 )
