@@ -215,7 +215,7 @@ def test_a_wrong_file_gets_all_problems_and_status_1(tmp_path: Path) -> None:
     ]
 
 
-def test_what_only_the_constructs_know_is_a_sentence_with_its_place_too(tmp_path: Path) -> None:
+def test_facts_that_leave_no_interface_are_a_sentence_with_its_place_too(tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(
         "name: pod\navailability_zone: us-east-1b\n"
@@ -228,7 +228,7 @@ def test_what_only_the_constructs_know_is_a_sentence_with_its_place_too(tmp_path
     assert (result.exit_code, result.stdout) == (1, "")
     (sentence,) = result.stderr.splitlines()
     assert sentence.startswith(
-        f"error: {file}:3: node_groups[0].instance_types: instance type p9.48xlarge: network card 0 has room"
+        f"error: {file}:3: node_groups[0].efa: instance type p9.48xlarge: network card 0 has room"
     )
 
 
