@@ -229,7 +229,7 @@ def shown(value: object) -> str:
     """
     try:
         text = repr(value)
-    except Exception:
+    except Exception:  # a value of any class may raise anything here, and the refusal must still be a sentence
         return _article(type(value).__name__)
     if len(text) <= _LONGEST_SHOWN:
         return text
