@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_common.failures import Failures
+from cluster_common.owners.node_owner import OwnerBusyError
 from cluster_power.groups import Group
-from cluster_power.owners import OwnerBusyError
 from cluster_power.records import Desired, Record
 from cluster_power.reservations import set_instances
 from cluster_power.reserved import explain_refusal
@@ -194,7 +194,7 @@ class Executor:
 
     def _grows(self, group: Group, desired: int) -> bool:
         """Whether more nodes than desired are there, or one is about to be."""
-        activities = self._owners.of(group).read_activities(group)
+        activities = self._owners.of(group).read_activities(group, group.record.since)
         return group.counted > desired or any(one.launch and not one.finished for one in activities)
 
     def _explain(self, group: Group, given: Desired | None) -> None:

@@ -1,173 +1,27 @@
-"""Node groups, as what owns their nodes describes them."""
+"""Node groups, as what owns their nodes describes them, with what the function has recorded of each."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
 
+from cluster_common.owners.groups import Activity, OwnedGroup
 from cluster_power.records import NO_RECORD, Record
 
-RETRY_EVERY = timedelta(minutes=10)
-"""How often an Auto Scaling group that is short of nodes is asked for them."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class OwnerTraits:
-    """What decisions have to know of a service that owns nodes, and how messages name it.
+class Group(OwnedGroup):
+    """One node group that carries the cluster's tag, and what the function knows of it.
 
     Attributes:
-        key: What the summary calls it.
-        service: Who launches and terminates the nodes.
-        noun: What one owner is called.
-        history: Where one can read what it did.
-        role: The role that it launches nodes with.
-        more_capacity: How one gets capacity that EC2 does not have at the moment.
-        retries: What is done about nodes that EC2 could not launch.
-        tries: What the service itself does about them, where somebody else sized it.
-        lingering: What is to be said of nodes too many for which no reason is seen.
-        holds_deployments: Whether CloudFormation waits for its nodes: its size is lowered while EC2 lacks some.
-        reset_by_deployments: Whether a deployment sets its size to 0 and leaves its nodes.
-        terminates_nodes: Whether single nodes can be terminated; if not, it chooses itself which go.
-    """
-
-    key: str
-    service: str
-    noun: str
-    history: str
-    role: str
-    more_capacity: str
-    retries: str
-    tries: str
-    lingering: str
-    holds_deployments: bool
-    reset_by_deployments: bool
-    terminates_nodes: bool
-
-
-# A node in these lifecycle states ends without a smaller size, or lives on whatever the size is.
-# https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
-_NOT_LIVE = ("Terminat", "Detach", "Warmed", "Standby")
-
-AUTO_SCALING_GROUP = OwnerTraits(
-    key="auto_scaling_group",
-    service="Auto Scaling",
-    noun="Auto Scaling group",
-    history="activity history",
-    role="AWSServiceRoleForAutoScaling",
-    more_capacity="get the capacity beforehand with a capacity reservation or in another Availability Zone",
-    retries=f"The power function asks for them again every {RETRY_EVERY.seconds // 60} minutes.",
-    tries="Auto Scaling goes on trying, for about a day.",
-    lingering="Auto Scaling names no reason: look at the activity history of the Auto Scaling group {name}, and "
-    "at the nodes themselves.",
-    holds_deployments=True,
-    reset_by_deployments=False,
-    terminates_nodes=True,
-)
-SPOT_FLEET = OwnerTraits(
-    key="spot_fleet",
-    service="the Spot Fleet",
-    noun="Spot Fleet request",
-    history="history",
-    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-prerequisites.html
-    role="AWSServiceRoleForEC2SpotFleet",
-    more_capacity="name more instance types, or buy the nodes in another way",
-    retries="The Spot Fleet goes on trying.",
-    tries="The Spot Fleet goes on trying.",
-    lingering="Spot Fleet names no reason: look at the history of the Spot Fleet request {name}, and at the "
-    "nodes themselves.",
-    holds_deployments=False,
-    reset_by_deployments=True,
-    terminates_nodes=False,
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Activity:
-    """One thing that the owner of a group did or tried.
-
-    Attributes:
-        launch: Whether it launches a node.
-        started: When it began.
-        failed: Whether it ended without a node.
-        finished: Whether it ended at all.
-        message: What AWS says of it.
-    """
-
-    launch: bool
-    started: datetime
-    failed: bool
-    finished: bool
-    message: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Node:
-    """One node of a group.
-
-    Attributes:
-        state: Its state, in the owner's words.
-        protected: Whether it is protected from scale-in.
-        template: The launch template and version that it was launched from, such as `lt-0a1b2c3d4e5f67890 3`.
-            Empty: unknown.
-    """
-
-    state: str
-    protected: bool = False
-    template: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """One node group that carries the cluster's tag.
-
-    Attributes:
-        name: The name or id of what owns its nodes.
-        node_group: The node group it is.
-        owner: What owns its nodes.
-        is_configured: Whether the cluster's file gives the node group this kind of owner.
-        desired: How many nodes it was given.
-        minimum: Its smallest allowed size.
-        maximum: Its largest allowed size.
-        in_service: How many of its nodes are in service.
-        out_of_service: The states of its other nodes that live, and are billed.
-        protected: How many of its nodes are protected from scale-in.
-        zones: The Availability Zones it launches in, where that is known.
-        instance_types: The types of the nodes it has.
-        launching_suspended: Why it launches nothing, in AWS's words. None: it launches.
-        terminating_suspended: Why it terminates nothing, in AWS's words. None: it terminates.
-        ends_newest: Whether the newest node ends first where it has more than it was given.
-        keeps_excess: Whether nodes stay when it is given a smaller size. None: its owner does not say.
-        busy: Whether it takes no new size at the moment, and may not show the one it was given last.
-        deleting: Whether it is going away.
-        nodes: Its nodes by their ids.
-        templates: The launch templates and versions that it launches from, likewise. Empty: unknown.
-        tags: Its tags.
         record: What the function has recorded of it.
         activities: What its owner did with it, newest first. None: that could not be read.
     """
 
-    name: str
-    node_group: str
-    desired: int
-    minimum: int
-    maximum: int
-    in_service: int
-    owner: OwnerTraits = AUTO_SCALING_GROUP
-    is_configured: bool = True
-    out_of_service: tuple[str, ...] = ()
-    protected: int = 0
-    zones: tuple[str, ...] = ()
-    instance_types: tuple[str, ...] = ()
-    launching_suspended: str | None = None
-    terminating_suspended: str | None = None
-    ends_newest: bool = False
-    keeps_excess: bool | None = None
-    busy: bool = False
-    deleting: bool = False
-    nodes: Mapping[str, Node] = field(default_factory=dict)
-    templates: frozenset[str] = frozenset()
-    tags: Mapping[str, str] = field(default_factory=dict, repr=False)
     record: Record = NO_RECORD
     activities: tuple[Activity, ...] | None = ()
+
+    @classmethod
+    def recorded(cls, owned: OwnedGroup, record: Record) -> "Group":
+        """Return a group that was read, with its record."""
+        return cls(**{**vars(owned), "record": record})
 
     @property
     def is_new(self) -> bool:
@@ -183,44 +37,7 @@ class Group:
         return max(size if given.goal is None else given.goal, self.desired)
 
     @property
-    def counted(self) -> int:
-        """How many of its nodes its desired capacity counts: those in service, and those on their way there."""
-        return self.in_service + sum(not state.startswith(_NOT_LIVE) for state in self.out_of_service)
-
-    @property
-    def alive(self) -> int:
-        """How many of its nodes live and are billed, in service or not."""
-        return self.in_service + len(self.out_of_service)
-
-    @property
-    def live_ids(self) -> frozenset[str]:
-        """The ids of the nodes that end when its size becomes zero."""
-        return frozenset(one for one, node in self.nodes.items() if not node.state.startswith(_NOT_LIVE))
-
-    @property
     def is_smaller_by_order(self) -> bool:
         """Whether an order to terminate single nodes, since the function gave it a size, explains a smaller one."""
         given = self.record.desired
         return given is not None and given.goal is not None and self.desired in given.sizes
-
-    @property
-    def suspended_by_auto_scaling(self) -> bool:
-        """Whether it launches nothing because Auto Scaling has suspended that: it says so of users' suspensions."""
-        return bool(self.launching_suspended) and not (self.launching_suspended or "").startswith("User suspended")
-
-    def should_keep_excess(self, size: int) -> bool | None:
-        """Say whether nodes are to stay when somebody lowers the size, once the group has a size.
-
-        They stay while it runs, so that nobody's mistake ends a job. They go where the function itself
-        lowers the size, until they are gone.
-
-        Returns:
-            None: nobody can say, because the group does not tell, and has the size.
-        """
-        if size != self.desired:
-            return size > self.desired
-        if self.keeps_excess is None:
-            return None
-        if self.alive > size:
-            return self.keeps_excess and size > 0
-        return self.keeps_excess or size > 0

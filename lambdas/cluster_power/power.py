@@ -10,7 +10,9 @@ from aws_lambda_powertools import Logger
 
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
-from cluster_power.auto_scaling_groups import AutoScalingGroups
+from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
+from cluster_common.owners.node_owner import NodeOwner, Owners
+from cluster_common.owners.spot_fleets import SpotFleets
 from cluster_power.callers import Action
 from cluster_power.commands import Command
 from cluster_power.context import Context
@@ -20,12 +22,10 @@ from cluster_power.executor import Executor
 from cluster_power.groups import Group
 from cluster_power.immediate_stops import ImmediateStops
 from cluster_power.notifications import Notifications
-from cluster_power.owners import NodeOwner, Owners
 from cluster_power.reports import emit_metrics, summarize
 from cluster_power.reservations import NO_RESERVATIONS, Reservations, read_reservations
 from cluster_power.settings import Settings
 from cluster_power.shortages import settle
-from cluster_power.spot_fleets import SpotFleets
 from cluster_power.state_store import StateStore
 from cluster_power.stops import Stops
 from cluster_power.terminations import Terminations
@@ -193,7 +193,7 @@ class Power:
         if group.in_service >= group.goal or group.deleting:
             return group
         try:
-            return replace(group, activities=self._owners.of(group).read_activities(group))
+            return replace(group, activities=self._owners.of(group).read_activities(group, group.record.since))
         except AWS_ERRORS as error:
             self._failures.add(group.node_group, "could not read the scaling activities", error)
             return replace(group, activities=None)

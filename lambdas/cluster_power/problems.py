@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from cluster_power.groups import Activity, Group
+from cluster_common.owners.groups import Activity
+from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind, find_launch_failure, instance_type_in
 
 

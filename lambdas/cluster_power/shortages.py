@@ -11,8 +11,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 
+from cluster_common.owners.groups import RETRY_EVERY
 from cluster_power.context import Context
-from cluster_power.groups import RETRY_EVERY, Group
+from cluster_power.groups import Group
 from cluster_power.problems import Finding
 from cluster_power.records import Desired
 from cluster_power.verdicts import Decision, Verdict

@@ -1,10 +1,10 @@
 """Where the function records its groups' desired states: tags on what owns their nodes, which nothing else reads."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
+from cluster_common.owners.groups import OwnedGroup
+from cluster_common.owners.node_owner import Owners
 from cluster_power.groups import Group
-from cluster_power.owners import Owners
 from cluster_power.records import Record, changed_tags
 
 
@@ -14,9 +14,9 @@ class StateStore:
     def __init__(self, owners: Owners) -> None:
         self.owners = owners
 
-    def load(self, groups: Iterable[Group]) -> list[Group]:
+    def load(self, groups: Iterable[OwnedGroup]) -> list[Group]:
         """Return groups that were read, each with its record."""
-        return [replace(group, record=Record.from_tags(group.tags)) for group in groups]
+        return [Group.recorded(group, Record.from_tags(group.tags)) for group in groups]
 
     def describe(self, group: Group) -> Group | None:
         """Read one group and its record again. None: it is gone, or another cluster's."""

@@ -4,8 +4,8 @@ https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-warm-pool
 """
 
 from collections import Counter
-from collections.abc import Collection
 
+from cluster_common.owners.groups import is_old
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import Problem
@@ -15,12 +15,6 @@ def count_versions(group: Group) -> dict[str, int]:
     """Return how many of a group's nodes run each launch template version, such as `lt-0a1b2c3d4e5f67890 3`."""
     live = (group.nodes[one].template for one in group.live_ids)
     return dict(sorted(Counter(template for template in live if template).items()))
-
-
-def is_old(template: str, current: Collection[str]) -> bool:
-    """Say whether a node was launched from another version than its group launches from. Unknown ones are not old."""
-    known = all(version.rpartition(" ")[2].isdecimal() for version in current)
-    return bool(template) and bool(current) and known and template not in current
 
 
 def find_mixture(group: Group) -> Problem | None:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
+from cluster_common.owners.groups import is_old
 from cluster_common.times import time_text
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import Problem
 from cluster_power.reservations import ACTIVE, COMING, ENDED, Absence, Reservation
 from cluster_power.settings import GroupSettings, Settings
-from cluster_power.versions import is_old
 
 MARGIN = timedelta(minutes=10)
 """How long before EC2 begins to terminate nodes they are taken down."""

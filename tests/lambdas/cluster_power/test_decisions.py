@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
+from cluster_common.owners.groups import Activity
 from cluster_power.callers import Action
 from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.decisions import decide
 from cluster_power.desired_state import new_records
-from cluster_power.groups import Activity, Group
+from cluster_power.groups import Group
 from cluster_power.records import Record, State
 from cluster_power.settings import Settings
 from cluster_power.verdicts import Decision, Verdict

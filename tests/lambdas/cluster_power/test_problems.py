@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from cluster_power.groups import SPOT_FLEET, Activity, Group
+from cluster_common.owners.groups import SPOT_FLEET, Activity
+from cluster_power.groups import Group
 from cluster_power.launch_failures import LAUNCH_FAILURES, ProblemKind, find_launch_failure
 from cluster_power.problems import Outlook, find_problem, find_surplus
 from cluster_power.records import Record, State

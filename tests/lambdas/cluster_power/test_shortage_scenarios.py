@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cluster_common.errors import PartialFailureError
+from cluster_common.owners.groups import RETRY_EVERY
 from cluster_common.times import time_text
-from cluster_power.groups import RETRY_EVERY
 from fake_auto_scaling import FakeGroup
 from power_scene import START, Scene
 from termination_scene import middle, terminate

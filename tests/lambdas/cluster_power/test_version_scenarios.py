@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_power.groups import Group, Node
+from cluster_common.owners.groups import Node
+from cluster_power.groups import Group
 from cluster_power.versions import find_mixture
 from fake_auto_scaling import FakeGroup
 from power_scene import Scene

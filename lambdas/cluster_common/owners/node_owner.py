@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
-from cluster_power.groups import Activity, Group, OwnerTraits
+from cluster_common.owners.groups import Activity, OwnedGroup, OwnerTraits
 
 
 class OwnerBusyError(Exception):
@@ -20,7 +21,7 @@ class Reading:
         unread: Why a node group could not be read, by its name.
     """
 
-    groups: list[Group]
+    groups: list[OwnedGroup]
     unread: Mapping[str, Exception] = field(default_factory=dict)
 
 
@@ -38,29 +39,29 @@ class NodeOwner(Protocol):
     def read(self) -> Reading:
         """Read the cluster's groups, with their tags."""
 
-    def describe(self, group: Group) -> Group | None:
+    def describe(self, group: OwnedGroup) -> OwnedGroup | None:
         """Read one group again, with its nodes. None: it is gone, or another cluster's."""
 
-    def read_activities(self, group: Group) -> tuple[Activity, ...]:
-        """Read what it last did with a group, newest first."""
+    def read_activities(self, group: OwnedGroup, since: datetime | None) -> tuple[Activity, ...]:
+        """Read what it last did with a group, newest first; of some only what was after a time."""
 
-    def set_size(self, group: Group, size: int) -> None:
+    def set_size(self, group: OwnedGroup, size: int) -> None:
         """Give a group a size, if it does not have it.
 
         Raises:
             OwnerBusyError: It takes none at the moment.
         """
 
-    def resume_launching(self, group: Group) -> None:
+    def resume_launching(self, group: OwnedGroup) -> None:
         """Let a group launch nodes again."""
 
-    def retire_warm_nodes(self, group: Group) -> None:
+    def retire_warm_nodes(self, group: OwnedGroup) -> None:
         """Terminate the nodes of its warm pool that an old launch template version has launched."""
 
     def terminate(self, instance_id: str) -> None:
         """Terminate one node and lower its group's size by one, where its traits allow it."""
 
-    def tag(self, group: Group, tags: Mapping[str, str]) -> None:
+    def tag(self, group: OwnedGroup, tags: Mapping[str, str]) -> None:
         """Write tags on what owns a group's nodes only, not on the nodes it launches."""
 
 
@@ -74,6 +75,6 @@ class Owners:
         """Yield each kind of owner."""
         return iter(self._owners.values())
 
-    def of(self, group: Group) -> NodeOwner:
+    def of(self, group: OwnedGroup) -> NodeOwner:
         """Return the owner of a group's nodes."""
         return self._owners[group.owner.key]

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code
+from cluster_common.owners.groups import SPOT_FLEET, Activity, Node, OwnedGroup
+from cluster_common.owners.node_owner import OwnerBusyError, Reading
 from cluster_contract.tags import CLUSTER_TAG
-from cluster_power.groups import SPOT_FLEET, Activity, Group, Node
-from cluster_power.owners import OwnerBusyError, Reading
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -52,7 +52,7 @@ class SpotFleets:
     def read(self) -> Reading:
         """Read the requests that are not gone, and the nodes of each."""
         requests = self._describe(list(self._fleets.values()))
-        groups: list[Group] = []
+        groups: list[OwnedGroup] = []
         unread: dict[str, Exception] = {}
         for name, fleet in sorted(self._fleets.items()):
             raw = requests.get(fleet)
@@ -64,21 +64,21 @@ class SpotFleets:
                 unread[name] = error
         return Reading(groups=groups, unread=unread)
 
-    def describe(self, group: Group) -> Group | None:
+    def describe(self, group: OwnedGroup) -> OwnedGroup | None:
         """Read a request again, and the nodes that EC2 calls active."""
         raw = self._describe([group.name]).get(group.name)
         return self._group(group.node_group, raw, self._read_nodes(group.name)) if raw else None
 
-    def read_activities(self, group: Group) -> tuple[Activity, ...]:
-        """Read why nodes were not launched, and which were, since the group was sized."""
-        since = max(self._now - _HISTORY, group.record.since or self._now - _HISTORY)
+    def read_activities(self, group: OwnedGroup, since: datetime | None) -> tuple[Activity, ...]:
+        """Read why nodes were not launched, and which were, since a time."""
+        since = max(self._now - _HISTORY, since or self._now - _HISTORY)
         activities = [activity for raw in self._read_history(group.name, since) for activity in _activities(raw)]
         telling = [activity for activity in activities if not activity.message.startswith(tuple(_PAUSES))]
         if any(activity.failed for activity in telling):
             activities = telling
         return tuple(sorted(activities, key=lambda activity: activity.started, reverse=True))
 
-    def set_size(self, group: Group, size: int) -> None:
+    def set_size(self, group: OwnedGroup, size: int) -> None:
         """Set a request's target, and whether nodes beyond it stay."""
         keeps = group.should_keep_excess(size)
         if group.desired == size and group.keeps_excess is keeps:
@@ -94,10 +94,10 @@ class SpotFleets:
                 raise OwnerBusyError from error
             raise
 
-    def resume_launching(self, group: Group) -> None:
+    def resume_launching(self, group: OwnedGroup) -> None:
         """Do nothing: nobody suspends the launches of a Spot Fleet."""
 
-    def retire_warm_nodes(self, group: Group) -> None:
+    def retire_warm_nodes(self, group: OwnedGroup) -> None:
         """Do nothing: a Spot Fleet has no warm pool."""
 
     def terminate(self, instance_id: str) -> None:
@@ -108,7 +108,7 @@ class SpotFleets:
         """
         raise NotImplementedError(f"a Spot Fleet chooses itself which of its nodes go, and not {instance_id}")
 
-    def tag(self, group: Group, tags: Mapping[str, str]) -> None:
+    def tag(self, group: OwnedGroup, tags: Mapping[str, str]) -> None:
         """Write tags on a request."""
         self._client.create_tags(
             Resources=[group.name], Tags=[{"Key": key, "Value": value} for key, value in tags.items()]
@@ -149,11 +149,11 @@ class SpotFleets:
 
     def _group(
         self, name: str, raw: "SpotFleetRequestConfigTypeDef", nodes: Collection["ActiveInstanceTypeDef"]
-    ) -> Group:
+    ) -> OwnedGroup:
         config, state = raw["SpotFleetRequestConfig"], raw["SpotFleetRequestState"]
         policy = config.get("ExcessCapacityTerminationPolicy")
         unhealthy = tuple("unhealthy" for node in nodes if node.get("InstanceHealth") == "unhealthy")
-        return Group(
+        return OwnedGroup(
             name=raw["SpotFleetRequestId"],
             node_group=name,
             owner=SPOT_FLEET,

@@ -1,13 +1,13 @@
 """Auto Scaling groups as owners of nodes."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code, error_text
+from cluster_common.owners.groups import AUTO_SCALING_GROUP, Activity, Node, OwnedGroup, is_old
+from cluster_common.owners.node_owner import OwnerBusyError, Reading
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
-from cluster_power.groups import AUTO_SCALING_GROUP, Activity, Group, Node
-from cluster_power.owners import OwnerBusyError, Reading
-from cluster_power.versions import is_old
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
@@ -64,7 +64,7 @@ class AutoScalingGroups:
         groups = self._own(raw for page in pages for raw in page["AutoScalingGroups"])
         return Reading(groups=sorted(groups, key=lambda group: (group.node_group, group.name)))
 
-    def describe(self, group: Group) -> Group | None:
+    def describe(self, group: OwnedGroup) -> OwnedGroup | None:
         """Read one group again by its name. None: it is gone, or has become another cluster's."""
         # Auto Scaling takes names or filters, never both.
         # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
@@ -73,13 +73,17 @@ class AutoScalingGroups:
         found = self._own(raw for page in pages for raw in page["AutoScalingGroups"])
         return next(iter(found), None)
 
-    def read_activities(self, group: Group) -> tuple[Activity, ...]:
+    def read_activities(
+        self,
+        group: OwnedGroup,
+        since: datetime | None,  # noqa: ARG002 (Auto Scaling tells of its last activities, whenever they were)
+    ) -> tuple[Activity, ...]:
         """Read what Auto Scaling last did with a group, newest first."""
         answer = self._client.describe_scaling_activities(AutoScalingGroupName=group.name, MaxRecords=_ACTIVITIES)
         activities = [_activity(raw) for raw in answer["Activities"]]
         return tuple(sorted(activities, key=lambda activity: activity.started, reverse=True))
 
-    def set_size(self, group: Group, size: int) -> None:
+    def set_size(self, group: OwnedGroup, size: int) -> None:
         """Set a group's desired capacity, without waiting for its cooldown."""
         if group.desired == size:
             return
@@ -92,11 +96,11 @@ class AutoScalingGroups:
                 raise OwnerBusyError from error
             raise
 
-    def resume_launching(self, group: Group) -> None:
+    def resume_launching(self, group: OwnedGroup) -> None:
         """Resume the process Launch of a group, and no other."""
         self._client.resume_processes(AutoScalingGroupName=group.name, ScalingProcesses=["Launch"])
 
-    def retire_warm_nodes(self, group: Group) -> None:
+    def retire_warm_nodes(self, group: OwnedGroup) -> None:
         """Terminate the nodes of a group's warm pool that an old launch template version has launched.
 
         Auto Scaling launches others in their place. Its own TerminateInstanceInAutoScalingGroup cannot be called on
@@ -137,7 +141,7 @@ class AutoScalingGroups:
             InstanceId=instance_id, ShouldDecrementDesiredCapacity=True
         )
 
-    def tag(self, group: Group, tags: Mapping[str, str]) -> None:
+    def tag(self, group: OwnedGroup, tags: Mapping[str, str]) -> None:
         """Write tags on a group only, not on the nodes it launches."""
         self._client.create_or_update_tags(
             Tags=[
@@ -152,7 +156,7 @@ class AutoScalingGroups:
             ]
         )
 
-    def _own(self, raws: "Iterator[AutoScalingGroupTypeDef]") -> list[Group]:
+    def _own(self, raws: "Iterator[AutoScalingGroupTypeDef]") -> list[OwnedGroup]:
         tagged = ((raw, _tags(raw)) for raw in raws)
         return [
             _group(raw, tags, is_configured=tags.get(NODE_GROUP_TAG) in self.node_groups)
@@ -165,13 +169,13 @@ def _tags(raw: "AutoScalingGroupTypeDef") -> dict[str, str]:
     return {tag["Key"]: tag.get("Value", "") for tag in raw.get("Tags", [])}
 
 
-def _group(raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str], *, is_configured: bool) -> Group:
+def _group(raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str], *, is_configured: bool) -> OwnedGroup:
     instances = [one for one in raw.get("Instances", []) if one["LifecycleState"] not in _NOT_ALIVE]
     states = [instance["LifecycleState"] for instance in instances]
     suspended = {
         process["ProcessName"]: process.get("SuspensionReason", "") for process in raw.get("SuspendedProcesses", [])
     }
-    return Group(
+    return OwnedGroup(
         name=raw["AutoScalingGroupName"],
         node_group=tags.get(NODE_GROUP_TAG, ""),
         is_configured=is_configured,

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from cluster_power.groups import SPOT_FLEET, Group
-from cluster_power.owners import OwnerBusyError
+from cluster_common.owners.groups import SPOT_FLEET, OwnedGroup
+from cluster_common.owners.node_owner import OwnerBusyError
+from cluster_common.owners.spot_fleets import SpotFleets
 from cluster_power.records import Record, State
-from cluster_power.spot_fleets import SpotFleets
 from fake_ec2 import FakeEc2
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def deploy(fake: FakeEc2, name: str = "extras", **settings: Any) -> None:
     fake.add_fleet(f"sfr-{name}", cluster="base-pod", node_group=name, **settings)
 
 
-def read_one(fake: FakeEc2) -> Group:
+def read_one(fake: FakeEc2) -> OwnedGroup:
     [group] = owner(fake).read().groups
     return group
 
@@ -196,7 +196,7 @@ def test_the_history_tells_launches_and_what_kept_nodes_from_launching_newest_fi
     deploy(fake)
     fake.fleets["sfr-extras"].history = HISTORY
 
-    activities = owner(fake).read_activities(read_one(fake))
+    activities = owner(fake).read_activities(read_one(fake), None)
 
     assert [(one.launch, one.failed, one.finished, one.message) for one in activities] == [
         (True, True, True, "launchSpecUnusable: below the Spot price"),
@@ -210,7 +210,7 @@ def test_that_ec2_pauses_is_told_where_it_says_nothing_else() -> None:
     deploy(fake)
     fake.fleets["sfr-extras"].history = [HISTORY[1], HISTORY[6]]
 
-    activities = owner(fake).read_activities(read_one(fake))
+    activities = owner(fake).read_activities(read_one(fake), None)
 
     assert [one.message for one in activities if one.failed] == [
         "allLaunchSpecsTemporarilyBlacklisted: Several attempts"
@@ -231,7 +231,7 @@ def test_the_history_is_read_since_the_request_was_sized_and_as_far_as_ec2_keeps
     fake = FakeEc2()
     deploy(fake)
 
-    owner(fake).read_activities(replace(read_one(fake), record=Record(since=since)))
+    owner(fake).read_activities(read_one(fake), since)
 
     assert fake.requests[-1][1]["StartTime"] == start
 

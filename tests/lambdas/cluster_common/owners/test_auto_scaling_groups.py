@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, cast
 import botocore.session
 import pytest
 
-from cluster_power.auto_scaling_groups import AutoScalingGroups
-from cluster_power.groups import Group, Node
+from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
+from cluster_common.owners.groups import Node, OwnedGroup
 from fake_auto_scaling import FakeAutoScaling
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def owner(fake: FakeAutoScaling) -> AutoScalingGroups:
     return AutoScalingGroups(client, lambda: client, no_ec2, "base-pod", ["workers"])
 
 
-def read(fake: FakeAutoScaling) -> list[Group]:
+def read(fake: FakeAutoScaling) -> list[OwnedGroup]:
     reading = owner(fake).read()
     assert reading.unread == {}
     return reading.groups
@@ -142,7 +142,7 @@ def test_activities_are_read_newest_first_with_their_words_on_one_line() -> None
     ]
     [group] = read(fake)
 
-    activities = owner(fake).read_activities(group)
+    activities = owner(fake).read_activities(group, None)
 
     assert [(one.launch, one.failed, one.finished, one.message) for one in activities] == [
         (False, False, False, "Terminating EC2 instance: i-1"),
