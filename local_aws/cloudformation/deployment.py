@@ -338,6 +338,7 @@ class Deployment:
             logical_id=resource.logical_id,
             definition=resource.definition,
             properties=resource.properties,
+            attributes=resource.attributes,
             physical_id=resource.physical_id or "",
         )
 

@@ -44,10 +44,6 @@ def _everything(tag: str, days: int) -> Template:
                 "Roles": [{"Ref": "Role"}],
             },
         ),
-        "Managed": (
-            "AWS::IAM::ManagedPolicy",
-            {"PolicyDocument": _policy(f"arn:aws:s3:::{tag}"), "Roles": [{"Ref": "Role"}]},
-        ),
         "Profile": ("AWS::IAM::InstanceProfile", {"Roles": [{"Ref": "Role" if days == 1 else "TickRole"}]}),
         "Logs": ("AWS::Logs::LogGroup", {"RetentionInDays": days, "Tags": tags}),
         "FlowRole": ("AWS::IAM::Role", _trusting("vpc-flow-logs.amazonaws.com")),
@@ -99,7 +95,7 @@ def _everything(tag: str, days: int) -> Template:
                 "Target": {"Arn": _arn("Function"), "RoleArn": _arn("TickRole")},
             },
         ),
-        "Topic": ("AWS::SNS::Topic", {"DisplayName": tag, "Tags": tags}),
+        "Topic": ("AWS::SNS::Topic", {"DisplayName": "the same", "Tags": tags}),
         "TopicPolicy": (
             "AWS::SNS::TopicPolicy",
             {"PolicyDocument": _policy({"Ref": "Topic"}, f"{tag}.amazonaws.com"), "Topics": [{"Ref": "Topic"}]},
@@ -157,9 +153,7 @@ def _everything(tag: str, days: int) -> Template:
             "AWS::S3::BucketPolicy",
             {"Bucket": {"Ref": "Bucket"}, "PolicyDocument": _policy(_arn("Bucket"), f"{tag}.amazonaws.com")},
         ),
-        "Repository": ("AWS::ECR::Repository", {"ImageScanningConfiguration": {"ScanOnPush": True}}),
-        "Key": ("AWS::KMS::Key", {"KeyPolicy": _policy("*", f"{tag}.amazonaws.com"), "EnableKeyRotation": days > 1}),
-        "Alias": ("AWS::KMS::Alias", {"AliasName": "alias/everything", "TargetKeyId": {"Ref": "Key"}}),
+        "Repository": ("AWS::ECR::Repository", {"RepositoryName": "everything"}),
         "Parameter": ("AWS::SSM::Parameter", {"Type": "String", "Value": tag, "Tags": {"tag": tag}}),
         "Runbook": (
             "AWS::SSM::Document",
@@ -230,7 +224,7 @@ def _everything(tag: str, days: int) -> Template:
         "Resources": {name: {"Type": kind, "Properties": props} for name, (kind, props) in resources.items()},
         "Outputs": {
             f"{name}Arn": {"Value": _arn(name)}
-            for name in ("Role", "Logs", "Function", "Tick", "Queue", "Rule", "Alarm", "Bucket", "Key")
+            for name in ("Role", "Logs", "Function", "Tick", "Queue", "Rule", "Alarm", "Bucket")
         },
     }
     for name in ("Out", "Address"):

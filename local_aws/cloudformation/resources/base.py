@@ -4,7 +4,7 @@ import secrets
 import string
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from botocore.exceptions import ClientError
 from moto.utilities.utils import get_partition
@@ -29,6 +29,7 @@ class Call:
         logical_id: The resource's name in the template.
         definition: The resource's definition in the template, for its policies.
         properties: The resource's properties.
+        attributes: Its attributes, as far as they are known.
         physical_id: The physical resource; a creating handler sets it with `made`.
         rolling_back: Whether the update undoes another.
     """
@@ -40,6 +41,7 @@ class Call:
     logical_id: str
     definition: Mapping[str, Any]
     properties: Mapping[str, Any]
+    attributes: Mapping[str, Any]
     physical_id: str = ""
     rolling_back: bool = False
 
@@ -68,8 +70,8 @@ class Handler:
     gives another one, rather than leave it out.
     """
 
-    type: ClassVar[str]
-    carries_out: ClassVar[frozenset[str]]
+    type: str
+    carries_out: frozenset[str]
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         """Make the resource, tell `call.made` its physical id, and return its attributes for Fn::GetAtt."""
@@ -108,18 +110,8 @@ def picked(properties: Properties, *names: str) -> dict[str, Any]:
 
 def tags_of(properties: Properties) -> dict[str, str]:
     """Return the Tags property as a mapping."""
-    return {tag["Key"]: tag["Value"] for tag in properties.get("Tags") or []}
-
-
-def tag_changes(properties: Properties, before: Properties) -> tuple[dict[str, str], list[str]]:
-    """Return the tags to set and the keys to remove; tags that the template never set are left alone."""
-    new, old = tags_of(properties), tags_of(before)
-    return {key: value for key, value in new.items() if old.get(key) != value}, sorted(set(old) - set(new))
-
-
-def as_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return a mapping as a list of Key and Value."""
-    return [{"Key": key, "Value": value} for key, value in tags.items()]
+    tags = properties.get("Tags") or []
+    return dict(tags) if isinstance(tags, Mapping) else {tag["Key"]: tag["Value"] for tag in tags}
 
 
 def wait_for_termination(call: Call, owner_tag: str) -> None:

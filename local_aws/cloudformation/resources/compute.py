@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from local_aws.cloudformation.failures import HandlerError
+from local_aws.cloudformation.resources.action import Action
 from local_aws.cloudformation.resources.base import (
     Attributes,
     Call,
@@ -12,31 +13,15 @@ from local_aws.cloudformation.resources.base import (
     picked,
     wait_for_termination,
 )
-from local_aws.cloudformation.resources.network import tag_specifications
+from local_aws.cloudformation.resources.regular import Regular
 
 _SIZES = ("MinSize", "MaxSize", "DesiredCapacity")
 # What UpdateAutoScalingGroup takes for a setting that shall be there no longer.
 _UNSET = {"PlacementGroup": "", "CapacityReservationSpecification": {"CapacityReservationPreference": "default"}}
 
 
-class LaunchTemplate(Handler):
-    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-launchtemplate.html."""
-
-    type = "AWS::EC2::LaunchTemplate"
-    carries_out = frozenset({"LaunchTemplateData", "LaunchTemplateName", "TagSpecifications", "VersionDescription"})
-
-    def create(self, call: Call, properties: Properties) -> Attributes:
-        template = call.client("ec2").create_launch_template(
-            LaunchTemplateName=properties.get("LaunchTemplateName") or call.physical_name(128),
-            LaunchTemplateData=properties["LaunchTemplateData"],
-            **picked(properties, "TagSpecifications", "VersionDescription"),
-        )["LaunchTemplate"]
-        call.made(template["LaunchTemplateId"])
-        return {
-            "LaunchTemplateId": template["LaunchTemplateId"],
-            "LatestVersionNumber": "1",
-            "DefaultVersionNumber": "1",
-        }
+class _LaunchTemplate(Regular):
+    """A template of which every change is a new version."""
 
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
         # A change of the template's own tags is taken, and leaves them as they were:
@@ -48,29 +33,6 @@ class LaunchTemplate(Handler):
             **picked(properties, "VersionDescription"),
         )["LaunchTemplateVersion"]
         return {"LatestVersionNumber": str(version["VersionNumber"])}
-
-    def delete(self, call: Call) -> None:
-        call.client("ec2").delete_launch_template(LaunchTemplateId=call.physical_id)
-
-
-class PlacementGroup(Handler):
-    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-placementgroup.html."""
-
-    type = "AWS::EC2::PlacementGroup"
-    carries_out = frozenset({"PartitionCount", "SpreadLevel", "Strategy", "Tags"})
-
-    def create(self, call: Call, properties: Properties) -> Attributes:
-        name = call.physical_name()
-        group = call.client("ec2").create_placement_group(
-            GroupName=name,
-            **picked(properties, "PartitionCount", "SpreadLevel", "Strategy"),
-            **tag_specifications(properties, "placement-group"),
-        )["PlacementGroup"]
-        call.made(name)
-        return {"GroupName": name, "GroupId": group["GroupId"]}
-
-    def delete(self, call: Call) -> None:
-        call.client("ec2").delete_placement_group(GroupName=call.physical_id)
 
 
 class AutoScalingGroup(Handler):
@@ -85,28 +47,21 @@ class AutoScalingGroup(Handler):
     """
 
     type = "AWS::AutoScaling::AutoScalingGroup"
-    # Parameters of the same name and shape in CreateAutoScalingGroup and UpdateAutoScalingGroup.
     _same = (
-        "AvailabilityZoneDistribution",
-        "AvailabilityZoneImpairmentPolicy",
         "AvailabilityZones",
         "CapacityRebalance",
         "CapacityReservationSpecification",
-        "Context",
-        "DefaultInstanceWarmup",
         "DesiredCapacityType",
         "HealthCheckGracePeriod",
         "HealthCheckType",
-        "InstanceMaintenancePolicy",
         "LaunchTemplate",
-        "MaxInstanceLifetime",
         "MixedInstancesPolicy",
         "NewInstancesProtectedFromScaleIn",
         "PlacementGroup",
         "TerminationPolicies",
     )
     carries_out = frozenset(
-        {*_same, *_SIZES, "AutoScalingGroupName", "Cooldown", "MetricsCollection", "Tags", "VPCZoneIdentifier"}
+        {*_same, *_SIZES, "AutoScalingGroupName", "MetricsCollection", "Tags", "VPCZoneIdentifier"}
     )
 
     def create(self, call: Call, properties: Properties) -> Attributes:
@@ -150,8 +105,6 @@ class AutoScalingGroup(Handler):
 
     def _settings(self, properties: Properties) -> dict[str, Any]:
         settings = picked(properties, *self._same)
-        if "Cooldown" in properties:
-            settings["DefaultCooldown"] = int(properties["Cooldown"])
         if "VPCZoneIdentifier" in properties:
             settings["VPCZoneIdentifier"] = ",".join(properties["VPCZoneIdentifier"])
         return settings
@@ -202,4 +155,30 @@ def _group_tag(name: str, tag: Mapping[str, Any]) -> dict[str, Any]:
     return {"ResourceId": name, "ResourceType": "auto-scaling-group", **tag}
 
 
-HANDLERS: tuple[Handler, ...] = (LaunchTemplate(), PlacementGroup(), AutoScalingGroup())
+HANDLERS: tuple[Handler, ...] = (
+    _LaunchTemplate(
+        type="AWS::EC2::LaunchTemplate",
+        service="ec2",
+        create_with=Action("create_launch_template", "LaunchTemplateData TagSpecifications VersionDescription"),
+        delete_with=Action("delete_launch_template", id="LaunchTemplateId"),
+        named="LaunchTemplateName:LaunchTemplateName",
+        name_limit=128,
+        made="LaunchTemplate",
+        id="LaunchTemplateId",
+        attributes={
+            "LatestVersionNumber": "to_string(LatestVersionNumber)",
+            "DefaultVersionNumber": "to_string(DefaultVersionNumber)",
+        },
+        can_tag=False,
+    ),
+    Regular(
+        type="AWS::EC2::PlacementGroup",
+        service="ec2",
+        create_with=Action("create_placement_group", "PartitionCount SpreadLevel Strategy"),
+        delete_with=Action("delete_placement_group", id="GroupName"),
+        named=":GroupName",
+        made="PlacementGroup",
+        tag_kind="placement-group",
+    ),
+    AutoScalingGroup(),
+)

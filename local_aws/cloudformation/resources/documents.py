@@ -3,66 +3,32 @@
 import json
 from typing import Any
 
-from local_aws.cloudformation.resources.base import (
-    Attributes,
-    Call,
-    Handler,
-    Properties,
-    as_tags,
-    picked,
-    tag_changes,
-    tags_of,
-)
+from local_aws.cloudformation.resources.action import Action
+from local_aws.cloudformation.resources.base import Attributes, Call, Handler, Properties, picked
+from local_aws.cloudformation.resources.regular import Regular
+from local_aws.cloudformation.resources.tags import retag
 
 
-class Document(Handler):
-    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ssm-document.html."""
-
-    type = "AWS::SSM::Document"
-    carries_out = frozenset(
-        {"Content", "DocumentFormat", "DocumentType", "Name", "Tags", "TargetType", "UpdateMethod"}
-    )
-
-    def create(self, call: Call, properties: Properties) -> Attributes:
-        name = properties.get("Name") or call.physical_name(128)
-        tags = as_tags(tags_of(properties))
-        call.client("ssm").create_document(
-            Name=name,
-            Content=_text(properties["Content"]),
-            DocumentType=properties.get("DocumentType", "Command"),
-            **picked(properties, "DocumentFormat", "TargetType"),
-            **({"Tags": tags} if tags else {}),
-        )
-        call.made(name)
-        return {}
+class _Document(Regular):
+    """A document of which a change is a new version, the default from then on."""
 
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
         names = self.only_changed(properties, before, "Content", "DocumentFormat", "Tags", "UpdateMethod")
-        ssm, name = call.client("ssm"), call.physical_id
+        ssm, name, content = call.client("ssm"), call.physical_id, _text(properties["Content"])
         if names & {"Content", "DocumentFormat"}:
             if properties.get("UpdateMethod") != "NewVersion":
                 raise self.cannot_change(names)
-            version = (
-                _version_of(ssm, name, _text(properties["Content"]))
-                or (
-                    ssm.update_document(
-                        Name=name,
-                        Content=_text(properties["Content"]),
-                        DocumentVersion="$LATEST",
-                        **picked(properties, "DocumentFormat", "TargetType"),
-                    )["DocumentDescription"]["DocumentVersion"]
-                )
-            )
+            version = _version_of(ssm, name, content)
+            if version is None:
+                version = ssm.update_document(
+                    Name=name,
+                    Content=content,
+                    DocumentVersion="$LATEST",
+                    **picked(properties, "DocumentFormat", "TargetType"),
+                )["DocumentDescription"]["DocumentVersion"]
             ssm.update_document_default_version(Name=name, DocumentVersion=version)
-        put, removed = tag_changes(properties, before)
-        if put:
-            ssm.add_tags_to_resource(ResourceType="Document", ResourceId=name, Tags=as_tags(put))
-        if removed:
-            ssm.remove_tags_from_resource(ResourceType="Document", ResourceId=name, TagKeys=removed)
+        retag(call, "ssm", properties, before, **self.tag_also)
         return {}
-
-    def delete(self, call: Call) -> None:
-        call.client("ssm").delete_document(Name=call.physical_id)
 
 
 def _text(content: Any) -> str:
@@ -78,4 +44,17 @@ def _version_of(ssm: Any, name: str, content: str) -> str | None:
     return None
 
 
-HANDLERS: tuple[Handler, ...] = (Document(),)
+HANDLERS: tuple[Handler, ...] = (
+    _Document(
+        type="AWS::SSM::Document",
+        service="ssm",
+        create_with=Action(
+            "create_document", "Content DocumentFormat DocumentType TargetType", absent={"DocumentType": "Command"}
+        ),
+        delete_with=Action("delete_document", id="Name"),
+        named="Name:Name",
+        name_limit=128,
+        tag_also={"ResourceType": "Document"},
+        also_carried_out=frozenset({"UpdateMethod"}),
+    ),
+)

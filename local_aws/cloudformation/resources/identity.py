@@ -8,11 +8,10 @@ from local_aws.cloudformation.resources.base import (
     Call,
     Handler,
     Properties,
-    as_tags,
     if_there,
     picked,
-    tag_changes,
 )
+from local_aws.cloudformation.resources.tags import retag
 
 _NAME_LIMIT = 64
 
@@ -68,11 +67,7 @@ class Role(Handler):
                 Description=properties.get("Description", ""),
                 MaxSessionDuration=properties.get("MaxSessionDuration", 3600),
             )
-        put, removed = tag_changes(properties, before)
-        if put:
-            iam.tag_role(RoleName=call.physical_id, Tags=as_tags(put))
-        if removed:
-            iam.untag_role(RoleName=call.physical_id, TagKeys=removed)
+        retag(call, "iam", properties, before)
         self._bring(call, properties, before)
         return {}
 
@@ -139,51 +134,6 @@ class Policy(Handler):
             )
 
 
-class ManagedPolicy(Handler):
-    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-iam-managedpolicy.html."""
-
-    type = "AWS::IAM::ManagedPolicy"
-    carries_out = frozenset({"Description", "ManagedPolicyName", "Path", "PolicyDocument", "Roles"})
-
-    def create(self, call: Call, properties: Properties) -> Attributes:
-        iam = call.client("iam")
-        policy = iam.create_policy(
-            PolicyName=properties.get("ManagedPolicyName") or call.physical_name(128),
-            PolicyDocument=json.dumps(properties["PolicyDocument"]),
-            **picked(properties, "Description", "Path"),
-        )["Policy"]
-        arn = call.made(policy["Arn"])
-        for role in properties.get("Roles") or []:
-            iam.attach_role_policy(RoleName=role, PolicyArn=arn)
-        return {"PolicyArn": arn, "PolicyId": policy["PolicyId"], "DefaultVersionId": policy["DefaultVersionId"]}
-
-    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
-        self.only_changed(properties, before, "PolicyDocument", "Roles")
-        iam, arn = call.client("iam"), call.physical_id
-        if properties["PolicyDocument"] != before["PolicyDocument"]:
-            for version in iam.list_policy_versions(PolicyArn=arn)["Versions"]:
-                if not version["IsDefaultVersion"]:
-                    iam.delete_policy_version(PolicyArn=arn, VersionId=version["VersionId"])
-            iam.create_policy_version(
-                PolicyArn=arn, PolicyDocument=json.dumps(properties["PolicyDocument"]), SetAsDefault=True
-            )
-        old, new = set(before.get("Roles") or []), set(properties.get("Roles") or [])
-        for role in sorted(new - old):
-            iam.attach_role_policy(RoleName=role, PolicyArn=arn)
-        for role in sorted(old - new):
-            iam.detach_role_policy(RoleName=role, PolicyArn=arn)
-        return {}
-
-    def delete(self, call: Call) -> None:
-        iam, arn = call.client("iam"), call.physical_id
-        for role in iam.list_entities_for_policy(PolicyArn=arn)["PolicyRoles"]:
-            iam.detach_role_policy(RoleName=role["RoleName"], PolicyArn=arn)
-        for version in iam.list_policy_versions(PolicyArn=arn)["Versions"]:
-            if not version["IsDefaultVersion"]:
-                iam.delete_policy_version(PolicyArn=arn, VersionId=version["VersionId"])
-        iam.delete_policy(PolicyArn=arn)
-
-
 class InstanceProfile(Handler):
     """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-iam-instanceprofile.html."""
 
@@ -217,4 +167,4 @@ class InstanceProfile(Handler):
         iam.delete_instance_profile(InstanceProfileName=name)
 
 
-HANDLERS: tuple[Handler, ...] = (Role(), Policy(), ManagedPolicy(), InstanceProfile())
+HANDLERS: tuple[Handler, ...] = (Role(), Policy(), InstanceProfile())

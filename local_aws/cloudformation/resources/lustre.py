@@ -2,23 +2,16 @@
 
 from typing import Any
 
+from local_aws.cloudformation.resources.action import Action
 from local_aws.cloudformation.resources.base import (
     Attributes,
     Call,
     Handler,
     Properties,
-    as_tags,
     picked,
-    tag_changes,
 )
-
-
-def _retag(call: Call, arn: str, properties: Properties, before: Properties) -> None:
-    put, removed = tag_changes(properties, before)
-    if put:
-        call.client("fsx").tag_resource(ResourceARN=arn, Tags=as_tags(put))
-    if removed:
-        call.client("fsx").untag_resource(ResourceARN=arn, TagKeys=removed)
+from local_aws.cloudformation.resources.regular import Regular
+from local_aws.cloudformation.resources.tags import retag
 
 
 class FileSystem(Handler):
@@ -70,52 +63,31 @@ class FileSystem(Handler):
         inner = {name for name in {*new, *old} if new.get(name) != old.get(name)}
         if inner - self._changeable:
             raise self.cannot_change(f"LustreConfiguration.{name}" for name in inner - self._changeable)
-        fsx = call.client("fsx")
         request: dict[str, Any] = {"LustreConfiguration": picked(new, *inner)} if inner else {}
         if "StorageCapacity" in names:
             request["StorageCapacity"] = properties["StorageCapacity"]
         if request:
-            fsx.update_file_system(FileSystemId=call.physical_id, **request)
-        if "Tags" in names:
-            answer = fsx.describe_file_systems(FileSystemIds=[call.physical_id])
-            _retag(call, answer["FileSystems"][0]["ResourceARN"], properties, before)
+            call.client("fsx").update_file_system(FileSystemId=call.physical_id, **request)
+        retag(call, "fsx", properties, before, call.attributes["ResourceARN"])
         return {}
 
     def delete(self, call: Call) -> None:
         call.client("fsx").delete_file_system(FileSystemId=call.physical_id)
 
 
-class DataRepositoryAssociation(Handler):
-    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-datarepositoryassociation.html."""
-
-    type = "AWS::FSx::DataRepositoryAssociation"
-    carries_out = frozenset(
-        {
-            "BatchImportMetaDataOnCreate",
-            "DataRepositoryPath",
-            "FileSystemId",
-            "FileSystemPath",
-            "ImportedFileChunkSize",
-            "S3",
-            "Tags",
-        }
-    )
-
-    def create(self, call: Call, properties: Properties) -> Attributes:
-        answer = call.client("fsx").create_data_repository_association(**properties)["Association"]
-        call.made(answer["AssociationId"])
-        return {"AssociationId": answer["AssociationId"], "ResourceARN": answer["ResourceARN"]}
-
-    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
-        self.only_changed(properties, before, "ImportedFileChunkSize", "S3", "Tags")
-        answer = call.client("fsx").update_data_repository_association(
-            AssociationId=call.physical_id, **picked(properties, "ImportedFileChunkSize", "S3")
-        )["Association"]
-        _retag(call, answer["ResourceARN"], properties, before)
-        return {}
-
-    def delete(self, call: Call) -> None:
-        call.client("fsx").delete_data_repository_association(AssociationId=call.physical_id)
-
-
-HANDLERS: tuple[Handler, ...] = (FileSystem(), DataRepositoryAssociation())
+HANDLERS: tuple[Handler, ...] = (
+    FileSystem(),
+    Regular(
+        type="AWS::FSx::DataRepositoryAssociation",
+        service="fsx",
+        create_with=Action(
+            "create_data_repository_association",
+            "BatchImportMetaDataOnCreate DataRepositoryPath FileSystemId FileSystemPath ImportedFileChunkSize S3",
+        ),
+        updates=(Action("update_data_repository_association", "ImportedFileChunkSize S3", id="AssociationId"),),
+        delete_with=Action("delete_data_repository_association", id="AssociationId"),
+        made="Association",
+        id="AssociationId",
+        tag_by="ResourceARN",
+    ),
+)

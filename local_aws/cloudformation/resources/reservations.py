@@ -1,19 +1,19 @@
 """Capacity Reservations, and resource groups of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from local_aws.cloudformation.failures import HandlerError
+from local_aws.cloudformation.resources.action import Action
 from local_aws.cloudformation.resources.base import (
     Attributes,
     Call,
     Handler,
     Properties,
     picked,
-    tag_changes,
-    tags_of,
 )
-from local_aws.cloudformation.resources.network import retag
+from local_aws.cloudformation.resources.regular import Regular
+from local_aws.cloudformation.resources.tags import retag
 
 _SHOWN = (
     "AvailabilityZone",
@@ -64,7 +64,7 @@ class CapacityReservation(Handler):
         changes = picked(properties, *(names & set(self._changeable)))
         if changes:
             ec2.modify_capacity_reservation(CapacityReservationId=call.physical_id, **changes)
-        retag(call, _tagged(properties), _tagged(before))
+        retag(call, "ec2", _tagged(properties), _tagged(before))
         answer = ec2.describe_capacity_reservations(CapacityReservationIds=[call.physical_id])
         return self._attributes(answer["CapacityReservations"][0])
 
@@ -86,41 +86,21 @@ def _tagged(properties: Properties) -> Properties:
     return {"Tags": [tag for specification in specifications for tag in specification.get("Tags") or []]}
 
 
-class ResourceGroup(Handler):
-    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-resourcegroups-group.html."""
-
-    type = "AWS::ResourceGroups::Group"
-    carries_out = frozenset({"Configuration", "Description", "Name", "Resources", "Tags"})
+class _ResourceGroup(Regular):
+    """A group whose members are put in and taken out."""
 
     def create(self, call: Call, properties: Properties) -> Attributes:
-        answer = call.client("resource-groups").create_group(
-            **picked(properties, "Configuration", "Description", "Name"), Tags=tags_of(properties)
-        )
-        call.made(answer["Group"]["Name"])
+        attributes = super().create(call, {**properties, "Resources": []})
         self._regroup(call, properties.get("Resources") or [], [])
-        return {"Arn": answer["Group"]["GroupArn"]}
+        return attributes
 
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
-        names = self.only_changed(properties, before, "Configuration", "Description", "Resources", "Tags")
-        groups, name = call.client("resource-groups"), call.physical_id
-        if "Description" in names:
-            groups.update_group(GroupName=name, Description=properties.get("Description", ""))
-        if "Configuration" in names:
-            groups.put_group_configuration(Group=name, Configuration=properties.get("Configuration", []))
-        self._regroup(call, properties.get("Resources") or [], before.get("Resources") or [])
-        put, removed = tag_changes(properties, before)
-        arn = groups.get_group(GroupName=name)["Group"]["GroupArn"]
-        if put:
-            groups.tag(Arn=arn, Tags=put)
-        if removed:
-            groups.untag(Arn=arn, Keys=removed)
-        return {}
-
-    def delete(self, call: Call) -> None:
-        call.client("resource-groups").delete_group(GroupName=call.physical_id)
+        old, new = (each.get("Resources") or [] for each in (before, properties))
+        self._regroup(call, new, old)
+        return super().update(call, {**properties, "Resources": []}, {**before, "Resources": []})
 
     @staticmethod
-    def _regroup(call: Call, wanted: Iterable[str], before: Iterable[str]) -> None:
+    def _regroup(call: Call, wanted: Sequence[str], before: Sequence[str]) -> None:
         groups = call.client("resource-groups")
         added, gone = [arn for arn in wanted if arn not in before], [arn for arn in before if arn not in wanted]
         if gone:
@@ -131,4 +111,21 @@ class ResourceGroup(Handler):
                 raise HandlerError(failed[0]["ErrorMessage"], "NotFound")
 
 
-HANDLERS: tuple[Handler, ...] = (CapacityReservation(), ResourceGroup())
+HANDLERS: tuple[Handler, ...] = (
+    CapacityReservation(),
+    _ResourceGroup(
+        type="AWS::ResourceGroups::Group",
+        service="resource-groups",
+        create_with=Action("create_group", "Configuration Description Name"),
+        updates=(
+            Action("update_group", "Description", id="GroupName", absent={"Description": ""}),
+            Action("put_group_configuration", "Configuration", id="Group", absent={"Configuration": []}),
+        ),
+        delete_with=Action("delete_group", id="GroupName"),
+        made="Group",
+        id="Name",
+        attributes={"Arn": "GroupArn"},
+        tag_by="Arn",
+        also_carried_out=frozenset({"Resources"}),
+    ),
+)

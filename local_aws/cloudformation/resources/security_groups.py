@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from local_aws.cloudformation.resources.base import Attributes, Call, Handler, Properties
-from local_aws.cloudformation.resources.network import retag, tag_specifications
+from local_aws.cloudformation.resources.tags import retag, tag_specifications
 
 _RULE_PROPERTIES = frozenset({"CidrIp", "CidrIpv6", "Description", "FromPort", "GroupId", "IpProtocol", "ToPort"})
 
@@ -57,7 +57,7 @@ class SecurityGroup(Handler):
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
         self.only_changed(properties, before, "SecurityGroupEgress", "SecurityGroupIngress", "Tags")
         self._bring(call, properties, before)
-        retag(call, properties, before)
+        retag(call, "ec2", properties, before)
         return {}
 
     def delete(self, call: Call) -> None:

@@ -8,13 +8,11 @@ from local_aws.cloudformation.resources.base import (
     Call,
     Handler,
     Properties,
-    as_tags,
     changed,
     picked,
-    tag_changes,
-    tags_of,
     wait_for_termination,
 )
+from local_aws.cloudformation.resources.tags import retag, tag_specifications
 
 _CONFIG = "SpotFleetRequestConfigData"
 # Of the properties that are not create-only, those that ModifySpotFleetRequest takes.
@@ -32,10 +30,9 @@ class SpotFleet(Handler):
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         config = _config(properties)
-        tags = tags_of(properties)
-        if tags:
-            own = {"ResourceType": "spot-fleet-request", "Tags": as_tags(tags)}
-            config["TagSpecifications"] = [*(config.get("TagSpecifications") or []), own]
+        own = tag_specifications(properties, "spot-fleet-request").get("TagSpecifications", [])
+        if own:
+            config["TagSpecifications"] = [*(config.get("TagSpecifications") or []), *own]
         answer = call.client("ec2").request_spot_fleet(SpotFleetRequestConfig=config)
         return {"Id": call.made(answer["SpotFleetRequestId"])}
 
@@ -43,16 +40,12 @@ class SpotFleet(Handler):
         fixed = changed(properties[_CONFIG], before[_CONFIG]) - _IN_PLACE
         if fixed:
             raise self.cannot_change(f"{_CONFIG}.{name}" for name in fixed)
-        ec2, config = call.client("ec2"), _config(properties)
-        ec2.modify_spot_fleet_request(
+        config = _config(properties)
+        call.client("ec2").modify_spot_fleet_request(
             SpotFleetRequestId=call.physical_id,
             **{"ExcessCapacityTerminationPolicy": "default", **picked(config, *_IN_PLACE)},
         )
-        put, removed = tag_changes(properties, before)
-        if put:
-            ec2.create_tags(Resources=[call.physical_id], Tags=as_tags(put))
-        if removed:
-            ec2.delete_tags(Resources=[call.physical_id], Tags=[{"Key": key} for key in removed])
+        retag(call, "ec2", properties, before)
         return {}
 
     def delete(self, call: Call) -> None:

@@ -1,112 +1,65 @@
 """S3 buckets and their policies."""
 
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from local_aws.cloudformation.failures import HandlerError
+from local_aws.cloudformation.resources.action import Action
 from local_aws.cloudformation.resources.base import (
     Attributes,
     Call,
     Handler,
     Properties,
-    changed,
     picked,
 )
+from local_aws.cloudformation.resources.regular import Regular
 
 
-class Bucket(Handler):
-    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-s3-bucket.html."""
-
-    type = "AWS::S3::Bucket"
-    carries_out = frozenset(
-        {
-            "AccessControl",
-            "BucketEncryption",
-            "BucketName",
-            "LifecycleConfiguration",
-            "LoggingConfiguration",
-            "NotificationConfiguration",
-            "OwnershipControls",
-            "PublicAccessBlockConfiguration",
-            "Tags",
-            "VersioningConfiguration",
-        }
-    )
+class _Bucket(Regular):
+    """A bucket whose name must be new, and lower-case."""
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         name = properties.get("BucketName") or call.physical_name(63, lower=True)
-        s3 = call.client("s3")
-        if name in [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]:
+        if name in [bucket["Name"] for bucket in call.client("s3").list_buckets()["Buckets"]]:
             raise HandlerError(f"{name} already exists", "AlreadyExists")
-        location = {} if call.region == "us-east-1" else {"LocationConstraint": call.region}
-        s3.create_bucket(Bucket=name, **({"CreateBucketConfiguration": location} if location else {}))
-        call.made(name)
-        for prop in sorted(properties):
-            self._set(call, prop, properties)
-        return {
-            "Arn": f"arn:{call.partition}:s3:::{name}",
-            "DomainName": f"{name}.s3.amazonaws.com",
-            "RegionalDomainName": f"{name}.s3.{call.region}.amazonaws.com",
-            "DualStackDomainName": f"{name}.s3.dualstack.{call.region}.amazonaws.com",
-            "WebsiteURL": f"http://{name}.s3-website-{call.region}.amazonaws.com",
-        }
+        return super().create(call, {**properties, "BucketName": name})
 
-    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
-        names = changed(properties, before)
-        dropped = {name for name in names if name not in properties}
-        if dropped - {"Tags", "LifecycleConfiguration"}:
-            raise self.cannot_change(dropped)
-        if "Tags" in dropped:
-            call.client("s3").delete_bucket_tagging(Bucket=call.physical_id)
-        if "LifecycleConfiguration" in dropped:
-            call.client("s3").delete_bucket_lifecycle(Bucket=call.physical_id)
-        for prop in sorted(names - dropped):
-            self._set(call, prop, properties)
-        return {}
 
-    def delete(self, call: Call) -> None:
-        call.client("s3").delete_bucket(Bucket=call.physical_id)
-
-    def _set(self, call: Call, prop: str, properties: Properties) -> None:
-        """Carry one property out with the S3 action that is made for it."""
-        s3, bucket, value = call.client("s3"), call.physical_id, properties[prop]
-        if prop == "AccessControl":
-            acl = re.sub(r"(?<!^)(?=[A-Z])", "-", value).lower()
-            s3.put_bucket_acl(Bucket=bucket, ACL=acl)
-        elif prop == "BucketEncryption":
-            rules = [
-                {
-                    "ApplyServerSideEncryptionByDefault": rule["ServerSideEncryptionByDefault"],
-                    **picked(rule, "BucketKeyEnabled"),
-                }
-                for rule in value["ServerSideEncryptionConfiguration"]
-            ]
-            s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})
-        elif prop == "LifecycleConfiguration":
-            rules = [_lifecycle_rule(rule) for rule in value["Rules"]]
-            s3.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": rules})
-        elif prop == "LoggingConfiguration":
-            target = {
-                "TargetBucket": value.get("DestinationBucketName", bucket),
-                "TargetPrefix": value.get("LogFilePrefix", ""),
+def _in_the_words_of_s3(call: Call, properties: Properties) -> Properties:
+    """Return a bucket's properties as S3's actions take them."""
+    said = dict(properties)
+    if call.region != "us-east-1":
+        said["_Location"] = {"LocationConstraint": call.region}
+    if "AccessControl" in said:
+        said["AccessControl"] = re.sub(r"(?<!^)(?=[A-Z])", "-", said["AccessControl"]).lower()
+    if "BucketEncryption" in said:
+        rules = [
+            {
+                "ApplyServerSideEncryptionByDefault": rule["ServerSideEncryptionByDefault"],
+                **picked(rule, "BucketKeyEnabled"),
             }
-            s3.put_bucket_logging(Bucket=bucket, BucketLoggingStatus={"LoggingEnabled": target})
-        elif prop == "NotificationConfiguration":
-            if set(value) != {"EventBridgeConfiguration"}:
-                raise HandlerError("the local AWS carries out bucket notifications to EventBridge only")
-            s3.put_bucket_notification_configuration(
-                Bucket=bucket, NotificationConfiguration={"EventBridgeConfiguration": {}}
-            )
-        elif prop == "OwnershipControls":
-            s3.put_bucket_ownership_controls(Bucket=bucket, OwnershipControls=value)
-        elif prop == "PublicAccessBlockConfiguration":
-            s3.put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration=value)
-        elif prop == "Tags":
-            s3.put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": value})
-        elif prop == "VersioningConfiguration":
-            s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": value["Status"]})
+            for rule in said["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        ]
+        said["BucketEncryption"] = {"Rules": rules}
+    if "LifecycleConfiguration" in said:
+        rules = [_lifecycle_rule(rule) for rule in said["LifecycleConfiguration"]["Rules"]]
+        said["LifecycleConfiguration"] = {"Rules": rules}
+    if "LoggingConfiguration" in said:
+        logging = said["LoggingConfiguration"]
+        target = {
+            "TargetBucket": logging.get("DestinationBucketName", call.physical_id),
+            "TargetPrefix": logging.get("LogFilePrefix", ""),
+        }
+        said["LoggingConfiguration"] = {"LoggingEnabled": target}
+    notified = said.get("NotificationConfiguration")
+    if notified is not None:
+        if set(notified) != {"EventBridgeConfiguration"}:
+            raise HandlerError("the local AWS carries out bucket notifications to EventBridge only")
+        said["NotificationConfiguration"] = {"EventBridgeConfiguration": {}}
+    if "Tags" in said:
+        said["Tags"] = {"TagSet": said["Tags"]}
+    return said
 
 
 def _lifecycle_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,29 +103,46 @@ def _lifecycle_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-class BucketPolicy(Handler):
-    """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-s3-bucketpolicy.html."""
-
-    type = "AWS::S3::BucketPolicy"
-    carries_out = frozenset({"Bucket", "PolicyDocument"})
-
-    def create(self, call: Call, properties: Properties) -> Attributes:
-        self._put(call, properties)
-        call.made(properties["Bucket"])
-        return {}
-
-    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
-        self.only_changed(properties, before, "PolicyDocument")
-        self._put(call, properties)
-        return {}
-
-    def delete(self, call: Call) -> None:
-        call.client("s3").delete_bucket_policy(Bucket=call.properties["Bucket"])
-
-    @staticmethod
-    def _put(call: Call, properties: Properties) -> None:
-        document = json.dumps(properties["PolicyDocument"])
-        call.client("s3").put_bucket_policy(Bucket=properties["Bucket"], Policy=document)
+def _settings() -> Iterator[Action]:
+    """Yield the action for each property of a bucket."""
+    for name, operation, parameter in (
+        ("AccessControl", "put_bucket_acl", "ACL"),
+        ("BucketEncryption", "put_bucket_encryption", "ServerSideEncryptionConfiguration"),
+        ("LifecycleConfiguration", "put_bucket_lifecycle_configuration", "LifecycleConfiguration"),
+        ("LoggingConfiguration", "put_bucket_logging", "BucketLoggingStatus"),
+        ("NotificationConfiguration", "put_bucket_notification_configuration", "NotificationConfiguration"),
+        ("OwnershipControls", "put_bucket_ownership_controls", "OwnershipControls"),
+        ("PublicAccessBlockConfiguration", "put_public_access_block", "PublicAccessBlockConfiguration"),
+        ("Tags", "put_bucket_tagging", "Tagging"),
+        ("VersioningConfiguration", "put_bucket_versioning", "VersioningConfiguration"),
+    ):
+        without = {"LifecycleConfiguration": "delete_bucket_lifecycle", "Tags": "delete_bucket_tagging"}.get(name, "")
+        yield Action(operation, f"{name}:{parameter}", id="Bucket", without=without)
 
 
-HANDLERS: tuple[Handler, ...] = (Bucket(), BucketPolicy())
+HANDLERS: tuple[Handler, ...] = (
+    _Bucket(
+        type="AWS::S3::Bucket",
+        service="s3",
+        create_with=Action("create_bucket", "_Location:CreateBucketConfiguration"),
+        settings=tuple(_settings()),
+        delete_with=Action("delete_bucket", id="Bucket"),
+        named="BucketName:Bucket",
+        attributes={
+            "Arn": "arn:{partition}:s3:::{id}",
+            "DomainName": "{id}.s3.amazonaws.com",
+            "RegionalDomainName": "{id}.s3.{region}.amazonaws.com",
+        },
+        can_tag=False,
+        prepare=_in_the_words_of_s3,
+    ),
+    Regular(
+        type="AWS::S3::BucketPolicy",
+        service="s3",
+        create_with=Action("put_bucket_policy", "Bucket PolicyDocument:Policy"),
+        updates=(Action("put_bucket_policy", "Bucket PolicyDocument:Policy"),),
+        delete_with=Action("delete_bucket_policy", "Bucket"),
+        id="{Bucket}",
+        can_tag=False,
+    ),
+)
