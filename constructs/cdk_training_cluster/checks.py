@@ -90,10 +90,10 @@ def number_problems(
     ):
         return []
     if minimum is not None and maximum is not None:
-        bounds = f"from {minimum:g} to {maximum:g}"
+        bounds = f"from {minimum:.15g} to {maximum:.15g}"
     else:
-        lower = f"above {above:g}" if minimum is None else f"at least {minimum:g}"
-        bounds = lower if maximum is None else f"{lower} and at most {maximum:g}"
+        lower = f"above {above:.15g}" if minimum is None else f"at least {minimum:.15g}"
+        bounds = lower if maximum is None else f"{lower} and at most {maximum:.15g}"
     return [f"{setting} must be {'' if is_number else 'a number '}{bounds}, got {shown(value)}{advice}"]
 
 

@@ -5,7 +5,7 @@ AWS's services and their service-linked roles need a statement of the key's own 
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -114,7 +114,7 @@ def allow_dataset(scope: Construct, bucket: s3.IBucket) -> None:
         Annotations.of(stack).add_warning_v2(
             "cdk-training-cluster:datasetKeyPolicy",
             f"dataset bucket {bucket.node.path}: its key's policy is made elsewhere and must let FSx read the "
-            f"bucket, or the link is MISCONFIGURED. The statement: {json.dumps(_datasets(place))}",
+            f"bucket, or the link is MISCONFIGURED. The statement: {json.dumps(_datasets(place, bucket))}",
         )
 
 
@@ -200,12 +200,24 @@ def _service(sid: str, service: str) -> Statement:
     }
 
 
-def _datasets(place: KeyPlace) -> Statement:
+def _datasets(place: KeyPlace, bucket: s3.IBucket | None = None) -> Statement:
+    """Return the statement for linked buckets, limited to one whose name is known.
+
+    AWS's own statement names the bucket in S3's encryption context. The policy of a key that is made in CDK cannot:
+    a bucket made there names its key, and the two resources would wait for each other. The region is the file
+    system's, which is the bucket's: a link that imports what changes does not reach another.
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/fsx-data-repositories.html
+    """
     # FSx makes a role for each file system, named for it: a policy cannot name what is not there yet.
     roles = (
         f"arn:{place.partition}:iam::{place.account}:role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/"
         "AWSServiceRoleForFSxS3Access_*"
     )
+    context = {}
+    if bucket is not None and not is_unknown(bucket.bucket_name):
+        # S3 gives the bucket where it has a bucket key, else the object.
+        arn = f"arn:{place.partition}:s3:::{bucket.bucket_name}"
+        context = {"kms:EncryptionContext:aws:s3:arn": [arn, f"{arn}/*"]}
     return {
         "Sid": "LinkedBuckets",
         "Effect": "Allow",
@@ -217,12 +229,12 @@ def _datasets(place: KeyPlace) -> Statement:
                 "kms:CallerAccount": place.account,
                 "kms:ViaService": f"s3.{place.region}.{place.url_suffix}",
             },
-            "ArnLike": {"aws:PrincipalArn": roles},
+            "ArnLike": {"aws:PrincipalArn": roles, **context},
         },
     }
 
 
-_STATEMENTS = {
+_STATEMENTS: Mapping[KeyUser, Callable[[KeyPlace], Statement]] = {
     KeyUser.LOGS: _logs,
     KeyUser.ALARMS: lambda _: _service("Alarms", "cloudwatch.amazonaws.com"),
     KeyUser.EVENTS: lambda _: _service("UndeliveredEvents", "events.amazonaws.com"),

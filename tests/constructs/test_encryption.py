@@ -142,4 +142,6 @@ def test_a_dataset_s_key_made_elsewhere_is_no_key_of_the_cluster() -> None:
     assert text.startswith("dataset bucket Test/Corpus: its key's policy is made elsewhere and must let FSx read")
     assert '"Sid": "LinkedBuckets"' in text
     assert '"kms:CallerAccount": "111122223333", "kms:ViaService": "s3.us-east-1.amazonaws.com"' in text
+    # Of a bucket with a bucket key the context is the bucket, of any other the object.
+    assert '"kms:EncryptionContext:aws:s3:arn": ["arn:aws:s3:::corpus", "arn:aws:s3:::corpus/*"]' in text
     assert "[ack: cdk-training-cluster:datasetKeyPolicy]" in text

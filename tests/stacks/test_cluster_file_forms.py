@@ -209,6 +209,14 @@ CHANGES = {
             'and underscores, such as /fsx, got "fsx"'
         ],
     ),
+    "a mount point that hides the operating system": (
+        "file_system: {}",
+        "file_system: {mount_point: /usr/local}",
+        [
+            "3: file_system.mount_point: must not be a directory of the operating system, got '/usr/local': the file "
+            "system would hide what is in it; give a directory of its own, such as /fsx"
+        ],
+    ),
     "too many datasets": (
         "  - file_system_path: /data\n    prefix: tokens/\n",
         "".join(f"  - {{file_system_path: /{at}, prefix: {at}/}}\n" for at in range(9)),
@@ -248,7 +256,18 @@ CHANGES = {
     "a tag's value of AWS's": (
         "file_system: {}",
         "file_system: {}\ntags: {x: 'aws:y'}",
-        ['4: tags.x: must be letters, digits, spaces and . : / = + @ _ -, and not start with aws:, got "aws:y"'],
+        [
+            "4: tags.x: must be one or more letters, digits, spaces and . : / = + @ _ -, and not start with aws:, "
+            'got "aws:y"'
+        ],
+    ),
+    "a tag without a value": (
+        "file_system: {}",
+        'file_system: {}\ntags: {x: ""}',
+        [
+            "4: tags.x: must be one or more letters, digits, spaces and . : / = + @ _ -, and not start with aws:, "
+            'got ""'
+        ],
     ),
     "a tag of AWS's": (
         "file_system: {}",

@@ -1,7 +1,7 @@
 """Asks the local AWS's own tables whether AWS takes a text, in the request that would carry it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from local_aws.cloudformation import schemas, templates
@@ -29,6 +29,8 @@ REQUESTS: Mapping[str, str] = {
     "fsxTagValue": "fsx TagResource Tags.0.Value",
     "ssmTagKey": "ssm AddTagsToResource Tags.0.Key",
     "ssmTagValue": "ssm AddTagsToResource Tags.0.Value",
+    "parameterTagKey": "ssm AddTagsToResource Tags.0.Key",
+    "parameterTagValue": "ssm AddTagsToResource Tags.0.Value",
     "resourceGroupsTagKey": "resource-groups CreateGroup Tags.~",
     "resourceGroupsTagValue": "resource-groups CreateGroup Tags.k",
     "s3TagKey": "s3 PutBucketTagging Tagging.TagSet.0.Key",
@@ -94,6 +96,27 @@ REQUESTS: Mapping[str, str] = {
 }
 
 
+# What CloudFormation's schema asks more of than the service: the type, and its properties with the text.
+_STRICTER_SCHEMAS: Mapping[str, tuple[str, Callable[[str], Mapping[str, Any]]]] = {
+    "resourceGroupName": ("AWS::ResourceGroups::Group", lambda text: {"Name": text}),
+    "resourceGroupDescription": ("AWS::ResourceGroups::Group", lambda text: {"Name": "group", "Description": text}),
+    "cloudwatchTagValue": (
+        "AWS::CloudWatch::Alarm",
+        lambda text: {
+            "ComparisonOperator": "GreaterThanThreshold",
+            "EvaluationPeriods": 1,
+            "MetricName": "m",
+            "Tags": _tag(text),
+        },
+    ),
+    "ssmTagValue": ("AWS::SSM::Document", lambda text: {"Content": {}, "Tags": _tag(text)}),
+}
+
+
+def _tag(value: str) -> list[Mapping[str, str]]:
+    return [{"Key": "k", "Value": value}]
+
+
 def is_taken(row: str, text: str) -> bool:
     """Tell whether AWS, as the local AWS knows it, takes a text that a row of the library's table is about."""
     service, operation, path = REQUESTS[row].split(" ", 2)
@@ -103,10 +126,10 @@ def is_taken(row: str, text: str) -> bool:
         return _is_template({"Resources": {"R": {"Type": "T"}}, **_nested(path.split("."), text)})
     if service == "export":
         return _is_export(text)
-    # CloudFormation's schema asks for more than the service.
-    in_schema = {"Name": "group", path: text} if row in {"resourceGroupName", "resourceGroupDescription"} else {}
-    if in_schema and schemas.check("AWS::ResourceGroups::Group", "Group", in_schema)[1] is not None:
-        return False
+    if row in _STRICTER_SCHEMAS:
+        resource_type, properties = _STRICTER_SCHEMAS[row]
+        if schemas.check(resource_type, "It", properties(text))[1] is not None:
+            return False
     return refusal_of(service, operation, {**_nested(path.split("."), text), **other}) is None
 
 

@@ -15,6 +15,13 @@ _RESERVATION_ARN = re.compile(
     rf"arn:[a-z-]+:ec2:[a-z0-9-]+:[0-9]{{12}}:capacity-reservation/{RESERVATION_ID.pattern}"
 )
 
+MAX_HOURLY_USD = 1_000_000
+"""Ten thousand times what an instance costs: a price above is a slip, such as one in another unit.
+
+What the functions make of prices stays within CloudWatch's numbers.
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum.html
+"""
+
 LINUX_PLATFORMS = (
     "Linux with SQL Server Enterprise",
     "Linux with SQL Server Standard",
@@ -92,10 +99,10 @@ def price_problems(price: object, lowest: float) -> Iterator[str]:
     """Say what is wrong with a price."""
     if price is None or is_unknown(price):
         return
-    if not is_finite(price) or price < lowest:  # type: ignore[operator]  # a number here
+    if not is_finite(price) or not lowest <= price <= MAX_HOURLY_USD:  # type: ignore[operator]  # a number here
         yield (
-            f"max_price must be a number of US dollars an hour of at least {price_text(lowest)}, such as 12.5, got "
-            f"{shown(price)}"
+            f"max_price must be a number of US dollars an hour from {price_text(lowest)} to {MAX_HOURLY_USD}, such "
+            f"as 12.5, got {shown(price)}"
         )
 
 

@@ -22,6 +22,12 @@ _NAMES = {
     )
 }
 
+MAX_MONTHLY_USD = 1_000_000_000_000
+"""More than anybody is billed; each share of it is within CloudWatch's numbers.
+
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum.html
+"""
+
 MAX_ALARMS = 100
 """The most alarms of one budget: CloudWatch takes three PutMetricAlarm a second, and a first run makes all of them.
 
@@ -43,7 +49,7 @@ class Budget:
     each linked account, all on shares of the same budget.
 
     Attributes:
-        monthly_usd: The budget, in USD a month.
+        monthly_usd: The budget, in USD a month: above 0, at most `MAX_MONTHLY_USD`.
         thresholds: The shares of the budget at which alarms go off, in percent: above 0, at most 1000.
             Default: - 50, 80 and 100.
         services: The services with alarms of their own, under the names that the billing metrics have, such as
@@ -105,7 +111,7 @@ class Budget:
             for name, value, example in lists
             if isinstance(value, str | bytes) or not isinstance(value, Sequence)
         ]
-        yield from _of("monthly_usd", _amount_problems("monthly_usd", self.monthly_usd, None))
+        yield from _of("monthly_usd", _amount_problems("monthly_usd", self.monthly_usd, MAX_MONTHLY_USD))
         yield from wrong
         if wrong:
             return
@@ -150,7 +156,7 @@ def _of(setting: str, problems: Iterable[str]) -> Iterator[tuple[str, str]]:
     return ((setting, problem) for problem in problems)
 
 
-def _amount_problems(setting: str, value: object, maximum: float | None) -> list[str]:
+def _amount_problems(setting: str, value: object, maximum: float) -> list[str]:
     # The function computes with it.
     if not isinstance(value, bool) and is_unknown(value):
         return [f"{setting} must be known when the app runs, got a token: write the number"]

@@ -10,6 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from cdk_training_cluster.capacity import MAX_HOURLY_USD
 from cdk_training_cluster.checks import kind_problems, number_problems, shown, whole_number_problems
 from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
@@ -181,8 +182,8 @@ class IdleStop(Guardrail):
             metric_namespace: Where the nodes report, under the names and with the dimension `InstanceId` of this
                 library's nodes.
             prices: What an instance of a type costs an hour, in USD, where that is known better than from the
-                library's list of On-Demand prices. Default: - that list; a type that is not in it is counted without
-                a price.
+                library's list of On-Demand prices: above 0, at most `MAX_HOURLY_USD`. Default: - that list; a type
+                that is not in it is counted without a price.
             gpu_counts: How many NVIDIA GPUs an instance of a type has, where that type is newer than the library's
                 list: each of them must report. Default: - that list; nodes of a type that is not in it are unknown
                 and never stopped.
@@ -353,7 +354,7 @@ def _problems(policy: object, groups: object, power: object, prices: object, gpu
         yield f"prices must be a mapping of instance types to USD an hour, got {shown(prices)}"
     else:
         for name, price in prices.items():
-            yield from number_problems(f"prices[{name!r}]", price, above=0)
+            yield from number_problems(f"prices[{name!r}]", price, above=0, maximum=MAX_HOURLY_USD)
     if not isinstance(gpus, Mapping):
         yield f"gpu_counts must be a mapping of instance types to numbers of GPUs, got {shown(gpus)}"
     else:

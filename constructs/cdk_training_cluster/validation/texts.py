@@ -61,6 +61,7 @@ def _tag_rows(
     words: str = _TAG_WORDS,
     longest_key: int = 128,
     reserved_values: tuple[str, ...] = (),
+    shortest_value: int = 0,
     source: str,
 ) -> tuple[TextLimit, TextLimit]:
     """Return the two rows for the tags of a service: the keys and the values of lists and of maps of tags."""
@@ -79,8 +80,10 @@ def _tag_rows(
         TextLimit(
             id=f"{name}TagValue",
             places=(*(f"{each}.*.Value" for each in lists), *(f"{each}.*" for each in maps)),
-            allowed=f"at most 256 characters{of}{', and must not start with aws:' if reserved_values else ''}",
+            allowed=f"{'1 to' if shortest_value else 'at most'} 256 characters{of}"
+            f"{', and must not start with aws:' if reserved_values else ''}",
             characters=characters,
+            minimum=shortest_value,
             maximum=256,
             reserved=reserved_values,
             source=source,
@@ -114,7 +117,9 @@ _ROWS = (
         "AWS::CloudWatch::* Tags",
         characters=r"[\s\S]",
         words="",
-        source=f"{_CLOUDWATCH_API}/API_Tag.html",
+        # CloudWatch takes an empty one, CloudFormation's schema of an alarm does not.
+        shortest_value=1,
+        source=f"{_CLOUDFORMATION_REFERENCE}/aws-properties-cloudwatch-alarm-tag.html",
     ),
     *_tag_rows("events", "AWS::Events::* Tags", characters=r"[\s\S]", words="", source=f"{_EVENTS_API}/API_Tag.html"),
     *_tag_rows("iam", "AWS::IAM::* Tags", source=f"{_IAM_API}/API_Tag.html"),
@@ -122,8 +127,13 @@ _ROWS = (
     *_tag_rows("logs", "AWS::Logs::* Tags", source=f"{_LOGS_API}/API_CreateLogGroup.html"),
     *_tag_rows("fsx", "AWS::FSx::* Tags", source=f"{_FSX_API}/API_Tag.html"),
     *_tag_rows(
-        "ssm", "AWS::SSM::Document Tags", maps=("AWS::SSM::Parameter Tags",), source=f"{_SSM_API}/API_Tag.html"
+        "ssm",
+        "AWS::SSM::Document Tags",
+        # As for an alarm.
+        shortest_value=1,
+        source=f"{_CLOUDFORMATION_REFERENCE}/aws-properties-ssm-document-tag.html",
     ),
+    *_tag_rows("parameter", maps=("AWS::SSM::Parameter Tags",), source=f"{_SSM_API}/API_Tag.html"),
     *_tag_rows(
         "resourceGroups", "AWS::ResourceGroups::* Tags", source=f"{_DOCS}/ARG/latest/APIReference/API_Tag.html"
     ),

@@ -10,7 +10,8 @@ from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaH
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from cdk_training_cluster.capacity.settings import LINUX_PLATFORMS, RESERVATION_ID
+from cdk_training_cluster.capacity.settings import LINUX_PLATFORMS, MAX_HOURLY_USD, RESERVATION_ID
+from cdk_training_cluster.nodes import Mount
 from cdk_training_cluster.storage.file_system import SMALLEST_GIB, STEP_GIB
 from cdk_training_cluster.validation import LIMITS
 
@@ -235,6 +236,16 @@ Prefix = Annotated[
     # As FSx takes it: a prefix ends where a directory does.
     AfterValidator(lambda prefix: f"{prefix.rstrip('/')}/" if prefix else ""),
 ]
+
+
+def _mountable(directory: str) -> str:
+    try:
+        Mount(dns_name="", mount_name="", mount_point=directory)
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix("mount_point ")) from None
+    return directory
+
+
 # https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateDataRepositoryAssociation.html
 FileSystemPath = Annotated[
     str,
@@ -251,6 +262,7 @@ MountPoint = Annotated[
         pattern=r"(?:/[A-Za-z0-9][A-Za-z0-9._-]*)+",
         must="be a directory's full path of letters, digits, dots, hyphens and underscores, such as /fsx",
     ),
+    AfterValidator(_mountable),
 ]
 InstanceTypeName = Annotated[
     str,
@@ -306,16 +318,22 @@ TagKey = Annotated[
     ),
 ]
 TagValue = Annotated[
-    str, _limited("sqsTagValue", must="be letters, digits, spaces and . : / = + @ _ -, and not start with aws:")
+    str,
+    _limited(
+        "sqsTagValue",
+        must="be one or more letters, digits, spaces and . : / = + @ _ -, and not start with aws:",
+        # Alarms and documents take no empty one.
+        before="(?=.)",
+    ),
 ]
 
 # A number in quotes is text and `yes` is a word: in a file that buys GPUs nothing is guessed.
 Flag = StrictBool
 Count = Annotated[int, Field(strict=True, ge=1)]
 Whole = Annotated[int, Field(strict=True, ge=0)]
-FleetPrice = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+FleetPrice = Annotated[float, Field(strict=True, gt=0, le=MAX_HOURLY_USD, allow_inf_nan=False)]
 # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
-SpotPrice = Annotated[float, Field(strict=True, ge=0.001, allow_inf_nan=False)]
+SpotPrice = Annotated[float, Field(strict=True, ge=0.001, le=MAX_HOURLY_USD, allow_inf_nan=False)]
 
 
 def _storage_capacity(value: int) -> int:

@@ -311,12 +311,12 @@ _NO_PRICE = [0, 0.0, -1, -0.5, float("nan"), float("inf"), float("-inf"), True, 
             (Capacity.spot, "0.001", 0.0009999),
             (Capacity.spot_fleet, "0.000001", 0.0000009),
         )
-        for wrong in (*_NO_PRICE, just_below)
+        for wrong in (*_NO_PRICE, just_below, 1_000_000.01, 1e308)
     ],
 )
 def test_what_is_no_price_is_refused(call: Call, lowest: str, wrong: Any) -> None:
     assert _refusal(call, max_price=wrong) == (
-        f"max_price must be a number of US dollars an hour of at least {lowest}, such as 12.5, got {wrong!r}"
+        f"max_price must be a number of US dollars an hour from {lowest} to 1000000, such as 12.5, got {wrong!r}"
     )
 
 

@@ -215,12 +215,21 @@ def test_the_policy_allows_what_the_function_does_and_no_more() -> None:
     assert [call for call in foreign if is_allowed(statements, call)] == []
 
 
+_AT_MOST = "and at most 1000000000000"
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "no money": ({"monthly_usd": 0}, "monthly_usd must be above 0, got 0"),
-    "nan": ({"monthly_usd": float("nan")}, "monthly_usd must be a number above 0, got nan"),
-    "infinite": ({"monthly_usd": float("inf")}, "monthly_usd must be a number above 0, got inf"),
-    "a flag": ({"monthly_usd": True}, "monthly_usd must be a number above 0, got True"),
-    "text": ({"monthly_usd": "20000"}, "monthly_usd must be a number above 0, got '20000'"),
+    "no money": ({"monthly_usd": 0}, f"monthly_usd must be above 0 {_AT_MOST}, got 0"),
+    "a slip": (
+        {"monthly_usd": 1e308},
+        f"monthly_usd must be above 0 {_AT_MOST}, got 1e+308",
+    ),
+    "nan": ({"monthly_usd": float("nan")}, f"monthly_usd must be a number above 0 {_AT_MOST}, got nan"),
+    "infinite": (
+        {"monthly_usd": float("inf")},
+        f"monthly_usd must be a number above 0 {_AT_MOST}, got inf",
+    ),
+    "a flag": ({"monthly_usd": True}, f"monthly_usd must be a number above 0 {_AT_MOST}, got True"),
+    "text": ({"monthly_usd": "20000"}, f"monthly_usd must be a number above 0 {_AT_MOST}, got '20000'"),
     "no threshold": ({"thresholds": []}, "thresholds must hold at least one percentage, such as 100, got none"),
     "a threshold of 0": ({"thresholds": [0]}, "thresholds must be above 0 and at most 1000, got 0"),
     "a threshold above": ({"thresholds": [1001]}, "thresholds must be above 0 and at most 1000, got 1001"),
@@ -268,7 +277,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "several": (
         {"monthly_usd": -1, "services": ["?"]},
-        "monthly_usd must be above 0, got -1\nservices must be names of billing metrics, such as AmazonEC2, got '?'",
+        f"monthly_usd must be above 0 {_AT_MOST}, got -1\n"
+        "services must be names of billing metrics, such as AmazonEC2, got '?'",
     ),
 }
 

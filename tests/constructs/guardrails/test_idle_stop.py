@@ -232,7 +232,12 @@ def test_no_resource_is_made_silently(stack: Stack) -> None:
         ({"prices": [55]}, "prices must be a mapping of instance types to USD an hour, got [55]"),
         (
             {"prices": {"p5.48xlarge": 0, "g5.xlarge": "1"}},
-            "prices['p5.48xlarge'] must be above 0, got 0\nprices['g5.xlarge'] must be a number above 0, got '1'",
+            "prices['p5.48xlarge'] must be above 0 and at most 1000000, got 0\n"
+            "prices['g5.xlarge'] must be a number above 0 and at most 1000000, got '1'",
+        ),
+        (
+            {"prices": {"p5.48xlarge": 1e308, "g5.xlarge": 1_000_000}},
+            "prices['p5.48xlarge'] must be above 0 and at most 1000000, got 1e+308",
         ),
         (
             {"gpu_counts": {"p9.48xlarge": 0, "p9.metal": "8"}},

@@ -43,8 +43,8 @@ RESOURCES = [
     (_GROUP, {"Tags": [{"Key": f"k{number}", "Value": ""} for number in range(51)]}, "tagCount", "Tags"),
     (_GROUP, {"Tags": [{"Key": f"k{number}", "Value": ""} for number in range(50)]}, None, ""),
     ("AWS::EC2::EIP", {"Tags": [{"Key": {"Fn::Sub": "aws:${Name}"}}]}, "ec2TagKey", "Tags.0.Key"),
-    ("AWS::SSM::Parameter", {"Tags": {"a'b": "c"}}, "ssmTagKey", "Tags.a'b"),
-    ("AWS::SSM::Parameter", {"Tags": {"a": "c'd"}}, "ssmTagValue", "Tags.a"),
+    ("AWS::SSM::Parameter", {"Tags": {"a'b": "c"}}, "parameterTagKey", "Tags.a'b"),
+    ("AWS::SSM::Parameter", {"Tags": {"a": "c'd"}}, "parameterTagValue", "Tags.a"),
     ("AWS::SNS::Subscription", {"Protocol": "email", "Endpoint": "me"}, "email", "Endpoint"),
     *(
         ("AWS::SSM::Parameter", {**tier, "Value": "a" * 8192}, limit, "Value" if limit else "")

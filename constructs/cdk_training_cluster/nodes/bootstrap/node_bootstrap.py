@@ -32,6 +32,9 @@ _HOOK_NAME = re.compile(r"[A-Za-z0-9_/-]{1,255}")
 
 # The characters that need no escape in /etc/fstab and in the name of a systemd mount unit.
 _MOUNT_POINT = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9._-]*)+")
+# What the node itself lives in. Below /opt there is room for more, such as /opt/ml.
+# https://refspecs.linuxfoundation.org/FHS_3.0/fhs/index.html
+_SYSTEM = re.compile(r"/opt|/(?:bin|boot|dev|etc|lib|lib32|lib64|libx32|proc|root|run|sbin|sys|tmp|usr|var)(?:/.*)?")
 
 
 _GROUPS_AS_NAG_SAYS = (
@@ -53,7 +56,7 @@ class Mount:
         mount_point: The directory on the node. Default: - `/fsx`.
 
     Raises:
-        ValueError: The mount point is not a plain absolute path below `/`.
+        ValueError: The mount point is not a plain absolute path below `/`, or one of the operating system's.
     """
 
     dns_name: str
@@ -62,10 +65,17 @@ class Mount:
 
     def __post_init__(self) -> None:
         """Check the mount point."""
-        if not is_unknown(self.mount_point) and not _MOUNT_POINT.fullmatch(self.mount_point):
+        if is_unknown(self.mount_point):
+            return
+        if not _MOUNT_POINT.fullmatch(self.mount_point):
             raise ValueError(
                 "mount_point must be an absolute path below / of letters, digits, '.', '_' and '-', such as "
                 f"'/fsx', got {shown(self.mount_point)}"
+            )
+        if _SYSTEM.fullmatch(self.mount_point):
+            raise ValueError(
+                f"mount_point must not be a directory of the operating system, got {shown(self.mount_point)}: the "
+                "file system would hide what is in it; give a directory of its own, such as /fsx"
             )
 
 

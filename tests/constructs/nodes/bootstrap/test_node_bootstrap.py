@@ -330,6 +330,27 @@ def test_what_cannot_work_is_refused_in_a_sentence(
     assert str(raised.value) == message
 
 
+@pytest.mark.parametrize(
+    "mount_point",
+    [
+        *("/bin", "/boot", "/dev/shm", "/etc", "/lib64", "/opt", "/proc"),
+        *("/root", "/run", "/sbin", "/sys", "/tmp", "/usr/local", "/var"),
+    ],
+)
+def test_a_mount_point_that_would_hide_the_operating_system_is_refused(mount_point: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        Mount(dns_name="a", mount_name="b", mount_point=mount_point)
+    assert str(refused.value) == (
+        f"mount_point must not be a directory of the operating system, got {mount_point!r}: the file system would "
+        "hide what is in it; give a directory of its own, such as /fsx"
+    )
+
+
+@pytest.mark.parametrize("mount_point", ["/fsx", "/mnt/etc", "/home", "/opt/ml", "/variable", "/library"])
+def test_other_directories_may_be_mount_points(mount_point: str) -> None:
+    Mount(dns_name="a", mount_name="b", mount_point=mount_point)
+
+
 @pytest.mark.parametrize("mount_point", ["/", "fsx", "/fsx/", "/a b", "/a//b", "/../x", ""])
 def test_a_mount_point_that_cannot_stand_in_fstab_is_refused(mount_point: str) -> None:
     with pytest.raises(ValueError, match=r"^mount_point must be an absolute path below / of"):
