@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match, Template
+from constructs import Construct
 
 from cdk_training_cluster import (
     UNTIL_CANCELLED,
@@ -25,7 +27,9 @@ from cdk_training_cluster import (
     OnIdle,
     TrainingCluster,
     TrainingFileSystem,
+    WarmPool,
 )
+from cdk_training_cluster.cluster_checks import check_name
 from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 from synthesis import ZONE, new_stack, only, resources
 
@@ -40,6 +44,18 @@ def _cluster(stack: Stack, **settings: Any) -> TrainingCluster:
         "Cluster",
         **{"availability_zone": ZONE, "node_groups": [_WORKERS], "cluster_name": "pod", **settings},
     )
+
+
+@pytest.fixture(scope="module")
+def whole() -> TrainingCluster:
+    """Return a cluster of two node groups, which tests only look at."""
+    return _cluster(new_stack(), node_groups=[_WORKERS, _CPU])
+
+
+@pytest.fixture(scope="module")
+def stack(whole: TrainingCluster) -> Stack:
+    """Return its stack."""
+    return Stack.of(whole)
 
 
 def _refusal(**settings: Any) -> list[str]:
@@ -61,11 +77,10 @@ def test_both_are_too_many() -> None:
         _cluster(stack, network=ClusterNetwork(stack, "Network", availability_zone=ZONE))
 
 
-def _stack(
-    app: App, id: str, *, region: str | None = None, account: str = "111111111111", stage: str | None = None
-) -> Stack:
-    scope = app if stage is None else Stage(app, stage)
-    return Stack(scope, id, env=None if region is None else Environment(account=account, region=region))
+def _stack(app: App, id: str, where: dict[str, str]) -> Stack:
+    scope = Stage(app, where["stage"]) if "stage" in where else app
+    place = Environment(account=where.get("account", "111111111111"), region=where.get("region"))
+    return Stack(scope, id, env=place if "region" in where else None)
 
 
 @pytest.mark.parametrize(
@@ -83,29 +98,27 @@ def test_two_clusters_of_one_name_in_one_place_are_refused(
     first: dict[str, str], second: dict[str, str], refused: bool
 ) -> None:
     app = App()
-    one = _cluster(_stack(app, "One", **first))
-    other = _stack(app, "Two", **second)
-    if not refused:
-        _cluster(other)
-        return
-    with pytest.raises(ValueError, match="cluster_name must be unique") as error:
-        _cluster(other)
-    assert str(error.value) == (
+    one, other = (Construct(_stack(app, *where), "Cluster") for where in (("One", first), ("Two", second)))
+    check_name(one, "pod")
+    with pytest.raises(ValueError, match="cluster_name must") if refused else nullcontext() as error:
+        check_name(other, "pod")
+    assert error is None or str(error.value) == (
         "cluster_name must be unique in an account and region, got 'pod' for "
-        f"{one.node.path} and {other.node.path}/Cluster: rename one"
+        f"{one.node.path} and {other.node.path}: rename one"
     )
 
 
-def test_names_that_are_not_known_yet_are_not_compared() -> None:
+def test_a_cluster_s_name_is_compared_with_those_of_the_app_unless_it_is_not_known_yet() -> None:
     stack = new_stack()
     name = CfnParameter(stack, "Name").value_as_string
-    for each in ("One", "Two"):
-        TrainingCluster(stack, each, availability_zone=ZONE, node_groups=[_WORKERS], cluster_name=name)
+    for scope in ("One", "Two"):
+        check_name(Construct(stack, scope), name)
+    check_name(Construct(stack, "Three"), "pod")
+    with pytest.raises(ValueError, match=r"^cluster_name must be unique in an account and region, got 'pod' for "):
+        _cluster(stack)
 
 
-def test_every_alarm_says_what_is_wrong_where_to_look_and_what_to_do() -> None:
-    stack = new_stack()
-    _cluster(stack)
+def test_every_alarm_says_what_is_wrong_where_to_look_and_what_to_do(stack: Stack) -> None:
     alarms = resources(stack, "AWS::CloudWatch::Alarm")
     assert len(alarms) > 12
     for alarm in alarms.values():
@@ -156,9 +169,8 @@ def test_data_sets_bring_a_file_system_and_nodes_mount_it() -> None:
     assert f"'{file_system}', 'LustreMountName'" in user_data
 
 
-def test_without_data_sets_there_is_no_file_system() -> None:
-    stack = new_stack()
-    assert _cluster(stack).file_system is None
+def test_without_data_sets_there_is_no_file_system(whole: TrainingCluster, stack: Stack) -> None:
+    assert whole.file_system is None
     assert resources(stack, "AWS::FSx::FileSystem") == {}
 
 
@@ -187,103 +199,85 @@ def test_a_layer_of_one_s_own_serves_a_region_without_aws_s() -> None:
     assert layers == [[arn], [arn]]
 
 
-def _fifty_of_p5(buy: Callable[[str], Capacity]) -> list[NodeGroup]:
-    return [
-        NodeGroup(
-            f"workers-{number:02}",
-            instance_types=["p5.48xlarge"],
-            count=8,
-            capacity=buy(f"0a1b2c3d4e5f678{number:02}"),
-        )
-        for number in range(50)
-    ]
+_ID, _BLOCK = "cr-0a1b2c3d4e5f6789", "cr-0b1b2c3d4e5f6789"
+_LISTED = Capacity.prioritized(reservations=[f"{_ID}0"])
+_RELEASED = Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE)
 
-
-@pytest.mark.parametrize(
-    "buy",
-    [
-        pytest.param(lambda _: Capacity.on_demand(), id="on_demand"),
-        pytest.param(lambda _: Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE), id="reservation"),
-        pytest.param(lambda number: Capacity.from_reservation(f"cr-{number}"), id="from_reservation"),
-        pytest.param(lambda number: Capacity.capacity_block(f"cr-{number}"), id="capacity_block"),
-        pytest.param(lambda _: Capacity.spot(), id="spot"),
-        pytest.param(
-            lambda number: Capacity.prioritized(capacity_blocks=[f"cr-{number}"]),
-            id="prioritized",
+# What is bought by name of the node group, and what the power function is told of it beside the count.
+_TOLD: dict[str, tuple[Capacity, list[str], dict[str, object]]] = {
+    "on-demand": (Capacity.on_demand(), ["p5.48xlarge"], {}),
+    "spot": (Capacity.spot(), ["p5.48xlarge"], {}),
+    "fleet": (Capacity.spot_fleet(), ["p5.48xlarge"], {"spot_fleet": "<AWS::EC2::SpotFleet>"}),
+    "reserved": (
+        Capacity.reservation(end=UNTIL_CANCELLED),
+        ["p5.48xlarge"],
+        {"reservation": "<AWS::EC2::CapacityReservation>"},
+    ),
+    "released": (_RELEASED, ["p5.48xlarge"], {"released": "<AWS::EC2::CapacityReservation>"}),
+    "existing": (Capacity.from_reservation(f"{_ID}1"), ["p5.48xlarge"], {"reservation": f"{_ID}1"}),
+    "block": (Capacity.capacity_block(f"{_BLOCK}1"), ["p5.48xlarge"], {"block": f"{_BLOCK}1"}),
+    "trainium": (Capacity.capacity_block(f"{_BLOCK}2"), ["trn1.32xlarge"], {"block": f"{_BLOCK}2"}),
+    "ultraserver": (
+        Capacity.capacity_block(f"{_BLOCK}3"),
+        ["p6e-gb200.36xlarge"],
+        {"block": f"{_BLOCK}3", "block_ends_early": 3600},
+    ),
+    "trainium-ultraserver": (
+        Capacity.capacity_block(f"{_BLOCK}4"),
+        ["trn2u.48xlarge"],
+        {"block": f"{_BLOCK}4", "block_ends_early": 3600},
+    ),
+    "listed": (_LISTED, ["p5.48xlarge"], {"listed": [f"{_ID}0"]}),
+    "both": (
+        Capacity.prioritized(
+            reservations=[f"{_ID}2"],
+            capacity_blocks=[f"{_BLOCK}5", f"arn:aws:ec2:us-east-1:444455556666:capacity-reservation/{_BLOCK}6"],
         ),
-    ],
-)
-def test_fifty_groups_of_p5_stay_within_what_cloudformation_takes(buy: Callable[[str], Capacity]) -> None:
+        ["p5.48xlarge"],
+        {"blocks": [f"{_BLOCK}5", f"{_BLOCK}6"], "listed": [f"{_ID}2"]},
+    ),
+    "only-blocks": (
+        Capacity.prioritized(capacity_blocks=[f"{_BLOCK}7"], on_demand=False),
+        ["p5.48xlarge", "p6e-gb200.36xlarge"],
+        {"blocks": [f"{_BLOCK}7"], "on_demand": False, "block_ends_early": 3600},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def bought() -> Stack:
+    """Return the stack of a cluster with a node group that is bought in each way, and one with a warm pool."""
     stack = new_stack()
-    _cluster(stack, node_groups=_fifty_of_p5(buy))
-    template = Template.from_stack(stack).to_json()
-    assert len(template["Resources"]) <= 500
-    # As CDK writes it, indented by one space.
-    assert len(json.dumps(template, indent=1)) <= 1_000_000
-
-
-def test_more_groups_than_the_power_function_can_be_told_of_are_refused() -> None:
-    groups = _fifty_of_p5(lambda _: Capacity.spot_fleet())
-    assert _refusal(node_groups=groups) == [
-        "settings of cluster_power must fit into 4096 bytes of environment, got 4760: use fewer node "
-        "groups, idle policies, idle signals, services, linked accounts or emails, or shorter names"
+    groups = [
+        NodeGroup(name, instance_types=types, count=4, capacity=capacity)
+        for name, (capacity, types, _) in _TOLD.items()
     ]
+    _cluster(stack, node_groups=[*groups, replace(_WORKERS, warm_pool=WarmPool(size=2))])
+    return stack
 
 
-_ID, _BLOCK = "cr-0a1b2c3d4e5f67890", "cr-0b1b2c3d4e5f67890"
-
-
-@pytest.mark.parametrize(
-    ("capacity", "types", "told"),
-    [
-        (Capacity.on_demand(), ["p5.48xlarge"], {"count": 4}),
-        (Capacity.spot(), ["p5.48xlarge"], {"count": 4}),
-        (Capacity.spot_fleet(), ["p5.48xlarge"], {"count": 4, "spot_fleet": "<ref>"}),
-        (Capacity.reservation(end=UNTIL_CANCELLED), ["p5.48xlarge"], {"count": 4, "reservation": "<ref>"}),
-        (
-            Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE),
-            ["p5.48xlarge"],
-            {"count": 4, "released": "<ref>"},
-        ),
-        (Capacity.from_reservation(_ID), ["p5.48xlarge"], {"count": 4, "reservation": _ID}),
-        (Capacity.capacity_block(_BLOCK), ["p5.48xlarge"], {"count": 4, "block": _BLOCK}),
-        (Capacity.capacity_block(_BLOCK), ["trn1.32xlarge"], {"count": 4, "block": _BLOCK}),
-        (
-            Capacity.capacity_block(_BLOCK),
-            ["p6e-gb200.36xlarge"],
-            {"count": 4, "block": _BLOCK, "block_ends_early": 3600},
-        ),
-        (
-            Capacity.capacity_block(_BLOCK),
-            ["trn2u.48xlarge"],
-            {"count": 4, "block": _BLOCK, "block_ends_early": 3600},
-        ),
-        (Capacity.prioritized(reservations=[_ID]), ["p5.48xlarge"], {"count": 4, "listed": [_ID]}),
-        (
-            Capacity.prioritized(reservations=[_ID], capacity_blocks=[_BLOCK]),
-            ["p5.48xlarge"],
-            {"count": 4, "blocks": [_BLOCK], "listed": [_ID]},
-        ),
-        (
-            Capacity.prioritized(capacity_blocks=[_BLOCK], on_demand=False),
-            ["p5.48xlarge", "p6e-gb200.36xlarge"],
-            {"count": 4, "blocks": [_BLOCK], "on_demand": False, "block_ends_early": 3600},
-        ),
-    ],
-)
-def test_the_power_function_is_told_how_nodes_are_bought(capacity: Capacity, types: list[str], told: object) -> None:
-    stack = new_stack()
-    _cluster(stack, node_groups=[NodeGroup("workers", instance_types=types, count=4, capacity=capacity)])
-    settings = only(stack, "AWS::Lambda::Function", _POWER)["Properties"]["Environment"]["Variables"][
+def test_the_power_function_is_told_how_nodes_are_bought(bought: Stack) -> None:
+    template = Template.from_stack(bought).to_json()["Resources"]
+    settings = only(bought, "AWS::Lambda::Function", _POWER)["Properties"]["Environment"]["Variables"][
         "CLUSTER_POWER_SETTINGS"
     ]
-    if not isinstance(settings, str):
-        before, reference, after = settings["Fn::Join"][1]
-        assert {"AWS::EC2::SpotFleet", "AWS::EC2::CapacityReservation"} >= {
-            Template.from_stack(stack).to_json()["Resources"][reference["Ref"]]["Type"]
-        }
-        settings = f"{before}<ref>{after}"
-    assert json.loads(settings)["groups"] == {"workers": told}
+    pieces = settings["Fn::Join"][1]
+    text = "".join(each if isinstance(each, str) else f"<{template[each['Ref']]['Type']}>" for each in pieces)
+    assert json.loads(text)["groups"] == {
+        **{name: {"count": 4, **told} for name, (_, _, told) in _TOLD.items()},
+        "workers": {"count": 8, "warm_pool": True},
+    }
+
+
+def test_fifty_groups_of_p5_stay_within_what_cloudformation_takes(bought: Stack, stack: Stack) -> None:
+    template, base = (Template.from_stack(each).to_json() for each in (bought, stack))
+    # As CDK writes it, indented by one space. Beside its own resources a group is named in a few lines more.
+    shared = len(base["Resources"]), len(json.dumps(base, indent=1))
+    for name in ("ondemand", "spot", "reserved", "released", "existing", "block", "listed"):
+        own = {key: each for key, each in template["Resources"].items() if key.startswith(f"ClusterNodeGroups{name}")}
+        assert own, name
+        assert shared[0] + 50 * len(own) <= 500, name
+        assert shared[1] + 50 * (len(json.dumps(own, indent=1)) + 500) <= 1_000_000, name
 
 
 def test_eight_p5_with_network_and_file_system_are_a_small_template() -> None:
@@ -299,19 +293,18 @@ def test_eight_p5_with_network_and_file_system_are_a_small_template() -> None:
     assert len(json.dumps(template, indent=1)) <= 90_000
 
 
-def test_a_node_group_is_found_by_its_name() -> None:
-    cluster = _cluster(new_stack(), node_groups=[_WORKERS, _CPU])
-    assert cluster.node_group("login").node_group is _CPU
-    assert [fleet.node_group.name for fleet in cluster.node_groups] == ["workers", "login"]
+def test_a_node_group_is_found_by_its_name(whole: TrainingCluster) -> None:
+    assert whole.node_group("login").node_group is _CPU
+    assert [fleet.node_group.name for fleet in whole.node_groups] == ["workers", "login"]
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
-        cluster.node_group("head")
+        whole.node_group("head")
     assert str(refused.value) == "there is no node group 'head': the cluster has workers, login"
 
 
-def test_the_role_has_session_manager_its_scripts_and_its_metrics_and_nothing_else() -> None:
-    stack = new_stack()
-    cluster = _cluster(stack, node_groups=[_WORKERS, _CPU])
-    role = stack.resolve(cluster.role.role_name)
+def test_the_role_has_session_manager_its_scripts_and_its_metrics_and_nothing_else(
+    whole: TrainingCluster, stack: Stack
+) -> None:
+    role = stack.resolve(whole.role.role_name)
     policies = resources(stack, "AWS::IAM::Policy", {"Roles": Match.array_with([role])})
     statements = [
         statement for policy in policies.values() for statement in policy["Properties"]["PolicyDocument"]["Statement"]
@@ -336,26 +329,22 @@ def test_the_role_has_session_manager_its_scripts_and_its_metrics_and_nothing_el
     assert "ManagedPolicyArns" not in resources(stack, "AWS::IAM::Role")[role["Ref"]]["Properties"]
 
 
-def test_the_function_learns_of_a_group_when_cloudformation_is_done_with_it() -> None:
-    stack = new_stack()
-    _cluster(stack, node_groups=[_WORKERS, _CPU])
+def test_the_function_learns_of_a_group_when_cloudformation_is_done_with_it(stack: Stack) -> None:
     groups = set(resources(stack, "AWS::AutoScaling::AutoScalingGroup"))
     assert groups < set(only(stack, "AWS::Lambda::Function", _POWER)["DependsOn"])
 
 
-def test_a_bucket_can_be_granted_to_the_nodes() -> None:
-    stack = new_stack()
-    bucket = s3.Bucket(stack, "Results")
-    cluster = _cluster(stack)
-    bucket.grant_write(cluster)
-    role = stack.resolve(cluster.role.role_name)
-    assert "s3:PutObject" in str(resources(stack, "AWS::IAM::Policy", {"Roles": [role]}))
-
-
-def test_peers_are_let_in_through_connections() -> None:
+def test_what_belongs_to_others_is_opened_to_the_nodes_and_to_operators_and_peers_are_let_in() -> None:
     stack = new_stack()
     cluster = _cluster(stack)
+    operators = iam.Role(stack, "Operators", assumed_by=iam.AccountRootPrincipal())
+    s3.Bucket(stack, "Results").grant_write(cluster)
+    cluster.grant_power(operators)
     cluster.connections.allow_from(ec2.Peer.ipv4("10.0.0.0/24"), ec2.Port.tcp(22))
+    nodes = resources(stack, "AWS::IAM::Policy", {"Roles": [stack.resolve(cluster.role.role_name)]})
+    assert "s3:PutObject" in str(nodes)
+    (policy,) = resources(stack, "AWS::IAM::Policy", {"Roles": [stack.resolve(operators.role_name)]}).values()
+    assert policy["Properties"]["PolicyDocument"]["Statement"][0]["Action"] == "lambda:InvokeFunction"
     only(stack, "AWS::EC2::SecurityGroupIngress", {"CidrIp": "10.0.0.0/24", "FromPort": 22})
 
 
@@ -376,18 +365,7 @@ def test_cluster_fleet_network_and_file_system_can_stand_where_cdk_takes_a_peer(
     assert ports == {9000, 9001, 9002, 9003}
 
 
-def test_power_can_be_granted() -> None:
-    stack = new_stack()
-    cluster = _cluster(stack)
-    role = iam.Role(stack, "Operators", assumed_by=iam.AccountRootPrincipal())
-    cluster.grant_power(role)
-    (policy,) = resources(stack, "AWS::IAM::Policy", {"Roles": [stack.resolve(role.role_name)]}).values()
-    assert policy["Properties"]["PolicyDocument"]["Statement"][0]["Action"] == "lambda:InvokeFunction"
-
-
-def test_alarms_of_the_account_may_publish_to_the_topic() -> None:
-    stack = new_stack()
-    _cluster(stack)
+def test_alarms_of_the_account_may_publish_to_the_topic(stack: Stack) -> None:
     (topic,) = resources(stack, "AWS::SNS::Topic")
     statements = only(stack, "AWS::SNS::TopicPolicy")["Properties"]["PolicyDocument"]["Statement"]
     allowed = [statement for statement in statements if statement["Effect"] == "Allow"]
@@ -413,9 +391,7 @@ def test_a_topic_of_one_s_own_is_used() -> None:
     assert resources(stack, "AWS::SNS::Topic") == {}
 
 
-def test_a_node_that_could_not_be_set_up_rings_an_alarm() -> None:
-    stack = new_stack()
-    _cluster(stack)
+def test_a_node_that_could_not_be_set_up_rings_an_alarm(stack: Stack) -> None:
     only(
         stack,
         "AWS::CloudWatch::Alarm",

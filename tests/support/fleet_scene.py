@@ -1,13 +1,15 @@
-"""A cluster of one node group, and the resources by which its nodes are bought."""
+"""Node groups by themselves, in one network, and the resources by which their nodes are bought."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
-from cdk_training_cluster import NodeFleet, NodeGroup, TrainingCluster
+from cdk_training_cluster import ClusterNetwork, NodeFleet, NodeGroup
 from synthesis import ZONE, new_stack
 
 GROUP, FLEET = "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::SpotFleet"
@@ -18,26 +20,43 @@ WARM_POOL, HOOK = "AWS::AutoScaling::WarmPool", "AWS::AutoScaling::LifecycleHook
 _HARDWARE = (GROUP, FLEET, TEMPLATE, PLACEMENT, RESERVATION, RESERVATION_GROUP, WARM_POOL, HOOK)
 
 
-@dataclass(frozen=True)
-class FleetScene:
-    """A synthesized cluster `pod` of the one node group `workers`."""
+class _Synthesized:
+    """A stack, and its template once it is asked for."""
 
-    stack: Stack
-    cluster: TrainingCluster
-
-    @property
-    def fleet(self) -> NodeFleet:
-        """The nodes."""
-        return self.cluster.node_group("workers")
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
 
     @cached_property
     def template(self) -> dict[str, Any]:
-        """The template's resources."""
         return dict(Template.from_stack(self.stack).to_json()["Resources"])
 
+
+@dataclass(frozen=True)
+class FleetScene:
+    """The nodes of the group `workers` of the cluster `pod`, and their network."""
+
+    network: ClusterNetwork
+    fleet: NodeFleet
+    made: _Synthesized
+
+    @property
+    def stack(self) -> Stack:
+        """The stack of the nodes, which other scenes may share."""
+        return self.made.stack
+
+    @property
+    def template(self) -> dict[str, Any]:
+        """The resources of the stack."""
+        return self.made.template
+
     def all(self, kind: str) -> dict[str, Any]:
-        """The resources of a type, by logical id."""
-        return {name: resource for name, resource in self.template.items() if resource["Type"] == kind}
+        """The group's own resources of a type, by logical id."""
+        own = self.fleet.node.id
+        return {
+            name: resource
+            for name, resource in self.template.items()
+            if resource["Type"] == kind and name.startswith(own)
+        }
 
     def only(self, kind: str) -> tuple[str, dict[str, Any]]:
         """The logical id and the properties of the one resource of a type."""
@@ -47,7 +66,7 @@ class FleetScene:
     @property
     def kinds(self) -> list[str]:
         """The types of what buys the nodes: all that differs from call to call."""
-        return sorted(resource["Type"] for resource in self.template.values() if resource["Type"] in _HARDWARE)
+        return sorted(kind for kind in _HARDWARE for _ in self.all(kind))
 
     def launch_data(self, name: str | None = None) -> dict[str, Any]:
         """The data of a launch template: of that name, or the only one."""
@@ -67,12 +86,41 @@ class FleetScene:
         }
 
 
-def bought(stack: Stack | None = None, id: str = "Cluster", **settings: Any) -> FleetScene:
-    """Make a cluster `pod` of 8 p5.48xlarge, unless told otherwise."""
-    group = NodeGroup(**{"name": "workers", "instance_types": ["p5.48xlarge"], "count": 8, **settings})
+def bought(stack: Stack | None = None, **settings: Any) -> FleetScene:
+    """Make a node group of 8 p5.48xlarge, unless told otherwise."""
+    (scene,) = bought_each([settings], stack)
+    return scene
+
+
+def bought_each(groups: Sequence[Mapping[str, Any]], stack: Stack | None = None, **more: Any) -> list[FleetScene]:
+    """Make node groups that share a stack and a network, so that they are synthesized once.
+
+    Args:
+        groups: The settings of each. Default: - 8 p5.48xlarge called workers.
+        stack: Where they are made. Default: - a stack of their own.
+        more: What else is given to each `NodeFleet`.
+    """
     where = stack or new_stack()
-    cluster = TrainingCluster(where, id, availability_zone=ZONE, node_groups=[group], cluster_name="pod")
-    return FleetScene(where, cluster)
+    network = ClusterNetwork(where, "Network", availability_zone=ZONE)
+    role = iam.Role(where, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+    profile = iam.InstanceProfile(where, "Profile", role=role)
+    made = _Synthesized(where)
+    fleets = [
+        NodeFleet(
+            where,
+            f"Fleet{number:03}",
+            cluster_name="pod",
+            network=network,
+            node_group=NodeGroup(
+                **{"name": "workers", "instance_types": ["p5.48xlarge"], "count": 8, **settings},
+            ),
+            role=role,
+            instance_profile=profile,
+            **more,
+        )
+        for number, settings in enumerate(groups)
+    ]
+    return [FleetScene(network, fleet, made) for fleet in fleets]
 
 
 def cards(data: dict[str, Any]) -> list[tuple[int, int, str]]:

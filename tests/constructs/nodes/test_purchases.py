@@ -1,6 +1,5 @@
 """What each way to buy makes: reservations, blocks and On-Demand Instances."""
 
-import json
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -8,7 +7,15 @@ from typing import Any
 import pytest
 from aws_cdk import App, CfnParameter, Environment, Stack, Tags
 
-from cdk_training_cluster import UNTIL_CANCELLED, Capacity, OnIdle, Placement
+from cdk_training_cluster import (
+    UNTIL_CANCELLED,
+    Capacity,
+    IdlePolicy,
+    NodeGroup,
+    OnIdle,
+    Placement,
+    TrainingCluster,
+)
 from cdk_training_cluster.capacity.kinds import SpotFleet
 from fleet_scene import (
     GROUP,
@@ -18,9 +25,10 @@ from fleet_scene import (
     TEMPLATE,
     FleetScene,
     bought,
+    bought_each,
 )
 from node_group_cases import OWN_IMAGE
-from synthesis import ZONE, new_stack, only, resources
+from synthesis import ZONE, new_stack, only
 
 _ID, _OTHER = "cr-0a1b2c3d4e5f67890", "cr-0123456789abcdef0"
 _SHARED = f"arn:aws:ec2:us-east-1:444455556666:capacity-reservation/{_OTHER}"
@@ -35,7 +43,7 @@ _OWN_TAGS = [
 def _group(scene: FleetScene) -> dict[str, Any]:
     """Return the group's properties, less tags and subnet, which are the same whatever is bought."""
     _, properties = scene.only(GROUP)
-    assert properties["VPCZoneIdentifier"] == [scene.stack.resolve(scene.cluster.network.node_subnet.subnet_id)]
+    assert properties["VPCZoneIdentifier"] == [scene.stack.resolve(scene.network.node_subnet.subnet_id)]
     return {key: value for key, value in properties.items() if key not in {"Tags", "VPCZoneIdentifier"}}
 
 
@@ -56,26 +64,15 @@ def _plain(scene: FleetScene) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    "capacity",
-    [
-        Capacity.on_demand(),
-        Capacity.reservation(end=_END),
-        Capacity.from_reservation(_ID),
-        Capacity.capacity_block(_ID),
-        Capacity.spot(),
-        Capacity.prioritized(reservations=[_ID]),
-    ],
-    ids=lambda capacity: capacity.call,
-)
-def test_every_group_is_made_empty_and_keeps_its_size_at_a_deployment(capacity: Capacity) -> None:
-    scene = bought(capacity=capacity)
-    (group,) = scene.all(GROUP).values()
-    assert (group["Properties"]["MinSize"], group["Properties"]["MaxSize"]) == ("0", "8")
-    assert "DesiredCapacity" not in group["Properties"]
-    newest_first = None if "prioritized" in capacity.call else ["NewestInstance"]
-    assert group["Properties"].get("TerminationPolicies") == newest_first
-    assert group["UpdatePolicy"] == {"AutoScalingScheduledAction": {"IgnoreUnmodifiedGroupSizeProperties": True}}
+def test_every_group_is_made_empty_and_keeps_its_size_at_a_deployment() -> None:
+    capacities = [capacity for those in _OWNERS.values() for capacity in those]
+    for capacity, scene in zip(capacities, bought_each([{"capacity": each} for each in capacities]), strict=True):
+        (group,) = scene.all(GROUP).values()
+        assert (group["Properties"]["MinSize"], group["Properties"]["MaxSize"]) == ("0", "8")
+        assert "DesiredCapacity" not in group["Properties"]
+        newest_first = None if "prioritized" in capacity.call else ["NewestInstance"]
+        assert group["Properties"].get("TerminationPolicies") == newest_first
+        assert group["UpdatePolicy"] == {"AutoScalingScheduledAction": {"IgnoreUnmodifiedGroupSizeProperties": True}}
 
 
 def test_on_demand_makes_a_group_in_a_placement_group_and_nothing_more() -> None:
@@ -263,17 +260,6 @@ def test_what_is_reserved_comes_first_by_way_of_one_resource_group(
     assert {"InstanceMarketOptions", "CapacityReservationSpecification", "Placement"}.isdisjoint(scene.launch_data())
 
 
-def test_the_power_function_knows_blocks_by_the_ids_that_ec2_describes_them_by() -> None:
-    scene = bought(
-        capacity=Capacity.prioritized(reservations=["cr-0fedcba9876543210"], capacity_blocks=[_ID, _SHARED])
-    )
-    variables = only(scene.stack, "AWS::Lambda::Function", {"Handler": "cluster_power.handler.handler"})[
-        "Properties"
-    ]["Environment"]["Variables"]
-    group = json.loads(variables["CLUSTER_POWER_SETTINGS"])["groups"]["workers"]
-    assert group == {"count": 8, "blocks": [_ID, _SHARED.rpartition("/")[2]], "listed": ["cr-0fedcba9876543210"]}
-
-
 def test_types_of_different_layouts_share_a_segment_in_the_user_s_order() -> None:
     scene = bought(
         capacity=Capacity.prioritized(reservations=[_ID], capacity_blocks=[_OTHER]),
@@ -310,15 +296,9 @@ _OWNERS = {
 
 
 def test_a_group_that_is_bought_in_another_way_is_another_and_one_that_is_bought_alike_stays() -> None:
-    ids = {
-        owner: {bought(capacity=capacity).only(GROUP)[0] for capacity in capacities}
-        for owner, capacities in _OWNERS.items()
-    }
-    assert {owner: len(those) for owner, those in ids.items()} == dict.fromkeys(_OWNERS, 1)
-    found = {
-        owner: re.sub(r"^.*workers(\w+)[0-9A-F]{8}$", r"\1", one) for owner, those in ids.items() for one in those
-    }
-    assert found == {owner: owner for owner in _OWNERS}
+    owners = [(owner, {"capacity": capacity}) for owner, capacities in _OWNERS.items() for capacity in capacities]
+    for (owner, _), scene in zip(owners, bought_each([settings for _, settings in owners]), strict=True):
+        assert re.sub(r"^Fleet\d{3}(\w+)[0-9A-F]{8}$", r"\1", scene.only(GROUP)[0]) == owner
 
 
 _NAME = re.compile(r"reservations-[a-zA-Z0-9-]{1,115}")
@@ -326,9 +306,11 @@ _NAME = re.compile(r"reservations-[a-zA-Z0-9-]{1,115}")
 
 def _resource_group_name(stack_name: str, cluster: str) -> str:
     stack = Stack(App(), "Test", stack_name=stack_name, env=Environment(region="us-east-1"))
-    bought(stack, cluster, name="w" * 63, capacity=Capacity.prioritized(reservations=[_ID]))
-    (name,) = (group["Properties"]["Name"] for group in resources(stack, RESERVATION_GROUP).values())
-    return str(name)
+    workers = NodeGroup(
+        "w" * 63, instance_types=["p5.48xlarge"], count=8, capacity=Capacity.prioritized(reservations=[_ID])
+    )
+    TrainingCluster(stack, cluster, availability_zone=ZONE, node_groups=[workers], idle_policy=IdlePolicy.off())
+    return str(only(stack, RESERVATION_GROUP)["Properties"]["Name"])
 
 
 def test_the_name_of_a_resource_group_is_its_cluster_s_own_and_never_too_long() -> None:
@@ -346,40 +328,35 @@ _TOGETHER = {None: _OWN, Placement.CLUSTER: _OWN, Placement.NONE: _NONE}
 _WITH_A_BLOCK = {None: _NONE, Placement.NONE: _NONE}
 
 
-@pytest.mark.parametrize(
-    ("capacity", "placement", "where"),
-    [
-        (capacity, placement, where)
-        for capacity, places in (
-            (Capacity.on_demand(), _TOGETHER),
-            (Capacity.reservation(end=_END), _TOGETHER),
-            (
-                Capacity.from_reservation(_ID, placement_group="rack"),
-                {None: _RESERVED, Placement.CLUSTER: _RESERVED, Placement.NONE: _NONE},
-            ),
-            (Capacity.from_reservation(_ID), _ANYWHERE),
-            (Capacity.capacity_block(_ID), _WITH_A_BLOCK),
-            (Capacity.spot(), _ANYWHERE),
-            (Capacity.spot_fleet(), _ANYWHERE),
-            (Capacity.prioritized(reservations=[_ID]), _ANYWHERE),
-            (Capacity.prioritized(reservations=[_ID], capacity_blocks=[_OTHER]), _WITH_A_BLOCK),
-        )
-        for placement, where in places.items()
-    ],
-)
-def test_nodes_go_where_it_suits_what_is_bought_or_where_the_user_says(
-    capacity: Capacity, placement: Placement | None, where: str
-) -> None:
-    scene = bought(capacity=capacity, placement=placement)
-    own = [{"Ref": name} for name in scene.all(PLACEMENT)]
-    assert len(own) == (1 if where == _OWN else 0)
-    places: dict[str, list[Any]] = {_OWN: own, _RESERVED: ["rack"], _NONE: []}
-    named = places[where]
-    if isinstance(capacity, SpotFleet):
-        # A fleet has no placement group of its own to name: its launch templates do.
-        said = [data["GroupName"] for data in [scene.launch_data().get("Placement")] if data]
-    else:
-        said = [place for place in [_group(scene).get("PlacementGroup")] if place]
-        assert "Placement" not in scene.launch_data()
-    assert said == named
-    assert scene.stack.resolve([scene.fleet.placement_group_name] if named else []) == named
+_WHERE: list[tuple[Capacity, dict[Placement | None, str]]] = [
+    (Capacity.on_demand(), _TOGETHER),
+    (Capacity.reservation(end=_END), _TOGETHER),
+    (
+        Capacity.from_reservation(_ID, placement_group="rack"),
+        {None: _RESERVED, Placement.CLUSTER: _RESERVED, Placement.NONE: _NONE},
+    ),
+    (Capacity.from_reservation(_ID), _ANYWHERE),
+    (Capacity.capacity_block(_ID), _WITH_A_BLOCK),
+    (Capacity.spot(), _ANYWHERE),
+    (Capacity.spot_fleet(), _ANYWHERE),
+    (Capacity.prioritized(reservations=[_ID]), _ANYWHERE),
+    (Capacity.prioritized(reservations=[_ID], capacity_blocks=[_OTHER]), _WITH_A_BLOCK),
+]
+
+
+def test_nodes_go_where_it_suits_what_is_bought_or_where_the_user_says() -> None:
+    cases = [(capacity, *place) for capacity, places in _WHERE for place in places.items()]
+    scenes = bought_each([{"capacity": capacity, "placement": placement} for capacity, placement, _ in cases])
+    for (capacity, _, where), scene in zip(cases, scenes, strict=True):
+        own = [{"Ref": name} for name in scene.all(PLACEMENT)]
+        assert len(own) == (1 if where == _OWN else 0)
+        places: dict[str, list[Any]] = {_OWN: own, _RESERVED: ["rack"], _NONE: []}
+        named = places[where]
+        if isinstance(capacity, SpotFleet):
+            # A fleet has no placement group of its own to name: its launch templates do.
+            said = [data["GroupName"] for data in [scene.launch_data().get("Placement")] if data]
+        else:
+            said = [place for place in [_group(scene).get("PlacementGroup")] if place]
+            assert "Placement" not in scene.launch_data()
+        assert said == named
+        assert scene.stack.resolve([scene.fleet.placement_group_name] if named else []) == named

@@ -1,6 +1,7 @@
 """What Spot Instances are bought with: one mixed group, or a Spot Fleet, over types of different layouts."""
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -16,16 +17,22 @@ from node_group_cases import IMAGE_AT_LAUNCH, OWN_IMAGE
 from synthesis import new_stack, resources, warnings
 
 # Two layouts of network interfaces, the first of which two types share.
-_TYPES = ["g5.48xlarge", "g6e.48xlarge", "g6.48xlarge"]
+_TYPES = ("g5.48xlarge", "g6e.48xlarge", "g6.48xlarge")
 _ROLE, _POLICY = "AWS::IAM::Role", "service-role/AmazonEC2SpotFleetTaggingRole"
 
 
-def _spot(**settings: Any) -> FleetScene:
-    return bought(**{"instance_types": _TYPES, "capacity": Capacity.spot(), **settings})
+@cache
+def _usual(capacity: Capacity) -> FleetScene:
+    return bought(instance_types=_TYPES, capacity=capacity)
+
+
+def _spot(*, capacity: Capacity | None = None, **settings: Any) -> FleetScene:
+    buy = capacity or Capacity.spot()
+    return bought(**{"instance_types": _TYPES, "capacity": buy, **settings}) if settings else _usual(buy)
 
 
 def _fleet(**settings: Any) -> FleetScene:
-    return bought(**{"instance_types": _TYPES, "capacity": Capacity.spot_fleet(), **settings})
+    return _spot(**{"capacity": Capacity.spot_fleet(), **settings})
 
 
 def _request(scene: FleetScene) -> dict[str, Any]:
@@ -132,15 +139,11 @@ def test_no_launch_template_names_a_market_which_would_make_it_unfit(buy: Any) -
         )
 
 
-@pytest.mark.parametrize("price", [12.5, 0.001, 40])
-def test_a_limit_to_the_price_is_told_to_whoever_buys(price: float) -> None:
-    text = f"{price:g}"
-    distribution = _spot(capacity=Capacity.spot(max_price=price)).only(GROUP)[1]["MixedInstancesPolicy"]
-    assert distribution["InstancesDistribution"]["SpotMaxPrice"] == text
-    assert _request(_fleet(capacity=Capacity.spot_fleet(max_price=price)))["SpotPrice"] == text
+def test_a_fleet_names_its_limit_to_the_price() -> None:
+    assert _request(_fleet(capacity=Capacity.spot_fleet(max_price=12.5)))["SpotPrice"] == "12.5"
 
 
-def test_a_limit_that_is_left_out_again_is_taken_away() -> None:
+def test_a_group_names_its_limit_to_the_price_and_an_empty_one_when_it_is_left_out_again() -> None:
     limited, free = (_spot(capacity=Capacity.spot(max_price=price)) for price in (12.5, None))
     ((name, before), (same, after)) = limited.only(GROUP), free.only(GROUP)
     assert name == same  # so that it is an update of the group there is, which keeps what is left out
@@ -206,7 +209,7 @@ def test_a_spot_fleet_is_a_request_that_maintains_nothing_until_it_is_told_to() 
 
 def test_the_interfaces_of_a_spot_fleet_name_their_subnet_and_no_first_card() -> None:
     scene = _fleet()
-    subnet = scene.stack.resolve(scene.cluster.network.node_subnet.subnet_id)
+    subnet = scene.stack.resolve(scene.network.node_subnet.subnet_id)
     interfaces = [
         interface
         for template in scene.all(TEMPLATE).values()
@@ -245,7 +248,7 @@ def test_a_spot_fleet_comes_after_its_role_and_the_nodes_way_out() -> None:
     assert _request(scene)["IamFleetRole"] == {"Fn::GetAtt": [role, "Arn"]}
     routes = resources(scene.stack, "AWS::EC2::Route")
     (to_nat,) = (name for name, route in routes.items() if "NatGatewayId" in route["Properties"])
-    assert {to_nat, *scene.all("AWS::EC2::VPCEndpoint")} <= set(scene.template[fleet]["DependsOn"])
+    assert {to_nat, *resources(scene.stack, "AWS::EC2::VPCEndpoint")} <= set(scene.template[fleet]["DependsOn"])
 
 
 def test_nothing_that_an_app_tags_replaces_a_spot_fleet() -> None:
@@ -253,7 +256,7 @@ def test_nothing_that_an_app_tags_replaces_a_spot_fleet() -> None:
     stack = new_stack()
     scene = bought(stack, instance_types=_TYPES, capacity=Capacity.spot_fleet())
     Tags.of(stack).add("team", "ml")
-    Aspects.of(scene.cluster).add(Tag("cost-center", "42"))
+    Aspects.of(scene.fleet).add(Tag("cost-center", "42"))
     assert scene.only(FLEET) == plain
 
 

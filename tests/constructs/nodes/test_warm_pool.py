@@ -1,6 +1,5 @@
 """Nodes that are kept stopped: the pool, the hook that lets them be set up first, and what is refused."""
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +8,7 @@ from aws_cdk import CfnParameter
 
 from cdk_training_cluster import Capacity, NodeGroup, WarmPool
 from fleet_scene import GROUP, HOOK, PLACEMENT, TEMPLATE, WARM_POOL, bought
-from synthesis import new_stack, only, resources
+from synthesis import new_stack, resources
 
 
 def test_a_warm_pool_is_bounded_and_stops_what_the_group_gives_back() -> None:
@@ -92,10 +91,3 @@ def test_what_is_no_pool_is_refused() -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
         NodeGroup("workers", instance_types=["p5.48xlarge"], count=8, warm_pool=3)  # type: ignore[arg-type]
     assert str(refused.value) == "warm_pool must be a WarmPool, such as WarmPool(size=2), got 3"
-
-
-def test_the_power_function_knows_of_a_warm_pool() -> None:
-    scene = bought(warm_pool=WarmPool(size=2))
-    function = only(scene.stack, "AWS::Lambda::Function", {"Handler": "cluster_power.handler.handler"})
-    settings = json.loads(function["Properties"]["Environment"]["Variables"]["CLUSTER_POWER_SETTINGS"])
-    assert settings["groups"] == {"workers": {"count": 8, "warm_pool": True}}
