@@ -1,10 +1,13 @@
-"""What `training-cluster` can do. It ends with 0, with 1 and a sentence a problem, or with 2 if misused."""
+"""What `training-cluster` can do. It ends with 0, with 1 and a sentence a problem, or with 2 if misused.
+
+`plan` takes many figures, and ends with 2 whatever is wrong with what it is given.
+"""
 
 import sys
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -72,3 +75,54 @@ def key_policy(
         sys.stdout.write(f"{texts.whole if new_key else texts.statements}\n")
         if cluster.file_system and cluster.file_system.encryption_key not in (None, cluster.encryption_key):
             sys.stderr.write("file_system.encryption_key needs no statement here: KMS's default policy is enough.\n")
+
+
+def _figure(help: str) -> Any:  # noqa: ANN401 - what typer itself returns
+    # Read as text, so that whatever is wrong with it is one sentence, and exact.
+    return typer.Option(metavar="NUMBER", help=help, show_default=False)
+
+
+@training_cluster.command()
+def plan(
+    file: Annotated[Path, typer.Argument(help="The cluster file.", show_default=False)],
+    *,
+    hours: Annotated[str, _figure("How many hours the run takes. [default: 730, a month]")] = "730",
+    contingency: Annotated[str, _figure("Percent to add for restarts and failures. [default: 20]")] = "20",
+    interruption: Annotated[str, _figure("Percent that Spot interruptions add to the time. [default: 10]")] = "10",
+    savings_plan: Annotated[str | None, _figure("Percent that your Savings Plan takes off On-Demand prices.")] = None,
+    dataset_gb: Annotated[str | None, _figure("Training data in S3, in GB.")] = None,
+    checkpoints: Annotated[str, _figure("How many checkpoints are kept in S3 for a month. [default: 0]")] = "0",
+    checkpoint_gb: Annotated[str | None, _figure("The size of each, in GB.")] = None,
+    nat_gb: Annotated[str | None, _figure("What goes through the NAT gateway in the run, in GB.")] = None,
+    parameters: Annotated[str | None, _figure("The model's parameters, such as 70e9.")] = None,
+    tokens: Annotated[str | None, _figure("The tokens it is trained on, such as 1.4e12.")] = None,
+    utilization: Annotated[str, _figure("Percent of the peak that training sustains. [default: 40]")] = "40",
+    price: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=USD", help="A price of yours: an instance type's, or a unit's.")
+    ] = None,
+    cost: Annotated[
+        list[str] | None, typer.Option(metavar="LINE=USD", help="What a line of the plan costs in the run.")
+    ] = None,
+    format: Annotated[str, typer.Option(metavar="table|json|markdown", help="How to show it.")] = "table",
+) -> None:
+    """Show what a cluster will cost before it exists. Asks nothing of AWS."""
+    from cdk_training_cluster_stacks.plan.command import Wanted, assumptions_of, run  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        wanted = Wanted(format=format)
+        assumptions = assumptions_of(
+            hours=hours,
+            contingency_percent=contingency,
+            interruption_percent=interruption,
+            savings_plan_percent=savings_plan,
+            dataset_gb=dataset_gb,
+            checkpoints=checkpoints,
+            checkpoint_gb=checkpoint_gb,
+            nat_gb=nat_gb,
+            parameters=parameters,
+            tokens=tokens,
+            utilization_percent=utilization,
+            prices=price or [],
+            costs=cost or [],
+        )
+        run(file, wanted, assumptions)

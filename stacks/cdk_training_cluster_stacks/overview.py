@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from tempfile import TemporaryDirectory
 
 from aws_cdk import App
 from rich import box
@@ -12,9 +11,8 @@ from rich.table import Table
 
 from cdk_training_cluster import InstanceTypeInfo, NodeFleet, NodeGroup, TrainingCluster
 from cdk_training_cluster.guardrails import GUARDRAILS
-from cdk_training_cluster_stacks.cluster import ClusterStack
+from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
-from cdk_training_cluster_stacks.foundation import FoundationStack
 from cluster_contract.prices import nearest_price
 
 _WARNING = "aws:cdk:warning"
@@ -30,10 +28,7 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
     Raises:
         ValueError: A construct refuses its settings.
     """
-    with TemporaryDirectory() as directory:
-        app = App(outdir=directory)
-        foundation = FoundationStack(app, cluster.foundation_stack_name, cluster=cluster)
-        stack = ClusterStack(app, cluster.cluster_stack_name, cluster=cluster, foundation=foundation)
+    with built_stacks(cluster) as (app, stack):
         fleets = stack.training_cluster.node_groups
         warnings = [*sorted(set(_warnings(app))), *_ends_past(fleets, now)]
     console = Console(highlight=False)

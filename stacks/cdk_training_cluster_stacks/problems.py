@@ -58,28 +58,31 @@ class ClusterFileError(Exception):
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
-    """End the program with one sentence for each mistake of its user, and exit status 1.
+def plain_errors(status: int = 1) -> Iterator[None]:
+    """End the program with one sentence for each mistake of its user, and an exit status.
 
     Mistakes are those in the cluster file, those that constructs refuse (`ValueError`) and those that CDK
     finds in what was built. Anything else is a defect and keeps its traceback, as everything does with
     `cdk --debug`.
+
+    Args:
+        status: The exit status. Default: 1
     """
     try:
         yield
     except (ClusterFileError, ValueError) as error:
-        _end(error, str(error).splitlines())
+        _end(error, str(error).splitlines(), status)
     except RuntimeError as error:
         if not _is_from_cdk(error):
             raise
-        _end(error, _sentences_of_cdk(str(error)))
+        _end(error, _sentences_of_cdk(str(error)), status)
 
 
-def _end(error: Exception, sentences: Sequence[str]) -> None:
+def _end(error: Exception, sentences: Sequence[str], status: int) -> None:
     if os.environ.get("CDK_DEBUG"):  # what `cdk --debug` sets
         raise error
     sys.stderr.writelines(f"error: {sentence}\n" for sentence in sentences)
-    raise SystemExit(1)
+    raise SystemExit(status)
 
 
 def _is_from_cdk(error: RuntimeError) -> bool:

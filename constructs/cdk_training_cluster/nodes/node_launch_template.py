@@ -67,7 +67,7 @@ def make_launch_template(
             ec2.BlockDevice(
                 device_name=_root_device_name(node_group, instance_type),
                 volume=ec2.BlockDeviceVolume.ebs(
-                    node_group.root_volume_gib or _usual_root_volume_gib(instance_type),
+                    root_volume_gib(node_group, instance_type),
                     volume_type=ec2.EbsDeviceVolumeType.GP3,
                     encrypted=True,
                     kms_key=encryption_key,
@@ -109,9 +109,15 @@ def make_launch_template(
     return template
 
 
-def _usual_root_volume_gib(info: InstanceTypeInfo) -> int:
+def root_volume_gib(node_group: NodeGroup, info: InstanceTypeInfo) -> int:
+    """Return the size of the root volume of a group's nodes, in GiB.
+
+    Args:
+        node_group: The group.
+        info: The type of its nodes.
+    """
     # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/setup/pytorch/update-dlami.html
-    return _NEURON_ROOT_GIB if info.has_neuron_devices else _ROOT_GIB
+    return node_group.root_volume_gib or (_NEURON_ROOT_GIB if info.has_neuron_devices else _ROOT_GIB)
 
 
 def _image(node_group: NodeGroup, layout: LaunchLayout) -> ec2.IMachineImage:

@@ -1,0 +1,98 @@
+"""What AWS bills beside instances: the unit, and how the AWS Price List names it.
+
+The Price List's `usagetype` is the name of an item in a region, with a prefix for every region but us-east-1:
+`USW2-NatGateway-Hours`. https://docs.aws.amazon.com/cur/latest/userguide/Lineitem-columns.html#Lineitem-details-U
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """Describes something that AWS bills by the unit.
+
+    Attributes:
+        unit: What a price is for, such as `GB-month`.
+        what: What it is, in words.
+        service_code: The service in the Price List. None: this library does not know how the list names the item, so
+            that a refresh leaves its price as it is.
+        usage_type: The item's `usagetype` without the region's prefix.
+    """
+
+    unit: str
+    what: str
+    service_code: str | None = None
+    usage_type: str = ""
+
+
+_FSX = "FSx for Lustre PERSISTENT_2 SSD at {} MB/s/TiB"
+
+UNITS = {
+    **{f"fsx-persistent-2-{tier}": Unit(unit="GB-month", what=_FSX.format(tier)) for tier in (125, 250, 500, 1000)},
+    "s3-standard": Unit(
+        unit="GB-month", what="S3 Standard", service_code="AmazonS3", usage_type="TimedStorage-ByteHrs"
+    ),
+    "s3-express-one-zone": Unit(unit="GB-month", what="S3 Express One Zone"),
+    "ebs-gp3": Unit(
+        unit="GB-month", what="EBS gp3 volumes", service_code="AmazonEC2", usage_type="EBS:VolumeUsage.gp3"
+    ),
+    "nat-gateway": Unit(unit="hour", what="NAT gateways", service_code="AmazonEC2", usage_type="NatGateway-Hours"),
+    "nat-gateway-data": Unit(
+        unit="GB", what="data through a NAT gateway", service_code="AmazonEC2", usage_type="NatGateway-Bytes"
+    ),
+    "public-ipv4": Unit(
+        unit="hour", what="public IPv4 addresses", service_code="AmazonVPC", usage_type="PublicIPv4:InUseAddress"
+    ),
+    "zone-to-zone": Unit(
+        unit="GB",
+        what="data between Availability Zones, each way",
+        service_code="AWSDataTransfer",
+        usage_type="DataTransfer-Regional-Bytes",
+    ),
+    "cloudwatch-metric": Unit(
+        unit="month",
+        what="CloudWatch custom metrics, the first 10,000",
+        service_code="AmazonCloudWatch",
+        usage_type="CW:MetricMonitorUsage",
+    ),
+    "cloudwatch-alarm": Unit(
+        unit="month",
+        what="metrics of CloudWatch alarms",
+        service_code="AmazonCloudWatch",
+        usage_type="CW:AlarmMonitorUsage",
+    ),
+    "cloudwatch-get-metric-data": Unit(
+        unit="metric",
+        what="metrics that GetMetricData reads",
+        service_code="AmazonCloudWatch",
+        usage_type="CW:GMD-Metrics",
+    ),
+    "cloudwatch-request": Unit(
+        unit="request", what="PutMetricData", service_code="AmazonCloudWatch", usage_type="CW:Requests"
+    ),
+    "lambda-request": Unit(
+        unit="request", what="Lambda requests on arm64", service_code="AWSLambda", usage_type="Request-ARM"
+    ),
+    "lambda-gb-second": Unit(
+        unit="GB-second",
+        what="Lambda on arm64",
+        service_code="AWSLambda",
+        usage_type="Lambda-GB-Second-ARM",
+    ),
+    "dynamodb-write": Unit(
+        unit="request unit",
+        what="DynamoDB on-demand writes",
+        service_code="AmazonDynamoDB",
+        usage_type="WriteRequestUnits",
+    ),
+    "dynamodb-read": Unit(
+        unit="request unit",
+        what="DynamoDB on-demand reads",
+        service_code="AmazonDynamoDB",
+        usage_type="ReadRequestUnits",
+    ),
+    "sns-email": Unit(
+        unit="notification", what="SNS e-mails", service_code="AmazonSNS", usage_type="DeliveryAttempts-SMTP"
+    ),
+}
+"""Each item by its name in the price book and in `training-cluster plan --price`."""

@@ -1,0 +1,111 @@
+"""What a plan assumes: every figure that comes neither from the cluster file nor from a price list."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+
+from cdk_training_cluster.instance_types import instance_type_names
+from cdk_training_cluster.prices import UNITS
+
+HOURS_OF_A_MONTH = Decimal(730)
+"""AWS's own month: https://docs.aws.amazon.com/pricing-calculator/latest/userguide/what-is-pricing-calculator.html"""
+
+_MOST = {"contingency_percent": 1000, "interruption_percent": 1000, "savings_plan_percent": 100}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assumptions:
+    """What a plan assumes.
+
+    Amounts are `Decimal`, as in the price book.
+
+    Attributes:
+        hours: How many hours the run takes, with all nodes running.
+        contingency_percent: What is added to the total for restarts, failures and experiments.
+        interruption_percent: How much longer the same work takes on Spot Instances: work since the last checkpoint is
+            lost, and replacements take a while to come.
+        savings_plan_percent: By how much a Savings Plan lowers the On-Demand price, as your offer
+            says. None: unknown.
+        dataset_gb: How much training data lies in S3, in GB. None: unknown.
+        checkpoints: How many checkpoints are written.
+        checkpoint_gb: How large each is, in GB.
+        nat_gb: How much goes through the NAT gateway during the run, in GB. None: unknown.
+        parameters: How many parameters the model has. None: no work is compared.
+        tokens: How many tokens it is trained on.
+        utilization_percent: Which part of an accelerator's peak training sustains (model FLOPs utilization).
+        prices: Prices that you state, by instance type or by the names of `UNITS`.
+        costs: What lines cost for the run as you state it, such as `compute.workers` or `storage.file-system`.
+    """
+
+    hours: Decimal = HOURS_OF_A_MONTH
+    contingency_percent: Decimal = Decimal(20)
+    interruption_percent: Decimal = Decimal(10)
+    savings_plan_percent: Decimal | None = None
+    dataset_gb: Decimal | None = None
+    checkpoints: int = 0
+    checkpoint_gb: Decimal = Decimal(0)
+    nat_gb: Decimal | None = None
+    parameters: Decimal | None = None
+    tokens: Decimal | None = None
+    utilization_percent: Decimal = Decimal(40)
+    prices: Mapping[str, Decimal] = field(default_factory=dict)
+    costs: Mapping[str, Decimal] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check every figure.
+
+        Raises:
+            ValueError: One is no number, below zero, or too high, or a name is unknown.
+        """
+        for name, value in vars(self).items():
+            if isinstance(value, Decimal):
+                _check(name, value, _MOST.get(name))
+        for name in ("hours", "utilization_percent", "parameters", "tokens"):
+            if getattr(self, name) == 0:
+                raise ValueError(f"{_option(name)} must be above 0, got 0")
+        _check("utilization_percent", self.utilization_percent, 100)
+        if (self.parameters is None) != (self.tokens is None):
+            raise ValueError("--parameters and --tokens go together: give both, or neither")
+        if self.checkpoints < 0:
+            raise ValueError(f"--checkpoints must be at least 0, got {self.checkpoints}")
+        types = set(instance_type_names())
+        for name, usd in self.prices.items():
+            if name not in UNITS and name not in types:
+                raise ValueError(
+                    f"--price names an instance type of the catalog, or one of {', '.join(UNITS)}; got {name!r}"
+                )
+            _check(f"price of {name}", usd, None)
+        for name, usd in self.costs.items():
+            _check(f"cost of {name}", usd, None)
+
+
+def number(option: str, text: str) -> Decimal:
+    """Read a number that a user wrote: `336`, `0.5`, `70e9`.
+
+    Args:
+        option: The option it was given to.
+        text: What was written.
+
+    Raises:
+        ValueError: It is no finite number.
+    """
+    try:
+        value = Decimal(text.strip().replace(",", ""))
+    except InvalidOperation:
+        raise ValueError(f"{option} must be a number, such as 336 or 70e9, got {text!r}") from None
+    if not value.is_finite():
+        raise ValueError(f"{option} must be a finite number, got {text!r}")
+    return value
+
+
+def _option(name: str) -> str:
+    return f"--{name.removesuffix('_percent').replace('_', '-')}"
+
+
+def _check(name: str, value: Decimal, most: int | None) -> None:
+    shown = name if " " in name else _option(name)
+    if not value.is_finite():
+        raise ValueError(f"{shown} must be a finite number, got {value}")
+    if value < 0 or (most is not None and value > most):
+        allowed = "at least 0" if most is None else f"0 to {most}"
+        raise ValueError(f"{shown} must be {allowed}, got {value:f}")

@@ -1,0 +1,189 @@
+"""The lines of a plan: what each part of a cluster costs, and what that rests on."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from cdk_training_cluster.prices import Price, PriceBook, SpotRange
+from cdk_training_cluster.prices.book import STATED
+from cdk_training_cluster_stacks.plan.assumptions import Assumptions
+from cdk_training_cluster_stacks.plan.shape import GroupShape
+
+_ZERO = Decimal(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """What a part of a cluster costs.
+
+    Attributes:
+        key: Its name, such as `compute.workers`; the part before the point is its kind.
+        what: What is billed, in words.
+        per_hour: US dollars an hour while all nodes run. None: unknown.
+        once: US dollars that come once in a run.
+        basis: How the amount comes about, or why it is unknown.
+        figures: The prices that it rests on.
+    """
+
+    key: str
+    what: str
+    per_hour: Decimal | None
+    once: Decimal = _ZERO
+    basis: str
+    figures: tuple[Price | SpotRange, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """`compute`, `storage`, `transfer` or `guardrails`."""
+        return self.key.partition(".")[0]
+
+    def run(self, hours: Decimal) -> Decimal | None:
+        """Return what it costs in a run, in US dollars. None: unknown.
+
+        Args:
+            hours: How long the run takes.
+        """
+        return None if self.per_hour is None else self.per_hour * hours + self.once
+
+
+def total(lines: Iterable[Line], hours: Decimal) -> Decimal:
+    """Add up what is known of some lines.
+
+    Args:
+        lines: The lines.
+        hours: How long the run takes.
+    """
+    return sum((cost for line in lines if (cost := line.run(hours)) is not None), _ZERO)
+
+
+def compute_lines(groups: Sequence[GroupShape], region: str, book: PriceBook) -> tuple[Line, ...]:
+    """Return a line for each node group, as it is bought.
+
+    Args:
+        groups: The node groups.
+        region: The region they run in.
+        book: The prices.
+    """
+    return tuple(compute_line(group, region, book) for group in groups)
+
+
+def compute_line(group: GroupShape, region: str, book: PriceBook) -> Line:
+    """Return what a node group costs, as it is bought; of several types, what the dearest costs.
+
+    Args:
+        group: The node group.
+        region: The region it runs in.
+        book: The prices.
+    """
+    key, names = f"compute.{group.name}", [info.name for info in group.instance_types]
+    what = f"{group.count} x {' or '.join(names)}, {group.capacity.describe()}"
+    stated = [price for price in (book.on_demand.get(name, region) for name in names) if _is_stated(price)]
+    if group.capacity.usage_classes == ("capacity-block",) and len(stated) < len(names):
+        basis = f"a block is paid for when it is bought; state what it cost: --cost {key}=USD"
+        return Line(key=key, what=what, per_hour=None, basis=basis)
+    if group.capacity.uses_spot and len(stated) < len(names):
+        return _spot_line(group, region, book, key=key, what=what)
+    prices = [price for name in names if (price := book.on_demand.nearest(name, region)) is not None]
+    if len(prices) < len(names):
+        missing = [name for name in names if book.on_demand.nearest(name, region) is None]
+        basis = f"no On-Demand price is known of {' and '.join(missing)}: --price {missing[0]}=USD states one"
+        return Line(key=key, what=what, per_hour=None, basis=basis)
+    dearest = max(prices, key=lambda price: price.usd)
+    blocks = "; of a Capacity Block, which is paid for beforehand, too" if group.capacity.block_ids else ""
+    return Line(
+        key=key,
+        what=what,
+        per_hour=group.count * dearest.usd,
+        basis=f"{group.count} x ${dearest.usd:f}{_elsewhere(dearest, region)}{blocks}",
+        figures=(dearest,),
+    )
+
+
+def _spot_line(group: GroupShape, region: str, book: PriceBook, *, key: str, what: str) -> Line:
+    """Price Spot at the highest price that was seen in the region, but at no more than the group pays."""
+    found = [book.spot.get(info.name, region) for info in group.instance_types]
+    ranges = [each for each in found if each is not None]
+    if len(ranges) < len(found):
+        missing = [info.name for info, each in zip(group.instance_types, found, strict=True) if each is None]
+        return Line(
+            key=key,
+            what=what,
+            per_hour=None,
+            basis=f"no Spot price is known of {' and '.join(missing)} in {region}",
+        )
+    dearest = max(ranges, key=lambda each: each.high)
+    limit = group.capacity.max_price_text
+    usd = dearest.high if limit is None else min(dearest.high, Decimal(limit))
+    seen = f"Spot was ${min(each.low for each in ranges):f} to ${dearest.high:f} in {region}"
+    return Line(
+        key=key, what=what, per_hour=group.count * usd, basis=f"{group.count} x ${usd:f}; {seen}", figures=(dearest,)
+    )
+
+
+def units_line(
+    key: str,
+    what: str,
+    *,
+    region: str,
+    book: PriceBook,
+    an_hour: Mapping[str, Decimal] | None = None,
+    once: Mapping[str, Decimal] | None = None,
+    note: str = "",
+) -> Line:
+    """Return what costs so many units of the price book.
+
+    Args:
+        key: The line's name.
+        what: What is billed, in words.
+        region: The region.
+        book: The prices.
+        an_hour: How many units an hour takes, by the names of `UNITS`.
+        once: How many units come once in a run.
+        note: What else to know of it.
+    """
+    running, single = ({item: count for item, count in (each or {}).items() if count} for each in (an_hour, once))
+    found = {item: book.units.nearest(item, region) for item in (*running, *single)}
+    prices = {item: price for item, price in found.items() if price is not None}
+    missing = sorted(set(found) - set(prices))
+    if missing:
+        basis = f"no price is known: --price {missing[0]}=USD states one"
+        return Line(key=key, what=what, per_hour=None, basis=basis)
+    rates = [f"${price.usd:f} per {price.unit}{_elsewhere(price, region)}" for price in prices.values()]
+    return Line(
+        key=key,
+        what=what,
+        per_hour=sum((count * prices[item].usd for item, count in running.items()), _ZERO),
+        once=sum((count * prices[item].usd for item, count in single.items()), _ZERO),
+        basis=" + ".join(rates) + note,
+        figures=tuple(prices.values()),
+    )
+
+
+def with_stated_costs(lines: Sequence[Line], assumptions: Assumptions) -> tuple[Line, ...]:
+    """Put the costs that a user states in place of the computed ones.
+
+    Args:
+        lines: The lines.
+        assumptions: The costs.
+
+    Raises:
+        ValueError: A cost names no line.
+    """
+    keys = [line.key for line in lines]
+    for key in assumptions.costs:
+        if key not in keys:
+            raise ValueError(f"--cost names a line of the plan: {', '.join(keys)}; got {key!r}")
+    return tuple(
+        line
+        if line.key not in assumptions.costs
+        else replace(line, per_hour=_ZERO, once=assumptions.costs[line.key], basis="stated for the run", figures=())
+        for line in lines
+    )
+
+
+def _is_stated(price: Price | None) -> bool:
+    return price is not None and price.source == STATED
+
+
+def _elsewhere(price: Price, region: str) -> str:
+    return "" if price.region == region else f" (the price in {price.region}; that in {region} is not known)"

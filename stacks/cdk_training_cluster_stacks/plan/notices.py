@@ -1,0 +1,73 @@
+"""What surprises on the bill: warnings that follow from the cluster, and what a plan cannot know."""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from cdk_training_cluster.prices import PriceBook
+from cdk_training_cluster_stacks.plan.options import on_demand_rate
+from cdk_training_cluster_stacks.plan.shape import ClusterShape
+
+_LOCAL_ZONES = ("-atl", "-lax", "-dfw", "-chi", "-phx", "-hnl", "-iah", "-las", "-bos", "-mia", "-nyc")
+_LARGE = 8
+
+
+def warnings(shape: ClusterShape, book: PriceBook, hours: Decimal) -> Iterator[str]:
+    """Yield what a user should know before paying.
+
+    Args:
+        shape: The cluster.
+        book: The prices.
+        hours: How long the run takes.
+    """
+    for group in shape.groups:
+        name = f"node group {group.name!r}"
+        capacity = group.capacity
+        large = [each.name for each in group.instance_types if sum(a.count for a in each.accelerators) >= _LARGE]
+        if capacity.uses_spot:
+            if large:
+                yield (
+                    f"{name} buys {large[0]} as Spot Instances: EC2 takes them back at two minutes' notice, a job "
+                    "over several nodes stops with the first, and others may not be had; write checkpoints often"
+                )
+            for info in group.instance_types:
+                seen = book.spot.get(info.name, shape.region)
+                local = [] if seen is None else [z for z in seen.zones if any(part in z for part in _LOCAL_ZONES)]
+                if local:
+                    yield (
+                        f"the Spot prices of {info.name} in {shape.region} include the Local Zone {local[0]}, which "
+                        f"may set the lowest; --live asks for {shape.availability_zone}"
+                    )
+        if capacity.makes_reservation or capacity.reservation_ids:
+            rate = on_demand_rate([group], shape.region, book)
+            cost = "its price" if rate is None else f"${rate:,.2f} an hour, ${rate * hours:,.0f} in this run"
+            yield f"{name} is in a Capacity Reservation, which is billed {cost}, whether its nodes run or not"
+        if capacity.block_ids:
+            yield f"{name} is in a Capacity Block, which is paid for in full beforehand; stopping saves nothing"
+        if group.warm_nodes:
+            yield f"{name} keeps up to {group.warm_nodes} nodes while it is stopped, whose volumes are billed then"
+    yield from _data(shape, book)
+
+
+def _data(shape: ClusterShape, book: PriceBook) -> Iterator[str]:
+    for bucket in shape.own_buckets:
+        yield (
+            f"the bucket {bucket} has to be in {shape.region}: from another region each GB is billed, and nothing is "
+            "imported automatically"
+        )
+    if shape.file_system is not None:
+        yield ("the file system is kept, and billed, when the cluster is stopped and when its stack is deleted")
+    price = book.units.nearest("zone-to-zone", shape.region)
+    each_way = "is billed" if price is None else f"costs ${price.usd:f} a GB each way"
+    yield f"everything is in {shape.availability_zone}; what goes to or from another zone {each_way}"
+    if shape.own_network:
+        yield "the network is yours: NAT gateways and endpoints in it are billed apart from this plan"
+
+
+def stand_ins(regions: Sequence[str], region: str) -> str:
+    """Say that prices of other regions stand in for those that are not known.
+
+    Args:
+        regions: The other regions.
+        region: The cluster's.
+    """
+    return f"prices in {' and '.join(regions)} stand in where that in {region} is not known; --price states yours"

@@ -1,0 +1,169 @@
+"""Other ways to buy the same: how much each costs for the run, in the cluster's region and in others."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cdk_training_cluster.prices import PriceBook
+from cdk_training_cluster_stacks.plan.assumptions import Assumptions
+from cdk_training_cluster_stacks.plan.shape import GroupShape
+
+_PERCENT = Decimal(100)
+HOURS_OF_A_YEAR = Decimal(8760)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """A way to buy all nodes of a cluster.
+
+    Attributes:
+        name: The way.
+        hours: How long the same work takes.
+        low: What the nodes cost for the run at least, in US dollars. None: unknown.
+        high: What they cost at most.
+        note: What to know of it, or why it is unknown.
+    """
+
+    name: str
+    hours: Decimal
+    low: Decimal | None
+    high: Decimal | None
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegionPrice:
+    """What the nodes cost in a region.
+
+    Attributes:
+        region: The region.
+        on_demand: US dollars for the run, On-Demand.
+        spot_low: The lowest for Spot Instances, the interruptions' overhead included. None: unknown.
+        spot_high: The highest.
+    """
+
+    region: str
+    on_demand: Decimal
+    spot_low: Decimal | None
+    spot_high: Decimal | None
+
+
+def on_demand_rate(groups: Sequence[GroupShape], region: str, book: PriceBook) -> Decimal | None:
+    """Return what all nodes cost an hour On-Demand in just that region; of several types, the dearest.
+
+    Args:
+        groups: The node groups.
+        region: The region.
+        book: The prices.
+    """
+    rates = []
+    for group in groups:
+        prices = [book.on_demand.get(info.name, region) for info in group.instance_types]
+        known = [price.usd for price in prices if price is not None]
+        if len(known) < len(prices):
+            return None
+        rates.append(group.count * max(known))
+    return sum(rates, Decimal(0))
+
+
+def spot_rates(groups: Sequence[GroupShape], region: str, book: PriceBook) -> tuple[Decimal, Decimal] | None:
+    """Return what all nodes cost an hour as Spot Instances, at the lowest and at the highest price of the region.
+
+    Args:
+        groups: The node groups.
+        region: The region.
+        book: The prices.
+    """
+    low = high = Decimal(0)
+    for group in groups:
+        ranges = [book.spot.get(info.name, region) for info in group.instance_types]
+        known = [each for each in ranges if each is not None]
+        if len(known) < len(ranges):
+            return None
+        low += group.count * min(each.low for each in known)
+        high += group.count * max(each.high for each in known)
+    return low, high
+
+
+def options(groups: Sequence[GroupShape], region: str, book: PriceBook, assumptions: Assumptions) -> Iterator[Option]:
+    """Yield the ways to buy the same types, side by side.
+
+    Args:
+        groups: The node groups.
+        region: The region.
+        book: The prices.
+        assumptions: What the plan assumes.
+    """
+    hours, rate = assumptions.hours, on_demand_rate(groups, region, book)
+    cost = None if rate is None else rate * hours
+    unknown = f"no On-Demand price of every type is known in {region}"
+    yield Option(
+        name="On-Demand",
+        hours=hours,
+        low=cost,
+        high=cost,
+        note=unknown if rate is None else "no promise that it can be had",
+    )
+    spot, slower = spot_rates(groups, region, book), 1 + assumptions.interruption_percent / _PERCENT
+    yield Option(
+        name="Spot",
+        hours=hours * slower,
+        low=None if spot is None else spot[0] * hours * slower,
+        high=None if spot is None else spot[1] * hours * slower,
+        note=f"no Spot price of every type is known in {region}"
+        if spot is None
+        else f"{assumptions.interruption_percent:f} % longer for interruptions, assumed; lowest to highest price",
+    )
+    yield Option(
+        name="Capacity Reservation",
+        hours=hours,
+        low=cost,
+        high=cost,
+        note=unknown if rate is None else f"the On-Demand price, used or not: ${rate:,.2f} for each idle hour",
+    )
+    percent = assumptions.savings_plan_percent
+    saved = None if rate is None or percent is None else rate * (1 - percent / _PERCENT)
+    yield Option(
+        name="Savings Plan",
+        hours=hours,
+        low=None if saved is None else saved * hours,
+        high=None if saved is None else saved * hours,
+        note=_savings_plan_note(percent, saved, unknown),
+    )
+
+
+def _savings_plan_note(percent: Decimal | None, saved: Decimal | None, unknown: str) -> str:
+    if percent is None:
+        return "its rate is not given: --savings-plan"
+    if saved is None:
+        return unknown
+    used = HOURS_OF_A_YEAR * (1 - percent / _PERCENT)
+    return (
+        f"{percent:f} % off, stated; committed for a year at least: ${saved * HOURS_OF_A_YEAR:,.0f}, "
+        f"which pays from {used:,.0f} hours of use a year"
+    )
+
+
+def regions(groups: Sequence[GroupShape], book: PriceBook, assumptions: Assumptions) -> tuple[RegionPrice, ...]:
+    """Return the regions where the On-Demand price of every type is known, the cheapest first.
+
+    Args:
+        groups: The node groups.
+        book: The prices.
+        assumptions: What the plan assumes.
+    """
+    slower = 1 + assumptions.interruption_percent / _PERCENT
+    names = {info.name for group in groups for info in group.instance_types}
+    found = []
+    for region in sorted({region for name in names for region in book.on_demand.regions(name)}):
+        rate, spot = on_demand_rate(groups, region, book), spot_rates(groups, region, book)
+        if rate is not None:
+            found.append(
+                RegionPrice(
+                    region=region,
+                    on_demand=rate * assumptions.hours,
+                    spot_low=None if spot is None else spot[0] * assumptions.hours * slower,
+                    spot_high=None if spot is None else spot[1] * assumptions.hours * slower,
+                )
+            )
+    return tuple(sorted(found, key=lambda each: (each.on_demand, each.region)))

@@ -1,0 +1,95 @@
+"""What is billed for what is stored and moved."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from cdk_training_cluster.prices import PriceBook
+from cdk_training_cluster_stacks.plan.assumptions import HOURS_OF_A_MONTH, Assumptions
+from cdk_training_cluster_stacks.plan.lines import Line, units_line
+from cdk_training_cluster_stacks.plan.shape import ClusterShape
+
+
+def storage_lines(shape: ClusterShape, book: PriceBook, assumptions: Assumptions) -> Iterator[Line]:
+    """Yield what is billed for what is stored.
+
+    Args:
+        shape: The cluster.
+        book: The prices.
+        assumptions: What the plan assumes.
+    """
+    files = shape.file_system
+    if files is not None:
+        yield units_line(
+            "storage.file-system",
+            f"FSx for Lustre, {files.capacity_gib:,} GiB at {files.mbps_per_tib} MB/s/TiB",
+            region=shape.region,
+            book=book,
+            an_hour={f"fsx-persistent-2-{files.mbps_per_tib}": files.capacity_gib / HOURS_OF_A_MONTH},
+        )
+    gib = sum(group.count * group.root_volume_gib for group in shape.groups)
+    yield units_line(
+        "storage.root-volumes",
+        f"gp3, {gib:,} GiB on running nodes",
+        region=shape.region,
+        book=book,
+        an_hour={"ebs-gp3": gib / HOURS_OF_A_MONTH},
+    )
+    if assumptions.dataset_gb is not None:
+        yield units_line(
+            "storage.dataset",
+            f"training data in S3, {assumptions.dataset_gb:,f} GB",
+            region=shape.region,
+            book=book,
+            an_hour={"s3-standard": assumptions.dataset_gb / HOURS_OF_A_MONTH},
+        )
+    elif files is not None:
+        yield _not_given("storage.dataset", "training data in S3", "its size", "--dataset-gb")
+    if assumptions.checkpoints:
+        yield units_line(
+            "storage.checkpoints",
+            f"{assumptions.checkpoints} checkpoints of {assumptions.checkpoint_gb:f} GB in S3",
+            region=shape.region,
+            book=book,
+            once={"s3-standard": assumptions.checkpoints * assumptions.checkpoint_gb},
+            note=", kept for a month",
+        )
+
+
+def transfer_lines(shape: ClusterShape, book: PriceBook, assumptions: Assumptions) -> Iterator[Line]:
+    """Yield what is billed for what is moved.
+
+    Args:
+        shape: The cluster.
+        book: The prices.
+        assumptions: What the plan assumes.
+    """
+    if shape.nat_gateways:
+        count = Decimal(shape.nat_gateways)
+        yield units_line(
+            "transfer.nat-gateway",
+            "NAT gateway with its address",
+            region=shape.region,
+            book=book,
+            an_hour={"nat-gateway": count, "public-ipv4": count},
+        )
+        if assumptions.nat_gb is None:
+            yield _not_given("transfer.nat-data", "data through the NAT gateway", "how much", "--nat-gb")
+        else:
+            yield units_line(
+                "transfer.nat-data",
+                f"{assumptions.nat_gb:,f} GB through the NAT gateway",
+                region=shape.region,
+                book=book,
+                once={"nat-gateway-data": assumptions.nat_gb},
+            )
+    if shape.file_system is not None:
+        yield Line(
+            key="transfer.s3-to-file-system",
+            what="S3 to the file system",
+            per_hour=Decimal(0),
+            basis="free within a region; requests are not counted",
+        )
+
+
+def _not_given(key: str, what: str, missing: str, option: str) -> Line:
+    return Line(key=key, what=what, per_hour=None, basis=f"{missing} is not given: {option}")
