@@ -60,7 +60,7 @@ def test_a_stated_price_counts_before_every_other_in_its_region_alone() -> None:
     price, unit = book.on_demand.get("p5.48xlarge", "us-east-1"), book.units.get("ebs-gp3", "us-east-1")
     assert price is not None
     assert unit is not None
-    assert (price.usd, price.source, unit.usd, unit.unit) == (30, STATED, Decimal("0.1"), "GB-month")
+    assert (price.usd, price.source, unit.usd, unit.unit) == (Decimal(30), STATED, Decimal("0.1"), "GB-month")
     assert book.on_demand.get("p5.48xlarge", "us-east-2") == _BOOK.on_demand.get("p5.48xlarge", "us-east-2")
 
 
