@@ -7,7 +7,7 @@ from datetime import datetime
 from cluster_contract.idle import PERIOD
 from cluster_idle.context import IdleContext
 from cluster_idle.idle_tags import TERMINATED, IdleTags
-from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.instances import Instance, Owner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def _says_so(idle_tags: IdleTags, instance: Instance, context: IdleContext) -> b
     """Say whether a warning said what is so now: that of a dry run did not, nor that of another effect."""
     if not idle_tags.note or (idle_tags.of_dry_run and not context.policy(instance).dry_run):
         return False
-    is_owned = instance.owner.kind is not OwnerKind.INSTANCE
+    is_owned = not instance.owner.is_instance
     return context.unit(instance) != instance.id or (TERMINATED in idle_tags.note) == is_owned
 
 

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from cluster_common.owners.groups import OwnedGroup
 from cluster_contract.idle import IdleFunctionSettings, IdleScope, Policy
 from cluster_idle.accelerators import is_measured
 from cluster_idle.evidence import Evidence
 from cluster_idle.idle_tags import NO_IDLE_TAGS, IdleTags
-from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.instances import Instance, Owner
 
 STANDBY = "is in Standby: Auto Scaling does not end it; terminate it or return it to service"
 """Why a group keeps a node that people took out of it: the end of a sentence.
@@ -21,26 +22,36 @@ PROTECTED = "it is protected from scale-in"
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnerState:
-    """A group or Spot Fleet request, as it was read.
+class OwnerState(OwnedGroup):
+    """One of the cluster's owners of nodes, as it was read.
 
     Attributes:
-        idle_tags: What its tags say.
-        node_group: The node group whose nodes it owns.
-        size: Its desired size.
-        stopped: Whether the power function has brought it to zero.
-        frozen: Whether it terminates nothing, because somebody suspended that.
-        members: The ids of its instances that run for it. None: it does not tell.
-        held: Why it does not terminate some of its instances, or not by order, by their ids.
+        idle_tags: What its tags say of stopping its nodes.
     """
 
     idle_tags: IdleTags = NO_IDLE_TAGS
-    node_group: str = ""
-    size: int = 0
-    stopped: bool = False
-    frozen: bool = False
-    members: frozenset[str] | None = None
-    held: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def tagged(cls, owned: OwnedGroup) -> "OwnerState":
+        """Return an owner that was read, with what its tags say."""
+        return cls(**vars(owned), idle_tags=IdleTags.from_tags(owned.tags))
+
+    @property
+    def protected_ids(self) -> frozenset[str]:
+        """The ids of its nodes that it keeps whatever its size."""
+        return frozenset(one for one, node in self.nodes.items() if node.protected)
+
+    def why_held(self, instance_id: str) -> str | None:
+        """Say why it does not terminate one of its nodes by order: the end of a sentence. None: it does."""
+        node = self.nodes.get(instance_id)
+        if node is None:
+            return None
+        if node.protected:
+            return PROTECTED
+        if node.state.endswith("Standby"):
+            return STANDBY
+        is_going = self.owner.terminates_nodes and node.state != "InService"
+        return f"its state is {node.state}" if is_going else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +63,7 @@ class IdleContext:
         now: The time.
         evidence: What is known of each instance that was looked at, by its id.
         owners: The groups and Spot Fleet requests that could be read.
-        unread: What kinds of owners could not be read.
+        unread: The node groups of which not every owner could be read.
         spot_requests: Why an instance of a Spot Instance request cannot be stopped, by the request's id; empty where
             it can. A request that is not there could not be read.
     """
@@ -61,7 +72,7 @@ class IdleContext:
     now: datetime
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     owners: Mapping[Owner, OwnerState] = field(default_factory=dict)
-    unread: frozenset[OwnerKind] = frozenset()
+    unread: frozenset[str] = frozenset()
     spot_requests: Mapping[str, str] = field(default_factory=dict)
 
     def policy(self, instance: Instance) -> Policy:
@@ -76,19 +87,19 @@ class IdleContext:
         """Return the name of what an instance is stopped together with: its node group, or itself."""
         if not instance.node_group:
             return instance.id
-        # A fleet says itself which of its nodes go.
-        alone = self.policy(instance).scope is IdleScope.NODE and instance.owner.kind is not OwnerKind.SPOT_FLEET
+        traits = instance.owner.traits
+        alone = self.policy(instance).scope is IdleScope.NODE and (traits is None or traits.terminates_nodes)
         return instance.id if alone else instance.node_group
 
     def target(self, instance: Instance) -> Owner:
         """Return what carries the warning that an instance is stopped."""
         if self.unit(instance) == instance.id:
-            return Owner(kind=OwnerKind.INSTANCE, id=instance.id)
+            return instance.itself
         return instance.owner
 
     def idle_tags(self, owner: Owner, instance: Instance) -> IdleTags:
         """Return what the tags of an owner say, or those of the instance where nothing else owns it."""
-        if owner.kind is OwnerKind.INSTANCE:
+        if owner.is_instance:
             return instance.idle_tags
         state = self.owners.get(owner)
         return state.idle_tags if state else NO_IDLE_TAGS

@@ -9,7 +9,7 @@ from cluster_common.times import time_text
 from cluster_idle.clock import Clock, read_clock
 from cluster_idle.context import IdleContext
 from cluster_idle.evidence import EvidenceState, describe_threshold
-from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.instances import Instance, Owner
 from cluster_idle.reminders import find_reminders
 from cluster_idle.stoppable import Obstacles
 from cluster_idle.verdicts import Decisions, IdleFinding, IdleVerdict, Unit
@@ -123,7 +123,7 @@ def _decide_unit(
 
 def _alone(instance: Instance, context: IdleContext) -> tuple[IdleVerdict, str] | None:
     """Say why an instance stays whatever the others do. None: it is idle."""
-    if instance.owner.kind is OwnerKind.OTHER:
+    if instance.owner.is_foreign:
         return IdleVerdict.MANAGED, f"belongs to {instance.owner.description}, which alone may stop it"
     kept = _kept(instance, context)
     return (IdleVerdict.KEEP, kept) if kept else _young(instance, context) or _not_idle(instance, context)
@@ -136,7 +136,7 @@ def _kept(instance: Instance, context: IdleContext) -> str | None:
     if not context.is_looked_at(instance):
         return "is never stopped: it has no GPU or NeuronCore whose use is reported"
     kept = instance.idle_tags.kept(context.now)
-    if kept or instance.owner.kind is OwnerKind.INSTANCE:
+    if kept or instance.owner.is_instance:
         return kept
     of_owner = context.idle_tags(instance.owner, instance).kept(context.now)
     return f"belongs to {instance.owner.description}, which {of_owner}" if of_owner else None
@@ -272,7 +272,7 @@ def _defer(finding: IdleFinding, why: str, context: IdleContext) -> IdleFinding:
 
 def _void(instances: Sequence[Instance], findings: Sequence[IdleFinding], context: IdleContext) -> tuple[Owner, ...]:
     """Return what carries a warning that is void: of nodes that work again, are kept, or are gone."""
-    noted = {Owner(kind=OwnerKind.INSTANCE, id=one.id) for one in instances if one.idle_tags.noted}
+    noted = {one.itself for one in instances if one.idle_tags.noted}
     noted |= {owner for owner, state in context.owners.items() if state.idle_tags.noted}
     # What cannot be seen lets a warning stand, but not beside a node that works, is young, or is kept.
     voided = {

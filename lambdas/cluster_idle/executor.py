@@ -25,7 +25,7 @@ from cluster_idle.idle_tags import (
     stopping_tags,
     warned_tags,
 )
-from cluster_idle.instances import Instance, Owner, OwnerKind, read_again, read_stopped
+from cluster_idle.instances import Instance, Owner, read_again, read_stopped
 from cluster_idle.messages import earlier_message, note, reminder_message, stopped_message, warning_message
 from cluster_idle.owners import Owners
 from cluster_idle.power_function import PowerFunction
@@ -117,7 +117,7 @@ class IdleExecutor:
 
     def _look_at_unowned(self, unit: Unit) -> list[Unit]:
         """Return what nothing owns of a group that is at zero now, if it is due still."""
-        unowned = tuple(one for one in unit.instances if one.owner.kind is OwnerKind.INSTANCE)
+        unowned = tuple(one for one in unit.instances if one.owner.is_instance)
         targets = tuple(one.itself for one in unowned)
         part = replace(unit, instances=unowned, targets=targets, others=())
         return self._look_again([part], with_owners=False) if unowned else []
@@ -197,7 +197,7 @@ class IdleExecutor:
 
     def _stop_instances(self, units: Sequence[Unit]) -> list[str]:
         """Stop what nothing owns, and last what AWS refused to stop before: it keeps no other waiting."""
-        alone = [one for unit in units for one in unit.instances if one.owner.kind is OwnerKind.INSTANCE]
+        alone = [one for unit in units for one in unit.instances if one.owner.is_instance]
         if not alone:
             return []
         self._begin([unit for unit in units if not _is_owned(unit)])
@@ -250,7 +250,7 @@ class IdleExecutor:
                     self._owners.clear(unit.targets, [STOPPING_TAG])
                 return []
             self._failures.add_sentence(unit.name, f"the group is at zero. The power function also reported: {why}")
-        return [one.id for one in unit.instances if one.owner.kind is not OwnerKind.INSTANCE]
+        return [one.id for one in unit.instances if not one.owner.is_instance]
 
     def _is_at_zero(self, node_group: str) -> bool:
         owners = self._owners.read(node_group)
@@ -272,7 +272,7 @@ class IdleExecutor:
         gone = [one for one in ids if one in answer.terminated]
         if answer.failure:
             owners = self._owners.read(node_group)
-            left = {one for state in owners.values() for one in state.members or ()} if owners else set(ids)
+            left = {one for state in owners.values() for one in state.live_ids} if owners else set(ids)
             gone = [one for one in ids if one not in left]
             self._failures.add_sentence(node_group, f"the power function failed: {answer.failure}")
         stay = [unit for unit in units if not set(unit.ids) & set(gone)]
@@ -294,10 +294,12 @@ class IdleExecutor:
         # What somebody started since was stopped, too: all of it was launched later.
         again = {one.itself for one in running if _are_later([one], one.idle_tags)}
         again |= {
-            owner for owner, state in owners.items() if state.size and _are_later(_of(owner, seen), state.idle_tags)
+            owner
+            for owner, state in owners.items()
+            if state.desired and _are_later(_of(owner, seen), state.idle_tags)
         }
         instances += [one for one in running if one.itself in again]
-        groups = {owner: state for owner, state in owners.items() if not state.size or owner in again}
+        groups = {owner: state for owner, state in owners.items() if not state.desired or owner in again}
         # Of a group that has no nodes yet, the next ones show it.
         left = [owner for owner in owners if owner not in groups and _of(owner, seen)]
         self._owners.clear(sorted([one.itself for one in running if one.itself not in again] + left), [STOPPING_TAG])
@@ -401,7 +403,7 @@ def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
 
 def _size(owners: Mapping[Owner, OwnerState], node_group: str) -> int:
     """Return the desired size of a node group, of all its owners together."""
-    return sum(state.size for state in owners.values() if state.node_group == node_group)
+    return sum(state.desired for state in owners.values() if state.node_group == node_group)
 
 
 def _of(owner: Owner, instances: Sequence[Instance]) -> list[Instance]:
@@ -415,12 +417,12 @@ def _are_later(instances: Sequence[Instance], idle_tags: IdleTags) -> bool:
 
 
 def _is_owned(unit: Unit) -> bool:
-    return any(instance.owner.kind is not OwnerKind.INSTANCE for instance in unit.instances)
+    return any(not instance.owner.is_instance for instance in unit.instances)
 
 
 def _is_alone(unit: Unit) -> bool:
     """Whether the unit is one node of a group, and not the group."""
-    return unit.targets[0].kind is OwnerKind.INSTANCE and unit.name == unit.instances[0].id
+    return unit.targets[0].is_instance and unit.name == unit.instances[0].id
 
 
 def _first(unit: Unit) -> Instance:

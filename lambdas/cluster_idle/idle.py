@@ -15,8 +15,8 @@ from cluster_idle.context import IdleContext
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import Evidence
 from cluster_idle.executor import IdleExecutor, Outcome
-from cluster_idle.instances import Instance, OwnerKind, read_cluster
-from cluster_idle.owners import Owners, read_spot_requests
+from cluster_idle.instances import Instance, read_cluster, read_spot_requests
+from cluster_idle.owners import Owners
 from cluster_idle.readings import MetricReader
 from cluster_idle.reports import emit_blind_metrics, emit_metrics, find_lingering, log_finding, summarize
 from cluster_idle.verdicts import Decisions
@@ -109,7 +109,7 @@ class Idle:
         self._pause = pause
         self._now = clock().replace(microsecond=0)
         self._failures = Failures(logger)
-        self._owners = Owners(settings, clients.auto_scaling, clients.ec2, self._failures)
+        self._owners = Owners(settings, clients.auto_scaling, clients.ec2, self._failures, self._now)
 
     def run(self, action: Action) -> dict[str, object]:
         """Do what was asked and return a summary that people read.
@@ -182,7 +182,7 @@ class Idle:
             return None
 
     def _read_spot_requests(self, instances: Sequence[Instance]) -> dict[str, str]:
-        ids = {one.spot_request for one in instances if one.owner.kind is OwnerKind.INSTANCE and one.spot_request}
+        ids = {one.spot_request for one in instances if one.owner.is_instance and one.spot_request}
         if not ids:
             return {}
         try:

@@ -1,13 +1,13 @@
 """Instances, as DescribeInstances tells of them: what decides whether and how one can be stopped."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from cluster_common.messages import printable
-from cluster_contract.idle import IdleFunctionSettings
+from cluster_common.owners.groups import AUTO_SCALING_GROUP, OWNER_KINDS, SPOT_FLEET, OwnerTraits
+from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings
 from cluster_contract.tags import NODE_GROUP_TAG
 from cluster_idle.idle_tags import NO_IDLE_TAGS, STOPPING_TAG, IdleTags
 
@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 # A page of instances with many interfaces takes its place in memory: 200 of p5, with 32 each, take 50 MiB.
 PAGE_SIZE = 200
 
-# Tags that only services can set.
-# https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html and
-# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/manage-spot-fleet.html
-GROUP_TAG = "aws:autoscaling:groupName"
-SPOT_FLEET_TAG = "aws:ec2spot:fleet-request-id"
+# A tag that only EC2 can set, on instances of fleets that no node group has.
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/manage-ec2-fleet.html
 EC2_FLEET_TAG = "aws:ec2:fleet-id"
 
 _SPOT = "spot"
@@ -32,39 +29,55 @@ _RESERVED_LIFECYCLES: Mapping[str, str] = {
 }
 
 
-class OwnerKind(StrEnum):
-    """What replaces an instance, and has to be asked to stop it."""
-
-    INSTANCE = "instance"
-    AUTO_SCALING_GROUP = "auto_scaling_group"
-    SPOT_FLEET = "spot_fleet"
-    OTHER = "other"
-
-    @property
-    def description(self) -> str:
-        """How people are told of it."""
-        return (
-            self.value.replace("_", " ").replace("auto scaling", "Auto Scaling").replace("spot fleet", "Spot Fleet")
-        )
+_INSTANCE, _FOREIGN = "instance", "foreign"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
 class Owner:
-    """What replaces an instance: it itself where nothing does.
+    """What replaces an instance when it ends: the instance stands for itself where nothing replaces it.
 
     Attributes:
-        kind: What it is.
-        id: Its name or id; for `OTHER`, how people are told of it.
+        kind: The key of its traits, or that it is the instance itself or belongs to another service.
+        id: Its name or id; of another service, how messages name it.
     """
 
-    kind: OwnerKind
+    kind: str
     id: str
+
+    @classmethod
+    def itself(cls, instance_id: str) -> "Owner":
+        """Return an instance that nothing owns, or that carries tags of its own."""
+        return cls(kind=_INSTANCE, id=instance_id)
+
+    @classmethod
+    def of(cls, traits: OwnerTraits, name: str) -> "Owner":
+        """Return one of the cluster's owners of nodes."""
+        return cls(kind=traits.key, id=name)
+
+    @classmethod
+    def foreign(cls, description: str) -> "Owner":
+        """Return another service, or an owner that is none of the cluster's."""
+        return cls(kind=_FOREIGN, id=description)
+
+    @property
+    def is_instance(self) -> bool:
+        """Whether it is an instance that nothing owns."""
+        return self.kind == _INSTANCE
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is another service, or none of the cluster's owners."""
+        return self.kind == _FOREIGN
+
+    @property
+    def traits(self) -> OwnerTraits | None:
+        """What kind of owner it is. None: an instance itself, or a foreign owner."""
+        return OWNER_KINDS.get(self.kind)
 
     @property
     def description(self) -> str:
-        """How people are told of it."""
-        name = printable(self.id)
-        return name if self.kind in (OwnerKind.INSTANCE, OwnerKind.OTHER) else f"the {self.kind.description} {name}"
+        """How messages name it."""
+        return f"the {self.traits.noun} {printable(self.id)}" if self.traits else printable(self.id)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +115,7 @@ class Instance:
     @property
     def itself(self) -> Owner:
         """It as that which carries tags."""
-        return Owner(kind=OwnerKind.INSTANCE, id=self.id)
+        return Owner.itself(self.id)
 
 
 def read_cluster(client: "EC2Client", settings: IdleFunctionSettings) -> list[Instance]:
@@ -185,25 +198,30 @@ def parse_instance(raw: "InstanceTypeDef", settings: IdleFunctionSettings) -> In
 
 def _node_group(tags: Mapping[str, str], settings: IdleFunctionSettings) -> str:
     """Return the node group: a node of a Spot Fleet goes with it, whatever people have made of its tags."""
-    fleet = tags.get(SPOT_FLEET_TAG)
+    fleet = tags.get(SPOT_FLEET.instance_tag)
     of_fleet = (name for name, group in settings.groups.items() if group.fleet and group.fleet == fleet)
     return next(of_fleet, tags.get(NODE_GROUP_TAG, ""))
 
 
 def _owner(raw: "InstanceTypeDef", tags: Mapping[str, str], node_group: str, settings: IdleFunctionSettings) -> Owner:
     operator, own = raw.get("Operator", {}), settings.groups.get(node_group)
-    group, fleet = tags.get(GROUP_TAG), tags.get(SPOT_FLEET_TAG)
     if operator.get("Managed"):
-        return _other(operator.get("Principal") or "another service")
-    if group and own is not None and own.fleet is None:
-        return Owner(kind=OwnerKind.AUTO_SCALING_GROUP, id=group)
-    if fleet and own is not None and own.fleet == fleet:
-        return Owner(kind=OwnerKind.SPOT_FLEET, id=fleet)
-    foreign = {"Auto Scaling group": group, "Spot Fleet request": fleet, "EC2 Fleet": tags.get(EC2_FLEET_TAG)}
-    for kind, name in foreign.items():
-        if name:
-            return _other(f"the {kind} {name}, which is none of the cluster's")
-    return Owner(kind=OwnerKind.INSTANCE, id=raw.get("InstanceId", ""))
+        return Owner.foreign(operator.get("Principal") or "another service")
+    named = [(kind, tags[kind.instance_tag]) for kind in OWNER_KINDS.values() if tags.get(kind.instance_tag)]
+    for kind, name in named:
+        if own is not None and _is_owned(own, kind, name):
+            return Owner.of(kind, name)
+    foreign = [(kind.noun, name) for kind, name in named]
+    if tags.get(EC2_FLEET_TAG):
+        foreign.append(("EC2 Fleet", tags[EC2_FLEET_TAG]))
+    for noun, name in foreign:
+        return Owner.foreign(f"the {noun} {name}, which is none of the cluster's")
+    return Owner.itself(raw.get("InstanceId", ""))
+
+
+def _is_owned(own: IdleGroupSettings, kind: OwnerTraits, name: str) -> bool:
+    """Say whether a node group is an owner's by the settings: one Spot Fleet request's, else Auto Scaling groups'."""
+    return (kind is SPOT_FLEET and own.fleet == name) if own.fleet else kind is AUTO_SCALING_GROUP
 
 
 def _vcpus(raw: "InstanceTypeDef") -> int:
@@ -211,10 +229,6 @@ def _vcpus(raw: "InstanceTypeDef") -> int:
     # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CpuOptions.html
     options = raw.get("CpuOptions", {})
     return options.get("CoreCount", 0) * options.get("ThreadsPerCore", 0)
-
-
-def _other(words: str) -> Owner:
-    return Owner(kind=OwnerKind.OTHER, id=words)
 
 
 def _reserved(raw: "InstanceTypeDef", lifecycle: str) -> str | None:
@@ -225,3 +239,26 @@ def _reserved(raw: "InstanceTypeDef", lifecycle: str) -> str | None:
     if lifecycle in _RESERVED_LIFECYCLES:
         return f"{_RESERVED_LIFECYCLES[lifecycle]}{f' {reservation}' if reservation else ''}"
     return f"the capacity reservation {reservation}" if reservation else None
+
+
+def read_spot_requests(client: "EC2Client", ids: Collection[str]) -> dict[str, str]:
+    """Say of Spot Instance requests why their instances cannot be stopped; empty where they can.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/stop-start-spot.html
+    """
+    found: dict[str, str] = {}
+    ordered = sorted(ids)
+    for start in range(0, len(ordered), PAGE_SIZE):
+        pages = client.get_paginator("describe_spot_instance_requests").paginate(
+            Filters=[{"Name": "spot-instance-request-id", "Values": ordered[start : start + PAGE_SIZE]}]
+        )
+        for page in pages:
+            for raw in page["SpotInstanceRequests"]:
+                request = raw.get("SpotInstanceRequestId", "")
+                why = ""
+                if raw.get("Type") != "persistent":
+                    why = f"its Spot Instance request {request} is one-time: EC2 cannot stop it, terminate it"
+                elif raw.get("LaunchGroup"):
+                    why = f"its Spot Instance request {request} has a launch group: EC2 cannot stop it, terminate it"
+                found[request] = why
+    return found

@@ -10,7 +10,7 @@ from cluster_contract.prices import on_demand_price
 from cluster_contract.tags import KEEP_TAG, KEEP_UNTIL_TAG
 from cluster_idle.context import OwnerState
 from cluster_idle.idle_tags import DRY_RUN_NOTE, STOP_AT_TAG
-from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.instances import Instance, Owner
 from cluster_idle.reminders import Reminder
 from cluster_idle.stop_effects import (
     StopEffect,
@@ -100,7 +100,7 @@ def earlier_message(
         )
         lines.append(_way_back(start_group(settings, state.node_group), done=owner in again))
     for one in instances:
-        if one.owner.kind is OwnerKind.INSTANCE:
+        if one.owner.is_instance:
             done, way_back = "stopped", start_instances(settings, [one.id])
         else:
             done, way_back = "terminated", start_group(settings, one.node_group)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from cluster_contract.tags import KEEP_UNTIL_TAG
 from cluster_idle.context import IdleContext
 from cluster_idle.idle_tags import STOP_AT_TAG, IdleTags
-from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.instances import Instance, Owner
 
 _DAY = timedelta(days=1)
 
@@ -38,11 +38,10 @@ def find_reminders(instances: Sequence[Instance], context: IdleContext) -> list[
 
 def _find(instances: Sequence[Instance], context: IdleContext) -> Iterator[Reminder]:
     for instance in instances:
-        owned_elsewhere = instance.owner.kind is OwnerKind.OTHER
-        if not owned_elsewhere and not context.policy(instance).off and context.is_looked_at(instance):
+        if not instance.owner.is_foreign and not context.policy(instance).off and context.is_looked_at(instance):
             yield from _of_tags(instance.itself, instance.id, instance.idle_tags, context.now)
     for owner, state in context.owners.items():
-        if state.size and not context.settings.policy_of(state.node_group).off:
+        if state.desired and not context.settings.policy_of(state.node_group).off:
             yield from _of_tags(owner, f"{state.node_group}: {owner.description}", state.idle_tags, context.now)
 
 

@@ -11,7 +11,7 @@ from cluster_contract.aliases import Alias
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.tags import KEEP_UNTIL_TAG
 from cluster_idle.idle_tags import TERMINATED
-from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.instances import Instance, Owner
 from cluster_idle.verdicts import Unit
 
 _MAX_IDS = 20
@@ -45,7 +45,7 @@ def stop_effects(settings: IdleFunctionSettings, unit: Unit, only: frozenset[str
     """
     parts: dict[Owner | None, list[Instance]] = {}
     for instance in (one for one in unit.instances if only is None or one.id in only):
-        owner = instance.owner if instance.owner.kind is not OwnerKind.INSTANCE else None
+        owner = None if instance.owner.is_instance else instance.owner
         parts.setdefault(owner, []).append(instance)
     return [
         _of_instances(settings, instances) if owner is None else _of_owner(settings, unit, owner, instances)
@@ -66,16 +66,9 @@ def keep_command(settings: IdleFunctionSettings, unit: Unit) -> str:
 def keep_targets(settings: IdleFunctionSettings, targets: Sequence[Owner], begin: datetime) -> str:
     """Return the command that keeps what carries tags for half a day from a time on."""
     until = time_text(begin + _KEPT_FOR)
-    groups = [target for target in targets if target.kind is OwnerKind.AUTO_SCALING_GROUP]
-    if groups:
-        tag = {
-            "ResourceId": groups[0].id,
-            "ResourceType": "auto-scaling-group",
-            "Key": KEEP_UNTIL_TAG,
-            "Value": until,
-            "PropagateAtLaunch": False,
-        }
-        return f"aws autoscaling create-or-update-tags --region {settings.region} --tags {_argument([tag])}"
+    for target in targets:
+        if target.traits and target.traits.tag_command:
+            return target.traits.tag_command(target.id, KEEP_UNTIL_TAG, until, settings.region)
     ids = " ".join(target.id for target in targets[:_MAX_IDS])
     tags = f"Key={KEEP_UNTIL_TAG},Value={until}"
     return f"aws ec2 create-tags --region {settings.region} --resources {ids} --tags {tags}"
@@ -113,12 +106,10 @@ def _of_owner(settings: IdleFunctionSettings, unit: Unit, owner: Owner, instance
     if unit.name == instances[0].id:
         meaning = f"{words} gets smaller by one; what is on the node's disks is lost."
     else:
-        of_group = owner.kind is OwnerKind.AUTO_SCALING_GROUP
-        how = "scaled to zero" if of_group else "given the target zero"
-        but = ", but for those that a warm pool takes back" if of_group else ""
+        how, but = (owner.traits.emptied, owner.traits.survivors) if owner.traits else ("", "")
         meaning = (
-            f"{words} is {how}; what is on the nodes' disks is lost{but}; their capacity is given back, so a start "
-            "may have to wait."
+            f"{words} {how}; what is on the nodes' disks is lost{but}; their capacity is given back, so a start may "
+            "have to wait."
         )
     return StopEffect(
         instances=tuple(instances),

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from cluster_idle.context import PROTECTED, STANDBY, IdleContext, OwnerState
+from cluster_idle.context import STANDBY, IdleContext, OwnerState
 from cluster_idle.idle_tags import REFUSED_TAG
-from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.instances import Instance, Owner
 from cluster_idle.stopping import DENIED
 from cluster_idle.verdicts import IdleVerdict
 
@@ -26,38 +26,37 @@ class Obstacles:
         """
         self._context = context
         self._is_alone = context.unit(together[0]) == together[0].id
-        # An order to stop what is at zero already changes nothing.
-        owned = [
-            one
-            for one in together
-            if one.owner.kind not in (OwnerKind.INSTANCE, OwnerKind.OTHER)
-            and not (self._is_stopped(one) or self._is_in_standby(one))
-        ]
+        members = [one for one in together if one.owner.traits and not self._is_in_standby(one)]
+        # An order to stop an owner whose size is zero already changes nothing.
+        owned = [one for one in members if not self._is_at_zero(one)]
         found = (self._of_owner(one, context.owners.get(one.owner)) for one in _one_of_each_owner(owned))
-        unseen = None if self._is_alone else _find_unseen(owned, together[0].node_group, context)
+        unseen = None if self._is_alone else _find_unseen(members, together[0].node_group, context)
         self._unseen = (IdleVerdict.UNKNOWN, f"is idle, but {unseen}") if unseen else None
         self._of_owners = next((one for one in found if one), None) or self._of_all(owned)
 
     def find(self, instance: Instance) -> tuple[IdleVerdict, str] | None:
         """Say why one of the nodes, an idle one, is not stopped. None: it can be, and that saves money."""
-        if instance.owner.kind is OwnerKind.INSTANCE:
+        if instance.owner.is_instance:
             return self._unseen or _obstacle_of_instance(instance, self._context)
         if self._is_in_standby(instance):
             return IdleVerdict.UNSTOPPABLE, f"is idle, and {STANDBY}"
-        if self._is_stopped(instance):
-            why = f"{instance.owner.description} is stopped already: the power function says why it still runs"
-            return IdleVerdict.UNSTOPPABLE, f"is idle, and {why}"
+        if self._is_at_zero(instance):
+            why = (
+                f"the size of {instance.owner.description} is zero already: the power function says why it still runs"
+            )
+            held = self._of_owner(instance, self._context.owners[instance.owner])
+            return held or (IdleVerdict.UNSTOPPABLE, f"is idle, and {why}")
         if self._of_owners and self._of_owners[0] is IdleVerdict.RESERVED:
             return _saves_nothing(instance)
         return self._of_owners or self._unseen
 
     def _is_in_standby(self, instance: Instance) -> bool:
         owner = self._context.owners.get(instance.owner)
-        return owner is not None and owner.held.get(instance.id) == STANDBY
+        return owner is not None and owner.why_held(instance.id) == STANDBY
 
-    def _is_stopped(self, instance: Instance) -> bool:
+    def _is_at_zero(self, instance: Instance) -> bool:
         owner = self._context.owners.get(instance.owner)
-        return owner is not None and owner.stopped
+        return owner is not None and not owner.desired
 
     def _of_all(self, owned: Sequence[Instance]) -> tuple[IdleVerdict, str] | None:
         """Say what keeps all that is owned: that nothing would be saved."""
@@ -75,18 +74,18 @@ class Obstacles:
         why: str | None = None
         if not self._context.settings.power_function:
             why = f"there is no power function to scale {words}"
-        elif owner.frozen:
+        elif owner.terminating_suspended is not None:
             why = f"{words} has its process Terminate suspended: resume it"
         else:
-            held = sorted(self._held(instance, owner))
-            why = f"{words} does not let {held[0]} go: {owner.held[held[0]]}" if held else None
+            held = self._held(instance, owner)
+            why = f"{words} does not let {min(held)} go: {owner.why_held(min(held))}" if held else None
         return (IdleVerdict.UNSTOPPABLE, f"is idle, but {why}") if why else None
 
-    def _held(self, instance: Instance, owner: OwnerState) -> set[str]:
+    def _held(self, instance: Instance, owner: OwnerState) -> frozenset[str]:
         """Return the nodes that would stay, or fail to go: of a whole group those that are protected."""
         if self._is_alone:
-            return {instance.id} & set(owner.held)
-        return {one for one, why in owner.held.items() if why == PROTECTED}
+            return frozenset({instance.id} if owner.why_held(instance.id) else ())
+        return owner.protected_ids
 
 
 def _one_of_each_owner(owned: Sequence[Instance]) -> list[Instance]:
@@ -96,21 +95,17 @@ def _one_of_each_owner(owned: Sequence[Instance]) -> list[Instance]:
     return [instance for _, instance in sorted(found.items())]
 
 
-def _find_unseen(owned: Sequence[Instance], node_group: str, context: IdleContext) -> str | None:
-    """Say what nobody sees of the owners of a node group, of which there are two while a deploy replaces one."""
-    ids, own = {one.id for one in owned}, context.settings.groups.get(node_group)
-    kind = OwnerKind.SPOT_FLEET if own and own.fleet else OwnerKind.AUTO_SCALING_GROUP
-    if own and kind in context.unread:
+def _find_unseen(members: Sequence[Instance], node_group: str, context: IdleContext) -> str | None:
+    """Say what of a node group could not be read; it has two owners while a deployment replaces one."""
+    if node_group in context.unread:
         return f"what owns nodes of {node_group} could not be read"
-    owners = {one.owner for one in owned}
-    owners |= {
-        owner for owner, state in context.owners.items() if state.node_group == node_group and not state.stopped
-    }
+    ids, owners = {one.id for one in members}, {one.owner for one in members}
+    owners |= {owner for owner, state in context.owners.items() if state.node_group == node_group}
     for owner in sorted(owners):
         state = context.owners.get(owner)
         if state is None:
             return f"{owner.description}, which owns nodes of {node_group} too, could not be read"
-        unseen = sorted((state.members or frozenset()) - ids)
+        unseen = sorted(state.live_ids - ids)
         if unseen:
             return f"{owner.description} has nodes that are not seen, such as {unseen[0]}"
     return None

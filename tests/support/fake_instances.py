@@ -7,7 +7,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from fake_service import ACCOUNT, REGION, FakePaginator, FakeService, refusal
+from fake_service import ACCOUNT, REGION, FakePaginator, refusal
+from fake_spot_fleets import FakeFleet, FakeSpotFleets
 from policy_evaluator import Call
 
 CLUSTER_TAG = "cdk-training-cluster:cluster"
@@ -55,21 +56,7 @@ class FakeNode:
         }
 
 
-@dataclass
-class FakeSpotFleetRequest:
-    """A Spot Fleet request, as far as its tags go."""
-
-    id: str
-    tags: dict[str, str]
-    target: int = 0
-
-    @property
-    def arn(self) -> str:
-        """The ARN."""
-        return f"arn:aws:ec2:{REGION}:{ACCOUNT}:spot-fleet-request/{self.id}"
-
-
-class FakeInstances(FakeService):
+class FakeInstances(FakeSpotFleets):
     """The client of EC2, as far as instances go.
 
     Attributes:
@@ -83,7 +70,6 @@ class FakeInstances(FakeService):
     def __init__(self) -> None:
         super().__init__("ec2")
         self.nodes: dict[str, FakeNode] = {}
-        self.fleets: dict[str, FakeSpotFleetRequest] = {}
         self.spot_requests: dict[str, dict[str, Any]] = {}
 
     def describe_instances(self, **parameters: Any) -> dict[str, Any]:
@@ -138,34 +124,20 @@ class FakeInstances(FakeService):
     def get_paginator(self, operation: str) -> FakePaginator:
         """Return the paginator of a Describe operation."""
         pages = {
-            "describe_spot_fleet_requests": self._describe_fleets,
-            "describe_spot_fleet_instances": self._describe_fleet_members,
+            "describe_spot_fleet_requests": self.describe_fleets,
+            "describe_spot_fleet_instances": self.describe_nodes,
             "describe_spot_instance_requests": self._describe_spot_requests,
         }
         return FakePaginator(pages[operation])
 
-    def _describe_fleets(self, **parameters: Any) -> Iterator[dict[str, Any]]:
-        self.record("DescribeSpotFleetRequests", parameters)
-        for one in parameters["SpotFleetRequestIds"]:
-            if one not in self.fleets:
-                code = "InvalidSpotFleetRequestId.NotFound"
-                raise refusal("DescribeSpotFleetRequests", code, f"The spot fleet request ID '{one}' does not exist")
-            tags = [{"Key": key, "Value": value} for key, value in self.fleets[one].tags.items()]
-            config = {"TargetCapacity": self.fleets[one].target}
-            yield {
-                "SpotFleetRequestConfigs": [
-                    {"SpotFleetRequestId": one, "Tags": tags, "SpotFleetRequestConfig": config}
-                ]
-            }
-
-    def _describe_fleet_members(self, **parameters: Any) -> Iterator[dict[str, Any]]:
-        self.record("DescribeSpotFleetInstances", parameters)
-        fleet = parameters["SpotFleetRequestId"]
+    def describe_nodes(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        """Answer DescribeSpotFleetInstances: what carries the request's tag and runs."""
+        fleet = self._fleet("DescribeSpotFleetInstances", parameters)
         yield {
             "ActiveInstances": [
-                {"InstanceId": node.id}
+                {"InstanceId": node.id, "InstanceType": node.instance_type, "InstanceHealth": "healthy"}
                 for node in self.nodes.values()
-                if node.tags.get("aws:ec2spot:fleet-request-id") == fleet and node.state == "running"
+                if node.tags.get("aws:ec2spot:fleet-request-id") == fleet.id and node.state == "running"
             ]
         }
 
@@ -189,7 +161,7 @@ class FakeInstances(FakeService):
             self.calls.append(Call(action=f"ec2:{operation}", resource=resource.arn, context=context))
         self.record(operation, parameters, names=ids, arn=first.arn, tags=first.tags, tag_keys=keys)
 
-    def _tagged(self, id: str) -> FakeNode | FakeSpotFleetRequest:
+    def _tagged(self, id: str) -> FakeNode | FakeFleet:
         return self.nodes[id] if id in self.nodes else self.fleets[id]
 
 

@@ -13,7 +13,7 @@ from cluster_contract.idle import IdleFunctionSettings, Policy
 from cluster_idle.idle import Action, Idle, IdleClients
 from fake_cloudwatch import FakeCloudWatch
 from fake_idle_groups import FakeIdleGroups
-from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode, FakeSpotFleetRequest
+from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode
 from fake_service import ACCOUNT, REGION, FakePaginator, FakeService
 from idle_function_settings import Group, idle_settings
 from policy_evaluator import Call
@@ -168,8 +168,7 @@ class IdleScene:
         """Deploy a node group that a Spot Fleet owns, and launch its nodes."""
         request = f"sfr-{name}"
         self.groups[name] = Group(policy=settings.pop("policy", self.policy), fleet=request)
-        tags = {CLUSTER_TAG: CLUSTER, NODE_GROUP_TAG: name}
-        self.ec2.fleets[request] = FakeSpotFleetRequest(id=request, tags=tags, target=count)
+        self.ec2.add_fleet(request, cluster=CLUSTER, node_group=name, target=count)
         tags = {NODE_GROUP_TAG: name, "aws:ec2spot:fleet-request-id": request}
         spot = {"InstanceLifecycle": "spot", "SpotInstanceRequestId": "sir-fleet"}
         return [self.add(load, tags=dict(tags), raw=dict(spot), **settings) for _ in range(count)]
@@ -245,7 +244,6 @@ class IdleScene:
         if order["action"] == "stop":
             for group in self.auto_scaling.groups.values():
                 if group.tags[NODE_GROUP_TAG] == name:
-                    group.tags["cdk-training-cluster:power-state"] = "stopped"
                     group.desired = 0
             for fleet in self.ec2.fleets.values():
                 if fleet.tags[NODE_GROUP_TAG] == name:

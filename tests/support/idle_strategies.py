@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
+from cluster_common.owners.groups import AUTO_SCALING_GROUP, SPOT_FLEET, Node
 from cluster_contract.idle import PERIOD, IdleScope, Policy
 from cluster_idle.context import IdleContext, OwnerState
 from cluster_idle.evidence import NodeReadings, Series, weigh
 from cluster_idle.idle_tags import IdleTags
-from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.instances import Instance, Owner
 from idle_function_settings import Group, idle_settings
 
 NOW = datetime(2026, 11, 2, 12, 3, 20, tzinfo=UTC)
@@ -96,14 +97,19 @@ def clusters(draw: st.DrawFn) -> Drawn:
     owners: dict[Owner, OwnerState] = {}
     kinds = draw(st.lists(st.sampled_from(["alone", "workers", "workers", "lab", "extras", "foreign"]), max_size=9))
     instances = tuple(draw(_instance(f"i-{number:08x}", kind)) for number, kind in enumerate(kinds))
-    for owner in {one.owner for one in instances if one.owner.kind in _GROUPS}:
+    for owner in {one.owner for one in instances if one.owner.traits}:
         if draw(st.sampled_from([True] * 9 + [False])):
             members = frozenset(one.id for one in instances if one.owner == owner)
             unseen = draw(st.sampled_from([frozenset[str]()] * 9 + [frozenset({"i-unseen"})]))
             owners[owner] = OwnerState(
+                name=owner.id,
+                node_group=next(one.node_group for one in instances if one.owner == owner),
+                desired=draw(st.sampled_from([4] * 9 + [0])),
+                minimum=0,
+                maximum=8,
+                in_service=len(members),
+                nodes=dict.fromkeys(members | unseen, Node(state="InService")),
                 idle_tags=draw(idle_tags()),
-                stopped=draw(st.sampled_from([False] * 9 + [True])),
-                members=None if owner.kind is OwnerKind.SPOT_FLEET else members | unseen,
             )
     settings = idle_settings(
         policy=policy,
@@ -137,17 +143,14 @@ def clusters(draw: st.DrawFn) -> Drawn:
     return Drawn(instances=instances, series=since, context=context)
 
 
-_GROUPS = (OwnerKind.AUTO_SCALING_GROUP, OwnerKind.SPOT_FLEET)
-
-
 @st.composite
 def _instance(draw: st.DrawFn, id: str, kind: str) -> Instance:
     owner, node_group = {
-        "alone": (Owner(kind=OwnerKind.INSTANCE, id=id), draw(st.sampled_from(["", "", "workers", "dev"]))),
-        "workers": (Owner(kind=OwnerKind.AUTO_SCALING_GROUP, id="workers-asg"), "workers"),
-        "lab": (Owner(kind=OwnerKind.AUTO_SCALING_GROUP, id="lab-asg"), "lab"),
-        "extras": (Owner(kind=OwnerKind.SPOT_FLEET, id="sfr-extras"), "extras"),
-        "foreign": (Owner(kind=OwnerKind.OTHER, id="somebody"), draw(st.sampled_from(["", "workers"]))),
+        "alone": (Owner.itself(id), draw(st.sampled_from(["", "", "workers", "dev"]))),
+        "workers": (Owner.of(AUTO_SCALING_GROUP, "workers-asg"), "workers"),
+        "lab": (Owner.of(AUTO_SCALING_GROUP, "lab-asg"), "lab"),
+        "extras": (Owner.of(SPOT_FLEET, "sfr-extras"), "extras"),
+        "foreign": (Owner.foreign("somebody"), draw(st.sampled_from(["", "workers"]))),
     }[kind]
     return Instance(
         id=id,

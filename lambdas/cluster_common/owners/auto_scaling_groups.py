@@ -1,6 +1,6 @@
 """Auto Scaling groups as owners of nodes."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from mypy_boto3_autoscaling.type_defs import (
         ActivityTypeDef,
         AutoScalingGroupTypeDef,
+        FilterTypeDef,
         LaunchTemplateSpecificationTypeDef,
     )
     from mypy_boto3_ec2.client import EC2Client
+
+_RESOURCE = "auto-scaling-group"
 
 # Enough for every node of a large group to have failed once; only the newest matter.
 _ACTIVITIES = 100
@@ -40,6 +43,8 @@ class AutoScalingGroups:
         ec2: "Callable[[], EC2Client]",
         cluster: str,
         node_groups: Collection[str],
+        *,
+        tag: str = CLUSTER_TAG,
     ) -> None:
         """Know the cluster.
 
@@ -49,17 +54,22 @@ class AutoScalingGroups:
             ec2: Makes the client of EC2.
             cluster: The value of the tag on the groups.
             node_groups: The node groups that they should own.
+            tag: The key of that tag.
         """
         self.node_groups = node_groups
         self._client = client
         self._once = once
         self._ec2 = ec2
         self._cluster = cluster
+        self._tag = tag
 
-    def read(self) -> Reading:
-        """Find the cluster's groups by its tag."""
+    def read(self, node_group: str | None = None) -> Reading:
+        """Find the cluster's groups by its tag, or those of one node group."""
+        filters: list[FilterTypeDef] = [{"Name": f"tag:{self._tag}", "Values": [self._cluster]}]
+        if node_group:
+            filters.append({"Name": f"tag:{NODE_GROUP_TAG}", "Values": [node_group]})
         pages = self._client.get_paginator("describe_auto_scaling_groups").paginate(
-            Filters=[{"Name": f"tag:{CLUSTER_TAG}", "Values": [self._cluster]}], PaginationConfig={"PageSize": 100}
+            Filters=filters, PaginationConfig={"PageSize": 100}
         )
         groups = self._own(raw for page in pages for raw in page["AutoScalingGroups"])
         return Reading(groups=sorted(groups, key=lambda group: (group.node_group, group.name)))
@@ -147,7 +157,7 @@ class AutoScalingGroups:
             Tags=[
                 {
                     "ResourceId": group.name,
-                    "ResourceType": "auto-scaling-group",
+                    "ResourceType": _RESOURCE,
                     "Key": key,
                     "Value": value,
                     "PropagateAtLaunch": False,
@@ -156,12 +166,18 @@ class AutoScalingGroups:
             ]
         )
 
+    def untag(self, group: OwnedGroup, keys: Iterable[str]) -> None:
+        """Take tags away from a group."""
+        self._client.delete_tags(
+            Tags=[{"ResourceId": group.name, "ResourceType": _RESOURCE, "Key": key} for key in keys]
+        )
+
     def _own(self, raws: "Iterator[AutoScalingGroupTypeDef]") -> list[OwnedGroup]:
         tagged = ((raw, _tags(raw)) for raw in raws)
         return [
             _group(raw, tags, is_configured=tags.get(NODE_GROUP_TAG) in self.node_groups)
             for raw, tags in tagged
-            if tags.get(CLUSTER_TAG) == self._cluster
+            if tags.get(self._tag) == self._cluster
         ]
 
 

@@ -1,6 +1,8 @@
 """Node groups, as what owns their nodes describes them, and what differs between the kinds of owners."""
 
-from collections.abc import Collection, Mapping
+import json
+import shlex
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -25,6 +27,11 @@ class OwnerTraits:
         holds_deployments: Whether CloudFormation waits for its nodes: its size is lowered while EC2 lacks some.
         reset_by_deployments: Whether a deployment sets its size to 0 and leaves its nodes.
         terminates_nodes: Whether single nodes can be terminated; if not, it chooses itself which go.
+        instance_tag: The tag, which only the service can set, by which an instance names its owner.
+        emptied: What becomes of it when it gets the size zero: the end of a sentence.
+        survivors: Which of its nodes live on then: the end of a sentence.
+        tag_command: Returns the command that writes a tag on it, of its name, a key, a value and the region.
+            Default: - `aws ec2 create-tags` takes its id, beside those of instances.
     """
 
     key: str
@@ -39,6 +46,23 @@ class OwnerTraits:
     holds_deployments: bool
     reset_by_deployments: bool
     terminates_nodes: bool
+    instance_tag: str
+    emptied: str
+    survivors: str = ""
+    tag_command: Callable[[str, str, str, str], str] | None = None
+
+
+def _tag_auto_scaling_group(name: str, key: str, value: str, region: str) -> str:
+    tag = {
+        "ResourceId": name,
+        "ResourceType": "auto-scaling-group",
+        "Key": key,
+        "Value": value,
+        "PropagateAtLaunch": False,
+    }
+    # People paste the command into a shell, and a name may hold any character.
+    argument = shlex.quote(json.dumps([tag], separators=(",", ":")))
+    return f"aws autoscaling create-or-update-tags --region {region} --tags {argument}"
 
 
 # A node in these lifecycle states ends without a smaller size, or lives on whatever the size is.
@@ -59,6 +83,11 @@ AUTO_SCALING_GROUP = OwnerTraits(
     holds_deployments=True,
     reset_by_deployments=False,
     terminates_nodes=True,
+    # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html
+    instance_tag="aws:autoscaling:groupName",
+    emptied="is scaled to zero",
+    survivors=", but for those that a warm pool takes back",
+    tag_command=_tag_auto_scaling_group,
 )
 SPOT_FLEET = OwnerTraits(
     key="spot_fleet",
@@ -75,7 +104,13 @@ SPOT_FLEET = OwnerTraits(
     holds_deployments=False,
     reset_by_deployments=True,
     terminates_nodes=False,
+    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/manage-spot-fleet.html
+    instance_tag="aws:ec2spot:fleet-request-id",
+    emptied="is given the target zero",
 )
+
+OWNER_KINDS: Mapping[str, OwnerTraits] = {kind.key: kind for kind in (AUTO_SCALING_GROUP, SPOT_FLEET)}
+"""The kinds of owners that the functions deal with, by their keys."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +132,7 @@ class Activity:
     message: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
     """One node of a group.
 

@@ -36,8 +36,12 @@ class NodeOwner(Protocol):
     def node_groups(self) -> Collection[str]:
         """The node groups that it should own, by the cluster's file."""
 
-    def read(self) -> Reading:
-        """Read the cluster's groups, with their tags."""
+    def read(self, node_group: str | None = None) -> Reading:
+        """Read the cluster's groups, with their tags.
+
+        Args:
+            node_group: The one node group whose groups are read. Default: - those of all of them.
+        """
 
     def describe(self, group: OwnedGroup) -> OwnedGroup | None:
         """Read one group again, with its nodes. None: it is gone, or another cluster's."""
@@ -63,6 +67,9 @@ class NodeOwner(Protocol):
 
     def tag(self, group: OwnedGroup, tags: Mapping[str, str]) -> None:
         """Write tags on what owns a group's nodes only, not on the nodes it launches."""
+
+    def untag(self, group: OwnedGroup, keys: Iterable[str]) -> None:
+        """Take tags away from what owns a group's nodes."""
 
 
 class Owners:

@@ -1,6 +1,6 @@
 """Spot Fleet requests as owners of nodes: the size of such a group is the request's target."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -36,25 +36,44 @@ class SpotFleets:
     traits = SPOT_FLEET
 
     def __init__(
-        self, client: "EC2Client", cluster: str, fleets: Mapping[str, str], counts: Mapping[str, int], now: datetime
+        self,
+        client: "EC2Client",
+        cluster: str,
+        fleets: Mapping[str, str],
+        counts: Mapping[str, int],
+        now: datetime,
+        *,
+        tag: str = CLUSTER_TAG,
     ) -> None:
+        """Know the cluster.
+
+        Args:
+            client: The client of EC2.
+            cluster: The value of the tag on the requests.
+            fleets: The id of the request that owns each node group's nodes, by its name.
+            counts: How many nodes each node group has by the cluster's file, as far as that is known.
+            now: The time.
+            tag: The key of that tag.
+        """
         self._client = client
         self._cluster = cluster
         self._fleets = fleets
         self._counts = counts
         self._now = now
+        self._tag = tag
 
     @property
     def node_groups(self) -> Collection[str]:
         """The node groups that the settings give a Spot Fleet request."""
         return self._fleets.keys()
 
-    def read(self) -> Reading:
-        """Read the requests that are not gone, and the nodes of each."""
-        requests = self._describe(list(self._fleets.values()))
+    def read(self, node_group: str | None = None) -> Reading:
+        """Read the requests that are not gone, or that of one node group, and the nodes of each."""
+        fleets = {name: fleet for name, fleet in self._fleets.items() if node_group in (None, name)}
+        requests = self._describe(list(fleets.values()))
         groups: list[OwnedGroup] = []
         unread: dict[str, Exception] = {}
-        for name, fleet in sorted(self._fleets.items()):
+        for name, fleet in sorted(fleets.items()):
             raw = requests.get(fleet)
             if raw is None:
                 continue
@@ -114,6 +133,10 @@ class SpotFleets:
             Resources=[group.name], Tags=[{"Key": key, "Value": value} for key, value in tags.items()]
         )
 
+    def untag(self, group: OwnedGroup, keys: Iterable[str]) -> None:
+        """Take tags away from a request."""
+        self._client.delete_tags(Resources=[group.name], Tags=[{"Key": key} for key in keys])
+
     def _describe(self, ids: list[str]) -> dict[str, "SpotFleetRequestConfigTypeDef"]:
         """Return the requests that exist and are the cluster's, by id."""
         pages = self._client.get_paginator("describe_spot_fleet_requests").paginate(SpotFleetRequestIds=ids)
@@ -129,7 +152,7 @@ class SpotFleets:
         return {
             raw["SpotFleetRequestId"]: raw
             for raw in found
-            if _tags(raw).get(CLUSTER_TAG) == self._cluster and raw["SpotFleetRequestState"] not in _GONE
+            if _tags(raw).get(self._tag) == self._cluster and raw["SpotFleetRequestState"] not in _GONE
         }
 
     def _read_nodes(self, fleet: str) -> list["ActiveInstanceTypeDef"]:
@@ -160,7 +183,7 @@ class SpotFleets:
             desired=config["TargetCapacity"],
             minimum=0,
             # A request has no largest size: the cluster's file has.
-            maximum=self._counts[name],
+            maximum=self._counts.get(name, config["TargetCapacity"]),
             in_service=len(nodes) - len(unhealthy),
             out_of_service=unhealthy,
             instance_types=tuple(sorted({node.get("InstanceType", "") for node in nodes} - {""})),

@@ -4,13 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from cluster_common.owners.groups import AUTO_SCALING_GROUP
 from cluster_common.times import time_text
 from cluster_idle.clock import read_clock
 from cluster_idle.context import IdleContext, OwnerState
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import Evidence, EvidenceState
 from cluster_idle.idle_tags import IdleTags
-from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.instances import Instance, Owner
 from idle_function_settings import Group, idle_settings
 
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
@@ -26,7 +27,7 @@ def node(id: str, owner: Owner, node_group: str = "") -> Instance:
 
 @pytest.mark.parametrize(("dark", "trips"), [(1, False), (2, False), (3, True)])
 def test_the_breaker_trips_above_its_share_and_not_at_it(dark: int, trips: bool) -> None:
-    nodes = [node(f"i-{number}", Owner(kind=OwnerKind.INSTANCE, id=f"i-{number}")) for number in range(4)]
+    nodes = [node(f"i-{number}", Owner.itself(f"i-{number}")) for number in range(4)]
     evidence = {one.id: DARK if number < dark else BUSY for number, one in enumerate(nodes)}
     context = IdleContext(settings=idle_settings(max_unknown_share=0.5), now=NOW, evidence=evidence)
 
@@ -39,7 +40,7 @@ def test_the_breaker_trips_above_its_share_and_not_at_it(dark: int, trips: bool)
 def test_nodes_of_two_owners_were_idle_since_the_earlier_of_two_warnings(
     idle_since: datetime, is_warned: bool
 ) -> None:
-    owners = [Owner(kind=OwnerKind.AUTO_SCALING_GROUP, id=name) for name in ("a", "b")]
+    owners = [Owner.of(AUTO_SCALING_GROUP, name) for name in ("a", "b")]
     nodes = [node(f"i-{owner.id}", owner, "workers") for owner in owners]
     idle = Evidence(state=EvidenceState.IDLE, reason="", idle_since=idle_since)
     context = IdleContext(
@@ -48,7 +49,12 @@ def test_nodes_of_two_owners_were_idle_since_the_earlier_of_two_warnings(
         evidence={one.id: idle for one in nodes},
         owners={
             owner: OwnerState(
+                name=owner.id,
                 node_group="workers",
+                desired=1,
+                minimum=0,
+                maximum=4,
+                in_service=1,
                 idle_tags=IdleTags(nodes=2, warned_at=at, stop_text=time_text(NOW), note="idle", noted=True),
             )
             for owner, at in zip(owners, WARNED, strict=True)

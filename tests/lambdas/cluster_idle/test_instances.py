@@ -5,7 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from cluster_idle.instances import Instance, Owner, OwnerKind, parse_instance, read_again, read_cluster
+from cluster_common.owners.groups import AUTO_SCALING_GROUP, SPOT_FLEET
+from cluster_idle.instances import Instance, Owner, parse_instance, read_again, read_cluster
 from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode
 from idle_function_settings import Group, idle_settings
 
@@ -38,46 +39,43 @@ def test_a_plain_instance_is_its_own_owner() -> None:
         id="i-1",
         instance_type="p5.48xlarge",
         launched=LAUNCHED,
-        owner=Owner(kind=OwnerKind.INSTANCE, id="i-1"),
+        owner=Owner.itself("i-1"),
     )
 
 
 @pytest.mark.parametrize(
-    ("tags", "kind", "id"),
+    ("tags", "owner"),
     [
-        ({NODE_GROUP: "workers", GROUP: "asg"}, OwnerKind.AUTO_SCALING_GROUP, "asg"),
-        ({NODE_GROUP: "extras", FLEET: "sfr-1"}, OwnerKind.SPOT_FLEET, "sfr-1"),
-        ({NODE_GROUP: "workers"}, OwnerKind.INSTANCE, "i-1"),
-        ({NODE_GROUP: "dev"}, OwnerKind.INSTANCE, "i-1"),
+        ({NODE_GROUP: "workers", GROUP: "asg"}, Owner.of(AUTO_SCALING_GROUP, "asg")),
+        ({NODE_GROUP: "extras", FLEET: "sfr-1"}, Owner.of(SPOT_FLEET, "sfr-1")),
+        ({NODE_GROUP: "workers"}, Owner.itself("i-1")),
+        ({NODE_GROUP: "dev"}, Owner.itself("i-1")),
         # Somebody else's.
-        ({GROUP: "web"}, OwnerKind.OTHER, "the Auto Scaling group web, which is none of the cluster's"),
-        ({FLEET: "sfr-9"}, OwnerKind.OTHER, "the Spot Fleet request sfr-9, which is none of the cluster's"),
-        ({EC2_FLEET: "fleet-1"}, OwnerKind.OTHER, "the EC2 Fleet fleet-1, which is none of the cluster's"),
+        ({GROUP: "web"}, Owner.foreign("the Auto Scaling group web, which is none of the cluster's")),
+        ({FLEET: "sfr-9"}, Owner.foreign("the Spot Fleet request sfr-9, which is none of the cluster's")),
+        ({EC2_FLEET: "fleet-1"}, Owner.foreign("the EC2 Fleet fleet-1, which is none of the cluster's")),
         # What deploys leave behind: a group that is no longer in the file, one in a fleet's place, another fleet.
         (
             {NODE_GROUP: "old", GROUP: "old-asg"},
-            OwnerKind.OTHER,
-            "the Auto Scaling group old-asg, which is none of the cluster's",
+            Owner.foreign("the Auto Scaling group old-asg, which is none of the cluster's"),
         ),
         (
             {NODE_GROUP: "extras", GROUP: "extras-asg"},
-            OwnerKind.OTHER,
-            "the Auto Scaling group extras-asg, which is none of the cluster's",
+            Owner.foreign("the Auto Scaling group extras-asg, which is none of the cluster's"),
         ),
         (
             {NODE_GROUP: "extras", FLEET: "sfr-0"},
-            OwnerKind.OTHER,
-            "the Spot Fleet request sfr-0, which is none of the cluster's",
+            Owner.foreign("the Spot Fleet request sfr-0, which is none of the cluster's"),
         ),
         # A fleet's node goes with its fleet, whatever people have made of its tags.
-        ({NODE_GROUP: "workers", FLEET: "sfr-1"}, OwnerKind.SPOT_FLEET, "sfr-1"),
-        ({FLEET: "sfr-1"}, OwnerKind.SPOT_FLEET, "sfr-1"),
+        ({NODE_GROUP: "workers", FLEET: "sfr-1"}, Owner.of(SPOT_FLEET, "sfr-1")),
+        ({FLEET: "sfr-1"}, Owner.of(SPOT_FLEET, "sfr-1")),
         # A group may launch with an EC2 Fleet of its own.
-        ({NODE_GROUP: "workers", GROUP: "asg", EC2_FLEET: "fleet-1"}, OwnerKind.AUTO_SCALING_GROUP, "asg"),
+        ({NODE_GROUP: "workers", GROUP: "asg", EC2_FLEET: "fleet-1"}, Owner.of(AUTO_SCALING_GROUP, "asg")),
     ],
 )
-def test_who_owns_it(tags: dict[str, str], kind: OwnerKind, id: str) -> None:
-    assert parse(tags).owner == Owner(kind=kind, id=id)
+def test_who_owns_it(tags: dict[str, str], owner: Owner) -> None:
+    assert parse(tags).owner == owner
 
 
 @pytest.mark.parametrize(
@@ -89,20 +87,20 @@ def test_who_owns_it(tags: dict[str, str], kind: OwnerKind, id: str) -> None:
 )
 @pytest.mark.parametrize("tags", [{}, {NODE_GROUP: "workers", GROUP: "asg"}])
 def test_what_a_service_manages_is_that_services(operator: dict[str, Any], owner: str, tags: dict[str, str]) -> None:
-    assert parse(tags, Operator=operator).owner == Owner(kind=OwnerKind.OTHER, id=owner)
+    assert parse(tags, Operator=operator).owner == Owner.foreign(owner)
 
 
 def test_what_no_service_manages_is_not() -> None:
-    assert parse(Operator={"Managed": False}).owner.kind is OwnerKind.INSTANCE
+    assert parse(Operator={"Managed": False}).owner.is_instance
 
 
 @pytest.mark.parametrize(
     ("owner", "words"),
     [
-        (Owner(kind=OwnerKind.INSTANCE, id="i-1"), "i-1"),
-        (Owner(kind=OwnerKind.AUTO_SCALING_GROUP, id="asg"), "the Auto Scaling group asg"),
-        (Owner(kind=OwnerKind.SPOT_FLEET, id="sfr-1"), "the Spot Fleet sfr-1"),
-        (Owner(kind=OwnerKind.OTHER, id="eks.amazonaws.com"), "eks.amazonaws.com"),
+        (Owner.itself("i-1"), "i-1"),
+        (Owner.of(AUTO_SCALING_GROUP, "asg"), "the Auto Scaling group asg"),
+        (Owner.of(SPOT_FLEET, "sfr-1"), "the Spot Fleet request sfr-1"),
+        (Owner.foreign("eks.amazonaws.com"), "eks.amazonaws.com"),
     ],
 )
 def test_people_are_told_of_owners_in_words(owner: Owner, words: str) -> None:

@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from cluster_common.owners.groups import AUTO_SCALING_GROUP, SPOT_FLEET
 from cluster_idle.idle_tags import IdleTags, notice_tags
-from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.instances import Instance, Owner
 from cluster_idle.messages import note, stopped_message, warning_message
 from cluster_idle.verdicts import Unit
 from idle_function_settings import Group, idle_settings
@@ -27,8 +28,8 @@ SETTINGS = idle_settings(
     },
 )
 
-GROUP = Owner(kind=OwnerKind.AUTO_SCALING_GROUP, id="workers-asg")
-FLEET = Owner(kind=OwnerKind.SPOT_FLEET, id="sfr-1")
+GROUP = Owner.of(AUTO_SCALING_GROUP, "workers-asg")
+FLEET = Owner.of(SPOT_FLEET, "sfr-1")
 
 
 def node(id: str, owner: Owner | None = None, **settings: object) -> Instance:
@@ -36,7 +37,7 @@ def node(id: str, owner: Owner | None = None, **settings: object) -> Instance:
         id=id,
         instance_type="p5.48xlarge",
         launched=NOW - timedelta(days=1),
-        owner=owner or Owner(kind=OwnerKind.INSTANCE, id=id),
+        owner=owner or Owner.itself(id),
     )
     return replace(plain, **settings)  # type: ignore[arg-type]  # what a test sets
 
@@ -62,7 +63,7 @@ def gang(count: int = 2, owner: Owner = GROUP, name: str = "workers", **settings
 ALONE = unit(node("i-1"))
 HIBERNATES = unit(node("i-1", hibernates=True))
 OF_FLEET = gang(owner=FLEET, name="extras", spot_request="sir-1")
-OF_GROUP = unit(node("i-1", GROUP, node_group="workers"), targets=[Owner(kind=OwnerKind.INSTANCE, id="i-1")])
+OF_GROUP = unit(node("i-1", GROUP, node_group="workers"), targets=[Owner.itself("i-1")])
 
 IS_IDLE = "utilization below 5 % for 60 minutes, idle since 2026-11-02T06:30:00Z"
 KEEP = (
@@ -121,8 +122,8 @@ START = (
             "base-pod: 2 nodes idle, terminated in 30 minutes",
             # Spot has no price that stays.
             f"extras (2 p5.48xlarge: i-1, i-2): {IS_IDLE}.\n"
-            "  Will be terminated at 2026-11-02T08:37:00Z. The Spot Fleet sfr-1 is given the target zero; what is on "
-            "the nodes' disks is lost; their capacity is given back, so a start may have to wait.\n"
+            "  Will be terminated at 2026-11-02T08:37:00Z. The Spot Fleet request sfr-1 is given the target zero; "
+            "what is on the nodes' disks is lost; their capacity is given back, so a start may have to wait.\n"
             + BY_TAG.format(ids="sfr-1"),
         ),
         (

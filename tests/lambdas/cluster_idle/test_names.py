@@ -9,11 +9,10 @@ from cdk_training_cluster.instance_types import all_instance_types
 from cluster_common.failures import Failures
 from cluster_contract.aliases import Alias
 from cluster_contract.metrics import NODE_METRICS
-from cluster_idle import owners, readings
+from cluster_idle import readings
 from cluster_idle.accelerators import gpu_count, is_measured
 from cluster_idle.executor import MAX_TERMINATED
-from cluster_idle.instances import Instance, Owner, OwnerKind
-from cluster_power import records
+from cluster_idle.instances import Instance, Owner
 from cluster_power.callers import Action, Caller
 from cluster_power.commands import parse_command
 from cluster_power.settings import GroupSettings as PowerGroup
@@ -21,11 +20,6 @@ from cluster_power.settings import Settings as PowerSettings
 from idle_function_settings import idle_settings
 
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
-
-
-def test_the_power_functions_tag_says_that_a_group_is_stopped() -> None:
-    assert owners.POWER_STATE_TAG == records.STATE_TAG
-    assert records.State.STOPPED.value == owners.STOPPED
 
 
 def test_the_power_function_understands_the_orders() -> None:
@@ -72,7 +66,7 @@ def test_every_type_of_the_catalog_is_asked_for_what_its_nodes_report() -> None:
             id=info.name,
             instance_type=info.name,
             launched=NOW,
-            owner=Owner(kind=OwnerKind.INSTANCE, id=info.name),
+            owner=Owner.itself(info.name),
         )
         for info in catalog
     ]

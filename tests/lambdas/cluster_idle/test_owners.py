@@ -8,15 +8,12 @@ from aws_lambda_powertools import Logger
 from cluster_common.errors import PartialFailureError
 from cluster_common.failures import Failures
 from cluster_contract.idle import IdleScope, Policy
-from cluster_idle.instances import Owner, OwnerKind
-from cluster_idle.owners import Owners
+from cluster_idle.instance_tags import InstanceTags
 from fake_service import refusal
-from idle_function_settings import idle_settings
 from idle_scene import IdleScene, verdicts
 
 IDLE = "cdk-training-cluster:idle-"
 STOP_AT = f"{IDLE}stop-at"
-POWER_STATE = "cdk-training-cluster:power-state"
 
 
 def test_a_member_that_is_not_seen_keeps_its_group() -> None:
@@ -40,7 +37,7 @@ def test_a_group_that_a_deploy_replaces_keeps_the_other_one_with_nodes_that_are_
     """The power function stops all groups of a node group at once."""
     scene = IdleScene()
     scene.add_group(count=2)
-    scene.auto_scaling.add("old-asg", cluster="base-pod", node_group="workers", desired=1)
+    scene.auto_scaling.add("old-asg", cluster="base-pod", node_group="workers", desired=int(has_seen_nodes))
     scene.auto_scaling.members["old-asg"] = ["i-unseen"]
     if has_seen_nodes:
         moved = scene.join("workers")
@@ -93,25 +90,18 @@ def test_node_by_node_an_unseen_one_keeps_nobody() -> None:
     assert verdicts(scene.ticks(35)) == ["stop", "stop"]
 
 
-def test_a_group_that_somebody_gave_nodes_after_a_stop_is_stopped_as_any_other() -> None:
-    scene = IdleScene()
-    scene.add_group(count=2)
-    scene.auto_scaling.groups["workers-asg"].tags[POWER_STATE] = "stopped"
-
-    assert verdicts(scene.ticks(35)) == ["stop", "stop"]
-    assert scene.lambda_.orders[0]["expected_size"] == 2
-
-
 def test_a_group_that_was_stopped_and_still_runs_is_said_to_be_stuck() -> None:
     scene = IdleScene()
     scene.add_group(count=1)
-    scene.auto_scaling.groups["workers-asg"].tags[POWER_STATE] = "stopped"
     scene.auto_scaling.groups["workers-asg"].desired = 0
 
     found = scene.ticks(60)
 
     assert verdicts(found) == ["unstoppable"]
-    assert "is stopped already: the power function says why it still runs" in next(iter(found.values()))["reason"]
+    assert (
+        "the size of the Auto Scaling group workers-asg is zero already: the power function says why"
+        in next(iter(found.values()))["reason"]
+    )
     assert scene.lambda_.orders == []
 
 
@@ -208,11 +198,9 @@ def test_a_thousand_are_tagged_at_once() -> None:
             batches.append(len(parameters["Resources"]))
 
     failures = Failures(Logger(service="test"))
-    owners = Owners(idle_settings(), cast("Any", None), lambda: cast("Any", Ec2()), failures)
-
-    owners.write(
+    InstanceTags(lambda: cast("Any", Ec2()), failures).write(
         (
-            Owner(kind=OwnerKind.INSTANCE, id=f"i-{number}"),
+            f"i-{number}",
             {STOP_AT: "odd" if number == 7 else "2026-11-02T20:00:00Z"},
         )
         for number in range(2003)
@@ -236,8 +224,7 @@ def test_a_group_that_is_stopped_already_does_not_keep_the_one_in_its_place() ->
     scene = IdleScene()
     scene.add_group(count=2)
     scene.join("workers").tags["aws:autoscaling:groupName"] = "old-asg"
-    old = scene.auto_scaling.add("old-asg", cluster="base-pod", node_group="workers", desired=0)
-    old.tags[POWER_STATE] = "stopped"
+    scene.auto_scaling.add("old-asg", cluster="base-pod", node_group="workers", desired=0)
     scene.auto_scaling.members["old-asg"] = [scene.auto_scaling.members["workers-asg"].pop()]
 
     assert verdicts(scene.ticks(35)) == ["stop", "stop", "unstoppable"]

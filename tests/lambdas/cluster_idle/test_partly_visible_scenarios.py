@@ -123,6 +123,8 @@ def test_a_node_that_came_into_a_group_since_the_warning_is_warned_of_anew() -> 
     scene.ticks(25)
     node.tags["aws:autoscaling:groupName"] = "lab-asg"
     scene.auto_scaling.members["lab-asg"].append(node.id)
+    # Auto Scaling raises the desired capacity by what is attached.
+    scene.auto_scaling.groups["lab-asg"].desired = 1
 
     assert verdicts(scene.ticks(10)) == ["warn"]
     assert scene.subjects() == [

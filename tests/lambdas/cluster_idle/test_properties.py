@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cluster_contract.idle import PERIOD, IdleScope, Policy
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import NodeReadings, Series, weigh
-from cluster_idle.instances import Instance, OwnerKind
+from cluster_idle.instances import Instance
 from cluster_idle.verdicts import Decisions, IdleVerdict, Unit
 from drawn_examples import examples
 from idle_scene import IdleScene
@@ -68,7 +68,7 @@ def test_nothing_that_may_work_is_warned_of_or_stopped(drawn: Drawn) -> None:
     context = drawn.context
     for unit in acted_on(decide(drawn.instances, context)):
         for instance in _together(unit, drawn):
-            if instance.owner.kind is OwnerKind.OTHER and instance.id not in unit.ids:
+            if instance.owner.is_foreign and instance.id not in unit.ids:
                 continue
             policy = context.policy(instance)
             proven = is_proven_idle(drawn.series[instance.id], policy, NOW)
@@ -140,8 +140,8 @@ def test_the_limits_of_a_run_hold(drawn: Drawn) -> None:
 def test_what_belongs_to_others_or_saves_nothing_is_left_alone(drawn: Drawn) -> None:
     for unit in acted_on(decide(drawn.instances, drawn.context)):
         for instance in unit.instances:
-            assert instance.owner.kind is not OwnerKind.OTHER
-            if instance.owner.kind is OwnerKind.INSTANCE:
+            assert not instance.owner.is_foreign
+            if instance.owner.is_instance:
                 assert instance.reserved is None
                 assert instance.ebs_root
                 assert instance.spot_request is None or drawn.context.spot_requests[instance.spot_request] == ""

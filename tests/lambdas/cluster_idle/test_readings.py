@@ -11,7 +11,7 @@ from aws_lambda_powertools import Logger
 from cluster_common.failures import Failures
 from cluster_contract.idle import IdleFunctionSettings, Policy, Signal, SignalKind
 from cluster_idle.evidence import Evidence
-from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.instances import Instance, Owner
 from cluster_idle.readings import MetricReader
 from fake_service import FakeService, refusal
 from idle_function_settings import Group, idle_settings
@@ -73,7 +73,7 @@ def nodes(count: int, node_group: str = "", instance_type: str = "p5.48xlarge") 
             id=f"i-{node_group}{number}",
             instance_type=instance_type,
             launched=LAUNCHED,
-            owner=Owner(kind=OwnerKind.INSTANCE, id=f"i-{node_group}{number}"),
+            owner=Owner.itself(f"i-{node_group}{number}"),
             node_group=node_group,
         )
         for number in range(count)

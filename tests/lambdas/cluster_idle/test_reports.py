@@ -10,7 +10,7 @@ from cluster_common.errors import PartialFailureError
 from cluster_contract.idle import Policy, Signal, SignalKind
 from cluster_idle.executor import Outcome
 from cluster_idle.idle import Action
-from cluster_idle.instances import Instance, Owner, OwnerKind
+from cluster_idle.instances import Instance, Owner
 from cluster_idle.reports import summarize
 from cluster_idle.verdicts import Decisions, IdleFinding, IdleVerdict
 from idle_function_settings import idle_settings
@@ -360,7 +360,7 @@ def test_the_record_of_what_changed_meanwhile_says_so(caplog: pytest.LogCaptureF
 
 
 def test_the_summary_has_counts_and_as_many_nodes_as_people_read() -> None:
-    owner = Owner(kind=OwnerKind.INSTANCE, id="i-1")
+    owner = Owner.itself("i-1")
     instance = Instance(id="i-1", instance_type="p5.48xlarge", launched=START, owner=owner, node_group="dev")
     kept = IdleFinding(instance=instance, verdict=IdleVerdict.KEEP, reason="i-1 of dev has the tag", unit="dev")
     settings = idle_settings(policy=Policy(dry_run=True))
