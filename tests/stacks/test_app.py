@@ -55,13 +55,12 @@ def test_a_wrong_file_is_sentences_and_nothing_else(tmp_path: Path) -> None:
     assert result.stderr == f"error: {file}:3: node_group: unknown key; did you mean node_groups?\n"
 
 
-@pytest.mark.parametrize("named", ["clusters", "clusters/dev-bx.yaml"])
-def test_what_is_no_file_is_named_as_it_was_given(tmp_path: Path, named: str) -> None:
-    result = synth(tmp_path, {"cluster": named})
-    assert result.returncode == 1
-    assert result.stderr.startswith(f"error: {named}: ")
-    assert "clusters/dev-box.yaml" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+def test_a_missing_file_is_named_as_it_was_given(tmp_path: Path) -> None:
+    result = synth(tmp_path, {"cluster": "clusters/dev-bx.yaml"})
+    assert (result.returncode, result.stderr) == (
+        1,
+        "error: clusters/dev-bx.yaml: there is no such file; did you mean clusters/dev-box.yaml?\n",
+    )
 
 
 def synth(directory: Path, context: dict[str, object]) -> subprocess.CompletedProcess[str]:

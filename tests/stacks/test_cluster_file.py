@@ -26,6 +26,8 @@ from cdk_training_cluster_stacks.problems import ClusterFileError
 CLUSTERS = Path(__file__).parents[2] / "clusters"
 EXAMPLES = sorted(CLUSTERS.glob("*.yaml"))
 
+SCHEMA = jsonschema.Draft202012Validator(json_schema())
+
 SMALLEST = """\
 name: pod
 availability_zone: us-east-1b
@@ -186,7 +188,7 @@ def test_the_examples_are_right(example: Path) -> None:
     cluster = read_cluster_file(example)
     assert cluster.name == example.stem
     assert example.read_text().startswith("# yaml-language-server: $schema=cluster.schema.json\n")
-    jsonschema.validate(yaml.safe_load(example.read_text()), json_schema())
+    SCHEMA.validate(yaml.safe_load(example.read_text()))
 
 
 # What each example buys: of each node group the types, how many, and the call.
@@ -290,10 +292,9 @@ def test_editors_mark_what_reading_refuses(tmp_path: Path, where: str, value: ob
     document = yaml.safe_load(f"{SMALLEST}file_system: {{}}\ndatasets: [{{}}]\nalerts: {{emails: [x]}}\n")
     document["datasets"][0]["file_system_path"] = "/data"
     document["alerts"]["emails"][0] = "ml-platform@example.com"
-    jsonschema.validate(document, json_schema())
+    assert SCHEMA.is_valid(document)
     put(document, where, value)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, json_schema())
+    assert not SCHEMA.is_valid(document)
     with pytest.raises(ClusterFileError):
         read(tmp_path, json.dumps(document))  # JSON is YAML
 

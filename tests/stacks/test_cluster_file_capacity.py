@@ -16,6 +16,7 @@ from cdk_training_cluster_stacks.cluster_file.capacity import CALLS
 from cdk_training_cluster_stacks.cluster_file.source import parse
 from cluster_files import RIGHT, problems
 
+SCHEMA = jsonschema.Draft202012Validator(json_schema())
 ID, ARN = "cr-0a1b2c3d4e5f67890", "arn:aws:ec2:us-east-1:111122223333:capacity-reservation/cr-0a1b2c3d4e5f67890"
 END = datetime(2026, 12, 24, 18, tzinfo=UTC)
 SHARED: dict[str, Any] = {"availability_zone": "us-east-1b", "instance_count": 8}
@@ -68,7 +69,7 @@ def test_a_capacity_is_what_the_call_of_its_name_makes(tmp_path: Path, written: 
     file = tmp_path / "cluster.yaml"
     file.write_text(with_capacity(written))
     assert read_cluster_file(file).node_groups[0].capacity.to_capacity() == capacity
-    jsonschema.validate(json.loads(json.dumps(parse(file.read_text()).value)), json_schema())
+    SCHEMA.validate(json.loads(json.dumps(parse(file.read_text()).value)))
 
 
 def test_the_calls_are_those_of_the_library() -> None:

@@ -16,8 +16,6 @@ from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from cluster_contract.idle import Policy
 from cluster_files import RIGHT, problems
-from examples import EXAMPLES, PROJECT
-from idle_settings import read
 
 COUNT = "    count: 8\n"
 EVERYTHING = """\
@@ -230,15 +228,6 @@ def stack_of(cluster: ClusterFile) -> ClusterStack:
     app = App()
     foundation = FoundationStack(app, cluster.foundation_stack_name, cluster=cluster)
     return ClusterStack(app, cluster.cluster_stack_name, cluster=cluster, foundation=foundation)
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: Path(example).stem)
-def test_the_function_reads_the_settings_of_every_example(example: str) -> None:
-    file = read_cluster_file(PROJECT / example)
-    settings = read(stack_of(file))
-    assert settings.cluster == file.name
-    assert set(settings.groups) == {group.name for group in file.node_groups}
-    assert not settings.policy.off
 
 
 def outputs(cluster: ClusterFile) -> dict[str, Any]:

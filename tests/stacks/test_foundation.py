@@ -9,10 +9,10 @@ from aws_cdk.assertions import Template
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import NetworkSettings, read_cluster_file
 from cdk_training_cluster_stacks.foundation import FoundationStack
-from examples import EXAMPLES, PROJECT
+from examples import PROJECT, SWEPT_EXAMPLES
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", SWEPT_EXAMPLES)
 def test_it_exports_all_that_the_cluster_imports_even_before_it_does(example: str) -> None:
     file = read_cluster_file(PROJECT / example)
     alone = _exports(FoundationStack(App(), file.foundation_stack_name, cluster=file))

@@ -1,12 +1,11 @@
-"""Hypothesis strategies over whole clusters: any legal one, and any that breaks exactly one thing."""
+"""Hypothesis strategies over whole legal clusters."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.strategies import DrawFn
 
 from cdk_training_cluster import (
     UNTIL_CANCELLED,
@@ -15,7 +14,6 @@ from cdk_training_cluster import (
     OnIdle,
     Placement,
     WarmPool,
-    instance_type_info,
 )
 from cdk_training_cluster.capacity.settings import LINUX_PLATFORMS
 from cdk_training_cluster.instance_types import all_instance_types
@@ -178,66 +176,10 @@ def _twins(draw: DrawFn) -> tuple[Settings, ...]:
 
 
 @st.composite
-def legal_clusters(draw: DrawFn, *, most: int = 4, also: Sequence[Settings] = ()) -> ClusterPlan:
-    """Any legal cluster of up to `most` node groups, and those of `also`."""
-    fewest = 0 if also else 1
-    number = draw(st.integers(fewest, most))
+def legal_clusters(draw: DrawFn, *, most: int = 4) -> ClusterPlan:
+    """Any legal cluster of up to `most` node groups."""
+    number = draw(st.integers(1, most))
     groups: list[Settings] = [draw(legal_groups(name=f"g{at}", number=at)) for at in range(number)]
-    if number and number <= most - 2 and draw(st.booleans()):
+    if number <= most - 2 and draw(st.booleans()):
         groups.extend(draw(_twins()))
-    return ClusterPlan(groups=(*groups, *also), dataset=draw(st.booleans()), existing_network=draw(st.booleans()))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Broken:
-    """A cluster that was legal before one thing of it was changed.
-
-    Attributes:
-        plan: The cluster.
-        says: What the refusal holds: the setting, as a pattern.
-        of: The node groups that it is about; none: it is about the cluster.
-    """
-
-    plan: ClusterPlan
-    says: str
-    of: tuple[str, ...] = ("broken",)
-
-
-Change = Callable[[DrawFn, dict[str, Any]], Mapping[str, Any]]
-
-
-def broken(call: str | Sequence[str], says: str, change: Change, **needed: Any) -> SearchStrategy[Broken]:
-    """Clusters of which one group, bought in one of these ways, is changed so that it is illegal.
-
-    Args:
-        call: The ways to buy.
-        says: What the refusal holds.
-        change: Draws what is changed.
-        needed: What the group has before, so that the change breaks one thing only.
-    """
-
-    @st.composite
-    def _broken(draw: DrawFn) -> Broken:
-        chosen = call if isinstance(call, str) else draw(st.sampled_from(list(call)))
-        group = {**draw(legal_groups(name="broken", number=100, call=chosen)), **needed}
-        changed = {**group, **change(draw, group)}
-        facts = changed.pop("facts", ())
-        plan = draw(legal_clusters(most=2, also=[changed]))
-        return Broken(plan=ClusterPlan(**{**vars(plan), "facts": facts}), says=says)
-
-    return _broken()
-
-
-def likenesses(name: str, number: int, **different: Sequence[Any]) -> list[InstanceTypeInfo]:
-    """Types like one of the catalog's, that differ from it in their names and in what is listed for each."""
-    like = instance_type_info(name)
-    return [
-        InstanceTypeInfo(
-            **{
-                **vars(like),
-                "name": f"{name.partition('.')[0]}.{at}xlarge-like",
-                **{setting: values[at] for setting, values in different.items()},
-            }
-        )
-        for at in range(number)
-    ]
+    return ClusterPlan(groups=tuple(groups), dataset=draw(st.booleans()), existing_network=draw(st.booleans()))
