@@ -30,6 +30,15 @@ TERMINATED = "terminated"
 NOTICE_TAGS = (WARNED_AT_TAG, STOP_AT_TAG, NOTE_TAG, TOLD_TAG, SINCE_TAG, REFUSED_TAG)
 """The tags that the function writes, and takes away when the clock starts again."""
 
+# What the function may have written on one instance, group or request at the same time; a reminder comes where no
+# warning stands.
+_AT_ONCE = frozenset({WARNED_AT_TAG, STOP_AT_TAG, NOTE_TAG, SINCE_TAG, REFUSED_TAG, STOPPING_TAG})
+
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions and
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html: those of AWS do not count.
+MAX_TAGS = 50
+"""How many tags an instance, a group or a Spot Fleet request can have."""
+
 _NOT_YET = "not yet"
 _REFUSED_FOR = timedelta(days=1)
 
@@ -66,6 +75,7 @@ class IdleTags:
         stopping_at: When a run began to stop it, and has not told people yet. None: likewise.
         reminded_at: When people were told of a tag that keeps it without a clear end. None: likewise.
         noted: Whether any of the function's own tags is there.
+        excess: How many tags have to be removed before the function can write its own. 0: none.
     """
 
     keep: str | None = None
@@ -81,12 +91,11 @@ class IdleTags:
     stopping_at: datetime | None = None
     reminded_at: datetime | None = None
     noted: bool = False
+    excess: int = 0
 
     @classmethod
     def from_tags(cls, tags: Mapping[str, str]) -> "IdleTags":
         """Read the tags."""
-        if not any(key.startswith("cdk-training-cluster:") for key in tags):
-            return NO_IDLE_TAGS
         refused_at, _, refusal = tags.get(REFUSED_TAG, "").partition(" ")
         idle_since, _, nodes = tags.get(SINCE_TAG, "").partition(" ")
         return cls(
@@ -103,6 +112,7 @@ class IdleTags:
             stopping_at=_time(tags.get(STOPPING_TAG)),
             reminded_at=_time(tags.get(REMINDED_TAG)),
             noted=any(key in tags for key in NOTICE_TAGS),
+            excess=max(0, len(_AT_ONCE.union(key for key in tags if not key.startswith("aws:"))) - MAX_TAGS),
         )
 
     @property

@@ -21,7 +21,7 @@ class Reminder:
         name: Of what people are told.
         key: The tag's key.
         description: What it says, and what follows from that: the end of a sentence.
-        is_due: Whether people were not told within a day.
+        is_due: Whether a reminder is sent now: none was within a day.
     """
 
     owner: Owner
@@ -50,4 +50,6 @@ def _of_tags(owner: Owner, name: str, idle_tags: IdleTags, now: datetime) -> Ite
     for key, words in found.items():
         if words:
             reminded = idle_tags.reminded_at is not None and now - idle_tags.reminded_at < _DAY
-            yield Reminder(owner=owner, name=name, key=key, description=words, is_due=not reminded)
+            # Without room for a tag the function could not record that it reminded, and would do so in each run.
+            is_due = not reminded and not idle_tags.excess
+            yield Reminder(owner=owner, name=name, key=key, description=words, is_due=is_due)

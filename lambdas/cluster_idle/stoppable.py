@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cluster_idle.context import STANDBY, IdleContext, OwnerState
-from cluster_idle.idle_tags import REFUSED_TAG
+from cluster_idle.idle_tags import MAX_TAGS, REFUSED_TAG, IdleTags
 from cluster_idle.instances import Instance, Owner
 from cluster_idle.stopping import DENIED
 from cluster_idle.verdicts import IdleVerdict
@@ -79,6 +79,9 @@ class Obstacles:
         else:
             held = self._held(instance, owner)
             why = f"{words} does not let {min(held)} go: {owner.why_held(min(held))}" if held else None
+            # One node of a group carries its warning itself.
+            carries = (instance.itself, instance.idle_tags) if self._is_alone else (instance.owner, owner.idle_tags)
+            why = why or _full(*carries)
         return (IdleVerdict.UNSTOPPABLE, f"is idle, but {why}") if why else None
 
     def _held(self, instance: Instance, owner: OwnerState) -> frozenset[str]:
@@ -114,23 +117,30 @@ def _find_unseen(members: Sequence[Instance], node_group: str, context: IdleCont
 def _obstacle_of_instance(instance: Instance, context: IdleContext) -> tuple[IdleVerdict, str] | None:
     if instance.reserved:
         return _saves_nothing(instance)
+    why: str | None = _full(instance.itself, instance.idle_tags)
     if not instance.ebs_root:
-        return (
-            IdleVerdict.UNSTOPPABLE,
-            "is idle, and its root volume is instance store: EC2 cannot stop it, terminate it",
+        why = "its root volume is instance store: EC2 cannot stop it, terminate it"
+    elif instance.idle_tags.is_refused(context.now) and instance.idle_tags.refusal not in DENIED:
+        why = (
+            f"EC2 refused to stop it ({instance.idle_tags.refusal}): it is tried again after a day, or without "
+            f"{REFUSED_TAG}"
         )
-    if instance.idle_tags.is_refused(context.now) and instance.idle_tags.refusal not in DENIED:
-        refused = f"EC2 refused to stop it ({instance.idle_tags.refusal})"
-        return (
-            IdleVerdict.UNSTOPPABLE,
-            f"is idle, and {refused}: it is tried again after a day, or without {REFUSED_TAG}",
-        )
-    if instance.spot_request is None:
+    elif instance.spot_request is not None and not why:
+        why = context.spot_requests.get(instance.spot_request)
+        if why is None:
+            return IdleVerdict.UNKNOWN, "is idle, but its Spot Instance request could not be read"
+    return (IdleVerdict.UNSTOPPABLE, f"is idle, but {why}") if why else None
+
+
+def _full(carrier: Owner, idle_tags: IdleTags) -> str | None:
+    """Say why the function cannot record a warning on what would carry it, so that its clock could never run."""
+    if not idle_tags.excess:
         return None
-    why = context.spot_requests.get(instance.spot_request)
-    if why is None:
-        return IdleVerdict.UNKNOWN, "is idle, but its Spot Instance request could not be read"
-    return (IdleVerdict.UNSTOPPABLE, f"is idle, and {why}") if why else None
+    count = "1 tag" if idle_tags.excess == 1 else f"{idle_tags.excess} tags"
+    return (
+        f"{carrier.description} has no room for the tags that record the warning: remove {count}, since AWS allows "
+        f"{MAX_TAGS}"
+    )
 
 
 def _saves_nothing(instance: Instance) -> tuple[IdleVerdict, str]:

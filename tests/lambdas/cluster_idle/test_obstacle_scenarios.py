@@ -141,7 +141,7 @@ def test_what_ec2_refuses_to_stop_is_told_once_and_keeps_nobody_waiting() -> Non
     found = scene.tick()[node.id]
     assert found["verdict"] == "unstoppable"
     assert found["reason"] == (
-        f"{node.id} is idle, and EC2 refused to stop it (OperationNotPermitted): it is tried again after a day, or "
+        f"{node.id} is idle, but EC2 refused to stop it (OperationNotPermitted): it is tried again after a day, or "
         f"without {REFUSED}"
     )
 
@@ -213,6 +213,59 @@ def test_where_no_tag_can_be_written_people_are_not_told_in_every_run(monkeypatc
             scene.tick()
 
     assert scene.subjects() == []
+
+
+FULL = {f"team:{number}": "x" for number in range(47)}
+
+
+@pytest.mark.parametrize("scope", IdleScope)
+def test_what_has_fifty_tags_is_said_to_run_on_and_rings_no_alarm_on_errors(
+    scope: IdleScope, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = IdleScene(policy=Policy(scope=scope))
+    carriers = [scene.add(tags=FULL).tags]
+    first, *_ = scene.add_group("lab", count=2)
+    carriers += [first.tags if scope is IdleScope.NODE else scene.auto_scaling.groups["lab-asg"].tags]
+    carriers[1].update(FULL)
+    others = scene.add_group(count=2)
+
+    found = scene.ticks(24 * 60)
+
+    assert metrics(capsys)["IdleStuckNodes"] == (2 if scope is IdleScope.NODE else 3)
+    assert found[first.id]["verdict"] == "unstoppable"
+    name = first.id if scope is IdleScope.NODE else "the Auto Scaling group lab-asg"
+    # Of 50 tags the cluster's tags, and for a group the node group's, are there too.
+    count = len([key for key in carriers[1] if not key.startswith("aws:")]) + 6 - 50
+    assert found[first.id]["reason"] == (
+        f"{first.id} of lab is idle, but {name} has no room for the tags that record the warning: remove {count} "
+        "tags, since AWS allows 50"
+    )
+    assert all(node.id in scene.stopped for node in others)
+
+    for tags in carriers:
+        for key in [*FULL][:9]:
+            del tags[key]
+    scene.ticks(40)
+    assert scene.stopped == set(scene.ec2.nodes)
+
+
+def test_one_of_two_owners_without_room_for_tags_keeps_the_whole_node_group() -> None:
+    scene = IdleScene()
+    two_owners(scene)
+    scene.auto_scaling.groups["workers-b"].tags.update(FULL)
+
+    assert verdicts(scene.ticks(60)) == ["unstoppable"] * 4
+    assert (scene.lambda_.orders, scene.subjects()) == ([], [])
+
+
+def test_an_unclear_tag_beside_forty_nine_others_is_counted_and_rings_no_alarm_on_errors(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scene = IdleScene()
+    scene.add(tags={**FULL, "cdk-training-cluster:keep-until": "soon"})
+    scene.ticks(24 * 60)
+
+    assert (metrics(capsys)["IdleUnclearTags"], scene.subjects()) == (1, [])
 
 
 def test_a_silent_node_of_another_service_is_counted_as_unknown(capsys: pytest.CaptureFixture[str]) -> None:
