@@ -431,6 +431,28 @@ def test_no_node_can_write_what_the_functions_report_or_silence_their_alarms() -
     assert reported == {FUNCTION_NAMESPACE}
 
 
+def test_nodes_volumes_and_groups_carry_the_tag_of_the_cluster_and_report_under_its_name(
+    whole: TrainingCluster, stack: Stack
+) -> None:
+    tag = {"Key": "cdk-training-cluster:cluster", "Value": "pod"}
+    for template in resources(stack, "AWS::EC2::LaunchTemplate").values():
+        for specification in template["Properties"]["LaunchTemplateData"]["TagSpecifications"]:
+            assert tag in specification["Tags"]
+    for group in resources(stack, "AWS::AutoScaling::AutoScalingGroup").values():
+        assert {**tag, "PropagateAtLaunch": True} in group["Properties"]["Tags"]
+    metric = whole.metric_gpu_utilization(statistic="Maximum")
+    assert (metric.metric_name, metric.dimensions, metric.statistic) == (
+        NODE_METRICS.gpu_utilization,
+        {"Cluster": "pod"},
+        "Maximum",
+    )
+
+
+def test_the_metric_of_a_cluster_of_neuron_nodes_is_theirs() -> None:
+    cluster = _cluster(new_stack(), node_groups=[replace(_WORKERS, instance_types=["trn1.32xlarge"])])
+    assert cluster.metric_gpu_utilization().metric_name == NODE_METRICS.neuron_core_utilization
+
+
 def test_the_name_is_made_of_the_path_unless_it_is_given() -> None:
     cluster = TrainingCluster(new_stack(), "Llama", availability_zone=ZONE, node_groups=[_WORKERS])
     assert cluster.cluster_name.startswith("Test-Llama")

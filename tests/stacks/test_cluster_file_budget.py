@@ -39,14 +39,7 @@ def test_a_budget_is_read(text: str, budget: Budget | None, tmp_path: Path) -> N
 
 WRONG: dict[str, tuple[str, str]] = {
     "no amount": ("{}", "budget.monthly_usd: is missing; add it, such as monthly_usd: 20000"),
-    "nothing": ("{monthly_usd: 0}", "budget.monthly_usd: must be above 0, got 0"),
-    "infinite": ("{monthly_usd: 1e999}", 'budget.monthly_usd: must be a number, got "1e999"'),
-    "a flag": ("{monthly_usd: true}", "budget.monthly_usd: must be a number, got true"),
     "a threshold": ("{monthly_usd: 1, thresholds: [1001]}", "budget.thresholds[0]: must be at most 1000, got 1001"),
-    "a threshold twice": (
-        "{monthly_usd: 1, thresholds: [50, 50]}",
-        "budget.thresholds: must be different, got 50 2 times: leave out all but one",
-    ),
     "a service": (
         "{monthly_usd: 1, services: [E C2]}",
         'budget.services[0]: must be the name of a service in the billing metrics, such as AmazonEC2, got "E C2"',
@@ -54,10 +47,6 @@ WRONG: dict[str, tuple[str, str]] = {
     "an account": (
         "{monthly_usd: 1, linked_accounts: [111122223333]}",
         'budget.linked_accounts[0]: must be text, got 111122223333; put it in quotes: "111122223333"',
-    ),
-    "an address": (
-        "{monthly_usd: 1, emails: [me]}",
-        'budget.emails[0]: must be an e-mail address, such as ml-platform@example.com, got "me"',
     ),
 }
 

@@ -22,11 +22,6 @@ CHANGES = {
         "us-east-1",
         ['2: availability_zone: must be the name of an Availability Zone, such as us-east-1b, got "us-east-1"'],
     ),
-    "a zone's id": (
-        "us-east-1b",
-        "use1-az4",
-        ['2: availability_zone: must be the name of an Availability Zone, such as us-east-1b, got "use1-az4"'],
-    ),
     "a network in part": (
         "file_system: {}",
         "file_system: {}\nnetwork: {vpc_id: vpc-123}",
@@ -39,11 +34,6 @@ CHANGES = {
         "file_system: {}",
         "file_system: {}\naccount: 111122223333",
         ['4: account: must be text, got 111122223333; put it in quotes: "111122223333"'],
-    ),
-    "an account of too few digits": (
-        "file_system: {}",
-        'file_system: {}\naccount: "1111"',
-        ['4: account: must be the 12 digits of an AWS account, in quotes: "111122223333", got "1111"'],
     ),
     "a name that is not one": (
         "name: pod",
@@ -62,11 +52,6 @@ CHANGES = {
         "node_groups:",
         "node_group:",
         ["7: node_group: unknown key; did you mean node_groups?"],
-    ),
-    "an unknown key in a group": (
-        "    count: 8",
-        "    counts: 8",
-        ["10: node_groups[0].counts: unknown key; did you mean count?"],
     ),
     "an unknown key like no other": (
         "file_system: {}",
@@ -88,22 +73,10 @@ CHANGES = {
         "node_groups: []\n",
         [f"7: node_groups: must hold at least 1, such as {GROUP}, got []"],
     ),
-    "node groups that are not a list": (
-        RIGHT[RIGHT.index("node_groups") :],
-        "node_groups: 5\n",
-        [f"7: node_groups: must be a list, such as {GROUP}, got 5"],
-    ),
     "a node group that is not settings": (
         "node_groups:\n",
         "node_groups:\n  - workers\n",
         ['8: node_groups[0]: must be settings (key: value), got "workers"'],
-    ),
-    "count zero": ("count: 8", "count: 0", ["10: node_groups[0].count: must be at least 1, got 0"]),
-    "a negative count": ("count: 8", "count: -2", ["10: node_groups[0].count: must be at least 1, got -2"]),
-    "a count that is a word": (
-        "count: 8",
-        "count: eight",
-        ['10: node_groups[0].count: must be a whole number, got "eight"'],
     ),
     "a count in quotes": (
         "count: 8",
@@ -115,23 +88,10 @@ CHANGES = {
         "count: 2.5",
         ["10: node_groups[0].count: must be a whole number, got 2.5"],
     ),
-    "a count that is a flag": (
-        "count: 8",
-        "count: true",
-        ["10: node_groups[0].count: must be a whole number, got true"],
-    ),
     "what is not a type's name": (
         "p5.48xlarge",
         "p5",
         ['9: node_groups[0].instance_types[0]: must be the name of an instance type, such as p5.48xlarge, got "p5"'],
-    ),
-    "types that are not a list": (
-        "[p5.48xlarge]",
-        "p5.48xlarge",
-        [
-            "9: node_groups[0].instance_types: must be a list, such as instance_types: [p5.48xlarge], "
-            'got "p5.48xlarge"'
-        ],
     ),
     "a flag that is a word": (
         "count: 8",
@@ -143,20 +103,10 @@ CHANGES = {
         "count: 8\n    placement: clutser",
         ['11: node_groups[0].placement: must be cluster or none, got "clutser"; did you mean cluster?'],
     ),
-    "a warm pool without a size": (
-        "count: 8",
-        "count: 8\n    warm_pool: {}",
-        ["11: node_groups[0].warm_pool.size: is missing; add it, such as size: 2"],
-    ),
     "a warm pool that is a number": (
         "count: 8",
         "count: 8\n    warm_pool: 2",
         ["11: node_groups[0].warm_pool: must be settings (key: value), such as warm_pool: {size: 2}, got 2"],
-    ),
-    "a warm pool of none": (
-        "count: 8",
-        "count: 8\n    warm_pool: {size: 0}",
-        ["11: node_groups[0].warm_pool.size: must be at least 1, got 0"],
     ),
     "no image": (
         "    image: latest\n",
@@ -176,30 +126,10 @@ CHANGES = {
         "count: 8\n    environment: {NCCL_NSOCKS_PERTHREAD: 4}",
         ['11: node_groups[0].environment.NCCL_NSOCKS_PERTHREAD: must be text, got 4; put it in quotes: "4"'],
     ),
-    "a variable of two lines": (
-        "count: 8",
-        'count: 8\n    environment: {A: "b\\nc"}',
-        ['11: node_groups[0].environment.A: must be one line, got "b\\nc"'],
-    ),
     "a root volume that is too small": (
         "count: 8",
         "count: 8\n    root_volume_gib: 4",
         ["11: node_groups[0].root_volume_gib: must be at least 8, got 4"],
-    ),
-    "a root volume that is too big": (
-        "count: 8",
-        "count: 8\n    root_volume_gib: 70000",
-        ["11: node_groups[0].root_volume_gib: must be at most 65536, got 70000"],
-    ),
-    "a size that FSx does not have": (
-        "file_system: {}",
-        "file_system: {storage_capacity_gib: 3600}",
-        ["3: file_system.storage_capacity_gib: must be 1200 or a multiple of 2400, got 3600"],
-    ),
-    "a throughput that FSx does not have": (
-        "file_system: {}",
-        "file_system: {throughput_mbps_per_tib: 200}",
-        ["3: file_system.throughput_mbps_per_tib: must be 125, 250, 500 or 1000, got 200"],
     ),
     "a mount point that is not a path": (
         "file_system: {}",
@@ -252,14 +182,6 @@ CHANGES = {
         "file_system: {}",
         f"file_system: {{}}\ntags: {{{', '.join(f'k{number}: v' for number in range(21))}}}",
         ["4: tags: must hold at most 20, got 21"],
-    ),
-    "a tag's value of AWS's": (
-        "file_system: {}",
-        "file_system: {}\ntags: {x: 'aws:y'}",
-        [
-            "4: tags.x: must be one or more letters, digits, spaces and . : / = + @ _ -, and not start with aws:, "
-            'got "aws:y"'
-        ],
     ),
     "a tag without a value": (
         "file_system: {}",

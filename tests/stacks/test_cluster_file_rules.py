@@ -79,14 +79,6 @@ CHANGES = {
             "or correct instance_count"
         ],
     ),
-    "the root device of AWS's image": (
-        "count: 8",
-        "count: 8\n    root_device_name: /dev/sda1",
-        [
-            "11: node_groups[0].root_device_name: must be left out for AWS's images, got '/dev/sda1': leave it "
-            "out, or give an image of your own"
-        ],
-    ),
     "a script that is not there": (
         "count: 8",
         "count: 8\n    scripts_after: [scripts/last.sh]",

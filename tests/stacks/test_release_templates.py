@@ -109,21 +109,6 @@ _FATAL: list[tuple[str, Change, str]] = [
         'create-only GroupDescription was "EFA: all traffic between the members, and out" and is "EFA"',
     ),
     (
-        "a group gets a name",
-        _set(_GROUP, "GroupName", "lustre", words="FSx for Lustre"),
-        'create-only GroupName was absent and is "lustre"',
-    ),
-    (
-        "the subnet has another range",
-        _set(_SUBNET, "CidrBlock", "10.0.64.0/18", words="NodeSubnet"),
-        'create-only CidrBlock was "10.0.128.0/17" and is "10.0.64.0/18"',
-    ),
-    (
-        "the subnet is in another zone",
-        _set(_SUBNET, "AvailabilityZone", "us-east-1c", words="NodeSubnet"),
-        'create-only AvailabilityZone was "us-east-1b" and is "us-east-1c"',
-    ),
-    (
         "the network has another range",
         _set("AWS::EC2::VPC", "CidrBlock", "10.1.0.0/16"),
         'create-only CidrBlock was "10.0.0.0/16" and is "10.1.0.0/16"',
@@ -132,11 +117,6 @@ _FATAL: list[tuple[str, Change, str]] = [
         "the file system is in another group",
         _set(_FILES, "SecurityGroupIds", ["sg-0a1b2c3d"]),
         'GroupId"]}] and is ["sg-0a1b2c3d"]; on it hangs FileSystem',
-    ),
-    (
-        "the file system is of another deployment type",
-        _set(_FILES, "LustreConfiguration.DeploymentType", "SCRATCH_2"),
-        'create-only LustreConfiguration.DeploymentType was "PERSISTENT_2" and is "SCRATCH_2"',
     ),
     (
         "a function decides on the file system's deployment type",
@@ -149,11 +129,6 @@ _FATAL: list[tuple[str, Change, str]] = [
         'create-only FileSystemTypeVersion was "2.15" and is absent',
     ),
     (
-        "the bucket gets a name",
-        _set(_BUCKET, "BucketName", "data"),
-        'create-only BucketName was absent and is "data"',
-    ),
-    (
         "the placement group has another strategy",
         _set(_PLACEMENT, "Strategy", "spread"),
         'create-only Strategy was "cluster" and is "spread"; on it hangs TrainingCluster',
@@ -164,12 +139,6 @@ _FATAL: list[tuple[str, Change, str]] = [
         'create-only Tags was absent and is [{"Key": "team", "Value": "ml"}]',
     ),
     ("the file system has another logical id", _rename(_FILES), "(AWS::FSx::FileSystem) is gone; on it hangs"),
-    (
-        "the groups have other logical ids",
-        _rename(_GROUP),
-        "(AWS::EC2::SecurityGroup) is gone; on it hangs FileSystem",
-    ),
-    ("the placement group has another logical id", _rename(_PLACEMENT), "(AWS::EC2::PlacementGroup) is gone"),
     (
         "the bucket is of another type",
         _retype(_BUCKET, "AWS::S3Express::DirectoryBucket"),

@@ -6,7 +6,7 @@ import pytest
 from aws_cdk import CfnParameter
 from aws_cdk import aws_ec2 as ec2
 
-from cdk_training_cluster import InterfaceLayout, NodeGroup, Placement
+from cdk_training_cluster import NodeGroup
 from cdk_training_cluster.nodes.rules import Situation, node_group_problems
 from synthesis import new_stack
 
@@ -120,57 +120,8 @@ def test_a_count_that_is_not_known_yet_is_not_checked() -> None:
     _group(count=CfnParameter(new_stack(), "Count", type="Number").value_as_number)
 
 
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
-        (
-            {"instance_types": ["g5.xlarge"], "efa": True},
-            "node group 'workers': instance type g5.xlarge has no EFA: leave efa out, or choose a type with EFA",
-        ),
-        (
-            {"instance_types": ["c7gn.16xlarge"]},
-            "node group 'workers': AWS publishes no Deep Learning image for c7gn.16xlarge: give your own "
-            "machine_image for arm64",
-        ),
-        (
-            {"instance_types": ["inf1.24xlarge"]},
-            "node group 'workers': AWS publishes no Deep Learning image for inf1.24xlarge: give your own "
-            "machine_image for x86_64",
-        ),
-        (
-            {"instance_types": ["g4ad.xlarge"], "placement": Placement.NONE},
-            "node group 'workers': AWS publishes no Deep Learning image for g4ad.xlarge: give your own "
-            "machine_image for x86_64",
-        ),
-        (
-            {"instance_types": ["p5.48xlarge", "p5en.48xlarge"]},
-            "node group 'workers': instance_types must name exactly one type for Capacity.on_demand(), got "
-            "p5.48xlarge, p5en.48xlarge: make a node group for each type",
-        ),
-    ],
-)
-def test_what_ec2_would_refuse_is_said_before(settings: dict[str, Any], problem: str) -> None:
-    assert _said(_group(**settings)) == [problem]
-
-
-def test_an_unknown_type_is_told_with_what_it_may_have_meant() -> None:
-    (problem,) = _said(_group(instance_types=["p5.48xlage"]))
-    assert problem.startswith("node group 'workers': unknown instance type 'p5.48xlage'")
-    assert "p5.48xlarge" in problem
-
-
 def test_a_type_that_is_not_known_yet_is_refused_since_the_interfaces_follow_from_it() -> None:
     stack = new_stack()
     name = CfnParameter(stack, "Type").value_as_string
     (problem,) = _said(_group(instance_types=[name]))
     assert "must be known when the template is made" in problem
-
-
-@pytest.mark.parametrize("name", ["c7gn.16xlarge", "inf1.24xlarge", "dl1.24xlarge", "p3dn.24xlarge"])
-def test_an_image_of_the_user_s_own_fits_any_type(name: str) -> None:
-    assert _said(_group(instance_types=[name], machine_image=_OWN)) == []
-
-
-@pytest.mark.parametrize("layout", list(InterfaceLayout))
-def test_both_layouts_are_taken(layout: InterfaceLayout) -> None:
-    assert _said(_group(interface_layout=layout)) == []

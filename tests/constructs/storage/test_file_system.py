@@ -14,9 +14,19 @@ def _file_system(stack: Stack, **settings: object) -> TrainingFileSystem:
     return TrainingFileSystem(stack, "FileSystem", network=network, **settings)  # type: ignore[arg-type]  # the tests' settings vary
 
 
-def test_it_is_persistent_compressed_and_linkable() -> None:
-    stack = new_stack()
-    _file_system(stack)
+@pytest.fixture(scope="module")
+def plain() -> TrainingFileSystem:
+    """Return a file system of which nothing is set."""
+    return _file_system(new_stack())
+
+
+@pytest.fixture(scope="module")
+def stack(plain: TrainingFileSystem) -> Stack:
+    """Return its stack."""
+    return Stack.of(plain)
+
+
+def test_it_is_persistent_compressed_and_linkable(stack: Stack) -> None:
     assert only(stack, "AWS::FSx::FileSystem")["Properties"] | {
         "SubnetIds": None,
         "SecurityGroupIds": None,
@@ -36,30 +46,26 @@ def test_it_is_persistent_compressed_and_linkable() -> None:
     }
 
 
-def test_it_lies_in_the_nodes_subnet() -> None:
-    stack = new_stack()
-    file_system = _file_system(stack)
-    subnet = stack.resolve(file_system.network.node_subnet.subnet_id)
+def test_it_lies_in_the_nodes_subnet(plain: TrainingFileSystem, stack: Stack) -> None:
+    subnet = stack.resolve(plain.network.node_subnet.subnet_id)
     assert only(stack, "AWS::FSx::FileSystem")["Properties"]["SubnetIds"] == [subnet]
 
 
 @pytest.mark.parametrize(
     "kind", ["AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::EC2::VPC", "AWS::EC2::Subnet"]
 )
-def test_it_and_what_it_lives_in_stay_on_delete_and_on_replace(kind: str) -> None:
-    stack = new_stack()
-    _file_system(stack)
+def test_it_and_what_it_lives_in_stay_on_delete_and_on_replace(stack: Stack, kind: str) -> None:
     found = resources(stack, kind)
     assert found
     for resource in found.values():
         assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
 
 
-def test_nodes_and_servers_reach_each_other_on_lustre_s_ports_and_nothing_else_does() -> None:
-    stack = new_stack()
-    file_system = _file_system(stack)
-    own = stack.resolve(file_system.connections.security_groups[0].security_group_id)
-    nodes = stack.resolve(file_system.network.security_group.security_group_id)
+def test_nodes_and_servers_reach_each_other_on_lustre_s_ports_and_nothing_else_does(
+    plain: TrainingFileSystem, stack: Stack
+) -> None:
+    own = stack.resolve(plain.connections.security_groups[0].security_group_id)
+    nodes = stack.resolve(plain.network.security_group.security_group_id)
     ports = [(988, 988), (1018, 1023)]
     group = resources(stack, "AWS::EC2::SecurityGroup")[own["Fn::GetAtt"][0]]["Properties"]
     assert [
@@ -69,34 +75,25 @@ def test_nodes_and_servers_reach_each_other_on_lustre_s_ports_and_nothing_else_d
         (rule["DestinationSecurityGroupId"], rule["FromPort"], rule["ToPort"])
         for rule in group["SecurityGroupEgress"]
     ] == [(nodes, *port) for port in ports]
-    rules = {
-        (
-            str(rule["Properties"]["GroupId"]),
-            str(rule["Properties"]["SourceSecurityGroupId"]),
-            rule["Properties"]["FromPort"],
+    coming, leaving = (
+        {
+            (str(rule["GroupId"]), str(rule[f"{other}SecurityGroupId"]), rule["FromPort"])
+            for rule in (each["Properties"] for each in resources(stack, kind).values())
+            if "FromPort" in rule
+        }
+        for kind, other in (
+            ("AWS::EC2::SecurityGroupIngress", "Source"),
+            ("AWS::EC2::SecurityGroupEgress", "Destination"),
         )
-        for rule in resources(stack, "AWS::EC2::SecurityGroupIngress").values()
-        if "FromPort" in rule["Properties"]
-    }
-    assert rules == {(str(own), str(own), first) for first, _ in ports} | {
-        (str(nodes), str(own), first) for first, _ in ports
-    }
-    leaving = {
-        (
-            str(rule["Properties"]["GroupId"]),
-            str(rule["Properties"]["DestinationSecurityGroupId"]),
-            rule["Properties"]["FromPort"],
-        )
-        for rule in resources(stack, "AWS::EC2::SecurityGroupEgress").values()
-        if "FromPort" in rule["Properties"]
-    }
-    assert leaving == {(str(own), str(own), first) for first, _ in ports}
+    )
+    within = {(str(own), str(own), first) for first, _ in ports}
+    assert (coming, leaving) == (within | {(str(nodes), str(own), first) for first, _ in ports}, within)
 
 
-def test_the_description_of_its_group_stays_as_released_since_a_new_one_replaces_the_file_system() -> None:
-    stack = new_stack()
-    file_system = _file_system(stack)
-    own = stack.resolve(file_system.connections.security_groups[0].security_group_id)["Fn::GetAtt"][0]
+def test_the_description_of_its_group_stays_as_released_since_a_new_one_replaces_the_file_system(
+    plain: TrainingFileSystem, stack: Stack
+) -> None:
+    own = stack.resolve(plain.connections.security_groups[0].security_group_id)["Fn::GetAtt"][0]
     group = resources(stack, "AWS::EC2::SecurityGroup")[own]["Properties"]
     assert group["GroupDescription"] == "FSx for Lustre: the file system and its clients"
 
@@ -115,9 +112,7 @@ def test_a_dataset_is_linked_with_its_names_and_follows_the_bucket() -> None:
     }
 
 
-def test_the_file_system_is_made_after_the_rules_that_fsx_looks_for() -> None:
-    stack = new_stack()
-    _file_system(stack)
+def test_the_file_system_is_made_after_the_rules_that_fsx_looks_for(stack: Stack) -> None:
     rules = {
         name
         for kind in ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")

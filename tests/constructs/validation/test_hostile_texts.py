@@ -103,7 +103,7 @@ _RARELY = settings(max_examples=4, deadline=None, suppress_health_check=list(Hea
 @_RARELY
 @given(text=_TEXTS)
 @example("it's")
-def test_a_setting_of_a_construct(setting: str, text: str) -> None:
+def test_a_construct_refuses_a_text_with_its_setting_or_aws_takes_the_template(setting: str, text: str) -> None:
     name, build = SETTINGS[setting]
     stack = new_stack()
     refused = _sentences(build, stack, text)
@@ -136,7 +136,9 @@ FILE: Mapping[str, Callable[[str], dict[str, Any]]] = {
 @_RARELY
 @given(text=_TEXTS)
 @example("it's")
-def test_a_setting_of_a_cluster_file(tmp_path: Path, setting: str, text: str) -> None:
+def test_a_cluster_file_refuses_a_text_with_its_place_or_aws_takes_the_templates(
+    tmp_path: Path, setting: str, text: str
+) -> None:
     workers = {"name": "workers", "instance_types": ["g5.xlarge"], "count": 1, "image": "latest"}
     whole = {
         "name": "pod",
