@@ -1,6 +1,6 @@
 """What people are told: what is stopped, when, why, what that means, and how to keep it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from cluster_common.messages import printable, subject
@@ -83,7 +83,6 @@ def earlier_message(
     settings: IdleFunctionSettings,
     groups: Mapping[Owner, OwnerState],
     instances: Sequence[Instance],
-    again: Collection[Owner] = (),
 ) -> tuple[str, str]:
     """Return the subject and the text of the message on what an earlier run stopped, and did not tell.
 
@@ -91,29 +90,24 @@ def earlier_message(
         settings: The function's settings.
         groups: What owns the nodes of node groups that it brought to zero.
         instances: The instances that it stopped or terminated.
-        again: Which of these somebody has started again since. Default: - none.
     """
     lines: list[str] = []
     for owner, state in sorted(groups.items()):
         lines.append(
             f"{printable(state.node_group)}: {owner.description} was brought to zero ({state.idle_tags.note})."
         )
-        lines.append(_way_back(start_group(settings, state.node_group), done=owner in again))
+        lines.append(f"  To start it again: {start_group(settings, state.node_group)}")
     for one in instances:
         if one.owner.is_instance:
             done, way_back = "stopped", start_instances(settings, [one.id])
         else:
             done, way_back = "terminated", start_group(settings, one.node_group)
         lines.append(f"{one.id} ({one.instance_type}) was {done} ({one.idle_tags.note}).")
-        lines.append(_way_back(way_back, done=one.itself in again))
+        lines.append(f"  To start it again: {way_back}")
     count = len(groups) + len(instances)
     told = subject(f"{settings.cluster}: stopped by an earlier run: idle")
     head = [f"Cluster {settings.cluster}", "", "An earlier run stopped this, and could not say so:", ""]
     return told, _text([*head, *lines[: 2 * _MAX_LINES]], count)
-
-
-def _way_back(command: str, *, done: bool) -> str:
-    return "  It has been started again since." if done else f"  To start it again: {command}"
 
 
 def reminder_message(settings: IdleFunctionSettings, reminders: Sequence[Reminder], now: datetime) -> tuple[str, str]:

@@ -1,0 +1,157 @@
+"""Messages to the topic's subscribers, and what is recorded of each, so that it is sent once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from cluster_common.errors import AWS_ERRORS
+from cluster_common.failures import Failures
+from cluster_contract.idle import IdleFunctionSettings
+from cluster_idle.context import IdleContext
+from cluster_idle.idle_tags import (
+    REMINDED_TAG,
+    STOPPING_TAG,
+    dry_run_tags,
+    notice_tags,
+    reminded_tags,
+    sent_tags,
+)
+from cluster_idle.instances import read_stopped
+from cluster_idle.messages import earlier_message, note, reminder_message, stopped_message, warning_message
+from cluster_idle.owners import Owners
+from cluster_idle.reminders import Reminder
+from cluster_idle.verdicts import Decisions, Unit
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.client import EC2Client
+    from mypy_boto3_sns.client import SNSClient
+
+
+class IdleNotifications:
+    """Send messages.
+
+    The clock runs from when the topic took the warning: also where no subscription to it is confirmed, since idle
+    nodes would go on costing money otherwise; that counts as a failed notification.
+
+    Attributes:
+        failed: How many messages the topic did not take, or had no confirmed subscription for.
+    """
+
+    def __init__(
+        self,
+        settings: IdleFunctionSettings,
+        owners: Owners,
+        *,
+        ec2: "Callable[[], EC2Client]",
+        sns: "Callable[[], SNSClient]",
+        failures: Failures,
+        context: IdleContext,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._settings = settings
+        self._owners = owners
+        self._ec2 = ec2
+        self._sns = sns
+        self._failures = failures
+        self._context = context
+        self._clock = clock
+        self.failed = 0
+
+    def warn(self, units: Sequence[Unit]) -> list[str]:
+        """Write a note, tell people, and only then let the clock run.
+
+        Where no note can be written the clock could never run: people would be told in each run, and in vain.
+        """
+        now = self._clock()
+        units = [replace(unit, stop_at=self._stop_at(unit, now)) for unit in units]
+        failed = self._owners.write(
+            (
+                target,
+                notice_tags(
+                    unit.idle_since, len(unit.ids) + len(unit.others), unit.stop_at, note(self._settings, unit)
+                ),
+            )
+            for unit in units
+            for target in unit.targets
+        )
+        noted = [unit for unit in units if not failed & {target.id for target in unit.targets}]
+        if not noted or not self._publish(warning_message(self._settings, noted, now)):
+            return []
+        sent = self._clock()
+        self._owners.write(
+            (target, sent_tags(sent, self._stop_at(unit, sent))) for unit in noted for target in unit.targets
+        )
+        return [one for unit in noted for one in unit.ids]
+
+    def _stop_at(self, unit: Unit, now: datetime) -> datetime:
+        """Return when a unit is stopped of which people are warned now: they have the time that they are promised."""
+        return max(unit.stop_at, now + self._settings.policy_of(unit.instances[0].node_group).warning)
+
+    def tell_stopped(self, units: Sequence[Unit], stopped: frozenset[str], late: int) -> None:
+        """Tell what was stopped; what cannot be told stays recorded, and the next run tells it."""
+        if units and self._publish(stopped_message(self._settings, units, stopped, late)):
+            self._owners.clear(sorted({target for unit in units for target in unit.targets}), [STOPPING_TAG])
+
+    def tell_earlier_run(self, decisions: Decisions) -> None:
+        """Tell what an earlier run stopped and could not tell: it died, or the topic took no message.
+
+        What runs again, or never stopped, is judged anew.
+        """
+        running = [one.instance.itself for one in decisions.findings if one.instance.idle_tags.stopping_at]
+        owners = {owner: state for owner, state in self._context.owners.items() if state.idle_tags.stopping_at}
+        groups = {owner: state for owner, state in owners.items() if not state.desired}
+        self._owners.clear(sorted([*running, *(owner for owner in owners if owner not in groups)]), [STOPPING_TAG])
+        try:
+            instances = read_stopped(self._ec2(), self._settings)
+        except AWS_ERRORS as error:
+            self._failures.add(self._settings.cluster, "what an earlier run stopped could not be read", error)
+            instances = []
+        if (groups or instances) and self._publish(earlier_message(self._settings, groups, instances)):
+            self._owners.clear(sorted([*groups, *(one.itself for one in instances)]), [STOPPING_TAG])
+
+    def remind(self, reminders: Sequence[Reminder]) -> None:
+        """Tell people once a day what keeps nodes without a clear end, where that can be written down."""
+        tags = reminded_tags(self._context.now)
+        failed = self._owners.write((owner, tags) for owner in sorted({one.owner for one in reminders}))
+        noted = [one for one in reminders if one.owner.id not in failed]
+        if noted and not self._publish(reminder_message(self._settings, noted, self._context.now)):
+            self._owners.clear(sorted({one.owner for one in noted}), [REMINDED_TAG])
+
+    def tell_dry_runs(self, units: Sequence[Unit]) -> None:
+        """Say once what would be stopped; where that cannot be remembered, nobody is told in each run."""
+        failed = self._owners.write(
+            (target, dry_run_tags(note(self._settings, unit))) for unit in units for target in unit.targets
+        )
+        noted = [unit for unit in units if not failed & {target.id for target in unit.targets}]
+        if noted:
+            self._publish(stopped_message(self._settings, noted, frozenset()))
+
+    def _publish(self, message: tuple[str, str]) -> bool:
+        """Tell people; without a topic there is nobody to tell but who reads the tags."""
+        if not self._settings.topic_arn:
+            return True
+        subject, text = message
+        try:
+            self._sns().publish(TopicArn=self._settings.topic_arn, Subject=subject, Message=text)
+        except AWS_ERRORS as error:
+            self._failures.add(self._settings.cluster, "the notification could not be published", error)
+            self.failed += 1
+            return False
+        self.failed += self._has_no_subscriber
+        return True
+
+    @cached_property
+    def _has_no_subscriber(self) -> bool:
+        """Whether nobody has confirmed a subscription to the topic: SNS takes its messages all the same.
+
+        A topic of another account need not let itself be read; then nothing is counted.
+
+        Source: https://docs.aws.amazon.com/sns/latest/api/API_GetTopicAttributes.html
+        """
+        try:
+            found = self._sns().get_topic_attributes(TopicArn=self._settings.topic_arn)["Attributes"]
+        except AWS_ERRORS:
+            return False
+        return found.get("SubscriptionsConfirmed") == "0"
