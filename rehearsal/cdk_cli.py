@@ -45,12 +45,12 @@ class CdkCli:
 
     def bootstrap(self) -> None:
         """Make CDK's own resources in the account and region: `cdk bootstrap`."""
-        # With the app's options: CDK runs the app here too, and two that write to one folder at once both fail.
-        self._run(["bootstrap", f"aws://{self.account}/{self.region}", *self._app()])
+        # Beside cdk.json CDK would run the app too, for environments that are named already.
+        self._run(["bootstrap", f"aws://{self.account}/{self.region}"], directory=self.log.parent)
 
     def synth(self) -> None:
         """Run the app and write its cloud assembly, with CDK's own template validation: `cdk synth`."""
-        self._run(["synth", "--quiet", *self._app()])
+        self._run(["synth", "--quiet", *self._app()], validation=True)
 
     def deploy(self, stack: str | None = None, *, assembly: bool = False, exclusively: bool = False) -> str:
         """Deploy one stack, or all: `cdk deploy`. Returns what the CLI said.
@@ -83,8 +83,11 @@ class CdkCli:
             return ["--app", str(self.output)]
         return ["--context", f"cluster={self.cluster_file}", "--output", str(self.output)]
 
-    def _run(self, arguments: Sequence[str]) -> str:
-        """Run a command with its output going to the log, which can be read while it runs."""
+    def _run(self, arguments: Sequence[str], *, directory: Path = _PROJECT, validation: bool = False) -> str:
+        """Run a command with its output going to the log, which can be read while it runs.
+
+        CDK validates templates in each process that synthesizes, which takes seconds: once is enough.
+        """
         command = ["cdk", *arguments, "--no-notices", "--no-color", "--ci", "--progress=events"]
         name = f"cdk {arguments[0]}"
         with self.log.open("a+", encoding="utf-8", errors="replace") as log:
@@ -94,8 +97,12 @@ class CdkCli:
             try:
                 ended = subprocess.run(
                     command,
-                    cwd=_PROJECT,
-                    env={**self.environment, "PATH": f"{_TOOLS}:{self.environment['PATH']}"},
+                    cwd=directory,
+                    env={
+                        **self.environment,
+                        "PATH": f"{_TOOLS}:{self.environment['PATH']}",
+                        **({} if validation else {"CDK_VALIDATION": "false"}),
+                    },
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,

@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Any
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cluster_contract.idle import IdleFunctionSettings, IdleScope, Policy
 from cluster_contract.metrics import NODE_METRICS
 
@@ -84,22 +83,6 @@ def idle_nodes(groups: Iterable[Mapping[str, Any]], instances: Iterable[Mapping[
         )
         for one in instances
     ]
-
-
-def is_watched(cluster: ClusterFile) -> bool:
-    """Say whether a cluster file asks for an idle stop: of any node group whose nodes report their use.
-
-    Args:
-        cluster: The cluster file.
-    """
-    whole = cluster.idle.off if cluster.idle else None
-    for group in cluster.node_groups:
-        own = group.idle.off if group.idle else None
-        if not (whole if own is None else own) and all(
-            _is_measured(instance_type_info(name)) for name in group.instance_types
-        ):
-            return True
-    return False
 
 
 class IdleExpectation:

@@ -133,8 +133,8 @@ class PartsRemoval:
         differences = []
         if part.imported:
             differences += self._refused(cdk, part)
-            cdk.deploy(cluster.cluster_stack_name, exclusively=True)
-        cdk.deploy()
+            cdk.deploy(cluster.cluster_stack_name, exclusively=True, assembly=True)
+        cdk.deploy(assembly=part.imported)
         stacks = readback.stacks(self._client, [cluster.foundation_stack_name, cluster.cluster_stack_name])
         differences += [
             f"without {part.name} the stack {name} is {stack['status']}"

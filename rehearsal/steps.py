@@ -17,8 +17,9 @@ from local_aws.functions import DeployedFunction
 from rehearsal import readback, report, verdicts
 from rehearsal.billing import REGION, BillingStory, left_behind, show_billing, tell_billing_story
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
-from rehearsal.expectation import deployed_differences
-from rehearsal.idle_expectation import IdleExpectation, idle_nodes, is_watched
+from rehearsal.checks import Deployment, differences
+from rehearsal.checks.guardrails import SPECS
+from rehearsal.idle_expectation import IdleExpectation, idle_nodes
 from rehearsal.idle_report import show_idle
 from rehearsal.idle_run import resume, tell_idle_story
 from rehearsal.inventory import Inventory, take_inventory
@@ -27,10 +28,11 @@ from rehearsal.outcome import Findings
 from rehearsal.parts import PartsRemoval, without_parts
 from rehearsal.preparation import prepare, put_objects
 from rehearsal.shortage_run import Shortage, changed_file, group_to_shorten
-from rehearsal.templates import resource_types
+from rehearsal.templates import deployed_resources
 
 # A first tick starts the groups and a second one finds them running; so many more would be a fault.
 _MOST_TICKS = 6
+_WITH_A_STORY = ("cluster_power", "cluster_idle", "billing_alarms")
 
 
 class Rehearsal:
@@ -92,16 +94,15 @@ class Rehearsal:
         alone = self._inventory()
         with self._step("Deploy the cluster: cdk deploy --all"):
             self._cdk.deploy(assembly=True)
-        wanted = resource_types(self._cdk.output)
-        self._differs(*verdicts.skipped(wanted, readback.resource_counts(self._aws.client, wanted)))
         ticks = self._power(at_least=2)
         found = self._read()
         self._findings.results.update(found, ticks=ticks)
-        self._differs(*deployed_differences(cluster, found))
+        self._compare(found)
         report.show_deployed(self._console, found)
         self._deploy_again(found)
         self._run_short()
         self._stop_idle_nodes()
+        self._tick_others()
         story = self._keep_billing_alarms()
         whole = self._destroy_cluster(found, alone)
         if story is not None:
@@ -115,6 +116,26 @@ class Rehearsal:
         if self._parts_of is not None:
             self._remove_parts(self._parts_of)
         self._findings.results["seconds"] = round(monotonic() - self._started, 1)
+
+    def _compare(self, found: Mapping[str, Any]) -> None:
+        """Hold the account against the templates that were deployed."""
+        pseudo = {
+            "AWS::AccountId": self._aws.account,
+            "AWS::Region": self._aws.region,
+            "AWS::Partition": self._aws.client("sts").meta.partition,
+        }
+        resources = list(deployed_resources(self._cdk.output, self._aws.client, pseudo))
+        zone = self._cluster.availability_zone
+        self._differs(*differences(Deployment(self._aws.client, resources, found, zone)))
+
+    def _tick_others(self) -> None:
+        """Run each guardrail that has no story of its own once."""
+        ticks = {}
+        for package, (function, _) in self._functions().items():
+            if package in SPECS and package not in _WITH_A_STORY:
+                with self._step(f"Run the deployed function of {package}"):
+                    ticks[package] = function({"action": "tick"})
+        self._findings.results["guardrails"] = ticks
 
     def _differs(self, *differences: str) -> None:
         self._findings.differences.extend(differences)
@@ -202,8 +223,6 @@ class Rehearsal:
         functions = self._functions()
         if "cluster_idle" not in functions:
             self._console.print("There is no idle stop: the file turns it off, or no node reports its use.")
-            if is_watched(self._cluster):
-                self._differs("idle stop: there is no function for it, though the file asks for one")
             return
         idle, configuration = functions["cluster_idle"]
         before = node_groups(self._aws.client, self._cluster.name)
@@ -274,9 +293,9 @@ class Rehearsal:
         with self._step(f"Destroy the nodes: cdk destroy {name}"):
             self._cdk.destroy(name)
         left, whole = self._read(), self._inventory()
-        differences = verdicts.cluster_destroyed(self._cluster, found, left, (alone, whole))
-        self._differs(*differences)
-        self._console.print(f"{name} is gone; the foundation is {'not whole' if differences else 'whole'}:")
+        wrong = verdicts.cluster_destroyed(self._cluster, found, left, (alone, whole))
+        self._differs(*wrong)
+        self._console.print(f"{name} is gone; the foundation is {'not whole' if wrong else 'whole'}:")
         report.show_stacks(self._console, left["stacks"])
         self._findings.results["after_cluster_destroyed"] = left
         return whole

@@ -16,24 +16,6 @@ _KEPT_WITH_DATA = (
 )
 
 
-def skipped(wanted: Mapping[str, Mapping[str, int]], found: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Say which resources of the templates were not made, or made more often.
-
-    Args:
-        wanted: How many resources of each type each stack's template has.
-        found: How many each stack has.
-    """
-    differences = []
-    for stack, types in wanted.items():
-        made = found.get(stack, {})
-        differences += [
-            f"stack {stack}: {types.get(kind, 0)} {kind} in the template, {made.get(kind, 0)} made"
-            for kind in sorted({*types, *made})
-            if types.get(kind, 0) != made.get(kind, 0)
-        ]
-    return differences
-
-
 def changed_by_second_deployment(
     before: Mapping[str, Any], after: Mapping[str, Any], inventories: tuple[Inventory, Inventory], unchanged: int
 ) -> list[str]:

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cluster_contract.codec import encode
 from cluster_contract.idle import Policy
 from idle_stories import node, settings
-from rehearsal.idle_expectation import Fate, IdleExpectation, IdleNode, idle_nodes, is_watched
+from rehearsal.idle_expectation import Fate, IdleExpectation, IdleNode, idle_nodes
 
 _HELD = {"reserved": True}
 _OFF, _DRY, _ALONE = ({"policy": each} for each in ({"off": True}, {"dry_run": True}, {"scope": "node"}))
@@ -93,23 +92,3 @@ def test_what_is_read_says_what_is_reserved(more: dict[str, str], reserved: bool
 )
 def test_what_a_node_reports_goes_by_its_accelerators(instance_type: str, metric: str | None) -> None:
     assert node("i-1", instance_type=instance_type).utilization == metric
-
-
-@pytest.mark.parametrize(
-    ("of_cluster", "of_group", "instance_type", "watched"),
-    [
-        (None, None, "g5.xlarge", True),
-        (None, None, "dl1.24xlarge", False),
-        ({"off": True}, None, "g5.xlarge", False),
-        ({"off": True}, {"window_minutes": 30}, "g5.xlarge", False),
-        ({"off": True}, {"off": False}, "g5.xlarge", True),
-        (None, {"off": True}, "g5.xlarge", False),
-        ({"dry_run": True}, None, "g5.xlarge", True),
-    ],
-)
-def test_a_file_says_whether_there_is_an_idle_stop(
-    of_cluster: dict[str, Any] | None, of_group: dict[str, Any] | None, instance_type: str, watched: bool
-) -> None:
-    group = {"name": "workers", "instance_types": [instance_type], "count": 1, "image": "latest", "idle": of_group}
-    file = {"name": "pod", "availability_zone": "us-east-1b", "node_groups": [group], "idle": of_cluster}
-    assert is_watched(ClusterFile.model_validate(file)) is watched

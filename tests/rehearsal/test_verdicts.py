@@ -277,35 +277,3 @@ def test_a_runbook_that_fails_is_told() -> None:
     assert _stopped(resumed={**_RESUMED, "status": "Failed", "message": "EC2 has no g5.xlarge"}) == [
         "the runbook pod-resume ended with Failed: EC2 has no g5.xlarge"
     ]
-
-
-_WANTED = {"pod-cluster": {"AWS::EC2::PlacementGroup": 2, "AWS::SNS::Topic": 1}}
-
-
-@pytest.mark.parametrize(
-    ("found", "differences"),
-    [
-        (_WANTED, []),
-        (
-            {"pod-cluster": {"AWS::SNS::Topic": 1}},
-            ["stack pod-cluster: 2 AWS::EC2::PlacementGroup in the template, 0 made"],
-        ),
-        (
-            {"pod-cluster": {"AWS::EC2::PlacementGroup": 1, "AWS::SNS::Topic": 1}},
-            ["stack pod-cluster: 2 AWS::EC2::PlacementGroup in the template, 1 made"],
-        ),
-        (
-            {"pod-cluster": {**_WANTED["pod-cluster"], "AWS::EC2::EIP": 1}},
-            ["stack pod-cluster: 0 AWS::EC2::EIP in the template, 1 made"],
-        ),
-        (
-            {},
-            [
-                "stack pod-cluster: 2 AWS::EC2::PlacementGroup in the template, 0 made",
-                "stack pod-cluster: 1 AWS::SNS::Topic in the template, 0 made",
-            ],
-        ),
-    ],
-)
-def test_resources_that_were_skipped_are_told(found: Mapping[str, Mapping[str, int]], differences: list[str]) -> None:
-    assert verdicts.skipped(_WANTED, found) == differences

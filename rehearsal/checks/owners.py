@@ -1,0 +1,52 @@
+"""What the templates say of what owns nodes: Auto Scaling groups and Spot Fleets."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cluster_contract.power import PowerFunctionSettings
+from cluster_contract.tags import NODE_GROUP_TAG
+from rehearsal.checks.check import Deployment
+from rehearsal.templates import Resource, of_type
+
+_OWNERS = ("AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::SpotFleet")
+
+
+def owners(deployment: Deployment) -> Mapping[str, Resource]:
+    """Return what owns the nodes of each node group.
+
+    Args:
+        deployment: The deployed cluster.
+    """
+    return {owner.tags[NODE_GROUP_TAG]: owner for owner in of_type(deployment.resources, *_OWNERS)}
+
+
+def counts(deployment: Deployment) -> dict[str, int]:
+    """Return how many nodes the power function keeps in each group: templates create groups with none.
+
+    Args:
+        deployment: The deployed cluster.
+    """
+    for function in of_type(deployment.resources, "AWS::Lambda::Function"):
+        if function.properties["Handler"].startswith("cluster_power."):
+            settings = deployment.client("lambda").get_function_configuration(FunctionName=function.id)
+            groups = PowerFunctionSettings.from_environment(settings["Environment"]["Variables"]).groups
+            return {name: group.count for name, group in groups.items()}
+    return {}
+
+
+def launches(deployment: Deployment, owner: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the launch template's data for each instance type.
+
+    Args:
+        deployment: The deployed cluster.
+        owner: What owns the nodes.
+    """
+    made = of_type(deployment.resources, "AWS::EC2::LaunchTemplate")
+    templates = {one.id: one.properties["LaunchTemplateData"] for one in made}
+    mixed = owner.properties.get("MixedInstancesPolicy", {}).get("LaunchTemplate")
+    request = owner.properties.get("SpotFleetRequestConfigData", {})
+    for launch in [mixed] if mixed else request.get("LaunchTemplateConfigs") or [owner.properties]:
+        own = launch.get("LaunchTemplateSpecification") or launch["LaunchTemplate"]
+        for override in launch.get("Overrides") or [{}]:
+            data = templates[override.get("LaunchTemplateSpecification", own)["LaunchTemplateId"]]
+            yield override.get("InstanceType", data.get("InstanceType")), data
