@@ -104,12 +104,19 @@ def plan(
         list[str] | None, typer.Option(metavar="LINE=USD", help="What a line of the plan costs in the run.")
     ] = None,
     format: Annotated[str, typer.Option(metavar="table|json|markdown", help="How to show it.")] = "table",
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw cost against time into a .png or .svg file.", show_default=False),
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Ask AWS for prices and Spot Instances, and keep them.")
+    ] = False,
 ) -> None:
-    """Show what a cluster will cost before it exists. Asks nothing of AWS."""
+    """Show what a cluster will cost before it exists. Asks AWS with --live only."""
     from cdk_training_cluster_stacks.plan.command import Wanted, assumptions_of, run  # noqa: PLC0415
 
     with plain_errors(status=2):
-        wanted = Wanted(format=format)
+        wanted = Wanted(format=format, plot=plot, live=live)
         assumptions = assumptions_of(
             hours=hours,
             contingency_percent=contingency,

@@ -5,7 +5,7 @@ micro-dollars cannot hold and floats do not sum exactly. What is not in the book
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -87,7 +87,7 @@ class SpotRange:
     source: Source
 
 
-class _ByRegion(Generic[_Figure]):
+class ByRegion(Generic[_Figure]):
     """Figures by name and region."""
 
     def __init__(self, figures: Iterable[tuple[str, _Figure]] = ()) -> None:
@@ -109,6 +109,17 @@ class _ByRegion(Generic[_Figure]):
         """Return the regions with a figure of that name, sorted."""
         return tuple(sorted(self._figures.get(name, {})))
 
+    def updated(self, newer: "ByRegion[_Figure]") -> "ByRegion[_Figure]":
+        """Return these figures with others in place of their like, but for those that are older by their dates."""
+        figures: list[tuple[str, _Figure]] = list(self.items())
+        figures += [each for each in newer.items() if not self._is_older(*each)]
+        return ByRegion(figures)
+
+    def _is_older(self, name: str, figure: _Figure) -> bool:
+        known = self.get(name, figure.region)
+        before, after = None if known is None else known.source.as_of, figure.source.as_of
+        return before is not None and after is not None and after < before
+
     def items(self) -> tuple[tuple[str, _Figure], ...]:
         """Return every figure with its name, sorted by name and region."""
         return tuple(
@@ -126,20 +137,20 @@ class PriceBook:
         units: What else is billed, by the names of `UNITS` and region.
     """
 
-    on_demand: _ByRegion[Price] = field(default_factory=_ByRegion)
-    spot: _ByRegion[SpotRange] = field(default_factory=_ByRegion)
-    units: _ByRegion[Price] = field(default_factory=_ByRegion)
+    on_demand: ByRegion[Price] = field(default_factory=ByRegion)
+    spot: ByRegion[SpotRange] = field(default_factory=ByRegion)
+    units: ByRegion[Price] = field(default_factory=ByRegion)
 
     def updated(self, newer: "PriceBook") -> "PriceBook":
-        """Return a book with another's figures in place of its own where both have one.
+        """Return a book with another's figures in place of its own, but for those that are older by their dates.
 
         Args:
             newer: The book whose figures count.
         """
         return PriceBook(
-            on_demand=_ByRegion([*self.on_demand.items(), *newer.on_demand.items()]),
-            spot=_ByRegion([*self.spot.items(), *newer.spot.items()]),
-            units=_ByRegion([*self.units.items(), *newer.units.items()]),
+            on_demand=self.on_demand.updated(newer.on_demand),
+            spot=self.spot.updated(newer.spot),
+            units=self.units.updated(newer.units),
         )
 
     def with_stated(self, prices: Mapping[str, Decimal], region: str) -> "PriceBook":
@@ -152,71 +163,91 @@ class PriceBook:
         stated = [(name, Price(usd=usd, unit="", region=region, source=STATED)) for name, usd in prices.items()]
         units = [(name, replace(price, unit=UNITS[name].unit)) for name, price in stated if name in UNITS]
         types = [(name, replace(price, unit="instance-hour")) for name, price in stated if name not in UNITS]
-        return self.updated(PriceBook(on_demand=_ByRegion(types), units=_ByRegion(units)))
+        return self.updated(PriceBook(on_demand=ByRegion(types), units=ByRegion(units)))
 
 
 def committed_prices() -> PriceBook:
     """Return the snapshot that comes with this library: for planning, where nothing newer is known."""
-    path = resources.files(__package__).joinpath("snapshot.json")
-    snapshot = json.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
-    return book_of({**snapshot, "on_demand": contract.on_demand_document(parse_float=Decimal)})
+    document = json.loads(resources.files(__package__).joinpath("snapshot.json").read_text(encoding="utf-8"))
+    on_demand = contract.on_demand_document(parse_float=Decimal)
+    return book_of({**document, "on_demand": [{**on_demand, "prices": on_demand["on_demand"]}]})
 
 
 def book_of(document: Mapping[str, Any]) -> PriceBook:
     """Return the book that a document holds.
 
     Args:
-        document: `on_demand`, `spot` and `units`, each with the sources that it names.
+        document: `on_demand`, `spot` and `units`: each a list of figures that share a source, as `source`, `as_of`,
+            `note` and `prices` by name and region.
+
+    Raises:
+        ValueError: A price is no number, or below zero.
     """
-    on_demand, spot, units = (document.get(key, {}) for key in ("on_demand", "spot", "units"))
     return PriceBook(
-        on_demand=_ByRegion(
-            (name, Price(usd=_decimal(usd), unit="instance-hour", region=region, source=_source(on_demand)))
-            for name, regions in on_demand.get("on_demand", {}).items()
-            for region, usd in regions.items()
+        on_demand=ByRegion(
+            (name, Price(usd=_decimal(usd), unit="instance-hour", region=region, source=source))
+            for name, region, usd, source in _entries(document, "on_demand")
         ),
-        spot=_ByRegion(
-            (name, _spot_range(region, entry, _source(spot)))
-            for name, regions in spot.get("types", {}).items()
-            for region, entry in regions.items()
+        spot=ByRegion(
+            (
+                name,
+                SpotRange(
+                    low=_decimal(low),
+                    high=_decimal(high),
+                    zones=tuple(zones.split("|")),
+                    region=region,
+                    source=source,
+                ),
+            )
+            for name, region, (low, high, zones), source in _entries(document, "spot")
         ),
-        units=_ByRegion(
-            (name, Price(usd=_decimal(each["usd"]), unit=UNITS[name].unit, region=region, source=_source(each)))
-            for name, regions in units.items()
-            for region, each in regions.items()
+        units=ByRegion(
+            (name, Price(usd=_decimal(usd), unit=UNITS[name].unit, region=region, source=source))
+            for name, region, usd, source in _entries(document, "units")
+            if name in UNITS
         ),
     )
 
 
 def document_of(book: PriceBook) -> dict[str, Any]:
-    """Return what `book_of` reads; all On-Demand prices have one source, and so have all Spot prices.
+    """Return what `book_of` reads; amounts are texts, so that they stay exact.
 
     Args:
         book: The book.
     """
-    on_demand: dict[str, Any] = {}
-    spot: dict[str, Any] = {}
-    units: dict[str, Any] = {}
-    for name, price in book.on_demand.items():
-        on_demand.setdefault(name, {})[price.region] = price.usd
-    for name, each in book.spot.items():
-        spot.setdefault(name, {})[each.region] = [each.low, each.high, "|".join(each.zones)]
-    for name, price in book.units.items():
-        units.setdefault(name, {})[price.region] = {"usd": price.usd, **_source_document(price.source)}
-    dated = next((price.source for _, price in book.on_demand.items()), None)
-    seen = next((each.source for _, each in book.spot.items()), None)
     return {
-        "on_demand": {**_source_document(dated), "on_demand": on_demand},
-        "spot": {**_source_document(seen), "types": spot},
-        "units": units,
+        "on_demand": _groups(book.on_demand, lambda price: f"{price.usd:f}"),
+        "spot": _groups(book.spot, lambda each: [f"{each.low:f}", f"{each.high:f}", "|".join(each.zones)]),
+        "units": _groups(book.units, lambda price: f"{price.usd:f}"),
     }
 
 
-def _spot_range(region: str, entry: list[Any], source: Source) -> SpotRange:
-    low, high, zones = entry
-    return SpotRange(
-        low=_decimal(low), high=_decimal(high), zones=tuple(zones.split("|")), region=region, source=source
-    )
+def _entries(document: Mapping[str, Any], section: str) -> Iterator[tuple[str, str, Any, Source]]:
+    for group in document.get(section, ()):
+        as_of = group.get("as_of")
+        source = Source(
+            address=group["source"],
+            as_of=None if as_of is None else date.fromisoformat(as_of),
+            note=group.get("note", ""),
+        )
+        for name, regions in group["prices"].items():
+            for region, figure in regions.items():
+                yield name, region, figure, source
+
+
+def _groups(figures: ByRegion[_Figure], told: Callable[[_Figure], object]) -> list[dict[str, Any]]:
+    groups: dict[Source, dict[str, dict[str, object]]] = {}
+    for name, figure in figures.items():
+        groups.setdefault(figure.source, {}).setdefault(name, {})[figure.region] = told(figure)
+    return [
+        {
+            "source": source.address,
+            "as_of": None if source.as_of is None else source.as_of.isoformat(),
+            **({"note": source.note} if source.note else {}),
+            "prices": prices,
+        }
+        for source, prices in groups.items()
+    ]
 
 
 def _decimal(value: object) -> Decimal:
@@ -224,19 +255,3 @@ def _decimal(value: object) -> Decimal:
     if not amount.is_finite() or amount < 0:
         raise ValueError(f"a price must be a number of at least 0, got {value}")
     return amount
-
-
-def _source(document: Mapping[str, Any]) -> Source:
-    as_of = document.get("as_of")
-    return Source(
-        address=document.get("source", ""),
-        as_of=None if as_of is None else date.fromisoformat(as_of),
-        note=document.get("note", ""),
-    )
-
-
-def _source_document(source: Source | None) -> dict[str, Any]:
-    if source is None:
-        return {}
-    as_of = None if source.as_of is None else source.as_of.isoformat()
-    return {"source": source.address, "as_of": as_of, **({"note": source.note} if source.note else {})}

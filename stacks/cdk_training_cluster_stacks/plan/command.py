@@ -1,5 +1,6 @@
 """`training-cluster plan`: reads what a user wrote, and shows the plan."""
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.progress import Progress, TaskID
 
-from cdk_training_cluster.prices import committed_prices
+from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_stacks.live.asking import LiveAnswer, Nodes, ask
+from cdk_training_cluster_stacks.live.cache import cache_file, keep_prices, kept_prices
 from cdk_training_cluster_stacks.plan.assumptions import Assumptions, number
 from cdk_training_cluster_stacks.plan.render import markdown, show
 from cdk_training_cluster_stacks.plan.report import make_plan
-from cdk_training_cluster_stacks.plan.shape import shape_of
+from cdk_training_cluster_stacks.plan.shape import ClusterShape, shape_of
 
 FORMATS = ("table", "json", "markdown")
 _PLOTS = (".png", ".svg")
@@ -27,10 +31,12 @@ class Wanted:
 
     Attributes:
         format: One of `FORMATS`.
+        live: Whether to ask AWS for prices.
         plot: The picture to write. None: none.
     """
 
     format: str = "table"
+    live: bool = False
     plot: Path | None = None
 
     def __post_init__(self) -> None:
@@ -94,12 +100,48 @@ def run(file: Path, wanted: Wanted, assumptions: Assumptions) -> None:
         ValueError: The cluster cannot be built, or a stated cost names no line.
         ClusterFileError: The file is wrong.
     """
-    plan = make_plan(
-        shape_of(read_cluster_file(file)), committed_prices(), assumptions, today=datetime.now(UTC).date()
-    )
+    shape, now, cache = shape_of(read_cluster_file(file)), datetime.now(UTC), cache_file(os.environ)
+    kept = kept_prices(cache)
+    book, answer = committed_prices().updated(kept), None
+    if wanted.live:
+        answer = _ask(shape, book, now)
+        keep_prices(cache, kept.updated(answer.book))
+    plan = make_plan(shape, book, assumptions, today=now.date(), live=answer)
+    if wanted.plot is not None:
+        from cdk_training_cluster_stacks.plan.plot import draw  # noqa: PLC0415 - slow to import, and seldom wanted
+
+        draw(plan, wanted.plot)
     if wanted.format == "json":
         sys.stdout.write(f"{plan.to_json()}\n")
     elif wanted.format == "markdown":
         sys.stdout.write(markdown(plan))
     else:
         show(plan, Console(highlight=False))
+
+
+def _ask(shape: ClusterShape, book: PriceBook, now: datetime) -> LiveAnswer:
+    """Ask AWS, and show on standard error how far it is."""
+    import boto3  # noqa: PLC0415 - a plan without --live does without it
+    from botocore.config import Config  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+    from botocore.session import get_session  # noqa: PLC0415
+
+    nodes = [
+        Nodes(group=group.name, instance_types=tuple(info.name for info in group.instance_types), count=group.count)
+        for group in shape.groups
+    ]
+    try:
+        core = get_session()
+        core.set_default_client_config(Config(retries={"mode": "standard", "max_attempts": 5}))
+        session = boto3.Session(botocore_session=core)
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            bars: dict[str, TaskID] = {}
+
+            def advance(action: str, done: int, total: int) -> None:
+                if action not in bars:
+                    bars[action] = progress.add_task(action, total=total)
+                progress.update(bars[action], completed=done)
+
+            return ask(session, shape.region, nodes, book, now=now, advance=advance)
+    except BotoCoreError as error:
+        raise ValueError(f"--live cannot ask AWS: {str(error).rstrip('.')}") from error

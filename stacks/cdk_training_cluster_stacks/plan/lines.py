@@ -89,12 +89,13 @@ def compute_line(group: GroupShape, region: str, book: PriceBook) -> Line:
         basis = f"no On-Demand price is known of {' and '.join(missing)}: --price {missing[0]}=USD states one"
         return Line(key=key, what=what, per_hour=None, basis=basis)
     dearest = max(prices, key=lambda price: price.usd)
-    blocks = "; of a Capacity Block, which is paid for beforehand, too" if group.capacity.block_ids else ""
+    prepaid = "; nodes in a Capacity Block are counted at that price too, but are paid for beforehand"
+    also = prepaid if group.capacity.block_ids else ""
     return Line(
         key=key,
         what=what,
         per_hour=group.count * dearest.usd,
-        basis=f"{group.count} x ${dearest.usd:f}{_elsewhere(dearest, region)}{blocks}",
+        basis=f"{group.count} x ${dearest.usd:f}{_elsewhere(dearest, region)}{also}",
         figures=(dearest,),
     )
 

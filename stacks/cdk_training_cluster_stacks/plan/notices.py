@@ -1,5 +1,6 @@
 """What surprises on the bill: warnings that follow from the cluster, and what a plan cannot know."""
 
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
@@ -7,7 +8,8 @@ from cdk_training_cluster.prices import PriceBook
 from cdk_training_cluster_stacks.plan.options import on_demand_rate
 from cdk_training_cluster_stacks.plan.shape import ClusterShape
 
-_LOCAL_ZONES = ("-atl", "-lax", "-dfw", "-chi", "-phx", "-hnl", "-iah", "-las", "-bos", "-mia", "-nyc")
+# `use1-az1`; the ids of Local Zones name their city: `use1-atl2-az1`.
+_ZONE_OF_A_REGION = re.compile(r"[a-z0-9]+-az\d+")
 _LARGE = 8
 
 
@@ -31,7 +33,7 @@ def warnings(shape: ClusterShape, book: PriceBook, hours: Decimal) -> Iterator[s
                 )
             for info in group.instance_types:
                 seen = book.spot.get(info.name, shape.region)
-                local = [] if seen is None else [z for z in seen.zones if any(part in z for part in _LOCAL_ZONES)]
+                local = [] if seen is None else [zone for zone in seen.zones if not _ZONE_OF_A_REGION.fullmatch(zone)]
                 if local:
                     yield (
                         f"the Spot prices of {info.name} in {shape.region} include the Local Zone {local[0]}, which "

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 
+from cdk_training_cluster import instance_type_info
 from cdk_training_cluster.prices import PriceBook
 from cdk_training_cluster_stacks.plan.assumptions import Assumptions
 from cdk_training_cluster_stacks.plan.shape import GroupShape
+from cdk_training_cluster_stacks.plan.work import peak_tflops
 
 _PERCENT = Decimal(100)
 HOURS_OF_A_YEAR = Decimal(8760)
+_TRAINIUM = ("trn1.32xlarge", "trn2.48xlarge")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +133,39 @@ def options(groups: Sequence[GroupShape], region: str, book: PriceBook, assumpti
         high=None if saved is None else saved * hours,
         note=_savings_plan_note(percent, saved, unknown),
     )
+    yield from trainium(groups, region, book, assumptions)
+
+
+def trainium(
+    groups: Sequence[GroupShape], region: str, book: PriceBook, assumptions: Assumptions
+) -> Iterator[Option]:
+    """Yield as many Trainium nodes as compute as much at most as the cluster's nodes, for each generation.
+
+    Args:
+        groups: The node groups.
+        region: The region.
+        book: The prices.
+        assumptions: What the plan assumes.
+    """
+    peaks = [(group, peak_tflops(group.instance_types[0])) for group in groups]
+    known = [group.count * peak[0] for group, peak in peaks if peak is not None]
+    for name in _TRAINIUM:
+        own, price = peak_tflops(instance_type_info(name)), book.on_demand.get(name, region)
+        if own is None or any(name == group.instance_types[0].name for group in groups):
+            continue
+        if len(known) < len(peaks) or price is None:
+            why = "the peak of a type is not known" if price is not None else f"no price is known in {region}"
+            yield Option(name=name, hours=assumptions.hours, low=None, high=None, note=why)
+            continue
+        nodes = (sum(known, Decimal(0)) / own[0]).to_integral_value(rounding=ROUND_CEILING)
+        cost = nodes * price.usd * assumptions.hours
+        yield Option(
+            name=f"{nodes:f} x {name}",
+            hours=assumptions.hours,
+            low=cost,
+            high=cost,
+            note=f"the same peak, {own[0]:,f} TFLOPS a node; the model has to run on Neuron",
+        )
 
 
 def _savings_plan_note(percent: Decimal | None, saved: Decimal | None, unknown: str) -> str:
@@ -139,8 +175,8 @@ def _savings_plan_note(percent: Decimal | None, saved: Decimal | None, unknown: 
         return unknown
     used = HOURS_OF_A_YEAR * (1 - percent / _PERCENT)
     return (
-        f"{percent:f} % off, stated; committed for a year at least: ${saved * HOURS_OF_A_YEAR:,.0f}, "
-        f"which pays from {used:,.0f} hours of use a year"
+        f"this run's share at {percent:f} % off, stated; a year is committed at least: "
+        f"${saved * HOURS_OF_A_YEAR:,.0f}, which pays from {used:,.0f} hours of use"
     )
 
 

@@ -8,6 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from cdk_training_cluster.prices import Price, PriceBook, Source, SpotRange
+from cdk_training_cluster_stacks.live.asking import LiveAnswer
+from cdk_training_cluster_stacks.live.spot_market import PlacementScore, ZonePrice
 from cdk_training_cluster_stacks.plan.assumptions import Assumptions
 from cdk_training_cluster_stacks.plan.guardrails import guardrail_lines
 from cdk_training_cluster_stacks.plan.hardware import Hardware, hardware_of
@@ -43,6 +45,8 @@ class Plan:
         works: Types by what the model costs on them.
         warnings: What to know before paying.
         sources: Where the prices are from, each with its age.
+        zones: What Spot Instances cost in the region's zones now, where AWS was asked.
+        scores: How likely EC2 calls it that a group's nodes can be had as Spot Instances, where it was asked.
     """
 
     name: str
@@ -56,6 +60,8 @@ class Plan:
     works: tuple[Work, ...]
     warnings: tuple[str, ...]
     sources: tuple[tuple[Source, str], ...]
+    zones: tuple[ZonePrice, ...] = ()
+    scores: tuple[tuple[str, PlacementScore], ...] = ()
 
     @property
     def total(self) -> Decimal:
@@ -84,7 +90,14 @@ class Plan:
         return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def make_plan(shape: ClusterShape, book: PriceBook, assumptions: Assumptions, *, today: date) -> Plan:
+def make_plan(
+    shape: ClusterShape,
+    book: PriceBook,
+    assumptions: Assumptions,
+    *,
+    today: date,
+    live: LiveAnswer | None = None,
+) -> Plan:
     """Return what a cluster costs.
 
     Args:
@@ -92,11 +105,13 @@ def make_plan(shape: ClusterShape, book: PriceBook, assumptions: Assumptions, *,
         book: The prices.
         assumptions: What the plan assumes.
         today: Today, for the prices' age.
+        live: What AWS said, whose prices count before the book's. Default: - AWS was not asked
 
     Raises:
         ValueError: A stated cost names no line.
     """
-    book = book.with_stated(assumptions.prices, shape.region)
+    said = LiveAnswer(book=PriceBook()) if live is None else live
+    book = book.updated(said.book).with_stated(assumptions.prices, shape.region)
     lines = with_stated_costs(
         (
             *compute_lines(shape.groups, shape.region, book),
@@ -119,10 +134,13 @@ def make_plan(shape: ClusterShape, book: PriceBook, assumptions: Assumptions, *,
         regions=regions(shape.groups, book, assumptions),
         works=works(shape.region, book, assumptions),
         warnings=(
+            *said.refusals,
             *warnings(shape, book, assumptions.hours),
             *([stand_ins(elsewhere, shape.region)] if elsewhere else []),
         ),
         sources=tuple((source, source.age(today)) for source in _sources(figures)),
+        zones=said.zones,
+        scores=said.scores,
     )
 
 

@@ -10,6 +10,7 @@ from cdk_training_cluster_stacks.plan.report import Plan, per_day
 _UNKNOWN = "unknown"
 _REGIONS_SHOWN = 6
 _TYPES_SHOWN = 12
+_SCORES_SHOWN = 10
 _CENTS_BELOW = 1000
 
 
@@ -49,7 +50,7 @@ def tables(plan: Plan) -> Iterator[PlanTable]:
     Args:
         plan: The plan.
     """
-    found = (_costs(plan), _hardware(plan), _options(plan), _regions(plan), _works(plan))
+    found = (_costs(plan), _hardware(plan), _options(plan), _regions(plan), _zones(plan), _scores(plan), _works(plan))
     yield from (table for table in found if table.rows)
 
 
@@ -162,6 +163,26 @@ def _regions(plan: Plan) -> PlanTable:
         headings=("Region", "On-Demand", "Spot, with interruptions"),
         rows=tuple((each.region, usd(each.on_demand), _range(each.spot_low, each.spot_high)) for each in shown),
         numbers=(1, 2),
+    )
+
+
+def _zones(plan: Plan) -> PlanTable:
+    return PlanTable(
+        title="Spot Instances now, by zone: USD an hour",
+        headings=("Zone", "Type", "USD"),
+        rows=tuple((each.zone, each.instance_type, f"{each.usd:f}") for each in plan.zones),
+        numbers=(2,),
+    )
+
+
+def _scores(plan: Plan) -> PlanTable:
+    return PlanTable(
+        title="Spot placement scores of all nodes in one zone: 10 is likeliest; below three types EC2 scores low",
+        headings=("Group", "Region", "Zone", "Score"),
+        rows=tuple(
+            (group, each.region, each.zone_id, str(each.score)) for group, each in plan.scores[:_SCORES_SHOWN]
+        ),
+        numbers=(3,),
     )
 
 

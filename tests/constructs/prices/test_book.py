@@ -73,7 +73,7 @@ def test_a_book_comes_back_from_its_document_as_it_was() -> None:
 @pytest.mark.parametrize("usd", ["-1", "nan", "inf"])
 def test_no_price_is_below_zero_or_no_number(usd: str) -> None:
     with pytest.raises(ValueError, match=r"^a price must be a number of at least 0, got "):
-        book_of({"units": {"ebs-gp3": {"us-east-1": {"usd": usd}}}})
+        book_of({"units": [{"source": "here", "prices": {"ebs-gp3": {"us-east-1": usd}}}]})
 
 
 @pytest.mark.parametrize(

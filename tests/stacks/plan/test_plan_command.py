@@ -1,16 +1,29 @@
 """`training-cluster plan` as people use it."""
 
 import json
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from cdk_training_cluster.prices import ByRegion, Price, PriceBook, Source
 from cdk_training_cluster_stacks.commands import training_cluster
+from cdk_training_cluster_stacks.live.cache import cache_file, keep_prices
 
 CLUSTERS = Path(__file__).parents[3] / "clusters"
 BASE_POD = str(CLUSTERS / "base-pod.yaml")
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_the_user_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def plan(*arguments: str, columns: int = 120) -> Result:
@@ -94,6 +107,18 @@ _BAD = {
         [BASE_POD, "--format", "xml"],
         "--format must be table, json or markdown, got 'xml'",
     ),
+    "a picture of another kind": (
+        [BASE_POD, "--plot", "plan.pdf"],
+        "--plot must be a file that ends with .png or .svg, got 'plan.pdf'",
+    ),
+    "a picture in no directory": (
+        [BASE_POD, "--plot", "/nowhere/plan.png"],
+        "/nowhere/plan.png cannot be written: No such file or directory",
+    ),
+    "no credentials": (
+        [BASE_POD, "--live"],
+        "--live asks AWS, and there are no credentials: set AWS_PROFILE, or run aws configure or aws sso login",
+    ),
     "a price of nothing": ([BASE_POD, "--price", "32"], "--price must be NAME=USD, got '32'"),
     "a price below zero": (
         [BASE_POD, "--price", "ebs-gp3=-1"],
@@ -150,3 +175,44 @@ def test_markdown_has_the_same_tables() -> None:
 def test_the_same_input_gives_the_same_bytes() -> None:
     for form in ("table", "json", "markdown"):
         assert plan(BASE_POD, "--format", form).stdout == plan(BASE_POD, "--format", form).stdout
+
+
+def test_a_profile_that_is_not_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    result = plan(BASE_POD, "--live")
+    assert result.exit_code == 2
+    assert "error: --live cannot ask AWS: The config profile (nobody) could not be found\n" in result.stderr
+
+
+def test_the_figures_of_the_last_live_answer_count_with_their_age(tmp_path: Path) -> None:
+    file = cache_file({"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    source = Source(address="https://example.com/list", as_of=date(2026, 1, 1))
+    price = Price(usd=Decimal(20), unit="instance-hour", region="us-east-1", source=source)
+    keep_prices(file, PriceBook(on_demand=ByRegion([("p4de.24xlarge", price)])))
+    found = json.loads(plan(BASE_POD, "--format", "json").stdout)
+    assert Decimal(found["lines"][0]["per_hour"]) == 160
+    assert "https://example.com/list" in {source["address"] for source, _ in found["sources"]}
+    file.write_text("nonsense")
+    broken = plan(BASE_POD)
+    assert broken.exit_code == 2
+    assert f"error: {file} is no price book; delete it, and ask again with --live\n" in broken.stderr
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_a_picture_is_drawn_the_same_each_time(tmp_path: Path, suffix: str, start: bytes) -> None:
+    files = [tmp_path / f"{number}.{suffix}" for number in range(2)]
+    for file in files:
+        assert plan(BASE_POD, "--savings-plan", "40", "--plot", str(file)).exit_code == 0
+    assert files[0].read_bytes().startswith(start)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_picture_needs_an_on_demand_price(tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(
+        "name: pod\navailability_zone: us-east-2b\n"
+        "node_groups: [{name: workers, instance_types: [p5e.48xlarge], count: 1, image: latest}]\n"
+    )
+    result = plan(str(file), "--plot", str(tmp_path / "plan.png"))
+    assert result.exit_code == 2
+    assert "no On-Demand price of every type is known in us-east-2; --price states one\n" in result.stderr

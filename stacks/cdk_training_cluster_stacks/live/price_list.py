@@ -1,0 +1,120 @@
+"""Asks the AWS Price List for On-Demand prices and unit prices.
+
+https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from cdk_training_cluster.prices import UNITS, ByRegion, Price, Source
+
+if TYPE_CHECKING:
+    from mypy_boto3_pricing import PricingClient
+    from mypy_boto3_pricing.type_defs import FilterTypeDef
+
+ADDRESS = "https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html"
+REGION = "us-east-1"
+"""A region that the API is in: https://docs.aws.amazon.com/general/latest/gr/billing.html"""
+
+# What a Linux instance of the user's own costs without software of AWS's; `Used`: neither a reservation that nothing
+# runs in nor one that something does.
+_LINUX = {
+    "operatingSystem": "Linux",
+    "preInstalledSw": "NA",
+    "tenancy": "Shared",
+    "capacitystatus": "Used",
+}
+_SOLD = "OnDemand"
+# Local and Wavelength Zones have products of their own, under their parent's country.
+_IN_A_REGION = "AWS Region"
+# `USW2-`, `APN1-` or `EU-` before a usage type; us-east-1 has none.
+_PREFIX = re.compile(r"(?:[A-Z]{2,4}\d+|EU)-")
+_Found = tuple[str, str, Decimal, date | None]
+
+
+def on_demand_prices(client: "PricingClient", instance_types: Sequence[str]) -> ByRegion[Price]:
+    """Return what instances cost an hour, by region. A region that AWS lists no one price for is left out.
+
+    Args:
+        client: The Price List.
+        instance_types: Their types.
+    """
+    found: list[_Found] = []
+    for name in instance_types:
+        wanted = {"instanceType": name, **_LINUX}
+        filters: list[FilterTypeDef] = [
+            {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()
+        ]
+        products = _products(client, "AmazonEC2", filters)
+        found += _found(name, (each for each in products if _attributes(each).get("marketoption", _SOLD) == _SOLD))
+    return _by_region(found, "instance-hour")
+
+
+def unit_prices(client: "PricingClient", item: str) -> ByRegion[Price]:
+    """Return what a unit costs, by region. Empty: this library does not know how the list names it.
+
+    Args:
+        client: The Price List.
+        item: One of the names of `UNITS`.
+    """
+    unit = UNITS[item]
+    if unit.service_code is None:
+        return ByRegion()
+    filters: list[FilterTypeDef] = [{"Type": "CONTAINS", "Field": "usagetype", "Value": unit.usage_type}]
+    products = [
+        each
+        for each in _products(client, unit.service_code, filters)
+        if _PREFIX.sub("", _attributes(each).get("usagetype", ""), count=1) == unit.usage_type
+    ]
+    return _by_region(_found(item, products), unit.unit)
+
+
+def _products(
+    client: "PricingClient", service_code: str, filters: "Sequence[FilterTypeDef]"
+) -> Iterator[Mapping[str, Any]]:
+    pages = client.get_paginator("get_products").paginate(
+        ServiceCode=service_code, FormatVersion="aws_v1", Filters=filters
+    )
+    for page in pages:
+        for text in page["PriceList"]:
+            product: dict[str, Any] = json.loads(text)
+            if _attributes(product).get("locationType") == _IN_A_REGION:
+                yield product
+
+
+def _attributes(product: Mapping[str, Any]) -> Mapping[str, str]:
+    attributes: Mapping[str, str] = product["product"]["attributes"]
+    return attributes
+
+
+def _found(name: str, products: Iterable[Mapping[str, Any]]) -> Iterator[_Found]:
+    """Yield name, region, price and date: each product's first tier, unless it is free or in another currency."""
+    for product in products:
+        published = product.get("publicationDate")
+        for offer in product.get("terms", {}).get("OnDemand", {}).values():
+            for dimension in offer["priceDimensions"].values():
+                usd = Decimal(dimension["pricePerUnit"].get("USD", 0))
+                if usd > 0 and Decimal(dimension.get("beginRange", 0)) == 0:
+                    day = None if published is None else date.fromisoformat(published[:10])
+                    yield name, _attributes(product)["regionCode"], usd, day
+
+
+def _by_region(found: Iterable[_Found], unit: str) -> ByRegion[Price]:
+    """Return one price a region; where the list has several it is unknown which is meant."""
+    prices: dict[tuple[str, str], set[Decimal]] = {}
+    dates: set[date] = set()
+    for name, region, usd, day in found:
+        prices.setdefault((name, region), set()).add(usd)
+        if day is not None:
+            dates.add(day)
+    # Of several dates the oldest is true of all.
+    source = Source(address=ADDRESS, as_of=min(dates, default=None))
+    return ByRegion(
+        (name, Price(usd=next(iter(each)), unit=unit, region=region, source=source))
+        for (name, region), each in prices.items()
+        if len(each) == 1
+    )

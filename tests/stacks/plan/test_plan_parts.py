@@ -1,0 +1,201 @@
+"""What a plan says of each way to buy, of other options, and of what surprises on a bill."""
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from cdk_training_cluster import Capacity, OnIdle, instance_type_info
+from cdk_training_cluster.capacity import UNTIL_CANCELLED
+from cdk_training_cluster.prices import committed_prices
+from cdk_training_cluster_stacks.plan import Assumptions, ClusterShape, FileSystemShape, GroupShape, Plan, make_plan
+
+_ID, _OTHER = "cr-0a1b2c3d", "cr-1a1b2c3d"
+
+
+def group(
+    name: str = "workers",
+    *,
+    types: str = "p5.48xlarge",
+    count: int = 8,
+    capacity: Capacity | None = None,
+    warm: int = 0,
+) -> GroupShape:
+    return GroupShape(
+        name=name,
+        instance_types=tuple(map(instance_type_info, types.split())),
+        count=count,
+        capacity=capacity or Capacity.on_demand(),
+        warm_nodes=warm,
+    )
+
+
+def plan(*groups: GroupShape, region: str = "us-east-1", buckets: tuple[str, ...] = (), **assumed: object) -> Plan:
+    shape = ClusterShape(
+        name="pod",
+        availability_zone=f"{region}b",
+        region=region,
+        groups=groups,
+        file_system=FileSystemShape(capacity_gib=9600, mbps_per_tib=1000),
+        own_buckets=buckets,
+    )
+    assumptions = Assumptions(hours=Decimal(100), **assumed)  # type: ignore[arg-type]
+    return make_plan(shape, committed_prices(), assumptions, today=date(2026, 11, 22))
+
+
+_BOUGHT = {
+    "on demand": (group(), "440.32", "8 x $55.04"),
+    "a new reservation": (
+        group(capacity=Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.KEEP)),
+        "440.32",
+        "8 x $55.04",
+    ),
+    "the dearest of several types": (group(types="g5.xlarge p5.48xlarge", count=1), "55.04", "1 x $55.04"),
+    "Spot, at the region's highest": (
+        group(types="p4de.24xlarge", capacity=Capacity.spot()),
+        "79.7872",
+        "8 x $9.9734; Spot was $8.6505 to $9.9734 in us-east-1",
+    ),
+    "Spot with a limit": (
+        group(types="p4de.24xlarge", capacity=Capacity.spot(max_price=9)),
+        "72",
+        "8 x $9; Spot was $8.6505 to $9.9734 in us-east-1",
+    ),
+    "a fleet": (
+        group(types="g5.48xlarge", count=2, capacity=Capacity.spot_fleet()),
+        "14.0154",
+        "2 x $7.0077; Spot was $4.5408 to $7.0077 in us-east-1",
+    ),
+    "a block": (
+        group(capacity=Capacity.capacity_block(_ID)),
+        None,
+        "a block is paid for when it is bought; state what it cost: --cost compute.workers=USD",
+    ),
+    "several in turn": (
+        group(capacity=Capacity.prioritized(reservations=[_ID], capacity_blocks=[_OTHER])),
+        "440.32",
+        "8 x $55.04; nodes in a Capacity Block are counted at that price too, but are paid for beforehand",
+    ),
+    "no Spot price": (
+        group(types="p5.4xlarge", capacity=Capacity.spot()),
+        None,
+        "no Spot price is known of p5.4xlarge in us-east-1",
+    ),
+    "no price": (
+        group(types="p5e.48xlarge"),
+        None,
+        "no On-Demand price is known of p5e.48xlarge: --price p5e.48xlarge=USD states one",
+    ),
+}
+
+
+@pytest.mark.parametrize(("of", "per_hour", "basis"), _BOUGHT.values(), ids=_BOUGHT)
+def test_what_a_group_costs_follows_from_how_it_is_bought(of: GroupShape, per_hour: str | None, basis: str) -> None:
+    line = plan(of).lines[0]
+    assert (line.per_hour, line.basis) == (None if per_hour is None else Decimal(per_hour), basis)
+
+
+def test_another_region_s_price_stands_in_with_a_warning() -> None:
+    found = plan(group(), region="eu-west-1")
+    assert found.lines[0].basis == "8 x $55.04 (the price in us-east-1; that in eu-west-1 is not known)"
+    assert found.warnings[-1] == (
+        "prices in us-east-1 stand in where that in eu-west-1 is not known; --price states yours"
+    )
+
+
+_WARNINGS = {
+    "Spot on p5": (
+        [group(capacity=Capacity.spot())],
+        "node group 'workers' buys p5.48xlarge as Spot Instances: EC2 takes them back at two minutes' notice, a job "
+        "over several nodes stops with the first, and others may not be had; write checkpoints often",
+    ),
+    "a Local Zone": (
+        [group(capacity=Capacity.spot())],
+        "the Spot prices of p5.48xlarge in us-east-1 include the Local Zone use1-atl2-az1, which may set the lowest; "
+        "--live asks for us-east-1b",
+    ),
+    "an idle reservation": (
+        [group(capacity=Capacity.from_reservation(_ID))],
+        "node group 'workers' is in a Capacity Reservation, which is billed $440.32 an hour, $44,032 in this run, "
+        "whether its nodes run or not",
+    ),
+    "a block": (
+        [group(capacity=Capacity.capacity_block(_ID))],
+        "node group 'workers' is in a Capacity Block, which is paid for in full beforehand; stopping saves nothing",
+    ),
+    "a warm pool": (
+        [group(warm=2)],
+        "node group 'workers' keeps up to 2 nodes while it is stopped, whose volumes are billed then",
+    ),
+    "data elsewhere": (
+        [group()],
+        "the bucket corpus has to be in us-east-1: from another region each GB is billed, and nothing is imported "
+        "automatically",
+    ),
+    "another zone": (
+        [group()],
+        "everything is in us-east-1b; what goes to or from another zone costs $0.01 a GB each way",
+    ),
+    "a file system that stays": (
+        [group()],
+        "the file system is kept, and billed, when the cluster is stopped and when its stack is deleted",
+    ),
+}
+
+
+@pytest.mark.parametrize(("of", "warning"), _WARNINGS.values(), ids=_WARNINGS)
+def test_what_surprises_on_a_bill_is_told(of: list[GroupShape], warning: str) -> None:
+    assert warning in plan(*of, buckets=("corpus",)).warnings
+
+
+def test_an_on_demand_cluster_is_not_warned_of_spot_reservations_or_blocks() -> None:
+    told = " ".join(plan(group()).warnings)
+    assert all(word not in told for word in ("Spot", "Reservation", "Block", "volumes", "bucket"))
+
+
+# 64 H100 of 80 GiB, and 2 A10G of 22,888 MiB.
+_MEMORY = 8 * 8 * 80 + Decimal(2 * 22_888) / 1024
+
+
+def test_hardware_is_counted_a_node_and_together() -> None:
+    hardware = plan(group(), group("prep", types="g5.xlarge", count=2)).hardware
+    assert (hardware.accelerator_count, hardware.memory_gib) == (66, _MEMORY)
+    assert hardware.efa_gbps == 8 * 3_200
+    assert hardware.file_system_gb_per_second == Decimal("9.375")
+    assert hardware.file_system_gb_per_second_per_accelerator == Decimal("9.375") / 66
+
+
+def test_the_options_stand_side_by_side() -> None:
+    found = plan(group(), savings_plan_percent=Decimal(40), interruption_percent=Decimal(25))
+    told: list[tuple[object, ...]] = [(each.name, each.hours, each.low, each.high) for each in found.options]
+    assert told == [
+        ("On-Demand", 100, 44_032, 44_032),
+        ("Spot", 125, Decimal("10239.7"), 55_040),
+        ("Capacity Reservation", 100, 44_032, 44_032),
+        ("Savings Plan", 100, Decimal("26419.2"), Decimal("26419.2")),
+        ("21 x trn1.32xlarge", 100, 45_150, 45_150),
+        ("trn2.48xlarge", 100, None, None),
+    ]
+    notes = {each.name: each.note for each in found.options}
+    assert "$231,432 " not in notes["Savings Plan"]
+    assert notes["Savings Plan"].endswith("$2,314,322, which pays from 5,256 hours of use")
+    assert plan(group()).options[3].low is None
+
+
+def test_regions_are_sorted_by_price_and_have_every_type() -> None:
+    found = plan(group(), group("prep", types="g5.xlarge")).regions
+    assert [each.region for each in found] == ["us-east-1", "us-east-2", "us-west-2", "ap-northeast-1"]
+    assert [each.on_demand for each in found] == sorted(each.on_demand for each in found)
+
+
+def test_types_are_compared_by_what_a_model_costs_on_them() -> None:
+    found = plan(group(), parameters=Decimal("70e9"), tokens=Decimal("1.4e12"), utilization_percent=Decimal(50)).works
+    p5 = next(each for each in found if each.instance_type == "p5.48xlarge")
+    # 6 x 70e9 x 1.4e12 FLOPs at half of 8 x 989.5 TFLOPS.
+    assert p5.peak_tflops == Decimal("7916")
+    assert round(p5.node_hours) == round(6 * 70e9 * 1.4e12 / (0.5 * 7916e12) / 3600)
+    assert p5.usd == p5.node_hours * Decimal("55.04")
+    assert [each.usd for each in found] == sorted(each.usd for each in found)
+    assert all(each.source.startswith("https://") for each in found)
+    assert "g5.48xlarge" not in {each.instance_type for each in found}  # no vendor's figure is known here
+    assert plan(group()).works == ()

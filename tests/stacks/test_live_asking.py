@@ -1,0 +1,159 @@
+"""Asking AWS side by side: what answers come together, and what one refusal leaves of the others."""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from cdk_training_cluster.prices import ByRegion, Price, PriceBook, Source
+from cdk_training_cluster_stacks.live.asking import LiveAnswer, Nodes, ask
+from fake_service import FakePaginator, FakeService
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+class FakePricing(FakeService):
+    """A Price List with one price for p5.48xlarge in each region."""
+
+    def __init__(self, regions: Sequence[str]) -> None:
+        super().__init__("pricing")
+        self._regions = regions
+
+    def get_paginator(self, operation: str) -> FakePaginator:
+        assert operation == "get_products"
+        return FakePaginator(self._products)
+
+    def _products(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        wanted = {each["Field"]: each["Value"] for each in parameters["Filters"]}
+        self.record("GetProducts", parameters, names=tuple(wanted.values()))
+        regions = self._regions if wanted.get("instanceType") == "p5.48xlarge" else ()
+        yield {"PriceList": [self._product(region) for region in regions]}
+
+    def _product(self, region: str) -> str:
+        dimension = {"beginRange": "0", "pricePerUnit": {"USD": "50.00"}}
+        return json.dumps(
+            {
+                "product": {"attributes": {"regionCode": region, "locationType": "AWS Region"}},
+                "terms": {"OnDemand": {"offer": {"priceDimensions": {"rate": dimension}}}},
+                "publicationDate": "2026-11-20T00:00:00Z",
+            }
+        )
+
+
+class FakeSpot(FakeService):
+    """EC2 in a region: one Spot price in its zone a, and a score for each region that is asked for."""
+
+    def __init__(self, region: str) -> None:
+        super().__init__("ec2")
+        self._region = region
+
+    def get_paginator(self, operation: str) -> FakePaginator:
+        return FakePaginator(
+            {"describe_spot_price_history": self._history, "get_spot_placement_scores": self._scores}[operation]
+        )
+
+    def _history(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        self.record("DescribeSpotPriceHistory", parameters)
+        yield {
+            "SpotPriceHistory": [
+                {
+                    "AvailabilityZone": f"{self._region}a",
+                    "AvailabilityZoneId": f"{self._region}-id",
+                    "InstanceType": name,
+                    "SpotPrice": "20.5",
+                    "Timestamp": NOW,
+                }
+                for name in parameters["InstanceTypes"]
+            ]
+        }
+
+    def _scores(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        self.record("GetSpotPlacementScores", parameters)
+        yield {
+            "SpotPlacementScores": [
+                {"Region": region, "AvailabilityZoneId": f"{region}-id", "Score": 1 + len(region) % 9}
+                for region in parameters["RegionNames"]
+            ]
+        }
+
+
+class FakeSession:
+    """A session of boto3 with fakes behind it."""
+
+    def __init__(self, regions: Sequence[str], *, credentials: bool = True) -> None:
+        self.pricing = FakePricing(regions)
+        self.ec2 = {region: FakeSpot(region) for region in {*regions, "us-east-1"}}
+        self._credentials = credentials
+
+    def get_credentials(self) -> object | None:
+        return object() if self._credentials else None
+
+    def client(self, service: str, *, region_name: str) -> FakeService:
+        return self.pricing if service == "pricing" else self.ec2[region_name]
+
+
+def asked(session: FakeSession, known: PriceBook | None = None) -> LiveAnswer:
+    nodes = [Nodes(group="workers", instance_types=("p5.48xlarge",), count=8)]
+    anything: Any = session
+    return ask(anything, "us-east-1", nodes, known or PriceBook(), now=NOW, advance=lambda *_: None)
+
+
+_TWELVE = tuple(f"eu-{place}-{number}" for place in ("west", "south", "north", "central") for number in (1, 2, 3))
+
+
+def test_every_region_that_sells_the_types_is_asked_and_ten_at_a_time_are_scored() -> None:
+    session = FakeSession((*_TWELVE, "us-east-1"))
+    answer = asked(session)
+    assert answer.refusals == ()
+    assert answer.book.on_demand.regions("p5.48xlarge") == tuple(sorted((*_TWELVE, "us-east-1")))
+    assert answer.book.spot.regions("p5.48xlarge") == tuple(sorted((*_TWELVE, "us-east-1")))
+    assert [(each.zone, each.usd) for each in answer.zones] == [("us-east-1a", Decimal("20.5"))]
+    requests = [
+        given for operation, given in session.ec2["us-east-1"].requests if operation == "GetSpotPlacementScores"
+    ]
+    assert sorted(len(given["RegionNames"]) for given in requests) == [3, 10]
+    assert [score.score for _, score in answer.scores] == sorted((s.score for _, s in answer.scores), reverse=True)
+    assert len(answer.scores) == 13
+
+
+def test_what_aws_refuses_is_told_and_the_rest_goes_on() -> None:
+    session = FakeSession(("us-east-1", "us-west-2"))
+    session.ec2["us-east-1"].fail_next("GetSpotPlacementScores", "UnauthorizedOperation")
+    session.ec2["us-west-2"].fail_next("DescribeSpotPriceHistory", "AuthFailure")
+    answer = asked(session)
+    assert answer.refusals == (
+        "ec2:DescribeSpotPriceHistory was not answered for us-west-2 (AuthFailure): what it says is unknown, or "
+        "older",
+        "ec2:GetSpotPlacementScores was not answered for workers (UnauthorizedOperation): what it says is unknown, "
+        "or older",
+    )
+    assert answer.book.spot.regions("p5.48xlarge") == ("us-east-1",)
+    assert answer.scores == ()
+
+
+def test_without_the_price_list_the_known_prices_say_where_types_are_sold() -> None:
+    session = FakeSession(("us-west-2",))
+    session.pricing.fail_next("GetProducts", "AccessDeniedException", group="p5.48xlarge")
+    price = Price(usd=Decimal(55), unit="instance-hour", region="us-west-2", source=Source(address=""))
+    answer = asked(session, PriceBook(on_demand=ByRegion([("p5.48xlarge", price)])))
+    assert answer.refusals == (
+        "pricing:GetProducts was not answered for p5.48xlarge (AccessDeniedException): what it says is unknown, "
+        "or older",
+    )
+    assert answer.book.spot.regions("p5.48xlarge") == ("us-east-1", "us-west-2")
+
+
+def test_a_defect_is_no_refusal() -> None:
+    session = FakeSession(("us-east-1",))
+    session.ec2["us-east-1"].before_next("GetSpotPlacementScores", "", lambda: None)
+    session.ec2["us-east-1"].record = lambda *_, **__: 1 / 0  # type: ignore[method-assign,assignment]
+    with pytest.raises(ZeroDivisionError):
+        asked(session)
+
+
+def test_without_credentials_it_says_how_to_get_some() -> None:
+    with pytest.raises(ValueError, match=r"^--live asks AWS, and there are no credentials: set AWS_PROFILE, or run "):
+        asked(FakeSession((), credentials=False))
