@@ -1,6 +1,8 @@
 """The synthesized policy against the calls that the function was seen to make."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import pytest
@@ -22,8 +24,10 @@ LAMBDA_CALLS = [
 ]
 
 
-def synthesize(groups: dict[str, PowerGroup]) -> list[dict[str, Any]]:
-    """Return the statements of the function's role."""
+@cache
+def synthesize(life: str) -> list[dict[str, Any]]:
+    """Return the statements of the function's role in a cluster that lives so."""
+    groups, _ = LIVES[life]
     stack = new_stack()
     ClusterPower(stack, "Power", cluster_name=CLUSTER, groups=groups, alert_topic=sns.Topic(stack, "Alerts"))
     template = Template.from_stack(stack).to_json()
@@ -143,7 +147,7 @@ def live_with_blocks_among_others(scene: Scene) -> None:
     scene.minute(4)
 
 
-LIVES = {
+LIVES: dict[str, tuple[dict[str, PowerGroup], list[Callable[[Scene], None]]]] = {
     "groups": ({"workers": PowerGroup(count=8)}, [live_with_groups]),
     "terminations": ({"workers": PowerGroup(count=8, terminates_nodes=True)}, [live_with_terminations]),
     "a warm pool": (
@@ -185,18 +189,18 @@ LIVES = {
 @pytest.fixture(scope="module", params=LIVES)
 def life(request: pytest.FixtureRequest) -> tuple[list[dict[str, Any]], list[Call]]:
     """The statements for some node groups, and everything the function does in its life with them."""
-    groups, parts = LIVES[request.param]
+    _, parts = LIVES[request.param]
     calls = list(LAMBDA_CALLS)
     for part in parts:
         scene = Scene(counts={"workers": 8} if part in (live_with_groups, live_with_terminations) else {})
         part(scene)
         calls += scene.calls
-    return synthesize(groups), calls
+    return synthesize(request.param), calls
 
 
 @pytest.fixture(scope="module")
 def statements() -> list[dict[str, Any]]:
-    return synthesize(LIVES["everything"][0])
+    return synthesize("everything")
 
 
 def test_the_scenes_make_every_kind_of_call() -> None:
@@ -239,18 +243,17 @@ def test_nothing_is_allowed_that_the_function_does_not_do(life: tuple[list[dict[
 
 def test_only_what_the_node_groups_need_is_allowed() -> None:
     services = {
-        name: {action.split(":")[0] for one in synthesize(groups) for action in _actions(one)}
-        for name, (groups, _) in LIVES.items()
+        name: {action.split(":")[0] for one in synthesize(name) for action in _actions(one)} for name in LIVES
     }
 
     assert [
         name
-        for name, (groups, _) in LIVES.items()
-        if any("autoscaling:TerminateInstanceInAutoScalingGroup" in _actions(one) for one in synthesize(groups))
+        for name in LIVES
+        if any("autoscaling:TerminateInstanceInAutoScalingGroup" in _actions(one) for one in synthesize(name))
     ] == ["terminations", "everything"]
     assert services["groups"] == {"autoscaling", "logs", "sns", "sqs", "ssm"}
     assert services["a fleet"] == {"autoscaling", "ec2", "logs", "sns", "sqs", "ssm"}
-    fleet = {action for one in synthesize(LIVES["a fleet"][0]) for action in _actions(one)}
+    fleet = {action for one in synthesize("a fleet") for action in _actions(one)}
     assert {action for action in fleet if action.startswith("autoscaling:")} == {
         "autoscaling:CreateOrUpdateTags",
         "autoscaling:DescribeAutoScalingGroups",

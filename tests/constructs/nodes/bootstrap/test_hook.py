@@ -127,7 +127,7 @@ def test_a_node_for_which_no_hook_waits_asks_nobody(make_node: MakeNode) -> None
 )
 def test_a_node_that_nobody_waits_for_is_done(pooled: NodeSandbox, state: str) -> None:
     pooled.in_states(state)
-    assert pooled.bootstrap().returncode == 0
+    assert pooled.step("hook.sh").returncode == 0
     assert _completions(pooled) == []
     assert _questions(pooled) == 1
     assert f"Auto Scaling does not wait for i-0a1b2c3d4e5f67890, which is '{state}'" in pooled.read(LOG)
@@ -146,7 +146,7 @@ def test_an_action_that_is_not_active_is_done_when_the_node_is_in_service(pooled
     # The hook timed out between the question and the answer.
     pooled.in_states("Pending:Wait", "InService")
     pooled.fail("aws", "complete-lifecycle-action")
-    assert pooled.bootstrap().returncode == 0
+    assert pooled.step("hook.sh").returncode == 0
     assert _completions(pooled) == [COMPLETED]
 
 
@@ -154,7 +154,7 @@ def test_an_action_that_is_not_active_yet_is_completed_later(pooled: NodeSandbox
     pooled.in_states("Pending:Wait")
     pooled.fail("aws", "complete-lifecycle-action")
     (pooled.sandbox / "bin/sleep").write_text('#!/bin/bash\nrm -f "$SANDBOX/fail/aws"\n')
-    assert pooled.bootstrap().returncode == 0
+    assert pooled.step("hook.sh").returncode == 0
     assert _completions(pooled) == [COMPLETED] * 2
 
 
@@ -166,7 +166,7 @@ def test_a_passing_fault_is_tried_again(pooled: NodeSandbox, command: str, argum
     pooled.in_states("Pending:Wait")
     pooled.fail(command, arguments)
     (pooled.sandbox / "bin/sleep").write_text(f'#!/bin/bash\nrm -f "$SANDBOX/fail/{command}"\n')
-    assert pooled.bootstrap().returncode == 0
+    assert pooled.step("hook.sh").returncode == 0
     assert _completions(pooled) == [COMPLETED]
 
 

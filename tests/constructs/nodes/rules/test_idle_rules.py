@@ -7,7 +7,14 @@ from aws_cdk import Duration
 from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster import Capacity, IdlePolicy, IdleScope, IdleSignal, NodeGroup, Placement, TrainingCluster
-from cdk_training_cluster.nodes.rules import IDLE_RULES, NodeGroupRule, Situation, cluster_problems, look_up
+from cdk_training_cluster.nodes.rules import (
+    IDLE_RULES,
+    NodeGroupRule,
+    Situation,
+    cluster_problems,
+    idle_warnings,
+    look_up,
+)
 from cdk_training_cluster.nodes.rules import node_group_problems as problems_of
 from synthesis import ZONE, new_stack, warnings
 
@@ -123,31 +130,29 @@ def test_nodes_that_report_nothing_are_not_stopped() -> None:
     assert {nodes.group.name: nodes.policy and nodes.policy.is_off for nodes in found} == {"lab": False, "cpu": True}
 
 
-def _told(stack: Any) -> list[str]:
-    return [warning for warning in warnings(stack) if "cdk-training-cluster:idleUnmeasured" in warning]
+_RADEON = {"machine_image": _OWN, "placement": Placement.NONE}
 
 
-def test_accelerated_nodes_that_nobody_watches_are_warned_of() -> None:
-    settings = {"machine_image": _OWN, "placement": Placement.NONE}
-    for policy, own, expected in (
-        (None, None, 1),
-        (None, IdlePolicy.off(), 0),
-        (IdlePolicy.off(), None, 0),
-    ):
-        stack = new_stack()
-        node_group = group("g4ad.xlarge", idle_policy=own, **settings)
-        TrainingCluster(stack, "Cluster", availability_zone=ZONE, node_groups=[node_group], idle_policy=policy)
-        told = _told(stack)
-        assert len(told) == expected
-        if told:
-            assert told[0].startswith(
-                "node group 'lab': the accelerators of g4ad.xlarge report no utilization: idle nodes are neither "
-                "told of nor stopped; say that you know with idle_policy=IdlePolicy.off()"
-            )
+@pytest.mark.parametrize(
+    ("node_group", "policy", "is_told"),
+    [
+        (group("g4ad.xlarge", **_RADEON), None, True),
+        (group("g4ad.xlarge", idle_policy=IdlePolicy.off(), **_RADEON), None, False),
+        (group("g4ad.xlarge", **_RADEON), IdlePolicy.off(), False),
+        (group("hpc7a.96xlarge", machine_image=_OWN), None, False),
+    ],
+)
+def test_accelerated_nodes_that_nobody_watches_are_warned_of(
+    node_group: NodeGroup, policy: IdlePolicy | None, is_told: bool
+) -> None:
+    told = [
+        "node group 'lab': the accelerators of g4ad.xlarge report no utilization: idle nodes are neither told of nor "
+        "stopped; say that you know with idle_policy=IdlePolicy.off()"
+    ]
+    assert list(idle_warnings(look_up([node_group], policy), policy)) == (told if is_told else [])
 
 
-def test_nodes_without_accelerators_are_not_warned_of() -> None:
+def test_a_cluster_says_which_accelerated_nodes_are_not_watched() -> None:
     stack = new_stack()
-    node_group = group("hpc7a.96xlarge", machine_image=_OWN)
-    TrainingCluster(stack, "Cluster", availability_zone=ZONE, node_groups=[node_group])
-    assert _told(stack) == []
+    TrainingCluster(stack, "Cluster", availability_zone=ZONE, node_groups=[group("g4ad.xlarge", **_RADEON)])
+    assert any("cdk-training-cluster:idleUnmeasured" in warning for warning in warnings(stack))
