@@ -127,10 +127,11 @@ def test_a_node_for_which_no_hook_waits_asks_nobody(make_node: MakeNode) -> None
 )
 def test_a_node_that_nobody_waits_for_is_done(pooled: NodeSandbox, state: str) -> None:
     pooled.in_states(state)
-    assert pooled.step("hook.sh").returncode == 0
+    said = pooled.step("hook.sh")
+    assert said.returncode == 0
     assert _completions(pooled) == []
     assert _questions(pooled) == 1
-    assert f"Auto Scaling does not wait for i-0a1b2c3d4e5f67890, which is '{state}'" in pooled.read(LOG)
+    assert f"Auto Scaling does not wait for i-0a1b2c3d4e5f67890, which is '{state}'" in said.stdout + said.stderr
 
 
 @pytest.mark.parametrize("early", ["", "Pending", "Warmed:Pending", "Warmed:Stopped"])
