@@ -78,7 +78,7 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
     (Instance, "cpu_options", property(instances.cpu_options), "missing"),
     (TaggedEC2Resource, "get_tags", instances.tags_of, "reads the tags of all resources"),
     (EC2Response, "stop_instances", stops.stop_instances, "stops nearly anything, and some before it refuses"),
-    (EC2Response, "request_spot_instances", spot_instances.request_spot_instances, "launches by no rules"),
+    (EC2Response, "request_spot_instances", spot_instances.not_carried_out, "launches by no rules"),
     (
         EC2Response,
         "describe_spot_instance_requests",
@@ -88,7 +88,7 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
     (
         EC2Response,
         "cancel_spot_instance_requests",
-        spot_instances.cancel_spot_instance_requests,
+        spot_instances.not_carried_out,
         "forgets the request",
     ),
     (EC2Response, "request_spot_fleet", spot_fleets.request_spot_fleet, "launches nothing from launch templates"),
@@ -157,12 +157,6 @@ _REPLACEMENTS: tuple[tuple[type, str, Any, str], ...] = (
     (AutoScalingResponse, "describe_lifecycle_hooks", lifecycle_hooks.describe_lifecycle_hooks, "invents targets"),
     (AutoScalingResponse, "delete_lifecycle_hook", lifecycle_hooks.delete_lifecycle_hook, "knows of no waiting"),
     (AutoScalingResponse, "complete_lifecycle_action", lifecycle_hooks.complete_lifecycle_action, "missing"),
-    (
-        AutoScalingResponse,
-        "record_lifecycle_action_heartbeat",
-        lifecycle_hooks.record_lifecycle_action_heartbeat,
-        "missing",
-    ),
     (AutoScalingResponse, "put_warm_pool", warm_pools.put_warm_pool, "launches nothing into it"),
     (AutoScalingResponse, "describe_warm_pool", warm_pools.describe_warm_pool, "is always empty"),
     (AutoScalingResponse, "delete_warm_pool", warm_pools.delete_warm_pool, "has no instances"),

@@ -145,12 +145,6 @@ def complete_lifecycle_action(response: Any) -> ActionResult:
     return EmptyResult()
 
 
-def record_lifecycle_action_heartbeat(response: Any) -> ActionResult:
-    """Carry out RecordLifecycleActionHeartbeat: there is no clock here that could run out."""
-    _waiting(response)
-    return EmptyResult()
-
-
 def _waiting(response: Any) -> tuple[Any, Any]:
     """Return the group and the instance whose lifecycle action a request is about; tokens are not given out here.
 

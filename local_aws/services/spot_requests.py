@@ -16,7 +16,6 @@ _STATUS = {
     "active": ("fulfilled", "Your spot request is fulfilled."),
     "disabled": ("instance-stopped-by-user", "The instance was stopped by its user."),
     "closed": ("instance-terminated-by-user", "The instance was terminated by its user."),
-    "cancelled": ("request-canceled-and-instance-running", "Your spot request is canceled."),
 }
 
 
@@ -31,7 +30,6 @@ class SpotRequest(TaggedEC2Resource):  # type: ignore[misc] # moto's modules are
         self.instance_interruption_behavior = str(options.get("InstanceInterruptionBehavior") or "terminate")
         self.valid_until = options.get("ValidUntil")
         self.create_time = utcnow()
-        self.cancelled = False
         self.add_tags(dict(tags))
 
     @property
@@ -49,8 +47,6 @@ class SpotRequest(TaggedEC2Resource):  # type: ignore[misc] # moto's modules are
         """What became of the request; a persistent one of a stopped instance is disabled."""
         if self.instance.state in _GONE:
             return "closed"
-        if self.cancelled:
-            return "cancelled"
         return "active" if self.instance.state in {"pending", "running"} else "disabled"
 
     @property
@@ -58,11 +54,6 @@ class SpotRequest(TaggedEC2Resource):  # type: ignore[misc] # moto's modules are
         """Why the state is what it is."""
         code, message = _STATUS[self.state]
         return {"Code": code, "Message": message, "UpdateTime": self.create_time}
-
-    @property
-    def status_code(self) -> str:
-        """The status's code, for the filter."""
-        return _STATUS[self.state][0]
 
     @property
     def product_description(self) -> str:

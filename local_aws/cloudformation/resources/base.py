@@ -126,10 +126,10 @@ def wait_for_termination(call: Call, owner_tag: str) -> None:
         pass
 
 
-def if_there(action: Callable[..., object], **arguments: Any) -> None:
+def if_there(action: Callable[..., object], *arguments: Any, **named: Any) -> None:
     """Carry an action out, unless what it is about is gone already."""
     try:
-        action(**arguments)
+        action(*arguments, **named)
     except ClientError as error:
         if not is_absent(error):
             raise

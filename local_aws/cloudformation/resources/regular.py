@@ -9,8 +9,44 @@ import jmespath  # type: ignore[import-untyped]
 
 from local_aws.cloudformation import schemas
 from local_aws.cloudformation.resources.action import Action, tags_parameter
-from local_aws.cloudformation.resources.base import Attributes, Call, Handler, Properties, changed, tags_of
+from local_aws.cloudformation.resources.base import Attributes, Call, Handler, Properties, changed, if_there, tags_of
 from local_aws.cloudformation.resources.tags import retag, tag_specifications
+
+
+@dataclass(frozen=True, kw_only=True)
+class Members:
+    """A list whose items are put on a resource, and taken off it, one by one.
+
+    Attributes:
+        property: The property that lists them.
+        put: The action that puts an item there; it takes the item's own properties, or `Item` where it has none.
+        remove: The action that takes it away, likewise.
+        go_first: Whether they have to go before the resource does.
+    """
+
+    property: str
+    put: Action
+    remove: Action
+    go_first: bool = False
+
+    def bring(self, client: Any, physical_id: str, properties: Properties, before: Properties) -> None:
+        """Take away what is listed no longer, and put there what is new."""
+        new, old = (each.get(self.property) or [] for each in (properties, before))
+        for item in old:
+            if item not in new:
+                self.remove.call(client, _properties_of(item), physical_id)
+        for item in new:
+            if item not in old:
+                self.put.call(client, _properties_of(item), physical_id)
+
+    def clear(self, client: Any, physical_id: str, properties: Properties) -> None:
+        """Take away whatever is still there."""
+        for item in properties.get(self.property) or []:
+            if_there(self.remove.call, client, _properties_of(item), physical_id)
+
+
+def _properties_of(item: Any) -> Properties:
+    return item if isinstance(item, Mapping) else {"Item": item}
 
 
 def _as_it_is(_: Call, properties: Properties) -> Properties:
@@ -31,6 +67,7 @@ class Regular(Handler):
         settings: The actions that carry more properties out, at the creation and when one of them changes.
         updates: The actions that change properties which `create_with` has taken.
         delete_with: The action that deletes it.
+        members: The lists whose items are put on it one by one.
         named: The property with its name and the parameter that takes it. Without the property CloudFormation makes
             a name. Default: - it has none.
         name_limit: The longest name.
@@ -54,6 +91,7 @@ class Regular(Handler):
     delete_with: Action
     settings: tuple[Action, ...] = ()
     updates: tuple[Action, ...] = ()
+    members: tuple[Members, ...] = ()
     named: str = ""
     name_limit: int = 255
     made: str = "@"
@@ -70,7 +108,7 @@ class Regular(Handler):
 
     def __post_init__(self) -> None:
         taken = [action.properties for action in (self.create_with, *self.settings, *self.updates)]
-        own = {"Tags"} if self.can_tag else set()
+        own = {*({"Tags"} if self.can_tag else ()), *(each.property for each in self.members)}
         name = self.named.partition(":")[0]
         carried_out = {*own, *([name] if name else []), *self.also_carried_out}.union(*taken)
         self.carries_out = frozenset(name for name in carried_out if not name.startswith("_"))
@@ -91,16 +129,18 @@ class Regular(Handler):
         for action in self.settings:
             if action.properties & properties.keys():
                 action.call(client, properties, call.physical_id)
+        for each in self.members:
+            each.bring(client, call.physical_id, properties, {})
         return self._attributes(call, known, described)
 
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
         """Call the actions that take what has changed."""
         properties, before = self.prepare(call, properties), self.prepare(call, before)
-        actions = (*self.settings, *self.updates)
+        actions, client = (*self.settings, *self.updates), call.client(self.service)
         names = changed(properties, before)
         stuck = {
             name
-            for name in names - {"Tags"}
+            for name in names - {"Tags", *(each.property for each in self.members)}
             if not any(
                 name in action.properties and (name in properties or action.can_drop(name)) for action in actions
             )
@@ -110,7 +150,9 @@ class Regular(Handler):
         for action in actions:
             is_told = action.properties & properties.keys() or action.absent or action.without
             if action.properties & names and is_told:
-                action.call(call.client(self.service), properties, call.physical_id)
+                action.call(client, properties, call.physical_id)
+        for each in self.members:
+            each.bring(client, call.physical_id, properties, before)
         if self.can_tag:
             tagged = call.attributes[self.tag_by].removesuffix(":*") if self.tag_by else None
             retag(call, self.service, properties, before, tagged, **self.tag_also)
@@ -118,8 +160,12 @@ class Regular(Handler):
 
     def delete(self, call: Call) -> None:
         """Call the deleting action."""
+        client = call.client(self.service)
+        for each in self.members:
+            if each.go_first:
+                each.clear(client, call.physical_id, call.properties)
         known = call.attributes[self.delete_by] if self.delete_by else call.physical_id
-        self.delete_with.call(call.client(self.service), call.properties, known)
+        self.delete_with.call(client, call.properties, known)
 
     def _attributes(self, call: Call, known: Mapping[str, Any], described: Any) -> Attributes:
         """Return the attributes; after a change those that follow from the properties."""

@@ -1,9 +1,8 @@
 """Capacity Reservations, and resource groups of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from local_aws.cloudformation.failures import HandlerError
 from local_aws.cloudformation.resources.action import Action
 from local_aws.cloudformation.resources.base import (
     Attributes,
@@ -12,7 +11,7 @@ from local_aws.cloudformation.resources.base import (
     Properties,
     picked,
 )
-from local_aws.cloudformation.resources.regular import Regular
+from local_aws.cloudformation.resources.regular import Members, Regular
 from local_aws.cloudformation.resources.tags import retag
 
 _SHOWN = (
@@ -86,34 +85,9 @@ def _tagged(properties: Properties) -> Properties:
     return {"Tags": [tag for specification in specifications for tag in specification.get("Tags") or []]}
 
 
-class _ResourceGroup(Regular):
-    """A group whose members are put in and taken out."""
-
-    def create(self, call: Call, properties: Properties) -> Attributes:
-        attributes = super().create(call, {**properties, "Resources": []})
-        self._regroup(call, properties.get("Resources") or [], [])
-        return attributes
-
-    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
-        old, new = (each.get("Resources") or [] for each in (before, properties))
-        self._regroup(call, new, old)
-        return super().update(call, {**properties, "Resources": []}, {**before, "Resources": []})
-
-    @staticmethod
-    def _regroup(call: Call, wanted: Sequence[str], before: Sequence[str]) -> None:
-        groups = call.client("resource-groups")
-        added, gone = [arn for arn in wanted if arn not in before], [arn for arn in before if arn not in wanted]
-        if gone:
-            groups.ungroup_resources(Group=call.physical_id, ResourceArns=gone)
-        if added:
-            failed = groups.group_resources(Group=call.physical_id, ResourceArns=added)["Failed"]
-            if failed:
-                raise HandlerError(failed[0]["ErrorMessage"], "NotFound")
-
-
 HANDLERS: tuple[Handler, ...] = (
     CapacityReservation(),
-    _ResourceGroup(
+    Regular(
         type="AWS::ResourceGroups::Group",
         service="resource-groups",
         create_with=Action("create_group", "Configuration Description Name"),
@@ -126,6 +100,12 @@ HANDLERS: tuple[Handler, ...] = (
         id="Name",
         attributes={"Arn": "GroupArn"},
         tag_by="Arn",
-        also_carried_out=frozenset({"Resources"}),
+        members=(
+            Members(
+                property="Resources",
+                put=Action("group_resources", "Item:ResourceArns", id="Group"),
+                remove=Action("ungroup_resources", "Item:ResourceArns", id="Group"),
+            ),
+        ),
     ),
 )

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from local_aws.cloudformation.resources.action import Action
 from local_aws.cloudformation.resources.base import Attributes, Call, Handler, Properties
-from local_aws.cloudformation.resources.tags import retag, tag_specifications
+from local_aws.cloudformation.resources.regular import Members, Regular
 
 _RULE_PROPERTIES = frozenset({"CidrIp", "CidrIpv6", "Description", "FromPort", "GroupId", "IpProtocol", "ToPort"})
 
@@ -28,60 +29,32 @@ def permission(rule: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-class SecurityGroup(Handler):
-    """A group and its inline rules; with SecurityGroupEgress given, EC2's default egress rule goes.
+class _SecurityGroup(Regular):
+    """A group whose default egress rule goes when it has others.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-securitygroup.html
     """
 
-    type = "AWS::EC2::SecurityGroup"
-    carries_out = frozenset(
-        {"GroupDescription", "GroupName", "SecurityGroupEgress", "SecurityGroupIngress", "Tags", "VpcId"}
-    )
-
     def create(self, call: Call, properties: Properties) -> Attributes:
-        ec2 = call.client("ec2")
-        group_id = ec2.create_security_group(
-            GroupName=properties.get("GroupName") or call.physical_name(),
-            Description=properties["GroupDescription"],
-            VpcId=properties["VpcId"],
-            **tag_specifications(properties, "security-group"),
-        )["GroupId"]
-        call.made(group_id)
+        none: dict[str, Any] = {"SecurityGroupIngress": [], "SecurityGroupEgress": []}
+        attributes = super().create(call, {**properties, **none})
         if properties.get("SecurityGroupEgress"):
-            group = ec2.describe_security_groups(GroupIds=[group_id])["SecurityGroups"][0]
-            ec2.revoke_security_group_egress(GroupId=group_id, IpPermissions=group["IpPermissionsEgress"])
-        self._bring(call, properties, {})
-        return {"GroupId": group_id, "Id": group_id, "VpcId": properties["VpcId"]}
+            ec2, group = call.client("ec2"), call.physical_id
+            (made,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+            ec2.revoke_security_group_egress(GroupId=group, IpPermissions=made["IpPermissionsEgress"])
+        for each in self.members:
+            each.bring(call.client("ec2"), call.physical_id, _as_permissions(call, properties), {})
+        return attributes
 
-    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
-        self.only_changed(properties, before, "SecurityGroupEgress", "SecurityGroupIngress", "Tags")
-        self._bring(call, properties, before)
-        retag(call, "ec2", properties, before)
-        return {}
 
-    def delete(self, call: Call) -> None:
-        call.client("ec2").delete_security_group(GroupId=call.physical_id)
-
-    @staticmethod
-    def _bring(call: Call, properties: Properties, before: Properties) -> None:
-        ec2 = call.client("ec2")
-        for name, authorize, revoke in (
-            (
-                "SecurityGroupIngress",
-                ec2.authorize_security_group_ingress,
-                ec2.revoke_security_group_ingress,
-            ),
-            ("SecurityGroupEgress", ec2.authorize_security_group_egress, ec2.revoke_security_group_egress),
-        ):
-            old = [permission(rule) for rule in before.get(name) or []]
-            new = [permission(rule) for rule in properties.get(name) or []]
-            for rule in old:
-                if rule not in new:
-                    revoke(GroupId=call.physical_id, IpPermissions=[rule])
-            for rule in new:
-                if rule not in old:
-                    authorize(GroupId=call.physical_id, IpPermissions=[rule])
+def _as_permissions(_: Call, properties: Properties) -> Properties:
+    """Return a group's properties with its rules as EC2's actions take them."""
+    rules = {
+        name: [{"IpPermissions": [permission(rule)]} for rule in properties[name]]
+        for name in ("SecurityGroupIngress", "SecurityGroupEgress")
+        if name in properties
+    }
+    return {**properties, **rules}
 
 
 class _Rule(Handler):
@@ -117,4 +90,27 @@ class SecurityGroupEgress(_Rule):
     _direction = "egress"
 
 
-HANDLERS: tuple[Handler, ...] = (SecurityGroup(), SecurityGroupIngress(), SecurityGroupEgress())
+def _rules(direction: str) -> Members:
+    return Members(
+        property=f"SecurityGroup{direction.capitalize()}",
+        put=Action(f"authorize_security_group_{direction}", "IpPermissions", id="GroupId"),
+        remove=Action(f"revoke_security_group_{direction}", "IpPermissions", id="GroupId"),
+    )
+
+
+HANDLERS: tuple[Handler, ...] = (
+    _SecurityGroup(
+        type="AWS::EC2::SecurityGroup",
+        service="ec2",
+        create_with=Action("create_security_group", "GroupDescription:Description VpcId"),
+        members=(_rules("ingress"), _rules("egress")),
+        delete_with=Action("delete_security_group", id="GroupId"),
+        named="GroupName:GroupName",
+        id="GroupId",
+        attributes={"Id": "{id}", "VpcId": "{VpcId}"},
+        tag_kind="security-group",
+        prepare=_as_permissions,
+    ),
+    SecurityGroupIngress(),
+    SecurityGroupEgress(),
+)

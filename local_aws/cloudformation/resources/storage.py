@@ -48,7 +48,7 @@ def _in_the_words_of_s3(call: Call, properties: Properties) -> Properties:
     if "LoggingConfiguration" in said:
         logging = said["LoggingConfiguration"]
         target = {
-            "TargetBucket": logging.get("DestinationBucketName", call.physical_id),
+            "TargetBucket": logging.get("DestinationBucketName", said.get("BucketName", call.physical_id)),
             "TargetPrefix": logging.get("LogFilePrefix", ""),
         }
         said["LoggingConfiguration"] = {"LoggingEnabled": target}
