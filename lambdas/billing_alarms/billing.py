@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda.client import LambdaClient
     from mypy_boto3_sns.client import SNSClient
 
-# As long as people get to confirm.
+# How long an address has to confirm its subscription.
 _GRACE = timedelta(days=1)
 
 # Of one page, and of one deletion.
@@ -99,7 +99,7 @@ class Billing:
         self._failures = Failures(logger)
 
     def run(self, request: Request) -> dict[str, object]:
-        """Do what was asked and return a summary that people read.
+        """Do what was asked and return a summary for operators.
 
         Raises:
             PartialFailureError: Something failed, after everything was tried.
@@ -156,7 +156,7 @@ class Billing:
                 self._remove_topic()
         # The queue keeps no order, and keeps a throttled tick for minutes: one after this would make all anew.
         # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
-        with self._attempt("ticks that wait could not be held back"):
+        with self._attempt("queued ticks could not be held back"):
             self._clients.functions().put_function_concurrency(
                 FunctionName=self._settings.function, ReservedConcurrentExecutions=0
             )
@@ -224,7 +224,7 @@ class Billing:
         for notification in due:
             told = topic.time(notification.tag, self._now)
             if notification.about and (told is None or self._is_past(told, notification.every)):
-                with self._attempt("people could not be notified"):
+                with self._attempt("the alert topic could not be notified"):
                     self._publish(notification.subject, notification.text)
                     tags[notification.tag] = time_text(self._now)
         if tags:

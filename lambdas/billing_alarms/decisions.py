@@ -138,11 +138,11 @@ def _alarm(settings: WatchedBudget, account: str | None, service: str | None, pe
 def _compare(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> Change:
     name = wanted["AlarmName"]
     if not present:
-        return Change(action=Action.CREATE, name=name, reason="there is none", request=wanted)
+        return Change(action=Action.CREATE, name=name, reason="the alarm does not exist", request=wanted)
     differences = "; ".join(_differences(wanted, present))
     if differences:
         return Change(action=Action.UPDATE, name=name, reason=differences, request=wanted, present=present)
-    return Change(action=Action.KEEP, name=name, reason="it is as it should be", present=present)
+    return Change(action=Action.KEEP, name=name, reason="the alarm matches the settings", present=present)
 
 
 # What an alarm has that was changed to something that no alarm of a budget has.

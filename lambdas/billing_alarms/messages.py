@@ -1,4 +1,4 @@
-"""What people are told of billing alarms that cannot do their work, and how often."""
+"""The messages about billing alarms that cannot do their work, and how often each is sent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ def no_charges(settings: WatchedBudget, services: Sequence[str]) -> Notification
 
 
 def over(settings: WatchedBudget, alarms: Sequence[str]) -> Notification:
-    """Say which thresholds are reached while somebody who should hear of them does not."""
+    """Say which thresholds are reached while not every subscriber gets the alarms."""
     return Notification(
         tag="cdk-training-cluster:billing-told-over",
         every=timedelta(days=1),
@@ -69,21 +69,21 @@ def over(settings: WatchedBudget, alarms: Sequence[str]) -> Notification:
         subject=f"{settings.cluster}: charges have reached the budget's thresholds",
         text=(
             f"These billing alarms of {settings.cluster} in {BILLING_REGION} are in alarm: {', '.join(alarms)}.\n\n"
-            f"Not everybody who should hear of it does: an address of the budget is not confirmed, or the topic "
-            f"{settings.topic_arn} has no confirmed subscription. Cost Explorer shows what costs."
+            f"Some subscribers do not get them: an address of the budget is not confirmed, or the topic "
+            f"{settings.topic_arn} has no confirmed subscription. Cost Explorer shows the costs."
         ),
     )
 
 
 def unconfirmed(settings: WatchedBudget, addresses: Sequence[str]) -> Notification:
-    """Say which addresses hear nothing, because nobody confirmed their subscription."""
+    """Say which addresses get no alarms, because their subscription is not confirmed."""
     return Notification(
         tag="cdk-training-cluster:billing-told-unconfirmed",
         every=timedelta(days=7),
         about=addresses,
         subject=f"{settings.cluster}: billing alarms wait for confirmation",
         text=(
-            f"These addresses get no billing alarms of {settings.cluster} until somebody opens the link in the "
+            f"These addresses get no billing alarms of {settings.cluster} until their owner opens the link in the "
             f"message 'AWS Notification - Subscription Confirmation': {', '.join(addresses)}.\n\n"
             f"The topic is {settings.topic_arn}. SNS drops a request that is not confirmed within 48 hours; a new "
             "one is sent once a week while the address is in the settings."

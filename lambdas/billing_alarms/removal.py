@@ -1,6 +1,6 @@
 """The answer to CloudFormation, which asks for the removal when the stack goes.
 
-It is always SUCCESS: alarms that stay cost cents and are told of, a stack that cannot be deleted blocks people.
+It is always SUCCESS: alarms that stay cost cents, and a message names them; a stack that stays costs more.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html
 """
 
@@ -15,7 +15,7 @@ from aws_lambda_powertools import Logger
 _ATTEMPTS = 3
 _ATTEMPT_SECONDS = 10
 _TELLING_SECONDS = 20
-# What is left for telling people and answering, when the removal takes too long.
+# What is left for the message and the answer, when the removal takes too long.
 _LAST_SECONDS = _TELLING_SECONDS + _ATTEMPTS * _ATTEMPT_SECONDS + 10
 
 # A response has at most 4096 bytes, and JSON writes other than ASCII characters with up to twelve of them.
@@ -35,7 +35,7 @@ def answer(
     Args:
         event: CloudFormation's request.
         remove: Removes everything, or raises what says what was left.
-        tell: Tells people what was left.
+        tell: Sends a message about what was left.
         seconds: How long the function may still run.
         logger: Where what was left is written.
     """
@@ -73,7 +73,7 @@ def _within(seconds: float, what: str, work: Callable[[], None], left: list[str]
     worker.start()
     worker.join(max(seconds, 0))
     if worker.is_alive():
-        left.append(f"{what}: the time was up")
+        left.append(f"{what}: it took too long")
 
 
 def _send(url: str, response: Mapping[str, str], logger: Logger) -> None:

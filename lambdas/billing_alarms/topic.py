@@ -24,13 +24,13 @@ _ASKED_TAG = "cdk-training-cluster:billing-asked-"
 _PENDING = "PendingConfirmation"
 _ABSENT = ("NotFound", "ResourceNotFound", "ResourceNotFoundException")
 
-# SNS deletes a subscription that nobody confirms after 48 hours; each new request is one more message.
+# SNS deletes a subscription that is not confirmed within 48 hours; each new request is one more message.
 # https://docs.aws.amazon.com/sns/latest/dg/sns-delete-subscription-topic.html
 ASK_AGAIN_AFTER = timedelta(days=7)
 
 
 class ForeignTopicError(Exception):
-    """Say that somebody else has a topic of that name."""
+    """Say that a topic of that name exists and is not the budget's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Topic:
         tags: Its tags.
         policy: Its policy.
         subscriptions: The ARN of each e-mail subscription, or that it is pending, by address.
-        is_heard: Whether anybody has confirmed any subscription.
+        is_heard: Whether any subscription is confirmed.
     """
 
     exists: bool
@@ -53,7 +53,7 @@ class Topic:
 
     @property
     def confirmed(self) -> list[str]:
-        """The addresses that are told."""
+        """The addresses that get its messages."""
         return sorted(each for each, arn in self.subscriptions.items() if arn.startswith("arn:"))
 
     def time(self, tag: str, now: datetime) -> datetime | None:
@@ -77,7 +77,7 @@ def read_topic(sns: "SNSClient", settings: WatchedBudget) -> Topic:
         tags = {tag["Key"]: tag["Value"] for tag in sns.list_tags_for_resource(ResourceArn=arn)["Tags"]}
         if tags.get(OWNER_TAG) != settings.owner:
             raise ForeignTopicError(
-                f"the topic {arn} has no tag {OWNER_TAG} = {settings.owner}, so it is somebody else's: rename or "
+                f"the topic {arn} has no tag {OWNER_TAG} = {settings.owner}, so it is not this budget's: rename or "
                 "move the stack; or, if the topic is this budget's, give it this tag"
             )
         attributes = sns.get_topic_attributes(TopicArn=arn)["Attributes"]

@@ -27,11 +27,11 @@ _CONFIG = Config(
 # For what the other work must not wait for.
 _BRIEF = Config(retries={"mode": "standard", "total_max_attempts": 2}, connect_timeout=2, read_timeout=3)
 
-# For what must not be done twice: where no answer came, nobody knows whether it was done.
+# For what must not be done twice: where no answer came, it may have been done.
 _ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_timeout=3, read_timeout=10)
 
 # For another function's answer, which may take as long as that function may run. Where none came, it may have run
-# all the same; whoever asks waits himself for a function that runs for somebody else.
+# all the same.
 _PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_timeout=3, read_timeout=60)
 
 

@@ -1,4 +1,4 @@
-"""What SNS takes as a message's subject, and what people can read of texts that anybody wrote."""
+"""What SNS takes as a message's subject, and how texts of unknown writers are shown."""
 
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html: ASCII, no line breaks, less than 100
 # characters.
@@ -14,7 +14,7 @@ def subject(text: str) -> str:
 
 
 def printable(text: str, most: int = 100) -> str:
-    """Turn text that anybody may have written, such as a tag's, into a line that hides nothing.
+    """Turn text of an unknown writer, such as a tag's, into a line that hides nothing.
 
     Args:
         text: The text.

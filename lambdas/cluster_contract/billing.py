@@ -1,4 +1,4 @@
-"""What the construct of the billing alarms tells its function, and under which names that reports."""
+"""The settings of the billing function, which its construct writes, and the names of its metrics."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,7 +23,7 @@ class BillingFunctionSettings:
 
     Attributes:
         cluster: The name of what the budget is for; the dimension of the function's metrics.
-        prefix: What the names of this budget's alarms start with, and nobody else's. It ends with a slash.
+        prefix: What the names of this budget's alarms start with, and no other alarm's. It ends with a slash.
         monthly_usd: The budget, in USD a month.
         thresholds: The shares of the budget, in percent.
         services: The services with alarms of their own.

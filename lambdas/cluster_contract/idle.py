@@ -1,4 +1,4 @@
-"""What the construct of the idle stop tells its function, and under which names that reports."""
+"""The settings of the idle function, which its construct writes, and the names of its metrics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -71,7 +71,7 @@ class _Rule:
         window: For how long; without a period in it, a node of which nothing was seen would be idle.
         coverage: The share of the window's periods that must have a point.
         grace: How long after its launch a node is left alone.
-        warning: How long before the stop people are warned.
+        warning: How long before the stop the warning is sent.
         scope: What is stopped together.
         dry_run: Whether nodes are reported and not stopped.
         off: Whether it is never stopped, nor looked at.
@@ -232,7 +232,7 @@ class IdleMetric(StrEnum):
     """How many this run stopped."""
 
     WARNED_NODES = "IdleWarnedNodes"
-    """How many will be stopped unless somebody works on them or keeps them."""
+    """How many will be stopped unless they work or a tag keeps them."""
 
     DEFERRED_NODES = "IdleDeferredNodes"
     """How many a later run stops, since one run stops no more than it may."""

@@ -18,8 +18,8 @@ class Clock:
         idle_since: Since when all of them are idle, as far as is known.
         targets: What carries the warning.
         stop_at: When they are stopped.
-        warned: Whether people were warned of it, and no node has worked, come or been kept since.
-        told: Whether they were told that a dry run would have stopped them.
+        warned: Whether a warning was sent, and no node has worked, come or been kept since.
+        told: Whether a message said that a dry run would have stopped them.
         renew: Whether the warning is about to be older than what metrics are read of.
         refused: Whether AWS refused to stop them within the last day.
     """
@@ -48,8 +48,8 @@ def read_clock(idle: Sequence[Instance], together: Sequence[Instance], context: 
     idle_tags = [context.idle_tags(target, instance) for target, instance in carriers.items()]
     warned = [one.warned_at for one in idle_tags if one.warned_at is not None]
     stops = [one.stop_at for one in idle_tags if one.stop_at is not None]
-    # A warning counts if all that carries it has it, it said what is so now, and idleness is proven from then on
-    # without a break. That of a dry run said that nothing would be stopped.
+    # A warning counts if every carrier has it, it describes the present effect of a stop, and the nodes are proven
+    # idle from then on without a break. The warning of a dry run said that nothing would be stopped.
     is_warned = (
         len(warned) == len(stops) == len(idle_tags)
         and since <= min(warned)
@@ -62,7 +62,7 @@ def read_clock(idle: Sequence[Instance], together: Sequence[Instance], context: 
     return Clock(
         idle_since=min(since, max(told)) if told else since,
         targets=tuple(sorted(carriers)),
-        # A time that people have put off stays.
+        # A stop that an operator has put off stays put off.
         stop_at=max(stops) if is_warned else max([now + policy.warning, *stops]),
         warned=is_warned,
         told=is_warned and all(one.told for one in idle_tags),
@@ -72,13 +72,13 @@ def read_clock(idle: Sequence[Instance], together: Sequence[Instance], context: 
 
 
 def _has_grown(together: Sequence[Instance], idle_tags: Sequence[IdleTags], warned_at: datetime) -> bool:
-    """Say whether nodes came since a warning, and not in place of others: somebody has plans for them."""
+    """Say whether nodes came since a warning, and not in place of others: an operator has plans for them."""
     came = any(one.launched >= warned_at for one in together)
     return came and any(one.nodes is None or len(together) > one.nodes for one in idle_tags)
 
 
 def _says_so(idle_tags: IdleTags, instance: Instance, context: IdleContext) -> bool:
-    """Say whether a warning said what is so now: that of a dry run did not, nor that of another effect."""
+    """Say whether a warning describes what a stop does now: that of a dry run or of another effect does not."""
     if not idle_tags.note or (idle_tags.of_dry_run and not context.policy(instance).dry_run):
         return False
     is_owned = not instance.owner.is_instance
@@ -86,7 +86,7 @@ def _says_so(idle_tags: IdleTags, instance: Instance, context: IdleContext) -> b
 
 
 def _was_kept(instance: Instance, since: datetime, context: IdleContext) -> bool:
-    """Say whether somebody wanted a node, or what owns it, to go on for a while after a time, and no longer does."""
+    """Say whether a tag kept a node, or what owns it, until some time after a given one, and no longer does."""
     idle_tags = (instance.idle_tags, context.idle_tags(instance.owner, instance))
     return any(one.kept_until is not None and one.kept_until > since for one in idle_tags)
 

@@ -12,7 +12,7 @@ from cluster_idle.idle_tags import NO_IDLE_TAGS, IdleTags
 from cluster_idle.instances import Instance, Owner
 
 STANDBY = "is in Standby: Auto Scaling does not end it; terminate it or return it to service"
-"""Why a group keeps a node that people took out of it: the end of a sentence.
+"""Why a group keeps a node that an operator took out of it: the end of a sentence.
 
 Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-enter-exit-standby.html
 """
@@ -80,7 +80,7 @@ class IdleContext:
         return self.settings.policy_of(instance.node_group)
 
     def is_looked_at(self, instance: Instance) -> bool:
-        """Say whether the use of its accelerators can be known; of a node group's nodes somebody says so."""
+        """Say whether its accelerators report their use; the nodes of a node group are set up to."""
         return instance.node_group in self.settings.groups or is_measured(instance.instance_type)
 
     def unit(self, instance: Instance) -> str:

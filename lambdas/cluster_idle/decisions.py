@@ -22,9 +22,9 @@ _BLOCKING = (IdleVerdict.BUSY, IdleVerdict.UNKNOWN, IdleVerdict.GRACE, IdleVerdi
 
 _BLOCKING_REASONS: Mapping[IdleVerdict, str] = {
     IdleVerdict.BUSY: "work",
-    IdleVerdict.UNKNOWN: "cannot be seen",
+    IdleVerdict.UNKNOWN: "have no complete data",
     IdleVerdict.GRACE: "were launched a moment ago",
-    IdleVerdict.KEEP: "are to go on running",
+    IdleVerdict.KEEP: "are kept",
 }
 
 # What makes the warning of a whole group void: what cannot be seen may come back as idle as it was.
@@ -130,7 +130,7 @@ def _alone(instance: Instance, context: IdleContext) -> tuple[IdleVerdict, str] 
 
 
 def _kept(instance: Instance, context: IdleContext) -> str | None:
-    """Say who wants it to go on running: its policy, its own tags, or those of what owns it."""
+    """Say what keeps it running: its policy, its own tags, or those of what owns it."""
     if context.policy(instance).off:
         return "is never stopped: its policy is off"
     if not context.is_looked_at(instance):
@@ -200,7 +200,7 @@ def _block(
 
 
 def _is_bystander(instance: Instance, context: IdleContext) -> bool:
-    """Say whether it says nothing of the others: it has no accelerator, and nobody has asked for it to be kept."""
+    """Say whether it says nothing of the others: it has no accelerator, and no tag keeps it."""
     return not context.is_looked_at(instance) and not instance.idle_tags.kept(context.now)
 
 
@@ -219,7 +219,7 @@ def _idle_reason(unit: Unit, clock: Clock, context: IdleContext) -> str:
     what = f"is idle: its utilization has been {unit.idle_description}"
     dry = " (dry run: nothing is stopped)" if unit.dry_run else ""
     if not clock.warned:
-        return f"{what}; people are warned that it is stopped at {time_text(unit.stop_at)}{dry}"
+        return f"{what}; the function warns that it is stopped at {time_text(unit.stop_at)}{dry}"
     if unit.stop_at > context.now:
         return f"{what}; it is stopped at {time_text(unit.stop_at)} unless it works until then{dry}"
     return f"{what}, and nothing has kept it since the warning: it is stopped{dry}"
@@ -228,7 +228,7 @@ def _idle_reason(unit: Unit, clock: Clock, context: IdleContext) -> str:
 def _within_limit(due: Iterable[Unit], most: int) -> list[Unit]:
     """Return what one run stops: whole units, at least one, and no more nodes than the limit.
 
-    What a dry run has told of stays due, and takes nobody's place.
+    What a dry run has reported stays due, and does not count.
     """
     stop: list[Unit] = []
     count, full = 0, False
@@ -242,12 +242,12 @@ def _within_limit(due: Iterable[Unit], most: int) -> list[Unit]:
 
 
 def _longest_idle(unit: Unit) -> tuple[bool, datetime, datetime, str]:
-    """Return what comes first: the longest idle; what AWS refused to stop keeps nobody waiting."""
+    """Return what comes first: the longest idle; what AWS refused to stop comes last."""
     return unit.refused, unit.idle_since, unit.stop_at, unit.name
 
 
 def _breaker(findings: Sequence[IdleFinding], context: IdleContext) -> str | None:
-    """Say why nothing may be done: too much of the cluster has just gone dark, which no node does by itself."""
+    """Say why nothing may be done: too many nodes have no complete data all at once, which no node does by itself."""
     seen = [one for one in findings if one.evidence is not None and one.verdict is not IdleVerdict.GRACE]
     dark = [
         one
@@ -258,8 +258,8 @@ def _breaker(findings: Sequence[IdleFinding], context: IdleContext) -> str | Non
     if not seen or len(dark) <= share * len(seen):
         return None
     return (
-        f"{len(dark)} of {len(seen)} nodes could be seen 15 minutes ago and cannot be now, more than {share:.0%}: "
-        "nothing is warned of or stopped"
+        f"{len(dark)} of {len(seen)} nodes had complete data 15 minutes ago and have none now, more than {share:.0%}"
+        ": the function warns of no node and stops none"
     )
 
 

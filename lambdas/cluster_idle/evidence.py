@@ -38,7 +38,7 @@ _UNSEEN = BOOT + 2 * PERIOD
 # The signals that show what a node does from its first minutes on, most of them measured by EC2.
 _OF_HOST = frozenset({SignalKind.CPU, SignalKind.NETWORK})
 
-# What may keep a node though no job runs: a process that spins, an exporter, a session that somebody forgot.
+# What may keep a node though no job runs: a process that spins, an exporter, a session that its user forgot.
 _WEAK = frozenset({*_OF_HOST, SignalKind.SESSION})
 
 # A run may fail, or come late: what went dark since the last few counts as just gone dark.
@@ -231,7 +231,7 @@ class _Limit:
 
     Attributes:
         below: The value.
-        what: How people are told of the series.
+        what: How reasons name the series.
         form: The form of its values.
         latest: How old its newest point may be, in periods.
         averaged: Whether its values are averages over the periods: that of a period that is not over may still fall.

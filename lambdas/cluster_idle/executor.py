@@ -39,9 +39,9 @@ class Outcome:
 
     Attributes:
         stopped: The ids of the instances that are stopped.
-        warned: The ids of those that people were warned of.
+        warned: The ids of those that the warning of this run names.
         changed: Why what was due was not stopped after all, by the id of the instance.
-        failed_notifications: How many messages the topic did not take, or passed on to nobody.
+        failed_notifications: How many messages the topic did not take, or had no confirmed subscription for.
     """
 
     stopped: frozenset[str] = frozenset()
@@ -164,7 +164,7 @@ class IdleExecutor:
             return ids
 
     def _stop_group(self, unit: Unit) -> list[str]:
-        """Stop a node group now or not at all, as it was judged: a job may begin, or somebody start it, meanwhile."""
+        """Stop a node group now or not at all, as it was judged: a job may begin, or an operator start it."""
         order = {
             "action": "stop",
             "node_groups": [unit.name],

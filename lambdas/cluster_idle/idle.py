@@ -112,7 +112,7 @@ class Idle:
         self._owners = Owners(settings, clients.auto_scaling, clients.ec2, self._failures, self._now)
 
     def run(self, action: Action) -> dict[str, object]:
-        """Do what was asked and return a summary that people read.
+        """Do what was asked and return a summary for operators.
 
         Raises:
             PartialFailureError: Something failed, after everything was tried.

@@ -1,4 +1,4 @@
-"""The tags by which people keep nodes running, and by which the function remembers that it warned them."""
+"""The tags by which operators keep nodes running, and in which the function records its warnings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ SINCE_TAG = f"{IDLE_TAG_PREFIX}since"
 REFUSED_TAG = f"{IDLE_TAG_PREFIX}refused"
 
 STOPPING_TAG = f"{IDLE_TAG_PREFIX}stopping"
-"""The tag on what a run is about to stop, until people were told: a run may end in between."""
+"""The tag on what a run is about to stop, until its message was sent: a run may end in between."""
 
 REMINDED_TAG = f"{IDLE_TAG_PREFIX}reminded"
-"""The tag that says when people were last told that a tag keeps something without a clear end."""
+"""The tag that says when the last reminder was sent of a tag that keeps something without a clear end."""
 
 DRY_RUN_NOTE = "dry run - "
 """How a note begins that was written in a dry run."""
@@ -49,11 +49,11 @@ _VERY_FAR = timedelta(days=30)
 # Where a day ends last: what names no zone is over, wherever its writer lives, when it is over there.
 _LAST_ZONE = timezone(timedelta(hours=-12))
 
-_NO_TIME = "is no time such as 2026-11-30T18:00Z"
+_NO_TIME = "is not a time such as 2026-11-30T18:00Z"
 
 _NOT_KEPT = frozenset({"", "false", "no", "0"})
 
-# The calendar ends with the year that people write for "for ever".
+# The calendar ends with the year that operators write for "for ever".
 _FOR_EVER = datetime.max.replace(microsecond=0, tzinfo=UTC)
 
 
@@ -64,16 +64,16 @@ class IdleTags:
     Attributes:
         keep: The value of the tag `keep`. None: there is no such tag.
         keep_until: The value of the tag `keep-until`, likewise.
-        idle_since: Since when it was idle when people were warned. None: they were not, or it cannot be read.
+        idle_since: Since when it was idle when the warning was sent. None: none was sent, or it cannot be read.
         nodes: How many nodes its group had then. None: likewise.
-        warned_at: When people were warned that it is stopped, or when it was last seen idle since. None: likewise.
-        stop_text: The value of the tag `idle-stop-at`, which people may have written. None: there is no such tag.
-        note: What they were told, in short.
-        told: Whether they were told that a dry run would have stopped it.
+        warned_at: When the warning of its stop was sent, or when it was last seen idle since. None: likewise.
+        stop_text: The value of the tag `idle-stop-at`, which operators may write. None: there is no such tag.
+        note: What the warning said, in short.
+        told: Whether a message said that a dry run would have stopped it.
         refused_at: When AWS last refused to stop it. None: it did not.
         refusal: With which code.
-        stopping_at: When a run began to stop it, and has not told people yet. None: likewise.
-        reminded_at: When people were told of a tag that keeps it without a clear end. None: likewise.
+        stopping_at: When a run began to stop it whose message was not sent yet. None: likewise.
+        reminded_at: When a reminder was sent of a tag that keeps it without a clear end. None: likewise.
         noted: Whether any of the function's own tags is there.
         excess: How many tags have to be removed before the function can write its own. 0: none.
     """
@@ -117,14 +117,14 @@ class IdleTags:
 
     @property
     def of_dry_run(self) -> bool:
-        """Whether they were told that nothing is stopped then, because it was a dry run."""
+        """Whether the warning said that nothing is stopped then, because it was a dry run."""
         return self.note.startswith(DRY_RUN_NOTE)
 
     @property
     def stop_at(self) -> datetime | None:
-        """When it is stopped, as people were told or have written. None: there is no such tag.
+        """When it is stopped, as the function or an operator wrote. None: there is no such tag.
 
-        A time that cannot be read puts the stop off without an end, since somebody meant to.
+        A time that cannot be read puts the stop off without an end, since its writer meant to.
         """
         if self.stop_text is None:
             return None
@@ -137,13 +137,13 @@ class IdleTags:
 
     @property
     def kept_until(self) -> datetime | None:
-        """When somebody's wish to keep it ends, or ended. None: there is none, or it cannot be read."""
+        """When the tag `keep-until` ends, or ended. None: there is none, or it cannot be read."""
         return read_keep_until(self.keep_until) if self.keep_until is not None else None
 
     def kept(self, now: datetime) -> str | None:
-        """Say why somebody wants it to go on running: the end of a sentence. None: nobody does.
+        """Say which tag keeps it running: the end of a sentence. None: no tag does.
 
-        A time that cannot be read keeps it, since somebody meant to.
+        A time that cannot be read keeps it, since its writer meant to.
         """
         if self._is_kept_for_ever:
             return f"has the tag {KEEP_TAG}"
@@ -160,11 +160,10 @@ class IdleTags:
             return None
         until, tag = read_keep_until(self.keep_until), f"has the tag {KEEP_UNTIL_TAG} with {self.keep_until!r}"
         if until is None:
-            return f"{tag}, which {_NO_TIME}: it is kept until that is mended"
+            return f"{tag}, which {_NO_TIME}: it is kept until the tag is corrected"
         if until - now > _FAR and not _names_zone(self.keep_until):
-            return (
-                f"{tag}, which names no time zone: it is kept until {time_text(until)}, when that is over everywhere"
-            )
+            end = f"it is kept until {time_text(until)}, when that time has passed in every time zone"
+            return f"{tag}, which names no time zone: {end}"
         if until - now <= _VERY_FAR:
             return None
         return f"{tag}, more than {_VERY_FAR.days} days ahead: the tag {KEEP_TAG} = true keeps it without a reminder"
@@ -175,7 +174,7 @@ class IdleTags:
             return None
         tag = f"has the tag {STOP_AT_TAG} with {self.stop_text!r}"
         if read_keep_until(self.stop_text) is None:
-            return f"{tag}, which {_NO_TIME}: it is not stopped until that is mended"
+            return f"{tag}, which {_NO_TIME}: it is not stopped until the tag is corrected"
         return f"{tag}: it is not stopped before"
 
     @property
@@ -188,10 +187,10 @@ NO_IDLE_TAGS = IdleTags()
 
 
 def notice_tags(idle_since: datetime, nodes: int, stop_at: datetime, note: str) -> dict[str, str]:
-    """Return the tags that are written before people are warned; the clock runs with `warned_tags`.
+    """Return the tags that are written before the warning is sent; the clock runs with `warned_tags`.
 
     An older warning, whose time to stop may be over, no longer counts. No tag comes after the message that was not
-    there before: what can take no more tags is not told of again and again.
+    there before: what can take no more tags is not warned of in each run.
     """
     return {
         SINCE_TAG: f"{time_text(idle_since)} {nodes}",
@@ -202,12 +201,12 @@ def notice_tags(idle_since: datetime, nodes: int, stop_at: datetime, note: str) 
 
 
 def warned_tags(seen_at: datetime) -> dict[str, str]:
-    """Return the tag that says that people were warned, or that it has been idle from the warning until now."""
+    """Return the tag that says that a warning was sent, or that it has been idle from the warning until now."""
     return {WARNED_AT_TAG: time_text(seen_at)}
 
 
 def sent_tags(sent_at: datetime, stop_at: datetime) -> dict[str, str]:
-    """Return the tags that are written once the message is sent, from when on people have the promised time."""
+    """Return the tags that are written once the message is sent, from when on the promised time runs."""
     return {**warned_tags(sent_at), STOP_AT_TAG: time_text(stop_at)}
 
 
@@ -217,12 +216,12 @@ def stopping_tags(now: datetime) -> dict[str, str]:
 
 
 def reminded_tags(now: datetime) -> dict[str, str]:
-    """Return the tag that says when people were reminded of what keeps it."""
+    """Return the tag that says when a reminder was sent of what keeps it."""
     return {REMINDED_TAG: time_text(now)}
 
 
 def dry_run_tags(note: str) -> dict[str, str]:
-    """Return the tags that say that people were told that a dry run would have stopped it."""
+    """Return the tags that say that a message said that a dry run would have stopped it."""
     return {TOLD_TAG: "true", NOTE_TAG: tag_value(note)}
 
 
@@ -232,7 +231,7 @@ def refusal_tags(refused_at: datetime, code: str) -> dict[str, str]:
 
 
 def read_keep_until(text: str) -> datetime | None:
-    """Read a time as people write it: ISO 8601; a date lasts to its end, and without a zone to the last zone's.
+    """Read a time as operators write it: ISO 8601; a date lasts to its end, and without a zone to the last zone's.
 
     A week is no time: 2026-W48 would be its first day.
     """

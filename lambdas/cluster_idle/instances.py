@@ -1,4 +1,4 @@
-"""Instances, as DescribeInstances tells of them: what decides whether and how one can be stopped."""
+"""Instances, as DescribeInstances returns them: what decides whether and how one can be stopped."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -148,7 +148,7 @@ def read_again(client: "EC2Client", settings: IdleFunctionSettings, ids: Sequenc
 
 
 def read_stopped(client: "EC2Client", settings: IdleFunctionSettings) -> list[Instance]:
-    """Read the instances that a run has stopped or terminated, and has not told people of."""
+    """Read the instances that a run has stopped or terminated without having sent its message."""
     return list(
         _read(
             client,
@@ -197,7 +197,7 @@ def parse_instance(raw: "InstanceTypeDef", settings: IdleFunctionSettings) -> In
 
 
 def _node_group(tags: Mapping[str, str], settings: IdleFunctionSettings) -> str:
-    """Return the node group: a node of a Spot Fleet goes with it, whatever people have made of its tags."""
+    """Return the node group: a node of a Spot Fleet goes with it, whatever its other tags say."""
     fleet = tags.get(SPOT_FLEET.instance_tag)
     of_fleet = (name for name, group in settings.groups.items() if group.fleet and group.fleet == fleet)
     return next(of_fleet, tags.get(NODE_GROUP_TAG, ""))

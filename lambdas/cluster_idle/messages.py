@@ -1,4 +1,4 @@
-"""What people are told: what is stopped, when, why, what that means, and how to keep it."""
+"""The messages: what is stopped, when, why, what that means, and how to keep it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ from cluster_idle.stop_effects import (
 )
 from cluster_idle.verdicts import Unit
 
-# SNS takes 256 KiB; nobody reads as much.
+# SNS takes 256 KiB, more than a reader takes.
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
 _MAX_LINES = 100
 _MAX_IDS = 20
@@ -94,7 +94,7 @@ def earlier_message(
     lines: list[str] = []
     for owner, state in sorted(groups.items()):
         lines.append(
-            f"{printable(state.node_group)}: {owner.description} was brought to zero ({state.idle_tags.note})."
+            f"{printable(state.node_group)}: {owner.description} was scaled to zero ({state.idle_tags.note})."
         )
         lines.append(f"  To start it again: {start_group(settings, state.node_group)}")
     for one in instances:
@@ -106,7 +106,12 @@ def earlier_message(
         lines.append(f"  To start it again: {way_back}")
     count = len(groups) + len(instances)
     told = subject(f"{settings.cluster}: stopped by an earlier run: idle")
-    head = [f"Cluster {settings.cluster}", "", "An earlier run stopped this, and could not say so:", ""]
+    head = [
+        f"Cluster {settings.cluster}",
+        "",
+        "An earlier run stopped these nodes and could not send its message:",
+        "",
+    ]
     return told, _text([*head, *lines[: 2 * _MAX_LINES]], count)
 
 
@@ -116,10 +121,10 @@ def reminder_message(settings: IdleFunctionSettings, reminders: Sequence[Reminde
     for reminder in reminders[:_MAX_LINES]:
         lines.append(f"{printable(f'{reminder.name} {reminder.description}', 600)}.")
         if reminder.key == KEEP_UNTIL_TAG:
-            lines.append(f"  To say until when: {keep_targets(settings, [reminder.owner], now)}")
+            lines.append(f"  To set a clear end: {keep_targets(settings, [reminder.owner], now)}")
         else:
-            lines.append(f"  To have it judged anew, take the tag {reminder.key} away.")
-    lines += ["", "This is said again every day."]
+            lines.append(f"  To start its clock again, remove the tag {reminder.key}.")
+    lines += ["", "This reminder is sent every day."]
     tags = "1 tag keeps" if len(reminders) == 1 else f"{len(reminders)} tags keep"
     return subject(f"{settings.cluster}: {tags} nodes without a clear end"), _text(lines, len(reminders))
 
@@ -165,7 +170,7 @@ def _warning_lines(settings: IdleFunctionSettings, unit: Unit) -> Iterator[str]:
         yield f"  {who}{when}. {effect.meaning}"
     yield f"  To keep it: {keep_command(settings, unit)}"
     yield f"  {_WORK_KEEPS}"
-    yield f"  The tag {KEEP_TAG} = true keeps it without an end; taking {STOP_AT_TAG} away starts the clock again."
+    yield f"  The tag {KEEP_TAG} = true keeps it without an end; removing {STOP_AT_TAG} starts the clock again."
 
 
 def _of(effect: StopEffect, unit: Unit) -> str:

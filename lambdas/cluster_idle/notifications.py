@@ -60,9 +60,9 @@ class IdleNotifications:
         self.failed = 0
 
     def warn(self, units: Sequence[Unit]) -> list[str]:
-        """Write a note, tell people, and only then let the clock run.
+        """Record a note, send the warning, and only then let the clock run.
 
-        Where no note can be written the clock could never run: people would be told in each run, and in vain.
+        Where no note can be recorded the clock could never run, and the warning would be sent in each run.
         """
         now = self._clock()
         units = [replace(unit, stop_at=self._stop_at(unit, now)) for unit in units]
@@ -86,16 +86,16 @@ class IdleNotifications:
         return [one for unit in noted for one in unit.ids]
 
     def _stop_at(self, unit: Unit, now: datetime) -> datetime:
-        """Return when a unit is stopped of which people are warned now: they have the time that they are promised."""
+        """Return when a unit is stopped whose warning is sent now: never before the promised time is over."""
         return max(unit.stop_at, now + self._settings.policy_of(unit.instances[0].node_group).warning)
 
     def tell_stopped(self, units: Sequence[Unit], stopped: frozenset[str], late: int) -> None:
-        """Tell what was stopped; what cannot be told stays recorded, and the next run tells it."""
+        """Send what was stopped; where the topic does not take it, it stays recorded, and the next run sends it."""
         if units and self._publish(stopped_message(self._settings, units, stopped, late)):
             self._owners.clear(sorted({target for unit in units for target in unit.targets}), [STOPPING_TAG])
 
     def tell_earlier_run(self, decisions: Decisions) -> None:
-        """Tell what an earlier run stopped and could not tell: it died, or the topic took no message.
+        """Send what an earlier run stopped and could not send: it died, or the topic took no message.
 
         What runs again, or never stopped, is judged anew.
         """
@@ -112,7 +112,7 @@ class IdleNotifications:
             self._owners.clear(sorted([*groups, *(one.itself for one in instances)]), [STOPPING_TAG])
 
     def remind(self, reminders: Sequence[Reminder]) -> None:
-        """Tell people once a day what keeps nodes without a clear end, where that can be written down."""
+        """Send once a day what keeps nodes without a clear end, where that can be recorded."""
         tags = reminded_tags(self._context.now)
         failed = self._owners.write((owner, tags) for owner in sorted({one.owner for one in reminders}))
         noted = [one for one in reminders if one.owner.id not in failed]
@@ -120,7 +120,7 @@ class IdleNotifications:
             self._owners.clear(sorted({one.owner for one in noted}), [REMINDED_TAG])
 
     def tell_dry_runs(self, units: Sequence[Unit]) -> None:
-        """Say once what would be stopped; where that cannot be remembered, nobody is told in each run."""
+        """Send once what would be stopped; what cannot be recorded is not sent, since each run would send it."""
         failed = self._owners.write(
             (target, dry_run_tags(note(self._settings, unit))) for unit in units for target in unit.targets
         )
@@ -129,7 +129,7 @@ class IdleNotifications:
             self._publish(stopped_message(self._settings, noted, frozenset()))
 
     def _publish(self, message: tuple[str, str]) -> bool:
-        """Tell people; without a topic there is nobody to tell but who reads the tags."""
+        """Publish a message, and say whether the topic took it; without a topic the tags are all there is."""
         if not self._settings.topic_arn:
             return True
         subject, text = message
@@ -144,7 +144,7 @@ class IdleNotifications:
 
     @cached_property
     def _has_no_subscriber(self) -> bool:
-        """Whether nobody has confirmed a subscription to the topic: SNS takes its messages all the same.
+        """Whether the topic has no confirmed subscription: SNS takes its messages all the same.
 
         A topic of another account need not let itself be read; then nothing is counted.
 

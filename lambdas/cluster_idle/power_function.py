@@ -1,4 +1,4 @@
-"""The power function, which owns the sizes of node groups: it is asked once, and its answer is read."""
+"""Commands to the power function, which sets the sizes of node groups: each is sent once, and its answer is read."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +54,7 @@ class PowerFunction:
 
         Args:
             order: The event.
-            reason: Why, for people who ask later.
+            reason: Why, which the power function records.
             is_due: Looks again, after each pause, whether the order is due still.
         """
         payload = json.dumps({**order, "reason": reason}).encode()
@@ -64,7 +64,7 @@ class PowerFunction:
                 return Answer(not_asked=True)
             told = answer["Payload"].read().decode(errors="replace")
         except AWS_ERRORS as error:
-            return Answer(failure=f"it could not be asked ({error_text(error)})")
+            return Answer(failure=f"it could not be invoked ({error_text(error)})")
         content = _content(told)
         if answer.get("FunctionError") or content is None:
             return Answer(failure=str((content or {}).get("errorMessage", told)))

@@ -52,7 +52,7 @@ class MetricReader:
 
         Args:
             instances: The instances to look at.
-            sessions: The ids of those that somebody has a session on. None: that could not be read.
+            sessions: The ids of those with an open session. None: that could not be read.
         """
         found: dict[str, Evidence] = {}
         for batch in self._batches(instances):

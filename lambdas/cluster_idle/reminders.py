@@ -1,4 +1,4 @@
-"""Tags that keep nodes from being stopped without an end that is clear: people are reminded of them every day."""
+"""Tags that keep nodes from being stopped without a clear end: a message names them every day."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Reminder:
 
     Attributes:
         owner: What carries the tag.
-        name: Of what people are told.
+        name: How the message names what carries it.
         key: The tag's key.
         description: What it says, and what follows from that: the end of a sentence.
         is_due: Whether a reminder is sent now: none was within a day.
@@ -32,7 +32,7 @@ class Reminder:
 
 
 def find_reminders(instances: Sequence[Instance], context: IdleContext) -> list[Reminder]:
-    """Return what people are to be reminded of, in the order of what carries it."""
+    """Return the reminders, in the order of what carries the tags."""
     return sorted(_find(instances, context), key=lambda one: (one.owner, one.key))
 
 

@@ -15,7 +15,7 @@ from cluster_idle.executor import Outcome
 from cluster_idle.messages import dollars, savings
 from cluster_idle.verdicts import Decisions, IdleFinding, IdleVerdict
 
-# A summary is for people; Lambda takes 6 MB of it. The log has every node.
+# A summary is for operators; Lambda takes 6 MB of it. The log has every node.
 _MAX_NODES = 2000
 
 
@@ -173,7 +173,7 @@ def find_lingering(findings: Sequence[IdleFinding]) -> frozenset[str]:
 
 
 def _is_stuck(finding: IdleFinding, outcome: Outcome, settings: IdleFunctionSettings) -> bool:
-    """Whether it is idle and nobody stops it, though it is due: it cannot be, or whoever was asked did not."""
+    """Whether it is idle and due and still runs: it cannot be stopped, or AWS or the power function refused to."""
     if finding.verdict is IdleVerdict.STOP and not settings.policy_of(finding.instance.node_group).dry_run:
         return finding.instance.id not in outcome.stopped
     return finding.is_idle and finding.verdict in (IdleVerdict.UNSTOPPABLE, IdleVerdict.MANAGED)

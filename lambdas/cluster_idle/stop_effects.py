@@ -120,5 +120,5 @@ def _of_owner(settings: IdleFunctionSettings, unit: Unit, owner: Owner, instance
 
 
 def _argument(value: object) -> str:
-    """Write a value as one argument of a command that people paste into a shell: a name may hold any character."""
+    """Write a value as one argument of a command for a shell: a name may hold any character."""
     return shlex.quote(json.dumps(value, separators=(",", ":")))

@@ -78,7 +78,7 @@ class Obstacles:
             why = f"{words} has its process Terminate suspended: resume it"
         else:
             held = self._held(instance, owner)
-            why = f"{words} does not let {min(held)} go: {owner.why_held(min(held))}" if held else None
+            why = f"{words} does not terminate {min(held)}: {owner.why_held(min(held))}" if held else None
             # One node of a group carries its warning itself.
             carries = (instance.itself, instance.idle_tags) if self._is_alone else (instance.owner, owner.idle_tags)
             why = why or _full(*carries)
@@ -101,7 +101,7 @@ def _one_of_each_owner(owned: Sequence[Instance]) -> list[Instance]:
 def _find_unseen(members: Sequence[Instance], node_group: str, context: IdleContext) -> str | None:
     """Say what of a node group could not be read; it has two owners while a deployment replaces one."""
     if node_group in context.unread:
-        return f"what owns nodes of {node_group} could not be read"
+        return f"the owners of the nodes of {node_group} could not be read"
     ids, owners = {one.id for one in members}, {one.owner for one in members}
     owners |= {owner for owner, state in context.owners.items() if state.node_group == node_group}
     for owner in sorted(owners):
@@ -110,7 +110,7 @@ def _find_unseen(members: Sequence[Instance], node_group: str, context: IdleCont
             return f"{owner.description}, which owns nodes of {node_group} too, could not be read"
         unseen = sorted(state.live_ids - ids)
         if unseen:
-            return f"{owner.description} has nodes that are not seen, such as {unseen[0]}"
+            return f"{owner.description} has nodes that DescribeInstances did not return, such as {unseen[0]}"
     return None
 
 

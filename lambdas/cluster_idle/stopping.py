@@ -31,7 +31,7 @@ The message names it, or holds it encoded: https://repost.aws/knowledge-center/e
 MAX_DENIED = 20
 """How many denials of one kind of request a run goes on after."""
 
-# Who is throttled now is so with every part of a batch: asking in parts makes it worse.
+# Throttling meets every part of a batch: more requests make it worse.
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 _NOT_BY_INSTANCE = re.compile(
     r"Throttl|RequestLimitExceeded|TooManyRequests|AuthFailure|OptInRequired|Blocked"
@@ -103,7 +103,7 @@ class Stopper:
         return list(batch.ids)
 
     def _after_refusal(self, batch: _Batch, error: Exception) -> list[str]:
-        """Drop whom EC2 names and stop the others; if it names nobody, find out by halves."""
+        """Drop the instances that EC2 names and stop the others; if it names none, find them by halves."""
         self._denied += error_code(error) in DENIED
         if concerns_all(error) or (self._denied > MAX_DENIED and error_code(error) in DENIED):
             return self._after_failure(batch, error)

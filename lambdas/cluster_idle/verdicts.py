@@ -13,10 +13,10 @@ class IdleVerdict(StrEnum):
     """What is to be done with an instance."""
 
     STOP = "stop"
-    """It is idle, people were warned in time, and it is stopped now."""
+    """It is idle, the warning was sent in time, and it is stopped now."""
 
     WARN = "warn"
-    """It is idle: people are warned, or were."""
+    """It is idle: a warning is sent, or was."""
 
     BUSY = "busy"
     """It works, or belongs to nodes of which one does."""
@@ -28,7 +28,7 @@ class IdleVerdict(StrEnum):
     """It was launched a moment ago."""
 
     KEEP = "keep"
-    """Somebody wants it to go on running."""
+    """A tag or its policy keeps it running."""
 
     RESERVED = "reserved"
     """It is idle, and stopping it would save nothing: what it runs in is billed all the same."""
@@ -87,8 +87,8 @@ class Unit:
         idle_description: What they did to be called idle: the end of a sentence.
         stop_at: When they are stopped.
         dry_run: Whether nothing is stopped.
-        told: Whether people know of it already.
-        told_of_dry_run: Whether they know that a dry run would have stopped it.
+        told: Whether a warning was sent already.
+        told_of_dry_run: Whether a message said that a dry run would have stopped it.
         renew: Whether the warning has to be renewed, since no metric is read of so long ago.
         refused: Whether AWS refused to stop it within the last day.
         waits: Whether it waits for nodes that came lately, in place of others, to be judged.
@@ -120,7 +120,7 @@ class Decisions:
 
     Attributes:
         findings: One an instance, in the order of their ids.
-        warn: What people are warned of now.
+        warn: What a warning is sent of now.
         stop: What is stopped now, the longest idle first.
         renew: What was warned of long ago and has been idle ever since.
         clear: What carries a warning that is void.

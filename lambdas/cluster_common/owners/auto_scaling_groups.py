@@ -86,7 +86,7 @@ class AutoScalingGroups:
     def read_activities(
         self,
         group: OwnedGroup,
-        since: datetime | None,  # noqa: ARG002 (Auto Scaling tells of its last activities, whenever they were)
+        since: datetime | None,  # noqa: ARG002 (Auto Scaling returns its last activities, whenever they were)
     ) -> tuple[Activity, ...]:
         """Read what Auto Scaling last did with a group, newest first."""
         answer = self._client.describe_scaling_activities(AutoScalingGroupName=group.name, MaxRecords=_ACTIVITIES)
@@ -143,8 +143,8 @@ class AutoScalingGroups:
     def terminate(self, instance_id: str) -> None:
         """Terminate one node and lower its group's desired capacity by one.
 
-        Nobody documents what a second request for the same node does; if it lowered the capacity once more, another
-        node would go. So it is never sent again.
+        No AWS document says what a second request for the same node does. If it lowered the capacity once more,
+        another node would go: so it is never sent again.
         https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html
         """
         self._once().terminate_instance_in_auto_scaling_group(

@@ -22,8 +22,8 @@ class OwnerTraits:
         role: The role that it launches nodes with.
         more_capacity: How one gets capacity that EC2 does not have at the moment.
         retries: What is done about nodes that EC2 could not launch.
-        tries: What the service itself does about them, where somebody else sized it.
-        lingering: What is to be said of nodes too many for which no reason is seen.
+        tries: What the service itself does about them, where an operator sized it.
+        lingering: The sentence about nodes too many for which no reason is seen.
         holds_deployments: Whether CloudFormation waits for its nodes: its size is lowered while EC2 lacks some.
         reset_by_deployments: Whether a deployment sets its size to 0 and leaves its nodes.
         terminates_nodes: Whether single nodes can be terminated; if not, it chooses itself which go.
@@ -219,13 +219,13 @@ class OwnedGroup:
         return bool(self.launching_suspended) and not (self.launching_suspended or "").startswith("User suspended")
 
     def should_keep_excess(self, size: int) -> bool | None:
-        """Say whether nodes are to stay when somebody lowers the size, once the group has a size.
+        """Say whether nodes are to stay when another than the function lowers the size, once the group has a size.
 
-        They stay while it runs, so that nobody's mistake ends a job. They go where the function itself
+        They stay while it runs, so that a mistake ends no job. They go where the function itself
         lowers the size, until they are gone.
 
         Returns:
-            None: nobody can say, because the group does not tell, and has the size.
+            None: that is not known, because the group does not say it, and has the size.
         """
         if size != self.desired:
             return size > self.desired

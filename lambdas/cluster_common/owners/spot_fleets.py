@@ -114,7 +114,7 @@ class SpotFleets:
             raise
 
     def resume_launching(self, group: OwnedGroup) -> None:
-        """Do nothing: nobody suspends the launches of a Spot Fleet."""
+        """Do nothing: the launches of a Spot Fleet cannot be suspended."""
 
     def retire_warm_nodes(self, group: OwnedGroup) -> None:
         """Do nothing: a Spot Fleet has no warm pool."""

@@ -190,8 +190,8 @@ def test_a_removal_that_hangs_is_answered_in_time(answers: Answers) -> None:
     answer(request(answers, "Delete"), remove=hang, tell=told.append, seconds=0, logger=Logger(service="test"))
     released.set()
 
-    assert answered(answers)["Reason"] == "the billing alarms: the time was up"
-    assert told == [("the billing alarms: the time was up",)]
+    assert answered(answers)["Reason"] == "the billing alarms: it took too long"
+    assert told == [("the billing alarms: it took too long",)]
 
 
 @pytest.mark.parametrize("partition", ["aws-cn", "aws-us-gov", "aws-iso"])

@@ -181,11 +181,11 @@ def test_somebody_elses_topic_of_that_name_is_left_alone() -> None:
     scene = BillingScene()
     scene.topics.topics[TOPIC] = {"tags": {}, "subscriptions": {}, "policy": "{}"}
 
-    with pytest.raises(PartialFailureError, match="somebody else's: rename or move the stack; or"):
+    with pytest.raises(PartialFailureError, match="not this budget's: rename or move the stack; or"):
         scene.run()
 
     assert scene.own_alarms == set()
-    assert "somebody else's" in scene.remove()
+    assert "not this budget's" in scene.remove()
     assert scene.topics.topics[TOPIC]["policy"] == "{}"
 
 

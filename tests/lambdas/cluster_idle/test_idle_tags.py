@@ -97,8 +97,8 @@ def test_a_date_ends_with_its_last_second_on_earth(now: datetime, is_kept: bool)
 )
 def test_a_keep_until_that_is_no_time_keeps_and_says_so(value: str) -> None:
     assert kept({KEEP_UNTIL: value}) == (
-        f"has the tag {KEEP_UNTIL} with {value!r}, which is no time such as 2026-11-30T18:00Z: it is kept until that "
-        "is mended"
+        f"has the tag {KEEP_UNTIL} with {value!r}, which is not a time such as 2026-11-30T18:00Z: it is kept until "
+        "the tag is corrected"
     )
 
 

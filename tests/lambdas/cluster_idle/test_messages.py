@@ -68,8 +68,8 @@ OF_GROUP = unit(node("i-1", GROUP, node_group="workers"), targets=[Owner.itself(
 IS_IDLE = "utilization below 5 % for 60 minutes, idle since 2026-11-02T06:30:00Z"
 KEEP = (
     "\n  Work keeps it, too, but CPU and network count up to 15 minutes late: set the tag if the stop is nearer."
-    "\n  The tag cdk-training-cluster:keep = true keeps it without an end; taking cdk-training-cluster:idle-stop-at "
-    "away starts the clock again."
+    "\n  The tag cdk-training-cluster:keep = true keeps it without an end; removing "
+    "cdk-training-cluster:idle-stop-at starts the clock again."
 )
 BY_TAG = (
     "  To keep it: aws ec2 create-tags --region us-east-1 --resources {ids} --tags "

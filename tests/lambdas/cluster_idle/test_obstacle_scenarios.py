@@ -125,7 +125,7 @@ def test_a_group_with_a_protected_node_is_left_alone_and_said() -> None:
 
     found = scene.ticks(120)
     assert verdicts(found) == ["unstoppable"] * 2
-    assert f"does not let {first.id} go: it is protected from scale-in" in found[first.id]["reason"]
+    assert f"does not terminate {first.id}: it is protected from scale-in" in found[first.id]["reason"]
 
 
 def test_what_ec2_refuses_to_stop_is_told_once_and_keeps_nobody_waiting() -> None:
@@ -305,7 +305,7 @@ def test_a_node_of_a_spot_fleet_that_lost_the_clusters_tag_keeps_the_others() ->
 
     found = scene.ticks(60)
     assert verdicts(found) == ["unknown"]
-    assert "has nodes that are not seen" in next(iter(found.values()))["reason"]
+    assert "has nodes that DescribeInstances did not return" in next(iter(found.values()))["reason"]
     assert scene.lambda_.orders == []
 
 
@@ -346,7 +346,7 @@ def test_a_second_page_that_cannot_be_read_stops_nothing() -> None:
             "unstoppable",
             "sir-1 has a launch group",
         ),
-        ({"InstanceLifecycle": "spot"}, {"Type": "persistent"}, "warn", "people are warned"),
+        ({"InstanceLifecycle": "spot"}, {"Type": "persistent"}, "warn", "the function warns"),
         ({"CapacityReservationId": "cr-1"}, {}, "reserved", "in the capacity reservation cr-1, which is billed"),
         ({"InstanceLifecycle": "capacity-block"}, {}, "reserved", "in a Capacity Block, which is billed"),
         ({"Operator": {"Managed": True}}, {}, "managed", "belongs to another service, which alone may stop it"),

@@ -25,7 +25,8 @@ def test_a_member_that_is_not_seen_keeps_its_group() -> None:
 
     assert verdicts(found) == ["unknown", "unknown"]
     assert next(iter(found.values()))["reason"].endswith(
-        "is idle, but the Auto Scaling group workers-asg has nodes that are not seen, such as i-unseen"
+        "is idle, but the Auto Scaling group workers-asg has nodes that DescribeInstances did not return, such as "
+        "i-unseen"
     )
     assert scene.lambda_.orders == []
 
@@ -48,7 +49,8 @@ def test_a_group_that_a_deploy_replaces_keeps_the_other_one_with_nodes_that_are_
 
     assert set(verdicts(found)) == {"unknown"}
     assert all(
-        "the Auto Scaling group old-asg has nodes that are not seen" in one["reason"] for one in found.values()
+        "the Auto Scaling group old-asg has nodes that DescribeInstances did not return" in one["reason"]
+        for one in found.values()
     )
     assert scene.lambda_.orders == []
 

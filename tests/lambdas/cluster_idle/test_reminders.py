@@ -24,17 +24,17 @@ def counted(capsys: pytest.CaptureFixture[str]) -> int:
 @pytest.mark.parametrize(
     ("key", "value", "told"),
     [
-        (UNTIL, "tomorrow", f"has the tag {UNTIL} with 'tomorrow', which is no time such as 2026-11-30T18:00Z"),
-        (UNTIL, "18:00", f"has the tag {UNTIL} with '18:00', which is no time such as 2026-11-30T18:00Z"),
-        (UNTIL, "", f"has the tag {UNTIL} with '', which is no time such as 2026-11-30T18:00Z"),
+        (UNTIL, "tomorrow", f"has the tag {UNTIL} with 'tomorrow', which is not a time such as 2026-11-30T18:00Z"),
+        (UNTIL, "18:00", f"has the tag {UNTIL} with '18:00', which is not a time such as 2026-11-30T18:00Z"),
+        (UNTIL, "", f"has the tag {UNTIL} with '', which is not a time such as 2026-11-30T18:00Z"),
         (UNTIL, "2026-11-30", f"has the tag {UNTIL} with '2026-11-30', which names no time zone: it is kept until"),
         (
             UNTIL,
             "2062-11-30T18:00Z",
             f"has the tag {UNTIL} with '2062-11-30T18:00Z', more than 30 days ahead: the tag",
         ),
-        (UNTIL, "2026-W48", f"has the tag {UNTIL} with '2026-W48', which is no time such as 2026-11-30T18:00Z"),
-        (UNTIL, "a\nb", f"has the tag {UNTIL} with 'a\\nb', which is no time"),
+        (UNTIL, "2026-W48", f"has the tag {UNTIL} with '2026-W48', which is not a time such as 2026-11-30T18:00Z"),
+        (UNTIL, "a\nb", f"has the tag {UNTIL} with 'a\\nb', which is not a time"),
     ],
 )
 def test_an_unclear_wish_keeps_a_node_and_is_told_every_day(
@@ -59,7 +59,7 @@ def test_an_unclear_wish_keeps_a_node_and_is_told_every_day(
         ("2026-11-08T18:00:00Z", ""),
         # As people write them, and as messages teach for keep-until.
         *((text, "") for text in ("2026-11-03T09:00Z", "2026-11-03T09:00+00:00", "2026-11-03 09:00", "2026-11-03")),
-        *((text, f"with {text!r}, which is no time") for text in ("", "monday", "2026-W48")),
+        *((text, f"with {text!r}, which is not a time") for text in ("", "monday", "2026-W48")),
     ],
 )
 def test_a_stop_that_is_put_off_stays_so_and_is_told_where_that_is_for_long(stop_at: str, told: str) -> None:
@@ -72,7 +72,7 @@ def test_a_stop_that_is_put_off_stays_so_and_is_told_where_that_is_for_long(stop
     assert node.tags[STOP_AT] == stop_at
     assert scene.subjects()[1:] == [SUBJECT] * bool(told)
     assert all(told in text for text in scene.texts()[1:])
-    assert all(f"take the tag {STOP_AT} away" in text for text in scene.texts()[1:])
+    assert all(f"remove the tag {STOP_AT}." in text for text in scene.texts()[1:])
     assert verdicts(scene.run()) == ["warn"]
 
 

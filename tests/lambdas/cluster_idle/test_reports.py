@@ -259,7 +259,8 @@ def test_the_circuit_breaker_is_measured_and_logged(
 
     assert metrics(capsys) == {"IdleBreaker": 1, "IdleUnknownNodes": 2, "IdleEvaluations": 1}
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
-        "2 of 2 nodes could be seen 15 minutes ago and cannot be now, more than 50%: nothing is warned of or stopped"
+        "2 of 2 nodes had complete data 15 minutes ago and have none now, more than 50%: the function warns of no "
+        "node and stops none"
     ]
 
 

@@ -113,7 +113,7 @@ def test_a_keep_until_that_nobody_can_read_keeps_and_is_said() -> None:
 
     found = scene.tick()
     assert verdicts(found) == ["keep"]
-    assert "'next Monday', which is no time such as 2026-11-30T18:00Z" in found[node.id]["reason"]
+    assert "'next Monday', which is not a time such as 2026-11-30T18:00Z" in found[node.id]["reason"]
 
 
 def test_a_stale_idle_point_and_then_silence_never_stop_a_node() -> None:
@@ -174,7 +174,7 @@ def test_a_gang_is_stopped_as_one_by_the_power_function() -> None:
     ("load", "verdict", "words"),
     [
         (90.0, "busy", "1 of the 4 nodes of workers work"),
-        (None, "unknown", "1 of the 4 nodes of workers cannot be seen"),
+        (None, "unknown", "1 of the 4 nodes of workers have no complete data"),
     ],
 )
 def test_one_node_that_works_or_is_not_seen_keeps_its_gang(load: float | None, verdict: str, words: str) -> None:
@@ -291,7 +291,8 @@ def test_the_circuit_breaker_holds_everything_back_when_most_of_the_cluster_goes
 
     assert verdicts(found) == ["deferred", "unknown", "unknown", "unknown"]
     assert scene.summary["breaker"] == (
-        "3 of 4 nodes could be seen 15 minutes ago and cannot be now, more than 50%: nothing is warned of or stopped"
+        "3 of 4 nodes had complete data 15 minutes ago and have none now, more than 50%: the function warns of no "
+        "node and stops none"
     )
     assert idle.state == "running"
     assert verdicts(scene.ticks(10)) == ["deferred", "unknown", "unknown", "unknown"]

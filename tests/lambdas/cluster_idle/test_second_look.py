@@ -234,7 +234,7 @@ def test_what_a_run_stopped_that_died_is_told_by_the_next_and_once(monkeypatch: 
     assert scene.subjects()[1:] == ["base-pod: stopped by an earlier run: idle"]
     of_group, start_group, of_node, start_node = scene.texts()[1].splitlines()[4:]
     assert of_group.startswith(
-        "workers: the Auto Scaling group workers-asg was brought to zero (idle since 2026-11-02T06:30:00Z - "
+        "workers: the Auto Scaling group workers-asg was scaled to zero (idle since 2026-11-02T06:30:00Z - "
     )
     assert start_group.startswith("  To start it again: aws lambda invoke ")
     assert of_node.startswith(f"{node.id} (p5.48xlarge) was stopped (idle since 2026-11-02T06:30:00Z - ")
