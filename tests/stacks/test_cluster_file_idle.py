@@ -131,7 +131,7 @@ CHANGES: dict[str, tuple[str, str, list[str]]] = {
 
 
 @pytest.mark.parametrize(("in_group", "below", "said"), CHANGES.values(), ids=CHANGES)
-def test_what_cannot_be_is_one_sentence_with_its_place(
+def test_wrong_idle_settings_are_one_sentence_with_their_place(
     tmp_path: Path, in_group: str, below: str, said: list[str]
 ) -> None:
     text = RIGHT.replace(COUNT, f"{COUNT}    {in_group}\n") if in_group else RIGHT

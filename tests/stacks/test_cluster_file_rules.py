@@ -19,6 +19,14 @@ CHANGES = {
             "subnet in us-east-1b, or set the cluster's availability_zone to us-east-1a"
         ],
     ),
+    "a subnet in a zone that sorts after the cluster's": (
+        "file_system: {}",
+        "file_system: {}\nnetwork: {vpc_id: vpc-0a1b2c3d, subnet_id: subnet-0a1b2c3d, availability_zone: us-east-1c}",
+        [
+            "4: network.availability_zone: the subnet is in us-east-1c and the cluster in us-east-1b; name a "
+            "subnet in us-east-1b, or set the cluster's availability_zone to us-east-1c"
+        ],
+    ),
     "a key of another region": (
         "file_system: {}",
         "file_system: {}\n"

@@ -124,7 +124,7 @@ def test_a_card_that_nothing_fits_on_is_refused() -> None:
         ({"fraction": 2.0}, "Accelerator X1: fraction must be above 0 and at most 1, got 2.0"),
     ],
 )
-def test_an_accelerator_that_cannot_be_is_refused(values: dict[str, Any], message: str) -> None:
+def test_an_accelerator_without_devices_or_memory_is_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Accelerator(
             **{

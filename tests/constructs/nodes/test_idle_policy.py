@@ -89,7 +89,7 @@ def refusal(**settings: Any) -> str:
         ("is_off", 1, "is_off must be True or False, got 1"),
     ],
 )
-def test_what_cannot_be_is_refused(setting: str, value: Any, message: str) -> None:
+def test_a_setting_beyond_its_limits_is_refused(setting: str, value: Any, message: str) -> None:
     assert refusal(**{setting: value}) == message
 
 

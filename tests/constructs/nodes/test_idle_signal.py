@@ -76,7 +76,9 @@ def make(call: str, *arguments: Any) -> IdleSignal:
         ),
     ],
 )
-def test_what_cannot_be_is_refused(call: str, arguments: tuple[Any, ...], message: str) -> None:
+def test_a_threshold_or_metric_that_nodes_cannot_report_is_refused(
+    call: str, arguments: tuple[Any, ...], message: str
+) -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
         make(call, *arguments)
     assert str(refused.value) == message

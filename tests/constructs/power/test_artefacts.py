@@ -101,25 +101,6 @@ def test_times_reach_the_function() -> None:
     )
 
 
-def test_the_settings_say_no_more_than_there_is_to_say() -> None:
-    groups = {
-        "extras": PowerGroup(count=4, spot_fleet_id="sfr-1"),
-        "held": PowerGroup(count=8, capacity_reservation_id="cr-2"),
-        "idle": PowerGroup(count=8, capacity_reservation_id="cr-4", released=True),
-        "pod": PowerGroup(count=8, capacity_block="cr-1"),
-        "ultra": PowerGroup(count=18, capacity_block="cr-3", block_ends_early_minutes=60),
-        "workers": PowerGroup(count=8),
-    }
-
-    assert environment(groups)["CLUSTER_POWER_SETTINGS"] == (
-        '{"cluster":"base-pod","groups":{"extras":{"count":4,"spot_fleet":"sfr-1"},'
-        '"held":{"count":8,"reservation":"cr-2"},'
-        '"idle":{"count":8,"released":"cr-4"},'
-        '"pod":{"block":"cr-1","count":8},'
-        '"ultra":{"block":"cr-3","block_ends_early":3600,"count":18},"workers":{"count":8}}}'
-    )
-
-
 def test_an_id_that_is_known_at_deployment_only_reaches_the_function() -> None:
     """The settings are one text then, which CloudFormation puts together."""
     stack = new_stack()

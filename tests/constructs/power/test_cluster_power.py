@@ -36,31 +36,6 @@ def test_what_orders_are_sent_to_is_there_although_nobody_was_granted_it() -> No
     assert [{"Ref": alias} for alias in aliases] == [ordered]
 
 
-def test_no_resource_is_made_silently(stack: Stack) -> None:
-    kinds = sorted(resource["Type"] for resource in resources_of(stack).values())
-
-    assert kinds == [
-        *["AWS::CloudWatch::Alarm"] * 7,
-        "AWS::IAM::Policy",
-        "AWS::IAM::Policy",
-        "AWS::IAM::Role",
-        "AWS::IAM::Role",
-        "AWS::Lambda::Alias",
-        *["AWS::Lambda::EventInvokeConfig"] * 2,
-        "AWS::Lambda::Function",
-        "AWS::Logs::LogGroup",
-        "AWS::SNS::Topic",
-        "AWS::SQS::Queue",
-        "AWS::SQS::QueuePolicy",
-        "AWS::SSM::Parameter",
-        "AWS::Scheduler::Schedule",
-    ]
-
-
-def resources_of(stack: Stack) -> dict[str, dict[str, str]]:
-    return dict(Template.from_stack(stack).to_json()["Resources"])
-
-
 def test_metrics_have_the_dimensions_of_the_nodes() -> None:
     power = make_power(new_stack())
 

@@ -61,7 +61,7 @@ def test_every_public_call_has_settings_that_are_right() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, call in CALLS.items() if parameters(call)])
-def test_a_setting_of_a_public_call(name: str) -> None:
+def test_a_public_call_refuses_a_hostile_value_by_its_setting_or_may_take_it(name: str) -> None:
     call, stack = CALLS[name], new_stack()
     right = RIGHT[name](stack)
     ids = (f"Called{number}" for number in itertools.count())
@@ -148,7 +148,9 @@ def _put(document: Any, where: tuple[str | int, ...], value: object) -> None:
 
 @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 @given(where=st.sampled_from(FIELDS), hostile=st.sampled_from(sorted(SOMETIMES)))
-def test_a_setting_of_a_cluster_file(tmp_path: Path, where: tuple[str | int, ...], hostile: str) -> None:
+def test_a_cluster_file_refuses_a_hostile_value_by_its_place_or_takes_it(
+    tmp_path: Path, where: tuple[str | int, ...], hostile: str
+) -> None:
     document = yaml.safe_load(RIGHT_FILE)
     _put(document, where, SOMETIMES[hostile])
     (tmp_path / "cluster.yaml").write_text(json.dumps(document, default=str))  # JSON is YAML
@@ -172,7 +174,7 @@ STRUCTURES = {
 
 
 @pytest.mark.parametrize(("text", "said"), STRUCTURES.values(), ids=STRUCTURES)
-def test_a_structure_that_is_no_cluster_file_is_one_sentence(tmp_path: Path, text: str, said: str) -> None:
+def test_a_bomb_a_foreign_tag_and_deep_nesting_are_one_sentence(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "cluster.yaml").write_text(text)
     with pytest.raises(ClusterFileError) as error:
         read_cluster_file("cluster.yaml", relative_to=tmp_path)

@@ -63,7 +63,9 @@ RESOURCES = [
 
 
 @pytest.mark.parametrize(("kind", "properties", "limit", "location"), RESOURCES)
-def test_a_text_of_a_resource(kind: str, properties: Any, limit: str | None, location: str) -> None:
+def test_a_text_of_a_resource_breaks_its_limit_as_far_as_it_is_known(
+    kind: str, properties: Any, limit: str | None, location: str
+) -> None:
     template = {"Resources": {"One": {"Type": kind, "Properties": properties}, "Two": {"Type": "AWS::SQS::Queue"}}}
     assert _found(template) == ([] if limit is None else [(limit, "One", f"Properties.{location}")])
 
@@ -83,7 +85,9 @@ SECTIONS = [
 
 
 @pytest.mark.parametrize(("template", "limit", "logical_id", "location"), SECTIONS)
-def test_a_text_of_another_section(template: Any, limit: str, logical_id: str, location: str) -> None:
+def test_a_text_of_another_section_of_a_template_breaks_its_limit(
+    template: Any, limit: str, logical_id: str, location: str
+) -> None:
     assert _found(template) == [(limit, logical_id, location)]
 
 

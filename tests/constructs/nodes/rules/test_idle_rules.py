@@ -78,7 +78,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("node_group", "policy", "message"), CASES.values(), ids=CASES)
-def test_what_cannot_be_is_refused(node_group: NodeGroup, policy: IdlePolicy | None, message: str) -> None:
+def test_a_policy_that_the_nodes_cannot_be_held_to_is_refused(
+    node_group: NodeGroup, policy: IdlePolicy | None, message: str
+) -> None:
     assert refusal(node_group, policy) == message
 
 
@@ -114,7 +116,7 @@ def test_a_setting_that_a_group_leaves_out_is_wrong_in_the_cluster_s_policy() ->
         (group("p5.48xlarge", idle_policy=IdlePolicy(signals=[IdleSignal.efa(), IdleSignal.gpu_memory()])), None),
     ],
 )
-def test_what_can_be_is_taken(node_group: NodeGroup, policy: IdleScope | None) -> None:
+def test_a_policy_that_the_nodes_can_be_held_to_is_taken(node_group: NodeGroup, policy: IdleScope | None) -> None:
     assert cluster_problems(look_up([node_group], IdlePolicy(scope=policy))) == []
 
 
