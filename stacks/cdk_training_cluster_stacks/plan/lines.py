@@ -115,7 +115,9 @@ def _spot_line(group: GroupShape, region: str, book: PriceBook, *, key: str, wha
     dearest = max(ranges, key=lambda each: each.high)
     limit = group.capacity.max_price_text
     usd = dearest.high if limit is None else min(dearest.high, Decimal(limit))
-    seen = f"Spot was ${min(each.low for each in ranges):f} to ${dearest.high:f} in {region}"
+    zones = {zone for each in ranges for zone in each.zones}
+    place = next(iter(zones)) if len(zones) == 1 else region
+    seen = f"Spot was ${min(each.low for each in ranges):f} to ${dearest.high:f} in {place}"
     return Line(
         key=key, what=what, per_hour=group.count * usd, basis=f"{group.count} x ${usd:f}; {seen}", figures=(dearest,)
     )

@@ -39,11 +39,16 @@ def warnings(shape: ClusterShape, book: PriceBook, hours: Decimal) -> Iterator[s
                         f"the Spot prices of {info.name} in {shape.region} include the Local Zone {local[0]}, which "
                         f"may set the lowest; --live asks for {shape.availability_zone}"
                     )
-        if capacity.makes_reservation or capacity.reservation_ids:
+        if capacity.is_prioritized:
+            yield (
+                f"{name} uses what is reserved first: each reservation and block is billed for all that it holds, "
+                "whether nodes run in it or not"
+            )
+        elif capacity.makes_reservation or capacity.reservation_ids:
             rate = on_demand_rate([group], shape.region, book)
             cost = "its price" if rate is None else f"${rate:,.2f} an hour, ${rate * hours:,.0f} in this run"
             yield f"{name} is in a Capacity Reservation, which is billed {cost}, whether its nodes run or not"
-        if capacity.block_ids:
+        elif capacity.block_ids:
             yield f"{name} is in a Capacity Block, which is paid for in full beforehand; stopping saves nothing"
         if group.warm_nodes:
             yield f"{name} keeps up to {group.warm_nodes} nodes while it is stopped, whose volumes are billed then"

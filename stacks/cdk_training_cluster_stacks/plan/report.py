@@ -7,7 +7,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from cdk_training_cluster.prices import Price, PriceBook, Source, SpotRange
+from cdk_training_cluster.prices import ByRegion, Price, PriceBook, Source, SpotRange
+from cdk_training_cluster.prices.book import STATED
 from cdk_training_cluster_stacks.live.asking import LiveAnswer
 from cdk_training_cluster_stacks.live.spot_market import PlacementScore, ZonePrice
 from cdk_training_cluster_stacks.plan.assumptions import Assumptions
@@ -114,7 +115,7 @@ def make_plan(
     book = book.updated(said.book).with_stated(assumptions.prices, shape.region)
     lines = with_stated_costs(
         (
-            *compute_lines(shape.groups, shape.region, book),
+            *compute_lines(shape.groups, shape.region, _in_zone(book, shape, said)),
             *storage_lines(shape, book, assumptions),
             *transfer_lines(shape, book, assumptions),
             *guardrail_lines(shape, book),
@@ -144,8 +145,24 @@ def make_plan(
     )
 
 
+def _in_zone(book: PriceBook, shape: ClusterShape, said: LiveAnswer) -> PriceBook:
+    """Return a book whose Spot prices in the cluster's region are those of its zone, where AWS said them."""
+    here = [each for each in said.zones if each.zone == shape.availability_zone]
+    source = next((each.source for _, each in said.book.spot.items()), STATED)
+    prices = [
+        (
+            each.instance_type,
+            SpotRange(low=each.usd, high=each.usd, zones=(each.zone,), region=shape.region, source=source),
+        )
+        for each in here
+    ]
+    return book.updated(PriceBook(spot=ByRegion(prices)))
+
+
 def _sources(figures: Iterable[Price | SpotRange]) -> list[Source]:
-    return sorted({figure.source for figure in figures}, key=lambda source: (source.address, str(source.as_of)))
+    return sorted(
+        {figure.source for figure in figures} - {STATED}, key=lambda source: (source.address, str(source.as_of))
+    )
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON is of any type

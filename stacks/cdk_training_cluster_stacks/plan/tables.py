@@ -82,7 +82,8 @@ def _costs(plan: Plan) -> PlanTable:
         for line in plan.lines
     ]
     known = total(plan.lines, hours)
-    rows.append(("total", *_amounts(known, hours), "all that is known"))
+    missing = ", ".join(line.key for line in plan.unknown)
+    rows.append(("total", *_amounts(known, hours), f"without {missing}: unknown" if missing else "all of these"))
     percent = f"{plan.assumptions.contingency_percent:f} %"
     rows.append(
         (

@@ -7,9 +7,12 @@ import pytest
 
 from cdk_training_cluster import Capacity, OnIdle, instance_type_info
 from cdk_training_cluster.capacity import UNTIL_CANCELLED
-from cdk_training_cluster.prices import committed_prices
+from cdk_training_cluster.prices import ByRegion, PriceBook, Source, SpotRange, committed_prices
+from cdk_training_cluster_stacks.live.asking import LiveAnswer
+from cdk_training_cluster_stacks.live.spot_market import ZonePrice
 from cdk_training_cluster_stacks.plan import Assumptions, ClusterShape, FileSystemShape, GroupShape, Plan, make_plan
 
+_ZONES = tuple(zip("abc", (0, 1, 2), strict=True))
 _ID, _OTHER = "cr-0a1b2c3d", "cr-1a1b2c3d"
 
 
@@ -119,6 +122,11 @@ _WARNINGS = {
         "node group 'workers' is in a Capacity Reservation, which is billed $440.32 an hour, $44,032 in this run, "
         "whether its nodes run or not",
     ),
+    "what is reserved first": (
+        [group(capacity=Capacity.prioritized(reservations=[_ID], capacity_blocks=[_OTHER]))],
+        "node group 'workers' uses what is reserved first: each reservation and block is billed for all that it "
+        "holds, whether nodes run in it or not",
+    ),
     "a block": (
         [group(capacity=Capacity.capacity_block(_ID))],
         "node group 'workers' is in a Capacity Block, which is paid for in full beforehand; stopping saves nothing",
@@ -155,6 +163,26 @@ def test_an_on_demand_cluster_is_not_warned_of_spot_reservations_or_blocks() -> 
 
 # 64 H100 of 80 GiB, and 2 A10G of 22,888 MiB.
 _MEMORY = 8 * 8 * 80 + Decimal(2 * 22_888) / 1024
+
+
+def test_a_live_spot_price_of_the_zone_counts_for_its_nodes_and_the_region_s_for_comparisons() -> None:
+    zones = [
+        ZonePrice(instance_type="p4de.24xlarge", zone=f"us-east-1{at}", usd=Decimal(8 + more)) for at, more in _ZONES
+    ]
+    source = Source(address="https://example.com", as_of=date(2026, 11, 22))
+    spot = SpotRange(low=Decimal(8), high=Decimal(10), zones=("a", "b", "c"), region="us-east-1", source=source)
+    live = LiveAnswer(book=PriceBook(spot=ByRegion([("p4de.24xlarge", spot)])), zones=tuple(zones), refusals=("no",))
+    shape = ClusterShape(
+        name="pod",
+        availability_zone="us-east-1b",
+        region="us-east-1",
+        groups=(group(types="p4de.24xlarge", count=2, capacity=Capacity.spot()),),
+    )
+    found = make_plan(shape, committed_prices(), Assumptions(hours=Decimal(10)), today=date(2026, 11, 22), live=live)
+    assert (found.lines[0].per_hour, found.lines[0].basis) == (Decimal(18), "2 x $9; Spot was $9 to $9 in us-east-1b")
+    assert (found.options[1].low, found.options[1].high) == (2 * 8 * 11, 2 * 10 * 11)
+    assert found.warnings[0] == "no"
+    assert (source, "of today") in found.sources
 
 
 def test_hardware_is_counted_a_node_and_together() -> None:
