@@ -25,6 +25,9 @@ from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, 
 from cdk_training_cluster.nodes.rules import idle_warnings, together_warnings
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
+from cdk_training_cluster.validation.bounds import ClusterName
+from cdk_training_cluster.validation.kinds import checked
+from cdk_training_cluster.validation.words import words_of
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG
 
@@ -55,6 +58,7 @@ class TrainingCluster(Construct):
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -65,7 +69,7 @@ class TrainingCluster(Construct):
         network: ClusterNetwork | None = None,
         datasets: Sequence[Dataset] = (),
         file_system: TrainingFileSystem | None = None,
-        cluster_name: str | None = None,
+        cluster_name: ClusterName | None = None,
         alert_topic: sns.ITopic | None = None,
         idle_policy: IdlePolicy | None = None,
         budget: Budget | None = None,
@@ -109,15 +113,10 @@ class TrainingCluster(Construct):
             node_groups=node_groups,
             availability_zone=availability_zone,
             network=network,
-            datasets=datasets,
             file_system=file_system,
-            cluster_name=cluster_name,
-            alert_topic=alert_topic,
             idle_policy=idle_policy,
-            budget=budget,
             instance_type_facts=instance_type_facts,
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
+            words=words_of(self),
         )
         self._encryption_key = encryption_key
         for rule, sentence in together_warnings(together).items():
@@ -142,20 +141,20 @@ class TrainingCluster(Construct):
         # In a scope of their own, so that a group may be called as its users like.
         fleets = Construct(self, "NodeGroups")
         self._node_groups = {
-            group.name: NodeFleet(
+            nodes.group.name: NodeFleet(
                 fleets,
-                group.name,
+                nodes.group.name,
                 cluster_name=self.cluster_name,
                 network=self.network,
-                node_group=group,
+                node_group=nodes.group,
                 role=self.role,
                 instance_profile=profile,
                 mount=_mount(file_system),
-                instance_type_facts=instance_type_facts,
-                idle_policy=self._idle_policies[group.name],
+                idle_policy=nodes.policy,
                 encryption_key=encryption_key,
+                _checked=nodes,
             )
-            for group in node_groups
+            for nodes in together.nodes
         }
         self.alert_topic: sns.ITopic = alert_topic or self._make_alert_topic()
         self.power = ClusterPower(

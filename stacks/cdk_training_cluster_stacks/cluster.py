@@ -7,6 +7,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from cdk_training_cluster import TrainingCluster
+from cdk_training_cluster.validation.words import IN_A_FILE, WORDS_CONTEXT
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack, encryption_key
 
@@ -41,6 +42,7 @@ class ClusterStack(Stack):
         )
         # Exports and imports, whatever a later CDK makes of references by default.
         self.node.set_context("@aws-cdk/core:defaultCrossStackReferences", "strong")
+        self.node.set_context(WORDS_CONTEXT, IN_A_FILE)
         self.training_cluster = TrainingCluster(
             self,
             "TrainingCluster",

@@ -209,7 +209,7 @@ WRONG = {
     ),
     "a price of nothing": (
         "{spot_fleet: {max_price: 0.0}}",
-        [".spot_fleet.max_price: must be above 0, got 0.0"],
+        [".spot_fleet.max_price: must be at least 0.000001, got 0.0"],
     ),
     "a price that AWS cannot name": (
         "{spot: {max_price: 0.0000001}}",

@@ -128,8 +128,8 @@ CHANGES = {
     ),
     "a root volume that is too small": (
         "count: 8",
-        "count: 8\n    root_volume_gib: 4",
-        ["11: node_groups[0].root_volume_gib: must be at least 8, got 4"],
+        "count: 8\n    root_volume_gib: 0",
+        ["11: node_groups[0].root_volume_gib: must be at least 1, got 0"],
     ),
     "a mount point that is not a path": (
         "file_system: {}",

@@ -16,6 +16,7 @@ from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from cluster_contract.idle import Policy
 from cluster_files import RIGHT, problems
+from synthesis import warnings
 
 COUNT = "    count: 8\n"
 EVERYTHING = """\
@@ -145,6 +146,48 @@ def test_one_mistake_hides_no_other(tmp_path: Path) -> None:
         "node_groups[0].idle.off",
         "idle.windw_minutes",
     ]
+
+
+@pytest.mark.parametrize(
+    ("in_group", "below", "places"),
+    [
+        # The scope of a fleet needs no window.
+        ("idle: {scope: node}", "idle: {window_minutes: 7}", ["node_groups[0].idle.scope", "idle.window_minutes"]),
+        ("", "idle: {scope: node, coverage: 2}", ["idle.scope", "idle.coverage"]),
+        (
+            "idle: {scope: node, window_minutes: 7}",
+            "",
+            ["node_groups[0].idle.scope", "node_groups[0].idle.window_minutes"],
+        ),
+        # A warning cannot be held against a window that is not known.
+        ("idle: {warning_minutes: 90}", "idle: {window_minutes: 7}", ["idle.window_minutes"]),
+        ("idle: {warning_minutes: 90, window_minutes: 7}", "", ["node_groups[0].idle.window_minutes"]),
+        # Nor is anything known of a group that may be off.
+        ("idle: {scope: node}", "idle: {off: 1}", ["idle.off"]),
+        ("idle: {scope: node}", "idle: [1]", ["idle"]),
+    ],
+)
+def test_what_is_right_in_idle_settings_is_held_against_the_rules(
+    tmp_path: Path, in_group: str, below: str, places: list[str]
+) -> None:
+    group = f"{COUNT}    capacity: spot_fleet\n    {in_group}\n".rstrip(" ")
+    said = problems(tmp_path, RIGHT.replace(COUNT, group) + below + "\n")
+    assert sorted(each.split(": ")[1] for each in said) == sorted(places)
+
+
+def test_warnings_speak_the_words_of_the_file(tmp_path: Path) -> None:
+    file = RIGHT.replace("p5.48xlarge]", "p5.48xlarge, g6.48xlarge]").replace(
+        COUNT, f"{COUNT}    capacity: spot_fleet\n    placement: cluster\n    efa: false\n"
+    )
+    cluster, app = parsed(tmp_path, file), App()
+    foundation = FoundationStack(app, "Foundation", cluster=cluster)
+    said = "\n".join(warnings(ClusterStack(app, "Cluster", cluster=cluster, foundation=foundation)))
+    assert "or set placement to none" in said
+    assert "efa is false for p5.48xlarge" in said
+    assert "spot buys the same instances" in said
+    assert "Pin the image you have tested with image." in said
+    assert "Placement." not in said
+    assert "Capacity." not in said
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "groups together": (
         f"{COUNT}\n    image: latest\n",
         f"{COUNT}\n    image: latest\n    {BLOCK}\n{SECOND % f'{{prioritized: {{reservations: [{ID}]}}}}'}",
-        f"13: node_groups[1].capacity.prioritized: node groups 'workers' and 'more' must agree on what {ID} is, got "
-        "capacity_block and reservations of prioritized: it is either",
+        f"13: node_groups[1].capacity.prioritized.reservations: node groups 'workers' and 'more' must agree on what "
+        f"{ID} is, got capacity_block and reservations of prioritized: it is either",
     ),
     "a group's window beside the default": (
         COUNT,

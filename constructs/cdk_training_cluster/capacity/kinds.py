@@ -4,30 +4,33 @@ What depends on types and groups is in `nodes`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from aws_cdk import Token
 from aws_cdk import aws_autoscaling as autoscaling
 
 from cdk_training_cluster.capacity.choices import OnIdle, UntilCancelled
 from cdk_training_cluster.capacity.settings import (
-    count_problems,
-    end_problems,
-    id_problems,
+    FLEET_PRICE,
+    SPOT_PRICE,
+    End,
+    InstanceCount,
+    PlacementGroupName,
+    Platform,
+    ReservationId,
+    ReservationIdOrArn,
+    Zone,
     ids_alone,
-    ids_problems,
-    name_problems,
-    platform_problems,
-    price_problems,
     price_text,
     refuse,
     together_problems,
 )
-from cdk_training_cluster.checks import choice_problems, flag_problems, is_unknown
+from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.encryption import KeyUser
+from cdk_training_cluster.validation.kinds import checked
 
 _Group = autoscaling.CfnAutoScalingGroup
 
@@ -389,29 +392,20 @@ class OnDemand(Capacity):
         return "on demand"
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Reservation(Capacity):
     """See `Capacity.reservation`."""
 
-    end: datetime | UntilCancelled
+    end: End
     on_idle: OnIdle
-    instance_platform: str
+    instance_platform: Platform
 
     call = "Capacity.reservation()"
     owner_id = "ReservationGroup"
     usage_classes = ("on-demand",)
     keeps_together = True
     allows_warm_pool = True
-
-    def __post_init__(self) -> None:
-        """Check each setting by itself."""
-        refuse(
-            [
-                *end_problems(self.end),
-                *choice_problems("on_idle", self.on_idle, OnIdle),
-                *platform_problems(self.instance_platform),
-            ]
-        )
 
     @property
     def reservation_settings(self) -> Mapping[str, Any]:
@@ -437,33 +431,21 @@ class Reservation(Capacity):
         return f"new reservation until {end}{', released while stopped' if self.releases else ''}"
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class ExistingReservation(Capacity):
     """See `Capacity.from_reservation`."""
 
-    capacity_reservation_id: str
-    placement_group: str | None
-    availability_zone: str | None
-    instance_platform: str | None
-    instance_count: int | None
+    capacity_reservation_id: ReservationId
+    placement_group: PlacementGroupName | None
+    availability_zone: Zone | None
+    instance_platform: Platform | None
+    instance_count: InstanceCount | None
 
     call = "Capacity.from_reservation()"
     owner_id = "ExistingReservationGroup"
     allows_warm_pool = True
     usage_classes = ("on-demand",)
-
-    def __post_init__(self) -> None:
-        """Check each setting by itself."""
-        platform = self.instance_platform
-        refuse(
-            [
-                *id_problems("capacity_reservation_id", self.capacity_reservation_id),
-                *name_problems("placement_group", self.placement_group, "the name of a cluster placement group"),
-                *name_problems("availability_zone", self.availability_zone, "a zone, such as 'us-east-1b'"),
-                *([] if platform is None else platform_problems(platform)),
-                *count_problems(self.instance_count),
-            ]
-        )
 
     @property
     def keeps_together(self) -> bool:
@@ -480,27 +462,18 @@ class ExistingReservation(Capacity):
         return f"reservation {self.capacity_reservation_id}"
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class CapacityBlock(Capacity):
     """See `Capacity.capacity_block`."""
 
-    capacity_reservation_id: str
-    availability_zone: str | None
-    instance_count: int | None
+    capacity_reservation_id: ReservationId
+    availability_zone: Zone | None
+    instance_count: InstanceCount | None
 
     call = "Capacity.capacity_block()"
     owner_id = "CapacityBlockGroup"
     usage_classes = ("capacity-block",)
-
-    def __post_init__(self) -> None:
-        """Check each setting by itself."""
-        refuse(
-            [
-                *id_problems("capacity_reservation_id", self.capacity_reservation_id),
-                *name_problems("availability_zone", self.availability_zone, "a zone, such as 'us-east-1b'"),
-                *count_problems(self.instance_count),
-            ]
-        )
 
     @property
     def block_id(self) -> str:
@@ -530,11 +503,6 @@ class _AtSpotPrice(Capacity):
     max_price: float | None
 
     usage_classes = ("spot",)
-    lowest_price: ClassVar[float]
-
-    def __post_init__(self) -> None:
-        """Check the price."""
-        refuse(price_problems(self.max_price, self.lowest_price))
 
     @property
     def max_price_text(self) -> str | None:
@@ -550,27 +518,18 @@ class _AtSpotPrice(Capacity):
         return "" if self.max_price is None else f", at most ${self.max_price:g} an hour"
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Spot(_AtSpotPrice):
     """See `Capacity.spot`."""
 
+    max_price: Annotated[float, SPOT_PRICE] | None
     capacity_rebalancing: bool
 
     call = "Capacity.spot()"
     owner_id = "SpotGroup"
     takes_several_types = True
     key_users = (KeyUser.AUTO_SCALING, KeyUser.SPOT)
-    # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
-    lowest_price = 0.001
-
-    def __post_init__(self) -> None:
-        """Check each setting by itself."""
-        refuse(
-            [
-                *price_problems(self.max_price, self.lowest_price),
-                *flag_problems("capacity_rebalancing", self.capacity_rebalancing),
-            ]
-        )
 
     @property
     def instances_distribution(self) -> autoscaling.CfnAutoScalingGroup.InstancesDistributionProperty:
@@ -589,30 +548,37 @@ class Spot(_AtSpotPrice):
         return f"Spot{self._at_most}"
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class SpotFleet(_AtSpotPrice):
     """See `Capacity.spot_fleet`."""
+
+    max_price: Annotated[float, FLEET_PRICE] | None
 
     call = "Capacity.spot_fleet()"
     owner_id = "SpotFleet"
     owned_by_spot_fleet = True
     takes_several_types = True
     key_users = (KeyUser.SPOT, KeyUser.SPOT_FLEET)
-    # The smallest step in which AWS names a price.
-    lowest_price = 0.000001
 
     def describe(self) -> str:
         """See `Capacity.describe`."""
         return f"Spot Fleet{self._at_most}"
 
 
+def _on_demand(_: str, value: object) -> Iterator[str]:
+    if not isinstance(value, bool):
+        yield f"on_demand must be True or False, got {shown(value)}"
+
+
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Prioritized(Capacity):
     """See `Capacity.prioritized`."""
 
-    reservations: Sequence[str]
-    capacity_blocks: Sequence[str]
-    falls_back: bool
+    reservations: Sequence[ReservationIdOrArn]
+    capacity_blocks: Sequence[ReservationIdOrArn]
+    falls_back: Annotated[bool, _on_demand]
 
     call = "Capacity.prioritized()"
     owner_id = "PrioritizedGroup"
@@ -620,12 +586,9 @@ class Prioritized(Capacity):
     termination_policies = None
 
     def __post_init__(self) -> None:
-        """Check each setting by itself, and keep the lists as they are now."""
-        lists = {"reservations": self.reservations, "capacity_blocks": self.capacity_blocks}
-        wrong_ids = [problem for setting, ids in lists.items() for problem in ids_problems(setting, ids)]
-        refuse([*wrong_ids, *flag_problems("on_demand", self.falls_back)])
-        for setting, ids in lists.items():
-            object.__setattr__(self, setting, tuple(ids))
+        """Keep the lists as they are now, and check them together."""
+        for setting in ("reservations", "capacity_blocks"):
+            object.__setattr__(self, setting, tuple(getattr(self, setting)))
         refuse(together_problems([*self.reservations, *self.capacity_blocks]))
 
     @property

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import Annotated, TypeAlias
 
 from cdk_training_cluster.capacity.choices import UntilCancelled
-from cdk_training_cluster.checks import is_finite, is_unknown, shown, whole_number_problems
-from cdk_training_cluster.validation import text_problems
+from cdk_training_cluster.checks import shown
+from cdk_training_cluster.validation.bounds import Form, Number, OneOf, Text, Whole
 
 _EXAMPLE = "cr-0a1b2c3d4e5f67890"
 RESERVATION_ID = re.compile(r"cr-[0-9a-f]{8}(?:[0-9a-f]{9})?")
@@ -43,67 +44,49 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resou
 """
 
 
-def end_problems(end: object) -> Iterator[str]:
-    """Say what is wrong with the end of a reservation."""
+def _end(setting: str, end: object) -> Iterator[str]:
     if isinstance(end, UntilCancelled):
         return
-    wanted = (
-        "end must be a datetime with its zone, such as datetime(2026, 12, 24, 18, tzinfo=UTC), or UNTIL_CANCELLED: "
-        "an idle reservation is billed all the same"
-    )
     if not isinstance(end, datetime) or end.utcoffset() is None:
-        yield f"{wanted}; got {shown(end)}"
-
-
-def platform_problems(platform: object) -> Iterator[str]:
-    """Say what is wrong with the platform of a reservation."""
-    if is_unknown(platform) or (isinstance(platform, str) and platform in LINUX_PLATFORMS):
-        return
-    platforms = ", ".join(LINUX_PLATFORMS)
-    yield f"instance_platform must be one of {platforms}, since nodes run Linux; got {shown(platform)}"
-
-
-def id_problems(setting: str, given: object) -> Iterator[str]:
-    """Say what is wrong with the id of a reservation."""
-    if is_unknown(given) or (isinstance(given, str) and RESERVATION_ID.fullmatch(given)):
-        return
-    yield f"{setting} must be the id of a capacity reservation, such as '{_EXAMPLE}', got {shown(given)}"
-
-
-def ids_problems(setting: str, given: object) -> Iterator[str]:
-    """Say what is wrong with a list of ids or ARNs of reservations."""
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        yield f"{setting} must be a list of ids of capacity reservations, such as ['{_EXAMPLE}'], got {shown(given)}"
-        return
-    for one in given:
-        if is_unknown(one) or (isinstance(one, str) and _RESERVATION_ARN.fullmatch(one)):
-            continue
-        if not isinstance(one, str) or not RESERVATION_ID.fullmatch(one):
-            yield f"{setting} must be ids or ARNs of capacity reservations, such as '{_EXAMPLE}', got {shown(one)}"
-
-
-def name_problems(setting: str, given: object, wanted: str) -> Iterator[str]:
-    """Say what is wrong with a name that may be left out."""
-    if given is not None and (not isinstance(given, str) or not given):
-        yield f"{setting} must be {wanted}, got {shown(given)}"
-    elif given is not None and setting == "placement_group":
-        yield from text_problems(setting, given, "placementGroupName")
-
-
-def count_problems(count: int | None) -> list[str]:
-    """Say what is wrong with the size of a reservation."""
-    return [] if count is None else whole_number_problems("instance_count", count, minimum=1)
-
-
-def price_problems(price: object, lowest: float) -> Iterator[str]:
-    """Say what is wrong with a price."""
-    if price is None or is_unknown(price):
-        return
-    if not is_finite(price) or not lowest <= price <= MAX_HOURLY_USD:  # type: ignore[operator]  # a number here
         yield (
-            f"max_price must be a number of US dollars an hour from {price_text(lowest)} to {MAX_HOURLY_USD}, such "
-            f"as 12.5, got {shown(price)}"
+            f"{setting} must be a datetime with its zone, such as datetime(2026, 12, 24, 18, tzinfo=UTC), or "
+            f"UNTIL_CANCELLED: an idle reservation is billed all the same; got {shown(end)}"
         )
+
+
+End: TypeAlias = Annotated[datetime | UntilCancelled, _end]
+"""The end of a reservation."""
+
+Platform: TypeAlias = Annotated[str, OneOf(LINUX_PLATFORMS, ", since nodes run Linux")]
+"""The platform of a reservation."""
+
+ReservationId: TypeAlias = Annotated[
+    str, Form(pattern=RESERVATION_ID, wanted=f"the id of a capacity reservation, such as {_EXAMPLE!r}")
+]
+"""The id of a reservation."""
+
+ReservationIdOrArn: TypeAlias = Annotated[
+    str,
+    Form(
+        pattern=re.compile(f"{RESERVATION_ID.pattern}|{_RESERVATION_ARN.pattern}"),
+        wanted=f"ids or ARNs of capacity reservations, such as {_EXAMPLE!r}",
+    ),
+]
+"""The id of a reservation, or the ARN of one that another account shares."""
+
+PlacementGroupName: TypeAlias = Annotated[str, Text("the name of a cluster placement group", "placementGroupName")]
+"""The placement group that a reservation was made in."""
+
+Zone: TypeAlias = Annotated[str, Form(pattern=re.compile(".+"), wanted="a zone, such as 'us-east-1b'")]
+"""The zone of a reservation."""
+
+InstanceCount: TypeAlias = Annotated[int, Whole(minimum=1)]
+"""How many instances a reservation has."""
+
+# https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
+SPOT_PRICE = Number(minimum=0.001, maximum=MAX_HOURLY_USD)
+# The smallest step in which AWS names a price.
+FLEET_PRICE = Number(minimum=0.000001, maximum=MAX_HOURLY_USD)
 
 
 def price_text(price: float) -> str:

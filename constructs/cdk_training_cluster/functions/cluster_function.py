@@ -21,7 +21,8 @@ from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions.assets import function_source
 from cdk_training_cluster.functions.powertools import powertools_layer
 from cdk_training_cluster.template_checks import check_templates
-from cdk_training_cluster.validation import cluster_name_problems
+from cdk_training_cluster.validation.bounds import ClusterName
+from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 
 # All of a function's environment, names and values together.
@@ -59,6 +60,7 @@ class ClusterFunction(Construct):
     https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -66,7 +68,7 @@ class ClusterFunction(Construct):
         *,
         package: str,
         description: str,
-        cluster_name: str,
+        cluster_name: ClusterName,
         settings: Mapping[str, object],
         alert_topic: sns.ITopic,
         timeout: Duration,
@@ -102,9 +104,6 @@ class ClusterFunction(Construct):
                 region.
         """
         super().__init__(scope, id)
-        problems = cluster_name_problems(cluster_name)
-        if problems:
-            raise ValueError("\n".join(problems))
         check_templates(self)
         self.package = package
         self._cluster_name = cluster_name

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator
+from typing import Annotated
 
 from aws_cdk import Annotations, Aws, CfnCustomResource, Duration, Stack, region_info
 from aws_cdk import aws_iam as iam
@@ -12,11 +13,12 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge, ignore_lint
-from cdk_training_cluster.checks import is_unknown, kind_problems, shown
+from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.validation import text_problems
 from cdk_training_cluster.validation.kinds import checked
+from cdk_training_cluster.validation.rule import refuse
 from cluster_contract.billing import BILLING_REGION, BillingFunctionSettings, BillingMetric
 
 _ANSWER_SECONDS = 900
@@ -33,6 +35,13 @@ _TOPIC_ACTIONS = (
     "sns:TagResource",
     "sns:UntagResource",
 )
+
+
+def _name(setting: str, value: object) -> Iterator[str]:
+    if not isinstance(value, str) or not 0 < len(value) <= _MAX_NAME_LENGTH:
+        yield f"{setting} must be text of 1 to {_MAX_NAME_LENGTH} characters, got {shown(value)}"
+    else:
+        yield from text_problems(setting, value, "dimensionValue", "sqsTagValue")
 
 
 class BillingAlarms(Guardrail):
@@ -102,14 +111,14 @@ class BillingAlarms(Guardrail):
         absent="Billing alarms: none (no budget)",
     )
 
-    @checked("budget", "name")
+    @checked
     def __init__(
         self,
         scope: Construct,
         id: str,
         *,
         budget: Budget,
-        name: str,
+        name: Annotated[str, _name],
         alert_topic: sns.ITopic,
         powertools_layer: lambda_.ILayerVersion | None = None,
         encryption_key: kms.IKey | None = None,
@@ -132,16 +141,7 @@ class BillingAlarms(Guardrail):
                 `ClusterFunction` refuses its settings.
         """
         super().__init__(scope, id)
-        problems = [
-            *place_problems(Stack.of(self).region),
-            *kind_problems("budget", budget, Budget, "Budget(monthly_usd=20_000)"),
-        ]
-        if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME_LENGTH:
-            problems.append(f"name must be text of 1 to {_MAX_NAME_LENGTH} characters, got {shown(name)}")
-        else:
-            problems += text_problems("name", name, "dimensionValue", "sqsTagValue")
-        if problems:
-            raise ValueError("\n".join(problems))
+        refuse({"budget": place_problems(Stack.of(self).region)})
         if not budget.emails:
             Annotations.of(self).add_warning_v2(
                 "cdk-training-cluster:noBudgetEmails",

@@ -1,17 +1,23 @@
 """What an account may cost in a month, and who hears of it."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from cdk_training_cluster.checks import is_unknown, number_problems, shown
-from cdk_training_cluster.validation import text_problems
+from cdk_training_cluster.checks import shown
+from cdk_training_cluster.validation.bounds import Form, Number, Text
+from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import refuse
 
 # A service's name is whatever AWS reports it under, such as AmazonEC2 or awskms: an open set.
 # https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/monitor-charges.html
-_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_ACCOUNT = re.compile(r"[0-9]{12}")
+_SERVICE = Form(
+    pattern=re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"), wanted="names of billing metrics, such as AmazonEC2"
+)
+_ACCOUNT = Form(pattern=re.compile(r"[0-9]{12}"), wanted="12 digits, as text")
+_EMAIL = Text("addresses, such as ml-platform@example.com", "email")
 
 # Alarms on a name that AWS does not report under never go off. Compared without prefix and case.
 _NAMES = {
@@ -28,6 +34,10 @@ MAX_MONTHLY_USD = 1_000_000_000_000
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum.html
 """
 
+# The function computes with both.
+MONTHLY_USD = Number(above=0, maximum=MAX_MONTHLY_USD, known=True)
+THRESHOLD = Number(above=0, maximum=1000, known=True)
+
 MAX_ALARMS = 100
 """The most alarms of one budget: CloudWatch takes three PutMetricAlarm a second, and a first run makes all of them.
 
@@ -39,6 +49,7 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits
 _MAX_EMAILS = 20
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Budget:
     """What an AWS account may cost in a month, and the shares of it at which alarms go off.
@@ -62,11 +73,11 @@ class Budget:
     Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html
     """
 
-    monthly_usd: float
-    thresholds: Sequence[float] = (50, 80, 100)
-    services: Sequence[str] = ()
-    linked_accounts: Sequence[str] = ()
-    emails: Sequence[str] = ()
+    monthly_usd: Annotated[float, MONTHLY_USD]
+    thresholds: Sequence[Annotated[float, THRESHOLD]] = (50, 80, 100)
+    services: Sequence[Annotated[str, _SERVICE]] = ()
+    linked_accounts: Sequence[Annotated[str, _ACCOUNT]] = ()
+    emails: Sequence[Annotated[str, _EMAIL]] = ()
 
     def __post_init__(self) -> None:
         """Check the settings.
@@ -99,41 +110,18 @@ class Budget:
         yield f"  notify {', '.join(self.emails) or 'nobody'}"
 
     def _problems(self) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong, each with its setting."""
-        lists = (
-            ("thresholds", self.thresholds, "percentages, such as [50, 80, 100]"),
-            ("services", self.services, "names of services, such as ['AmazonEC2']"),
-            ("linked_accounts", self.linked_accounts, "account ids, such as ['111122223333']"),
-            ("emails", self.emails, "addresses, such as ['ml-platform@example.com']"),
-        )
-        wrong = [
-            (name, f"{name} must be a list of {example}, got {shown(value)}")
-            for name, value, example in lists
-            if isinstance(value, str | bytes) or not isinstance(value, Sequence)
-        ]
-        yield from _of("monthly_usd", _amount_problems("monthly_usd", self.monthly_usd, MAX_MONTHLY_USD))
-        yield from wrong
-        if wrong:
-            return
+        """Yield what settings contradict of each other, each with its setting."""
         if not self.thresholds:
             yield "thresholds", "thresholds must hold at least one percentage, such as 100, got none"
-        for each in self.thresholds:
-            yield from _of("thresholds", _amount_problems("thresholds", each, 1000))
-        names = "names of billing metrics, such as AmazonEC2"
-        yield from _of("services", _text_problems("services", self.services, _SERVICE, names))
         for name in self.services:
-            known = _NAMES.get(re.sub("^(amazon|aws)", "", str(name).lower()), name)
+            known = _NAMES.get(re.sub("^(amazon|aws)", "", name.lower()), name)
             if name != known:
                 yield "services", f"services must be names of billing metrics, got {shown(name)}: write {known}"
-        accounts = _text_problems("linked_accounts", self.linked_accounts, _ACCOUNT, "12 digits, as text")
-        yield from _of("linked_accounts", accounts)
-        for email in self.emails:
-            told = text_problems("emails", email if isinstance(email, str) else repr(email), "email")
-            yield from _of("emails", told)
-        numbers = [f"{each:g}" for each in self.thresholds if isinstance(each, int | float)]
-        yield from _of("thresholds", _twice("thresholds", numbers))
-        for name, values, _ in lists[1:]:
-            yield from _of(name, _twice(name, [str(each) for each in values]))
+        for setting in ("thresholds", "services", "linked_accounts", "emails"):
+            values = [f"{each:g}" if isinstance(each, int | float) else each for each in getattr(self, setting)]
+            for value, times in Counter(values).items():
+                if times > 1:
+                    yield setting, f"{setting} must be different, got {value} {times} times: leave out all but one"
         if len(self.emails) > _MAX_EMAILS:
             yield "emails", f"emails must be at most {_MAX_EMAILS}, got {len(self.emails)}: use a mailing list"
         if self.alarm_count > MAX_ALARMS:
@@ -150,26 +138,3 @@ def _usd(amount: float) -> str:
 
 def _joined(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _of(setting: str, problems: Iterable[str]) -> Iterator[tuple[str, str]]:
-    return ((setting, problem) for problem in problems)
-
-
-def _amount_problems(setting: str, value: object, maximum: float) -> list[str]:
-    # The function computes with it.
-    if not isinstance(value, bool) and is_unknown(value):
-        return [f"{setting} must be known when the app runs, got a token: write the number"]
-    return number_problems(setting, value, above=0, maximum=maximum)
-
-
-def _text_problems(setting: str, values: Sequence[object], form: re.Pattern[str], wanted: str) -> Iterator[str]:
-    for value in values:
-        if not isinstance(value, str) or not (is_unknown(value) or form.fullmatch(value)):
-            yield f"{setting} must be {wanted}, got {shown(value)}"
-
-
-def _twice(setting: str, values: Sequence[str]) -> Iterator[str]:
-    for value in dict.fromkeys(values):
-        if values.count(value) > 1:
-            yield f"{setting} must be different, got {value} {values.count(value)} times: leave out all but one"

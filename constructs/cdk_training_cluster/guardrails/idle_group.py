@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
-from cdk_training_cluster.validation.kinds import check_kinds
+from cdk_training_cluster.validation.kinds import checked
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class IdleGroup:
     """Say when a node group's nodes are idle, and who owns them.
@@ -21,10 +22,6 @@ class IdleGroup:
     policy: IdlePolicy | None = None
     spot_fleet_id: str | None = None
     released: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the kinds of the settings."""
-        check_kinds(vars(self), IdleGroup)
 
     @classmethod
     def of(cls, fleet: NodeFleet, policy: IdlePolicy) -> "IdleGroup":

@@ -1,6 +1,7 @@
 """The construct that makes the idle stop: its function, its tick, its alarms and its permissions."""
 
 from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -11,7 +12,6 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.capacity import MAX_HOURLY_USD
-from cdk_training_cluster.checks import kind_problems, number_problems, shown, whole_number_problems
 from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_permissions import IdlePermissions
@@ -19,11 +19,14 @@ from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY, IdlePolicy
 from cdk_training_cluster.nodes.rules import TOO_LONG_A_WARNING
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.times import to_duration
-from cdk_training_cluster.validation import text_problems
+from cdk_training_cluster.validation.bounds import ClusterName, Number, Text, Whole
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, IdleMetric, PolicySettings
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG
+
+_PRICE = Number(above=0, maximum=MAX_HOURLY_USD)
+_GPUS = Whole(minimum=1)
 
 _TICK = to_duration(IdleFunctionSettings.tick)
 
@@ -147,21 +150,21 @@ class IdleStop(Guardrail):
         absent="Idle nodes: never stopped",
     )
 
-    @checked("policy", "node_groups", "power", "prices", "gpu_counts")
+    @checked
     def __init__(
         self,
         scope: Construct,
         id: str,
         *,
-        cluster_name: str,
+        cluster_name: ClusterName,
         alert_topic: sns.ITopic,
         policy: IdlePolicy | None = None,
         node_groups: Mapping[str, IdleGroup] | None = None,
         power: ClusterPower | None = None,
-        tag_key: str = CLUSTER_TAG,
-        metric_namespace: str = NODE_METRICS.namespace,
-        prices: Mapping[str, float] | None = None,
-        gpu_counts: Mapping[str, int] | None = None,
+        tag_key: Annotated[str, Text("text", "ec2TagKey")] = CLUSTER_TAG,
+        metric_namespace: Annotated[str, Text("text", "metricNamespace")] = NODE_METRICS.namespace,
+        prices: Mapping[str, Annotated[float, _PRICE]] | None = None,
+        gpu_counts: Mapping[str, Annotated[int, _GPUS]] | None = None,
         powertools_layer: lambda_.ILayerVersion | None = None,
         encryption_key: kms.IKey | None = None,
     ) -> None:
@@ -195,15 +198,11 @@ class IdleStop(Guardrail):
                 `ClusterFunction` refuses its settings; every reason, a line each.
         """
         super().__init__(scope, id)
-        groups, overrides = {} if node_groups is None else node_groups, {} if prices is None else prices
-        gpus = {} if gpu_counts is None else gpu_counts
-        problems = [
-            *_problems(policy, groups, power, overrides, gpus),
-            *text_problems("tag_key", tag_key, "ec2TagKey"),
-            *text_problems("metric_namespace", metric_namespace, "metricNamespace"),
-        ]
-        if problems:
-            raise ValueError("\n".join(problems))
+        groups = node_groups or {}
+        if groups and power is None:
+            raise ValueError(
+                "power is required beside node_groups: the power function owns their sizes; give cluster.power"
+            )
         self.policy = (policy or IdlePolicy()).over(DEFAULT_IDLE_POLICY)
         if self.policy.is_too_long_a_warning:
             raise ValueError(f"warning of policy {TOO_LONG_A_WARNING}")
@@ -229,8 +228,8 @@ class IdleStop(Guardrail):
             max_unknown_share=self.policy.max_unknown_share or IdleFunctionSettings.max_unknown_share,
             tag=tag_key,
             namespace=metric_namespace,
-            prices=overrides,
-            gpus=gpus,
+            prices=prices or {},
+            gpus=gpu_counts or {},
             topic_arn=alert_topic.topic_arn,
             power_function=power.function.function_name if power is not None and groups else "",
         )
@@ -336,27 +335,3 @@ class IdleStop(Guardrail):
             period=Duration.minutes(5),
         )
         return self._watch(_RESERVED_IDLE, idle)
-
-
-def _problems(policy: object, groups: object, power: object, prices: object, gpus: object) -> Iterator[str]:
-    if policy is not None:
-        yield from kind_problems("policy", policy, IdlePolicy, "IdlePolicy(window=Duration.minutes(90))")
-    if power is not None:
-        yield from kind_problems("power", power, ClusterPower, "cluster.power")
-    if not isinstance(groups, Mapping):
-        yield f"node_groups must be a mapping of names to IdleGroup objects, got {shown(groups)}"
-    else:
-        for name, group in groups.items():
-            yield from kind_problems(f"node_groups[{name!r}]", group, IdleGroup, "IdleGroup()")
-        if groups and power is None:
-            yield "power is required beside node_groups: the power function owns their sizes; give cluster.power"
-    if not isinstance(prices, Mapping):
-        yield f"prices must be a mapping of instance types to USD an hour, got {shown(prices)}"
-    else:
-        for name, price in prices.items():
-            yield from number_problems(f"prices[{name!r}]", price, above=0, maximum=MAX_HOURLY_USD)
-    if not isinstance(gpus, Mapping):
-        yield f"gpu_counts must be a mapping of instance types to numbers of GPUs, got {shown(gpus)}"
-    else:
-        for name, count in gpus.items():
-            yield from whole_number_problems(f"gpu_counts[{name!r}]", count, minimum=1)

@@ -8,9 +8,8 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk_training_cluster.power import ClusterPower
-from cdk_training_cluster.validation import cluster_name_problems
+from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
-from cdk_training_cluster.validation.rule import refuse
 from cluster_contract.aliases import Alias
 
 # What a tag can hold, without what would end the text in the function's event.
@@ -40,9 +39,9 @@ class ResumeDocument(Construct):
     https://docs.aws.amazon.com/systems-manager/latest/userguide/documents-syntax-data-elements-parameters.html
     """
 
-    @checked()
+    @checked
     def __init__(
-        self, scope: Construct, id: str, *, cluster_name: str, node_groups: Sequence[str], power: ClusterPower
+        self, scope: Construct, id: str, *, cluster_name: ClusterName, node_groups: Sequence[str], power: ClusterPower
     ) -> None:
         """Make the runbook.
 
@@ -57,7 +56,6 @@ class ResumeDocument(Construct):
             ValueError: `cluster_name` is no name of a cluster.
         """
         super().__init__(scope, id)
-        refuse({"cluster_name": cluster_name_problems(cluster_name)})
         # https://docs.aws.amazon.com/systems-manager/latest/userguide/cross-service-confused-deputy-prevention.html
         self.role = iam.Role(
             self,

@@ -23,7 +23,7 @@ from cdk_training_cluster.validation.kinds import checked
 _MATCHES_SHOWN = 3
 
 
-@checked()
+@checked
 def instance_type_info(name: str, extra: Sequence[InstanceTypeInfo] = ()) -> InstanceTypeInfo:
     """Return the facts about an instance type.
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from cdk_training_cluster.validation.kinds import check_kinds
+from cdk_training_cluster.validation.kinds import checked
 
 _MAXIMUM_FRACTION = 1.0
 
@@ -18,6 +18,7 @@ class AcceleratorKind(Enum):
     MEDIA = "media"
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Accelerator:
     """Describes the accelerators of one model on a type.
@@ -49,7 +50,6 @@ class Accelerator:
         Raises:
             ValueError: If count or memory_mib is not positive, or fraction not in (0, 1].
         """
-        check_kinds(vars(self), Accelerator)
         if self.count < 1 or self.memory_mib < 1:
             raise ValueError(
                 f"Accelerator {self.name}: count and memory_mib must be positive, got {self.count} and "
@@ -59,6 +59,7 @@ class Accelerator:
             raise ValueError(f"Accelerator {self.name}: fraction must be above 0 and at most 1, got {self.fraction}")
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class NetworkCard:
     """Describes one network card of a type.
@@ -83,7 +84,6 @@ class NetworkCard:
         Raises:
             ValueError: If maximum_interfaces is not positive.
         """
-        check_kinds(vars(self), NetworkCard)
         if self.maximum_interfaces is not None and self.maximum_interfaces < 1:
             raise ValueError(
                 f"NetworkCard {self.index}: maximum_interfaces must be at least 1, got {self.maximum_interfaces}"
@@ -103,6 +103,7 @@ class NetworkCard:
         return self.maximum_interfaces is None or interfaces <= self.maximum_interfaces
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class InstanceTypeInfo:
     """Holds the facts about an instance type that a cluster is built from.
@@ -172,7 +173,6 @@ class InstanceTypeInfo:
             ValueError: If cards are missing or doubled, a list of cards names one that is not there or
                 cannot do it, or what is told of Capacity Blocks is not positive.
         """
-        check_kinds(vars(self), InstanceTypeInfo)
         cards = {card.index: card for card in self.network_cards}
         if len(cards) != len(self.network_cards):
             raise ValueError(f"{self.name}: network_cards must have an index of its own each, got {self._indexes()}")

@@ -12,7 +12,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
 from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
-from cdk_training_cluster.checks import interface_problems, is_unknown, shown
+from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.network.security_group import EfaSecurityGroup
 from cdk_training_cluster.retention import keep, keep_unless_replaced
@@ -51,7 +51,7 @@ class ClusterNetwork(Construct):
     availability_zone: str
     security_group: EfaSecurityGroup
 
-    @checked("vpc", "subnet", "availability_zone")
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -84,7 +84,6 @@ class ClusterNetwork(Construct):
         self._kept_unless_replaced: list[CfnResource] = []
         self._way_out: list[IDependable] = []
         if subnet is not None and vpc is not None:
-            _check_kinds(vpc, subnet)
             self.availability_zone = _zone_of(subnet, availability_zone)
             self.vpc, self.node_subnet = vpc, subnet
         elif subnet is not None or vpc is not None:
@@ -100,7 +99,7 @@ class ClusterNetwork(Construct):
         self._connections = self.security_group.connections
 
     @classmethod
-    @checked("vpc", "subnet")
+    @checked
     def from_subnet(
         cls,
         scope: Construct,
@@ -267,7 +266,7 @@ def _checked_zone(zone: str | None, region: str) -> str:
             "availability_zone is required: name the zone that the nodes and the file system live in, such as "
             "availability_zone='us-east-1b'"
         )
-    if not isinstance(zone, str) or (not _ZONE_NAME.fullmatch(zone) and not is_unknown(zone)):
+    if not _ZONE_NAME.fullmatch(zone) and not is_unknown(zone):
         raise ValueError(f"availability_zone must be the name of a zone, such as 'us-east-1b', got {shown(zone)}")
     if not zone.startswith(region) and not is_unknown(zone) and not is_unknown(region):
         raise ValueError(
@@ -275,17 +274,6 @@ def _checked_zone(zone: str | None, region: str) -> str:
             "or give the stack the zone's region"
         )
     return zone
-
-
-def _check_kinds(vpc: object, subnet: object) -> None:
-    problems = [
-        *interface_problems("vpc", vpc, "vpc_id", "a VPC of CDK, such as ec2.Vpc.from_vpc_attributes(…)"),
-        *interface_problems(
-            "subnet", subnet, "subnet_id", "a subnet of CDK, such as ec2.Subnet.from_subnet_attributes(…)"
-        ),
-    ]
-    if problems:
-        raise ValueError("\n".join(problems))
 
 
 def _zone_of(subnet: ec2.ISubnet, expected: str | None) -> str:

@@ -29,7 +29,7 @@ class EfaSecurityGroup(Construct):
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html#efa-start-security
     """
 
-    @checked()
+    @checked
     def __init__(self, scope: Construct, id: str, *, vpc: ec2.IVpc) -> None:
         """Make the group.
 

@@ -1,6 +1,6 @@
 """The nodes: their settings, their launch template and Auto Scaling group, and how they are set up."""
 
-from cdk_training_cluster.nodes.bootstrap import Mount, NodeBootstrap
+from cdk_training_cluster.nodes.bootstrap import Mount, MountPoint, NodeBootstrap
 from cdk_training_cluster.nodes.idle_policy import DEFAULT_IDLE_POLICY, IdlePolicy
 from cdk_training_cluster.nodes.idle_signal import IdleSignal
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
@@ -15,6 +15,7 @@ __all__ = [
     "IdleScope",
     "IdleSignal",
     "Mount",
+    "MountPoint",
     "NodeBootstrap",
     "NodeFleet",
     "NodeGroup",

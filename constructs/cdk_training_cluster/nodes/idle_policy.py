@@ -2,24 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import cast
+from typing import Annotated, cast
 
 from aws_cdk import Duration
 
-from cdk_training_cluster.checks import (
-    choice_problems,
-    duration_problems,
-    kinds_problems,
-    milliseconds,
-    number_problems,
-    shown,
-    whole_number_problems,
-)
+from cdk_training_cluster.checks import milliseconds
 from cdk_training_cluster.nodes.idle_signal import IdleSignal
 from cdk_training_cluster.times import to_duration, to_time
+from cdk_training_cluster.validation.bounds import Minutes, Number, Whole
+from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.idle import IdleFunctionSettings, IdleScope, Policy
 
+UTILIZATION = Number(above=0, maximum=50)
+WINDOW = Minutes(minimum=15, maximum=12 * 60, step=5)
+COVERAGE = Number(minimum=0.5, maximum=1)
+GRACE = Minutes(minimum=0, maximum=24 * 60)
+WARNING = Minutes(minimum=10, maximum=11 * 60)
+MAX_STOPS = Whole(minimum=1, advice=": to stop nothing, use dry_run or IdlePolicy.off()")
+UNKNOWN_SHARE = Number(above=0, maximum=1)
 
+
+@checked
 @dataclass(frozen=True, kw_only=True)
 class IdlePolicy:
     """Say when nodes are idle and what becomes of them; what is left out is as the cluster's policy says.
@@ -53,17 +56,17 @@ class IdlePolicy:
         ValueError: A setting is wrong; every reason, a line each.
     """
 
-    utilization_below_percent: float | None = None
-    window: Duration | None = None
-    coverage: float | None = None
-    grace: Duration | None = None
-    warning: Duration | None = None
+    utilization_below_percent: Annotated[float, UTILIZATION] | None = None
+    window: Annotated[Duration, WINDOW] | None = None
+    coverage: Annotated[float, COVERAGE] | None = None
+    grace: Annotated[Duration, GRACE] | None = None
+    warning: Annotated[Duration, WARNING] | None = None
     scope: IdleScope | None = None
     host_activity: bool | None = None
     signals: Sequence[IdleSignal] | None = None
     dry_run: bool | None = None
-    max_stops: int | None = None
-    max_unknown_share: float | None = None
+    max_stops: Annotated[int, MAX_STOPS] | None = None
+    max_unknown_share: Annotated[float, UNKNOWN_SHARE] | None = None
     is_off: bool | None = None
 
     def describe(self) -> str:
@@ -76,12 +79,6 @@ class IdlePolicy:
         accelerators = "; accelerators alone say it" if self.host_activity is False and not signals else ""
         agreeing = f"; {signals} must agree" if signals else accelerators
         return f"warned after {_minutes(self.window)}, {stopped}{each}{agreeing}"
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        problems = list(self._problems())
-        if problems:
-            raise ValueError("\n".join(problems))
 
     @staticmethod
     def off() -> "IdlePolicy":
@@ -139,36 +136,6 @@ class IdlePolicy:
         for signal in self.signals or ():
             if self.host_activity is not False or signal.name != IdleSignal.HOST:
                 yield signal
-
-    def _problems(self) -> Iterator[str]:
-        if self.utilization_below_percent is not None:
-            yield from number_problems(
-                "utilization_below_percent", self.utilization_below_percent, above=0, maximum=50
-            )
-        if self.window is not None:
-            yield from duration_problems(
-                "window", self.window, minimum_minutes=15, maximum_minutes=12 * 60, step_minutes=5
-            )
-        if self.coverage is not None:
-            yield from number_problems("coverage", self.coverage, minimum=0.5, maximum=1)
-        if self.grace is not None:
-            yield from duration_problems("grace", self.grace, minimum_minutes=0, maximum_minutes=24 * 60)
-        if self.warning is not None:
-            yield from duration_problems("warning", self.warning, minimum_minutes=10, maximum_minutes=11 * 60)
-        if self.scope is not None:
-            yield from choice_problems("scope", self.scope, IdleScope)
-        if self.signals is not None:
-            yield from kinds_problems("signals", self.signals, IdleSignal, "IdleSignal.network()")
-        if self.max_stops is not None:
-            yield from whole_number_problems(
-                "max_stops", self.max_stops, minimum=1, advice=": to stop nothing, use dry_run or IdlePolicy.off()"
-            )
-        if self.max_unknown_share is not None:
-            yield from number_problems("max_unknown_share", self.max_unknown_share, above=0, maximum=1)
-        flags = {"host_activity": self.host_activity, "dry_run": self.dry_run, "is_off": self.is_off}
-        for setting, value in flags.items():
-            if value is not None and not isinstance(value, bool):
-                yield f"{setting} must be True or False, got {shown(value)}"
 
 
 _DEFAULT = Policy()

@@ -1,10 +1,10 @@
 """What else than its accelerators must say that a node is idle."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from cdk_training_cluster.checks import is_unknown, number_problems, shown
-from cdk_training_cluster.validation import text_problems
+from cdk_training_cluster.validation.bounds import Number, OneOf, Text
+from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.idle import PERIOD, Signal, SignalKind
 from cluster_contract.metrics import NODE_METRICS
 
@@ -15,7 +15,10 @@ Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_Met
 """
 
 _MIB = 1024 * 1024
-_STATISTICS = ("Average", "Maximum", "Minimum", "SampleCount", "Sum")
+STATISTICS = ("Average", "Maximum", "Minimum", "SampleCount", "Sum")
+ABOVE_0 = Number(above=0)
+# It is turned into bytes.
+MIB_PER_SECOND = Number(above=0, maximum=MAX_MIB_PER_SECOND, known=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +40,10 @@ class IdleSignal:
     """The name of the signal that every policy has unless it says otherwise."""
 
     @staticmethod
-    def host(below_vcpus: float = 0.5, below_mib_per_second: float = 0.125) -> "IdleSignal":
+    @checked
+    def host(
+        below_vcpus: Annotated[float, ABOVE_0] = 0.5, below_mib_per_second: Annotated[float, MIB_PER_SECOND] = 0.125
+    ) -> "IdleSignal":
         """Look at the CPUs and at what goes over the network interfaces, in and out.
 
         Every policy does, unless its `host_activity` is False; this one looks with other thresholds. Tokenising,
@@ -66,13 +72,13 @@ class IdleSignal:
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/viewing_metrics_with_cloudwatch.html
         """
-        _check("below_vcpus", below_vcpus)
-        limit = _bytes("below_mib_per_second", below_mib_per_second)
+        limit = below_mib_per_second * _MIB
         cpu = Signal(kind=SignalKind.CPU, below=below_vcpus)
         return IdleSignal(name=IdleSignal.HOST, settings=(cpu, Signal(kind=SignalKind.NETWORK, below=limit)))
 
     @staticmethod
-    def network(below_mib_per_second: float = 1.0) -> "IdleSignal":
+    @checked
+    def network(below_mib_per_second: Annotated[float, MIB_PER_SECOND] = 1.0) -> "IdleSignal":
         """Look at what goes over the network interfaces, in and out.
 
         It is EC2's own metric and needs no agent. EFA traffic is not in it, since that bypasses the operating
@@ -87,11 +93,12 @@ class IdleSignal:
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/viewing_metrics_with_cloudwatch.html
         """
-        limit = _bytes("below_mib_per_second", below_mib_per_second)
+        limit = below_mib_per_second * _MIB
         return IdleSignal(name="network", settings=(Signal(kind=SignalKind.NETWORK, below=limit),))
 
     @staticmethod
-    def efa(below_mib_per_second: float = 1.0) -> "IdleSignal":
+    @checked
+    def efa(below_mib_per_second: Annotated[float, MIB_PER_SECOND] = 1.0) -> "IdleSignal":
         """Look at what goes over the Elastic Fabric Adapters, in and out.
 
         The nodes then report it: two series more an instance, which CloudWatch bills. They need a CloudWatch agent
@@ -108,7 +115,7 @@ class IdleSignal:
         Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-EFA.html
         """
         # The agent reports what came since the last time, so that the sum is that of the period.
-        limit = _bytes("below_mib_per_second", below_mib_per_second) * PERIOD.total_seconds()
+        limit = below_mib_per_second * _MIB * PERIOD.total_seconds()
         return IdleSignal(
             name="efa",
             settings=tuple(
@@ -117,7 +124,8 @@ class IdleSignal:
         )
 
     @staticmethod
-    def gpu_memory(below_mib: float = 2048) -> "IdleSignal":
+    @checked
+    def gpu_memory(below_mib: Annotated[float, ABOVE_0] = 2048) -> "IdleSignal":
         """Look at the memory in use on the fullest NVIDIA GPU: a notebook that waits holds it.
 
         Args:
@@ -128,7 +136,6 @@ class IdleSignal:
 
         Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
         """
-        _check("below_mib", below_mib)
         return IdleSignal(name="gpu_memory", settings=(Signal(kind=SignalKind.GPU_MEMORY, below=below_mib),))
 
     @staticmethod
@@ -149,7 +156,13 @@ class IdleSignal:
         return IdleSignal(name="session", settings=(Signal(kind=SignalKind.SESSION),))
 
     @staticmethod
-    def metric(namespace: str, name: str, statistic: str, below: float) -> "IdleSignal":
+    @checked
+    def metric(
+        namespace: Annotated[str, Text("text, such as 'CWAgent'", "metricNamespace")],
+        name: Annotated[str, Text("text, such as 'mem_used_percent'", "metricName")],
+        statistic: Annotated[str, OneOf(STATISTICS)],
+        below: Annotated[float, ABOVE_0],
+    ) -> "IdleSignal":
         """Look at any metric that has the one dimension `InstanceId`.
 
         Args:
@@ -162,37 +175,8 @@ class IdleSignal:
         Raises:
             ValueError: A text is empty, the statistic is another, or the threshold is not a number above 0.
         """
-        problems = [
-            f"{setting} must be text, such as {example!r}, got {shown(value)}"
-            for setting, value, example in (("namespace", namespace, "CWAgent"), ("name", name, "mem_used_percent"))
-            if not isinstance(value, str) or not value
-        ]
-        if not problems:
-            problems += text_problems("namespace", namespace, "metricNamespace")
-            problems += text_problems("name", name, "metricName")
-        if statistic not in _STATISTICS and not is_unknown(statistic):
-            problems.append(f"statistic must be one of {', '.join(_STATISTICS)}, got {shown(statistic)}")
-        problems += number_problems("below", below, above=0)
-        if problems:
-            raise ValueError("\n".join(problems))
         return IdleSignal(name="metric", settings=(_metric(namespace, name, statistic, below),))
 
 
 def _metric(namespace: str, name: str, statistic: str, below: float) -> Signal:
     return Signal(kind=SignalKind.METRIC, below=below, namespace=namespace, metric=name, statistic=statistic)
-
-
-def _check(setting: str, value: object, maximum: float | None = None) -> None:
-    problems = number_problems(setting, value, above=0, maximum=maximum)
-    if problems:
-        raise ValueError("\n".join(problems))
-
-
-def _bytes(setting: str, mib: float) -> float:
-    if is_unknown(mib):
-        raise ValueError(
-            f"{setting} must be known when the template is made, got {mib}: it is turned into bytes; use a context "
-            "value instead of a parameter"
-        )
-    _check(setting, mib, MAX_MIB_PER_SECOND)
-    return mib * _MIB

@@ -22,11 +22,10 @@ from cdk_training_cluster.nodes.node_launch_template import make_launch_template
 from cdk_training_cluster.nodes.node_metrics import utilization_metric
 from cdk_training_cluster.nodes.owners import Launch, make_auto_scaling_group, make_spot_fleet
 from cdk_training_cluster.nodes.reserved import make_reserved
-from cdk_training_cluster.nodes.rules import Situation, node_group_problems, node_group_warnings
+from cdk_training_cluster.nodes.rules import Situation, check_node_group, node_group_warnings
 from cdk_training_cluster.template_checks import check_templates
-from cdk_training_cluster.validation import cluster_name_problems
+from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
-from cdk_training_cluster.validation.rule import SettingsError, refuse
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 
 _ABOVE_DEFAULT = 150
@@ -65,13 +64,13 @@ class NodeFleet(Construct):
     Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-templates.html
     """
 
-    @checked()
+    @checked
     def __init__(
         self,
         scope: Construct,
         id: str,
         *,
-        cluster_name: str,
+        cluster_name: ClusterName,
         network: ClusterNetwork,
         node_group: NodeGroup,
         role: iam.IRole,
@@ -80,6 +79,7 @@ class NodeFleet(Construct):
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
         idle_policy: IdlePolicy | None = None,
         encryption_key: kms.IKey | None = None,
+        _checked: Situation | None = None,
     ) -> None:
         """Make the nodes.
 
@@ -96,16 +96,15 @@ class NodeFleet(Construct):
             idle_policy: When they are idle; they report what it looks at. Default: - as `node_group` says.
             encryption_key: The KMS key that encrypts their root volumes. Default: - AWS's own, or the account's
                 default.
+            _checked: What `TrainingCluster` has checked already: the group with what holds for it. Default: - it is
+                checked here.
 
         Raises:
             ValueError: EC2 would refuse the group; every reason, a line each.
         """
         super().__init__(scope, id)
-        refuse({"cluster_name": cluster_name_problems(cluster_name)})
-        nodes = Situation.of(node_group, instance_type_facts, availability_zone=network.availability_zone)
-        problems = node_group_problems(nodes)
-        if problems:
-            raise SettingsError(problems)
+        nodes = _checked or check_node_group(node_group, instance_type_facts, network.availability_zone)
+        self._words = nodes.words
         self.node_group, self.cluster_name, self.role = node_group, cluster_name, role
         self.instance_types = tuple(nodes.infos)
         self.instance_type = self.instance_types[0]
@@ -288,14 +287,14 @@ class NodeFleet(Construct):
                 f"node group {self.node_group.name!r} mounts a file system, and the newest image of "
                 f"{layout.image.parameter_name} has no Lustre client: each node installs the one for its kernel at "
                 "first boot, and cannot be set up while FSx for Lustre has none for a newer kernel. Pin an image "
-                "that you have tested, or one with the client in it, with machine_image.",
+                f"that you have tested, or one with the client in it, with {self._words.image_setting}.",
             )
         if layout.image is not None:
             self._warn(
                 "latestImage",
                 f"node group {self.node_group.name!r} takes the newest image of {layout.image.parameter_name}: a "
                 "later deployment may move drivers under a running fleet. Pin the image you have tested with "
-                "machine_image.",
+                f"{self._words.image_setting}.",
             )
 
     def _make_bootstrap(

@@ -1,10 +1,13 @@
 """Nodes that are kept stopped beside a group."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from cdk_training_cluster.checks import whole_number_problems
+from cdk_training_cluster.validation.bounds import Whole
+from cdk_training_cluster.validation.kinds import checked
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class WarmPool:
     """Say how many nodes of a group are kept stopped, for a start that is quicker than a new node's.
@@ -26,10 +29,4 @@ class WarmPool:
     Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-warm-pools.html
     """
 
-    size: int
-
-    def __post_init__(self) -> None:
-        """Check the size."""
-        problems = whole_number_problems("size of WarmPool", self.size, minimum=1, advice=": leave warm_pool out")
-        if problems:
-            raise ValueError("\n".join(problems))
+    size: Annotated[int, Whole(minimum=1, advice=": leave warm_pool out")]

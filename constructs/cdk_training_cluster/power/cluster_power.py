@@ -18,9 +18,8 @@ from cdk_training_cluster.functions import TICK, Guardrail, GuardrailSpec, Silen
 from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.power.power_permissions import PowerPermissions, permit_execution_reads
 from cdk_training_cluster.times import to_duration, to_time
-from cdk_training_cluster.validation import cluster_name_problems
+from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
-from cdk_training_cluster.validation.rule import refuse
 from cluster_contract.aliases import Alias
 from cluster_contract.power import PowerFunctionSettings, PowerMetric
 
@@ -140,13 +139,13 @@ class ClusterPower(Guardrail):
         watches=_WATCHES,
     )
 
-    @checked()
+    @checked
     def __init__(
         self,
         scope: Construct,
         id: str,
         *,
-        cluster_name: str,
+        cluster_name: ClusterName,
         groups: Mapping[str, PowerGroup],
         alert_topic: sns.ITopic,
         launch_grace: Duration | None = None,
@@ -176,7 +175,6 @@ class ClusterPower(Guardrail):
             ValueError: There is no node group, `launch_grace` is too long, or `ClusterFunction` refuses its settings.
         """
         super().__init__(scope, id)
-        refuse({"cluster_name": cluster_name_problems(cluster_name)})
         if not groups:
             raise ValueError("groups must name at least one node group, got none")
         grace = launch_grace or to_duration(PowerFunctionSettings.launch_grace)

@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Annotated
 
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
+from cdk_training_cluster.validation.bounds import Whole
+from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.power import PowerGroupSettings
 
 BLOCK_ENDS_EARLY_MINUTES = 30
@@ -15,6 +18,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
 """
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class PowerGroup:
     """Say how many nodes a node group has, and what drives its size beside orders.
@@ -47,12 +51,12 @@ class PowerGroup:
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
     """
 
-    count: int
+    count: Annotated[int, Whole(minimum=1)]
     capacity_block: str | None = None
     capacity_blocks: Sequence[str] = ()
     listed_reservations: Sequence[str] = ()
     on_demand: bool = False
-    block_ends_early_minutes: int = BLOCK_ENDS_EARLY_MINUTES
+    block_ends_early_minutes: Annotated[int, Whole(minimum=0)] = BLOCK_ENDS_EARLY_MINUTES
     spot_fleet_id: str | None = None
     capacity_reservation_id: str | None = None
     released: bool = False
@@ -118,11 +122,7 @@ class PowerGroup:
         return 20 if self.spot_fleet_id is None else 40
 
     def _problems(self) -> Iterator[str]:
-        if not is_unknown(self.count) and self.count < 1:
-            yield f"count must be 1 or more, got {self.count}"
         minutes = self.block_ends_early_minutes
-        if not is_unknown(minutes) and minutes < 0:
-            yield f"block_ends_early_minutes must be 0 or more, got {minutes}"
         if is_unknown(minutes) and (self.capacity_block is not None or self.capacity_blocks):
             yield f"block_ends_early_minutes must be known when the template is made, got {minutes}: use a number"
         ids = {

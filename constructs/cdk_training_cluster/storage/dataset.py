@@ -2,18 +2,38 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from aws_cdk import aws_s3 as s3
 
-from cdk_training_cluster.checks import interface_problems, is_unknown, shown
+from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.validation import text_problems
+from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import Found, Problem, Rule, broken
 
 # https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html
 MAXIMUM_DATASETS = 8
 
 
+def _path(setting: str, value: object) -> Iterator[str]:
+    if not isinstance(value, str):
+        yield f"{setting} must be a directory, such as '/data', got {shown(value)}"
+    elif (not value.startswith("/") or "//" in value) and not is_unknown(value):
+        yield f"{setting} must start with one /, such as '/data', got {shown(value)}"
+    else:
+        yield from text_problems(setting, value, "fileSystemPath")
+
+
+def _prefix(setting: str, value: object) -> Iterator[str]:
+    if not isinstance(value, str):
+        yield f"{setting} must be a key prefix, such as 'tokens/', got {shown(value)}"
+    elif value.startswith(("/", "s3:")) and not is_unknown(value):
+        yield f"{setting} must be a key prefix without a leading /, such as 'tokens/', got {shown(value)}"
+    else:
+        yield from text_problems(setting, f"s3://{value}", "dataRepositoryPath")
+
+
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
     """Name a part of an S3 bucket that the file system shows as a directory.
@@ -34,33 +54,8 @@ class Dataset:
     """
 
     bucket: s3.IBucket
-    file_system_path: str
-    prefix: str = ""
-
-    def __post_init__(self) -> None:
-        """Check the settings that need no other."""
-        path = self.file_system_path
-        problems = interface_problems(
-            "bucket", self.bucket, "bucket_arn", "a bucket of CDK, such as s3.Bucket.from_bucket_name(…)"
-        )
-        if not isinstance(path, str):
-            problems.append(f"file_system_path must be a directory, such as '/data', got {shown(path)}")
-        if not isinstance(self.prefix, str):
-            problems.append(f"prefix must be a key prefix, such as 'tokens/', got {shown(self.prefix)}")
-        if problems:
-            raise ValueError("\n".join(problems))
-        if (not path.startswith("/") or "//" in path) and not is_unknown(path):
-            raise ValueError(f"file_system_path must start with one /, such as '/data', got {shown(path)}")
-        problems = [
-            *text_problems("file_system_path", path, "fileSystemPath"),
-            *text_problems("prefix", f"s3://{self.prefix}", "dataRepositoryPath"),
-        ]
-        if problems:
-            raise ValueError("\n".join(problems))
-        if self.prefix.startswith(("/", "s3:")) and not is_unknown(self.prefix):
-            raise ValueError(
-                f"prefix must be a key prefix without a leading /, such as 'tokens/', got {shown(self.prefix)}"
-            )
+    file_system_path: Annotated[str, _path]
+    prefix: Annotated[str, _prefix] = ""
 
     @property
     def directory(self) -> str:

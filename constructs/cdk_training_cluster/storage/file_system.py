@@ -1,6 +1,7 @@
 """The file system that the nodes share, fed from S3."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Annotated, TypeAlias
 
 import jsii
 from aws_cdk import Annotations, CfnResource
@@ -12,10 +13,11 @@ from constructs import Construct
 from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.encryption import allow_dataset
 from cdk_training_cluster.network import ClusterNetwork
-from cdk_training_cluster.nodes import Mount
+from cdk_training_cluster.nodes import MountPoint
 from cdk_training_cluster.retention import keep, keep_unless_replaced
 from cdk_training_cluster.storage.dataset import Dataset, overlaps
 from cdk_training_cluster.template_checks import check_templates
+from cdk_training_cluster.validation.bounds import OneOf
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import SettingsError
 
@@ -32,9 +34,22 @@ _LUSTRE_PORTS = ((988, 988), (1018, 1023))
 # https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html#FSx-CreateFileSystem-request-StorageCapacity
 SMALLEST_GIB, STEP_GIB = 1200, 2400
 # https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
-_THROUGHPUTS = (125, 250, 500, 1000)
+THROUGHPUT = OneOf((125, 250, 500, 1000), f" for {_DEPLOYMENT_TYPE}")
+
+
+def _capacity(setting: str, value: object) -> Iterator[str]:
+    if is_unknown(value) or value == SMALLEST_GIB:
+        return
+    if not isinstance(value, int) or value <= 0 or value % STEP_GIB:
+        sizes = f"{SMALLEST_GIB} or a multiple of {STEP_GIB} for {_DEPLOYMENT_TYPE}"
+        yield f"{setting} must be {sizes}, got {shown(value)}"
+
 
 _IMPORTED_EVENTS = ["NEW", "CHANGED", "DELETED"]
+
+
+StorageCapacityGib: TypeAlias = Annotated[int, _capacity]
+"""A size that FSx has."""
 
 
 @jsii.implements(ec2.IConnectable)
@@ -50,17 +65,17 @@ class TrainingFileSystem(Construct):
     Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-fsx-lustre.html
     """
 
-    @checked()
+    @checked
     def __init__(
         self,
         scope: Construct,
         id: str,
         *,
         network: ClusterNetwork,
-        storage_capacity_gib: int = 1200,
-        throughput_mbps_per_tib: int = 250,
+        storage_capacity_gib: StorageCapacityGib = 1200,
+        throughput_mbps_per_tib: Annotated[int, THROUGHPUT] = 250,
         datasets: Sequence[Dataset] = (),
-        mount_point: str = "/fsx",
+        mount_point: MountPoint = "/fsx",
         encryption_key: kms.IKey | None = None,
     ) -> None:
         """Make the file system.
@@ -83,9 +98,6 @@ class TrainingFileSystem(Construct):
             ValueError: A setting that FSx refuses; data sets that overlap.
         """
         super().__init__(scope, id)
-        problems = _problems(storage_capacity_gib, throughput_mbps_per_tib, mount_point)
-        if problems:
-            raise ValueError("\n".join(problems))
         check_templates(self)
         self.network = network
         self.mount_point = mount_point
@@ -257,27 +269,3 @@ class TrainingFileSystem(Construct):
 def _link_id(directory: str, position: int) -> str:
     # Named for its directory, so that taking one data set away does not touch the others.
     return str(position) if is_unknown(directory) else directory.strip("/").replace("/", ".") or "root"
-
-
-def _problems(storage_capacity_gib: int, throughput_mbps_per_tib: int, mount_point: str) -> list[str]:
-    found = []
-    if not isinstance(storage_capacity_gib, int) and not is_unknown(storage_capacity_gib):
-        found.append(f"storage_capacity_gib must be a whole number of GiB, got {shown(storage_capacity_gib)}")
-    elif not (
-        storage_capacity_gib == SMALLEST_GIB or (storage_capacity_gib > 0 and storage_capacity_gib % STEP_GIB == 0)
-    ) and not is_unknown(storage_capacity_gib):
-        found.append(
-            f"storage_capacity_gib must be {SMALLEST_GIB} or a multiple of {STEP_GIB} for {_DEPLOYMENT_TYPE}, "
-            f"got {storage_capacity_gib}"
-        )
-    if throughput_mbps_per_tib not in _THROUGHPUTS and not is_unknown(throughput_mbps_per_tib):
-        allowed = ", ".join(map(str, _THROUGHPUTS[:-1]))
-        found.append(
-            f"throughput_mbps_per_tib must be {allowed} or {_THROUGHPUTS[-1]} for {_DEPLOYMENT_TYPE}, "
-            f"got {throughput_mbps_per_tib}"
-        )
-    try:
-        Mount(dns_name="", mount_name="", mount_point=mount_point)
-    except ValueError as error:
-        found.append(str(error))
-    return found

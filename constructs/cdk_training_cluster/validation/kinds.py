@@ -1,13 +1,17 @@
-"""Whether settings are of the kinds that their annotations say: what no rule could look at is refused before."""
+"""Whether settings are what their annotations say: what no rule could look at is refused before, in one sentence.
+
+An annotation says the kind; what it carries beside the kind, as in `Annotated[float, Number(above=0)]`, says what is
+allowed of it.
+"""
 
 import collections.abc
 import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from cdk_training_cluster.checks import MAX_INTEGER, is_finite, is_unknown, shown
 from cdk_training_cluster.validation.rule import refuse
@@ -15,93 +19,129 @@ from cdk_training_cluster.validation.rule import refuse
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
-def checked(*own: str) -> Callable[[Call], Call]:
-    """Refuse calls of a function, or of the `__init__` of a class, with arguments of other kinds than annotated.
+def checked(call: Call) -> Call:
+    """Refuse calls of a function, or of a dataclass, with arguments that are not what the annotations say.
 
     Args:
-        own: The arguments that have checks of their own.
+        call: The function, the `__init__` of a class, or a dataclass.
 
     Raises:
-        SettingsError: When it is called: an argument is of another kind; every reason, a line each.
+        SettingsError: When it is called: an argument is wrong; every reason, a line each.
     """
+    if inspect.isclass(call):
+        call.__init__ = checked(call.__init__)  # type: ignore[method-assign]
+        return call
+    signature = inspect.signature(call)
 
-    def check(call: Call) -> Call:
-        signature = inspect.signature(call)
+    @functools.wraps(call)
+    def checking(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the call takes
+        given, hints = signature.bind(*args, **kwargs).arguments, _hints(call)
+        refuse({name: problems(name, value, hints[name]) for name, value in given.items() if name in hints})
+        return call(*args, **kwargs)
 
-        @functools.wraps(call)
-        def checking(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the call takes
-            given = signature.bind(*args, **kwargs).arguments
-            check_kinds({name: value for name, value in given.items() if name not in own}, call)
-            return call(*args, **kwargs)
-
-        return typing.cast(Call, checking)
-
-    return check
-
-
-def check_kinds(given: Mapping[str, object], owner: Callable[..., Any]) -> None:
-    """Refuse settings of another kind than their annotations.
-
-    Args:
-        given: The settings.
-        owner: The class or the function whose annotations hold.
-
-    Raises:
-        SettingsError: A setting is of another kind; every reason, a line each.
-    """
-    hints = _hints(owner)
-    refuse({name: _problems(name, value, hints[name]) for name, value in given.items() if name in hints})
+    return typing.cast(Call, checking)
 
 
 @functools.cache
-def _hints(owner: Callable[..., Any]) -> Mapping[str, Any]:
-    return typing.get_type_hints(owner)
+def _hints(call: Callable[..., Any]) -> Mapping[str, Any]:
+    return typing.get_type_hints(call, include_extras=True)
 
 
-def _problems(name: str, value: object, kind: Any) -> Iterator[str]:  # noqa: ANN401 - any annotation
-    if not _fits(value, kind):
-        yield f"{name} must be {_words(kind)}, got {shown(value)}"
+def problems(setting: str, value: object, kind: Any) -> Iterator[str]:  # noqa: ANN401 - any annotation
+    """Yield a sentence for each way in which a value is not what an annotation says.
+
+    Args:
+        setting: The setting as the user spelled it.
+        value: What was given.
+        kind: The annotation.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        for check in inner[1:]:
+            yield from check(setting, value)
+    elif origin in _UNIONS and inner[1:] == (type(None),):
+        # What may be left out.
+        yield from () if value is None else problems(setting, value, inner[0])
+    elif origin in _ITEMS and _is_list(value):
+        for item in typing.cast(Iterable[object], value):
+            yield from _problems_of_an_item(setting, item, inner[0])
+    elif origin is collections.abc.Mapping and isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from problems(f"names of {setting}", name, inner[0])
+            yield from problems(f"{setting}[{shown(name)}]", item, inner[1])
+    elif not _fits(value, kind):
+        yield f"{setting} must be {_words(kind)}, got {shown(value)}"
+
+
+def _problems_of_an_item(setting: str, item: object, kind: Any) -> Iterator[str]:  # noqa: ANN401 - any annotation
+    if get_origin(kind) in {Annotated, *_ITEMS}:
+        yield from problems(setting, item, kind)
+    elif not _fits(item, kind):
+        yield f"{setting} must be {_words_of_a_list(kind)}, got {shown(item)} in it"
+
+
+_UNIONS = (typing.Union, types.UnionType)
+_ITEMS = (tuple, collections.abc.Sequence)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, collections.abc.Sequence) and not isinstance(value, str | bytes)
 
 
 def _fits(value: Any, kind: Any) -> bool:  # noqa: ANN401 - any value and annotation
     origin, inner = get_origin(kind), get_args(kind)
-    if origin in {typing.Union, types.UnionType}:
+    if origin in _UNIONS:
         return any(_fits(value, each) for each in inner)
     if kind in {int, float, str} and is_unknown(value):
         return True
     if kind in {int, float}:
         return is_finite(value) and (kind is float or (isinstance(value, int) and abs(value) <= MAX_INTEGER))
-    if origin is tuple or origin is collections.abc.Sequence:
-        is_list = isinstance(value, collections.abc.Sequence) and not isinstance(value, str | bytes)
-        return is_list and all(_fits(each, inner[0]) for each in value)
-    if origin is collections.abc.Mapping:
-        parts = value.items() if isinstance(value, Mapping) else [(None, None)]
-        return all(_fits(name, inner[0]) and _fits(each, inner[1]) for name, each in parts)
-    return _is_of_interface(value, kind) if getattr(kind, "_is_protocol", False) else isinstance(value, kind)
+    if origin in {*_ITEMS, collections.abc.Mapping}:  # what is one has been looked into
+        return False
+    if getattr(kind, "_is_protocol", False):
+        return _is_of_interface(value, kind)
+    return isinstance(value, origin or kind)
 
 
 def _is_of_interface(value: object, kind: Any) -> bool:  # noqa: ANN401 - any protocol
     """Tell whether a value has all members of an interface of CDK's; `isinstance` and typeguard take any for one."""
     # What CDK returns as an interface is an object that passes everything on to others.
     parts = [type(each) for each in getattr(value, "_delegates", (value,))]
-    members = [each for each in dir(kind) if not each.startswith("_")]
-    return all(any(hasattr(part, member) for part in parts) for member in members)
+    return all(any(hasattr(part, member) for part in parts) for member in _members(kind))
+
+
+@functools.cache
+def _members(kind: Any) -> list[str]:  # noqa: ANN401 - any protocol
+    return [each for each in dir(kind) if not each.startswith("_")]
 
 
 def _words(kind: Any) -> str:  # noqa: ANN401 - any annotation
     """Say what suits an annotation."""
     origin, inner = get_origin(kind), get_args(kind)
-    if origin in {typing.Union, types.UnionType}:
+    if origin in _UNIONS:
         return " or ".join(_words(each) for each in inner if each is not type(None))
-    if kind in _PLAIN:
-        return _PLAIN[kind]
-    if origin is tuple or origin is collections.abc.Sequence:
-        return f"a list, each item of it {_words(inner[0])}"
+    if origin is Annotated:
+        return _words(inner[0])
+    if origin in _ITEMS:
+        return _words_of_a_list(inner[0])
     if origin is collections.abc.Mapping:
         return f"a mapping of {_words(inner[0])} to {_words(inner[1])}"
-    if inspect.isclass(kind) and issubclass(kind, Enum):
-        return " or ".join(f"{kind.__name__}.{member.name}" for member in kind)
-    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+    return _PLAIN[kind] if kind in _PLAIN else _words_of_a_class(kind)
+
+
+def _words_of_a_list(kind: Any) -> str:  # noqa: ANN401 - any annotation
+    name = getattr(kind, "__name__", "")
+    if name in _EXAMPLES:
+        return f"a list of {name} objects, such as [{_EXAMPLES[name]}]"
+    return f"a list, each item of it {_words(kind)}"
+
+
+def _words_of_a_class(kind: Any) -> str:  # noqa: ANN401 - any class
+    name = kind.__name__
+    if issubclass(kind, Enum):
+        return " or ".join(f"{name}.{member.name}" for member in kind)
+    example = f", such as {_EXAMPLES[name]}" if name in _EXAMPLES else ""
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}{example}"
 
 
 _PLAIN: Mapping[Any, str] = {
@@ -109,4 +149,27 @@ _PLAIN: Mapping[Any, str] = {
     int: f"a whole number of at most {MAX_INTEGER}",
     float: "a number",
     str: "text",
+}
+
+_EXAMPLES: Mapping[str, str] = {
+    "Budget": "Budget(monthly_usd=20_000)",
+    "Capacity": "Capacity.on_demand()",
+    "ClusterNetwork": "ClusterNetwork.from_subnet(…)",
+    "ClusterPower": "cluster.power",
+    "Dataset": "Dataset(bucket=bucket, file_system_path='/data')",
+    "Duration": "Duration.minutes(60)",
+    "IBucket": "s3.Bucket.from_bucket_name(…)",
+    "IKey": "kms.Key.from_key_arn(…)",
+    "ILayerVersion": "lambda_.LayerVersion.from_layer_version_arn(…)",
+    "IMachineImage": "ec2.MachineImage.generic_linux({'us-east-1': 'ami-0a1b2c3d4e5f67890'})",
+    "ISubnet": "ec2.Subnet.from_subnet_attributes(…)",
+    "ITopic": "sns.Topic.from_topic_arn(…)",
+    "IVpc": "ec2.Vpc.from_vpc_attributes(…)",
+    "IdleGroup": "IdleGroup()",
+    "IdlePolicy": "IdlePolicy(window=Duration.minutes(90))",
+    "IdleSignal": "IdleSignal.network()",
+    "InstanceTypeInfo": "replace(instance_type_info('p5.48xlarge'), name='p9.48xlarge')",
+    "NodeGroup": "NodeGroup('workers', instance_types=['p5.48xlarge'], count=8)",
+    "TrainingFileSystem": "TrainingFileSystem(…)",
+    "WarmPool": "WarmPool(size=2)",
 }

@@ -2,23 +2,29 @@
 
 from enum import Enum
 
+from constructs import IConstruct
+
 
 class Words:
     """The words of the library's own callers.
 
     Attributes:
         image: An image that the reader gives.
+        image_setting: The setting that names one.
         without_image: How to leave it to AWS.
         own_image: How to give one.
         idle: The settings of a group's idle nodes.
         idle_off: Those of nodes that are never stopped.
+        set_idle_off: How to give a group these.
     """
 
     image = "a machine_image"
+    image_setting = "machine_image"
     without_image = "leave machine_image out"
     own_image = "your own machine_image"
     idle = "an idle_policy"
     idle_off = "IdlePolicy.off()"
+    set_idle_off = "idle_policy=IdlePolicy.off()"
 
     def call(self, call: str) -> str:
         """Return a call, such as `Capacity.spot()`."""
@@ -37,10 +43,12 @@ class FileWords(Words):
     """The words of a cluster file, whose errors begin with the place of the setting."""
 
     image = "an image of your own"
+    image_setting = "image"
     without_image = "write image: latest"
     own_image = image
     idle = "idle settings"
     idle_off = "off: true"
+    set_idle_off = "idle: {off: true}"
 
     def call(self, call: str) -> str:
         """Return the key that stands for a call."""
@@ -56,3 +64,17 @@ class FileWords(Words):
 
 
 PYTHON, CLUSTER_FILE = Words(), FileWords()
+
+WORDS_CONTEXT = "cdk-training-cluster:words"
+"""The context of constructs whose settings stand in a cluster file."""
+
+IN_A_FILE = "cluster-file"
+
+
+def words_of(scope: IConstruct) -> Words:
+    """Return the words of whoever gives the settings below a construct.
+
+    Args:
+        scope: The construct.
+    """
+    return CLUSTER_FILE if scope.node.try_get_context(WORDS_CONTEXT) == IN_A_FILE else PYTHON

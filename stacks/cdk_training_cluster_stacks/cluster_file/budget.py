@@ -5,12 +5,12 @@ from typing import Annotated
 from pydantic import Field
 
 from cdk_training_cluster import Budget
-from cdk_training_cluster.guardrails.budget import MAX_MONTHLY_USD
+from cdk_training_cluster.guardrails.budget import MONTHLY_USD, THRESHOLD
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
-_Usd = Annotated[float, Field(strict=True, gt=0, le=MAX_MONTHLY_USD, allow_inf_nan=False)]
-_Percent = Annotated[float, Field(strict=True, gt=0, le=1000)]
+_Usd = Annotated[float, fields.within(MONTHLY_USD)]
+_Percent = Annotated[float, fields.within(THRESHOLD)]
 
 
 class BudgetSettings(Settings):

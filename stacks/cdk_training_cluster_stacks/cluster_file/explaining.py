@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from cdk_training_cluster.validation.bounds import written
 from cdk_training_cluster_stacks.cluster_file.capacity import EMPTY
 from cdk_training_cluster_stacks.cluster_file.model import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.settings import Because
@@ -58,7 +59,8 @@ def _sentence(details: ErrorDetails, where: Location) -> str:
     said = details["msg"]
     if kind in _MUST:
         example = _example(where) or (_example_of_settings(where) if kind == "model_type" else "")
-        said = f"must {_MUST[kind].format(**context, example=example)}".replace("'", "")
+        bounds = {name: written(each) if isinstance(each, int | float) else each for name, each in context.items()}
+        said = f"must {_MUST[kind].format(**bounds, example=example)}".replace("'", "")
     got = str(len(given)) if kind == "too_long" else shown(given)
     return f"{said}, got {got}{_mend(kind, given, context)}"
 
@@ -72,10 +74,10 @@ _MUST = {
     "tuple_type": "be a list{example}",
     "model_type": "be settings (key: value){example}",
     "dict_type": "be settings (key: value){example}",
-    "greater_than": "be above {gt:.15g}",
-    "greater_than_equal": "be at least {ge:.15g}",
-    "less_than_equal": "be at most {le:.15g}",
-    "multiple_of": "be a multiple of {multiple_of:g}",
+    "greater_than": "be above {gt}",
+    "greater_than_equal": "be at least {ge}",
+    "less_than_equal": "be at most {le}",
+    "multiple_of": "be a multiple of {multiple_of}",
     "too_short": "hold at least {min_length}{example}",
     "too_long": "hold at most {max_length}",
     "literal_error": "be {expected}",

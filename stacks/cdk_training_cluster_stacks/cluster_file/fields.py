@@ -10,10 +10,11 @@ from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaH
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from cdk_training_cluster.capacity.settings import LINUX_PLATFORMS, MAX_HOURLY_USD, RESERVATION_ID
-from cdk_training_cluster.nodes import Mount
-from cdk_training_cluster.storage.file_system import SMALLEST_GIB, STEP_GIB
-from cdk_training_cluster.validation import LIMITS
+from cdk_training_cluster import nodes
+from cdk_training_cluster.capacity.settings import FLEET_PRICE, LINUX_PLATFORMS, RESERVATION_ID, SPOT_PRICE
+from cdk_training_cluster.storage.file_system import SMALLEST_GIB, STEP_GIB, StorageCapacityGib
+from cdk_training_cluster.validation import LIMITS, bounds
+from cdk_training_cluster.validation.kinds import problems
 
 REGION = r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]+"
 """The name of a region: us-east-1, us-gov-west-1, ap-southeast-7, eusc-de-east-1."""
@@ -105,6 +106,17 @@ def _limited(*limits: str, must: str, before: str = "") -> Text:
     """
     longest = min(LIMITS[each].maximum for each in limits)
     return Text(pattern=before + LIMITS[limits[0]].pattern, must=must, longest=longest, because="AWS's limit")
+
+
+def _in_the_library(kind: Any) -> AfterValidator:  # noqa: ANN401 - any annotation
+    """Hold a value against what an annotation of the library's says."""
+
+    def check(value: object) -> object:
+        for problem in problems("", value, kind):
+            raise ValueError(problem.strip())
+        return value
+
+    return AfterValidator(check)
 
 
 def _aws_id(prefix: str, of: str) -> Text:
@@ -238,14 +250,6 @@ Prefix = Annotated[
 ]
 
 
-def _mountable(directory: str) -> str:
-    try:
-        Mount(dns_name="", mount_name="", mount_point=directory)
-    except ValueError as error:
-        raise ValueError(str(error).removeprefix("mount_point ")) from None
-    return directory
-
-
 # https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateDataRepositoryAssociation.html
 FileSystemPath = Annotated[
     str,
@@ -262,7 +266,7 @@ MountPoint = Annotated[
         pattern=r"(?:/[A-Za-z0-9][A-Za-z0-9._-]*)+",
         must="be a directory's full path of letters, digits, dots, hyphens and underscores, such as /fsx",
     ),
-    AfterValidator(_mountable),
+    _in_the_library(nodes.MountPoint),
 ]
 InstanceTypeName = Annotated[
     str,
@@ -327,19 +331,22 @@ TagValue = Annotated[
     ),
 ]
 
+
+def within(allowed: bounds.Number | bounds.Whole | bounds.Minutes) -> Any:  # noqa: ANN401 - as pydantic's Field
+    """Return the bounds that the library has for a setting.
+
+    Args:
+        allowed: What the library's annotation carries.
+    """
+    return Field(strict=True, allow_inf_nan=None if isinstance(allowed, bounds.Whole) else False, **allowed.limits)
+
+
 # A number in quotes is text and `yes` is a word: in a file that buys GPUs nothing is guessed.
 Flag = StrictBool
 Count = Annotated[int, Field(strict=True, ge=1)]
 Whole = Annotated[int, Field(strict=True, ge=0)]
-FleetPrice = Annotated[float, Field(strict=True, gt=0, le=MAX_HOURLY_USD, allow_inf_nan=False)]
-# https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
-SpotPrice = Annotated[float, Field(strict=True, ge=0.001, le=MAX_HOURLY_USD, allow_inf_nan=False)]
-
-
-def _storage_capacity(value: int) -> int:
-    if value != SMALLEST_GIB and (value <= 0 or value % STEP_GIB):
-        raise PydanticCustomError("form", f"must be {SMALLEST_GIB} or a multiple of {STEP_GIB}")
-    return value
+FleetPrice = Annotated[float, within(FLEET_PRICE)]
+SpotPrice = Annotated[float, within(SPOT_PRICE)]
 
 
 StorageCapacity = Annotated[
@@ -348,5 +355,5 @@ StorageCapacity = Annotated[
         strict=True,
         json_schema_extra={"anyOf": [{"const": SMALLEST_GIB}, {"minimum": STEP_GIB, "multipleOf": STEP_GIB}]},
     ),
-    AfterValidator(_storage_capacity),
+    _in_the_library(StorageCapacityGib),
 ]

@@ -7,12 +7,21 @@ from aws_cdk import Duration
 from pydantic import Field
 
 from cdk_training_cluster import IdlePolicy, IdleScope, IdleSignal
-from cdk_training_cluster.nodes.idle_signal import MAX_MIB_PER_SECOND
-from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag
+from cdk_training_cluster.nodes.idle_policy import (
+    COVERAGE,
+    GRACE,
+    MAX_STOPS,
+    UNKNOWN_SHARE,
+    UTILIZATION,
+    WARNING,
+    WINDOW,
+)
+from cdk_training_cluster.nodes.idle_signal import ABOVE_0, MIB_PER_SECOND
+from cdk_training_cluster_stacks.cluster_file.fields import Flag, within
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
-_Above0 = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-_MibPerSecond = Annotated[float, Field(strict=True, gt=0, le=MAX_MIB_PER_SECOND, allow_inf_nan=False)]
+_Above0 = Annotated[float, within(ABOVE_0)]
+_MibPerSecond = Annotated[float, within(MIB_PER_SECOND)]
 _Text = Annotated[str, Field(min_length=1)]
 
 
@@ -81,23 +90,19 @@ class IdleSignalSettings(Settings):
 class NodeGroupIdleSettings(Settings):
     """When nodes of a group are idle and what becomes of them; what is left out is as for the cluster."""
 
-    window_minutes: Annotated[int, Field(strict=True, ge=15, le=720, multiple_of=5)] | None = Field(
-        default=None, examples=[60]
-    )
+    window_minutes: Annotated[int, within(WINDOW)] | None = Field(default=None, examples=[60])
     """How long nodes must have been idle: 15 to 720, in steps of 5. Left out for the cluster: 60."""
 
-    warning_minutes: Annotated[int, Field(strict=True, ge=10, le=660)] | None = Field(default=None, examples=[30])
+    warning_minutes: Annotated[int, within(WARNING)] | None = Field(default=None, examples=[30])
     """How long before the stop people are warned: 10 to 660. Left out for the cluster: 30."""
 
-    grace_minutes: Annotated[int, Field(strict=True, ge=0, le=1440)] | None = Field(default=None, examples=[30])
+    grace_minutes: Annotated[int, within(GRACE)] | None = Field(default=None, examples=[30])
     """How long after its launch a node is left alone: at most 1440. Left out for the cluster: 30."""
 
-    utilization_below_percent: Annotated[float, Field(strict=True, gt=0, le=50)] | None = Field(
-        default=None, examples=[5]
-    )
+    utilization_below_percent: Annotated[float, within(UTILIZATION)] | None = Field(default=None, examples=[5])
     """Idle is a node whose busiest accelerator is below that: above 0, at most 50. Left out for the cluster: 5."""
 
-    coverage: Annotated[float, Field(strict=True, ge=0.5, le=1)] | None = Field(default=None, examples=[0.9])
+    coverage: Annotated[float, within(COVERAGE)] | None = Field(default=None, examples=[0.9])
     """The share of the window of which there must be data: 0.5 to 1. Left out for the cluster: 0.9."""
 
     scope: Literal["gang", "node"] | None = None
@@ -135,10 +140,10 @@ class NodeGroupIdleSettings(Settings):
 class IdleSettings(NodeGroupIdleSettings):
     """When nodes are idle and what becomes of them."""
 
-    max_stops: Count | None = Field(default=None, examples=[100])
+    max_stops: Annotated[int, within(MAX_STOPS)] | None = Field(default=None, examples=[100])
     """The most nodes that one run, every five minutes, stops. Left out: 100."""
 
-    max_unknown_share: Annotated[float, Field(strict=True, gt=0, le=1)] | None = Field(default=None, examples=[0.5])
+    max_unknown_share: Annotated[float, within(UNKNOWN_SHARE)] | None = Field(default=None, examples=[0.5])
     """Nothing is stopped if more than this share of the nodes becomes unknown at once: above 0, at most 1. Left out:
     0.5."""
 

@@ -7,7 +7,7 @@ from aws_cdk import aws_ec2 as ec2
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from cdk_training_cluster import InterfaceLayout, NodeGroup, Placement, WarmPool
-from cdk_training_cluster.nodes.node_group import MAX_VOLUME_GIB
+from cdk_training_cluster.nodes.node_group import ROOT_VOLUME_GIB
 from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.capacity import CapacityChoice
@@ -73,7 +73,7 @@ class NodeGroupSettings(Settings):
     """How network interfaces are laid out: one IP address a node, or ordinary (ENA) interfaces on more of the
     network cards, for more bandwidth outside EFA."""
 
-    root_volume_gib: Annotated[int, Field(strict=True, ge=8, le=MAX_VOLUME_GIB)] | None = None
+    root_volume_gib: Annotated[int, fields.within(ROOT_VOLUME_GIB)] | None = None
     """Size of the encrypted gp3 root volume in GiB. Left out: 200, or 512 with Neuron devices."""
 
     root_device_name: fields.DeviceName | None = None

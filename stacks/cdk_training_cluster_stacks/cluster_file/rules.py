@@ -24,7 +24,7 @@ from cdk_training_cluster.validation.rule import Problem, SettingsError
 from cdk_training_cluster.validation.words import CLUSTER_FILE
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
-from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
+from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings, NodeGroupIdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.model import DatasetSettings
 from cdk_training_cluster_stacks.cluster_file.node_group import LATEST, NodeGroupSettings
@@ -117,12 +117,11 @@ def facts_are_told_once(file: Part) -> Iterator[Complaint]:
 
 def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
     """What AWS says of node groups is in the library's tables; here it only gets its place."""
-    idle = None if "idle" not in file else _valid(IdleSettings, file["idle"])
+    idle, wrong_idle = _right(IdleSettings, file.get("idle", {}))
     told = [part for _, part in _parts(file, "instance_type_facts")]
     facts = [_valid(InstanceTypeFacts, part) for part in told]
     # Of what the file says in a wrong form nothing else is known.
     half_told = {_formed(part, "name", _TYPE) for part, each in zip(told, facts, strict=True) if each is None}
-    idle_is_wrong = "idle" in file and idle is None
     groups: list[tuple[_Group, NodeGroup]] = []
     for at, part in _parts(file, "node_groups"):
         group = _group(at, part)
@@ -134,7 +133,7 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
             groups.append((group, group.made()))
     together = look_up(
         [node_group for _, node_group in groups],
-        None if idle is None else idle.to_policy(),
+        None if idle is None or "idle" not in file else idle.to_policy(),
         [each.to_info() for each in facts if each is not None],
         availability_zone=_formed(file, "availability_zone", _ZONE),
         words=CLUSTER_FILE,
@@ -145,16 +144,23 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
                 group, _ = groups[number]
                 types = group.settings.instance_types
                 is_half_told = problem.rule == UNKNOWN_TYPE.id and types[int(setting[-1])] in half_told
-                if is_half_told or (idle_is_wrong and "idle_policy" in setting):
+                if is_half_told or _needs(problem) & (wrong_idle | group.wrong_idle):
                     continue
                 where, message = group.complaint(setting, problem)
-                if where[2] not in group.wrong:
+                if where[2] == "idle" or where[2] not in group.wrong:
                     yield where, message
             case _:
-                yield (
-                    tuple(_NAMES.get(each, each) for each in problem.setting),
-                    _beside_its_place(problem, problem.of),
-                )
+                if not _needs(problem) & wrong_idle:
+                    where = tuple(_NAMES.get(each, each) for each in problem.setting)
+                    yield where, _beside_its_place(problem, problem.of)
+
+
+def _needs(problem: Problem) -> set[str]:
+    """Return what a sentence about idle nodes is not true without."""
+    if "idle_policy" not in problem.setting:
+        return set()
+    name = str(problem.setting[-1])
+    return {"off", *({"window_minutes", "warning_minutes"} if name in {"window", "warning"} else {name})}
 
 
 def datasets_are_what_fsx_takes(file: Part) -> Iterator[Complaint]:
@@ -219,11 +225,13 @@ class _Group:
         at: Its place in the list.
         settings: What the file says, with stand-ins for what is wrong.
         wrong: The settings that are wrong.
+        wrong_idle: Those that are wrong in its idle settings.
     """
 
     at: int
     settings: NodeGroupSettings
     wrong: frozenset[str]
+    wrong_idle: frozenset[str] = frozenset()
 
     def made(self) -> NodeGroup:
         """Return the group as the library's rules look at it, to which a root device says nothing."""
@@ -250,11 +258,13 @@ def place_of(setting: Sequence[str | int], call: str) -> Location:
 
 def _group(at: int, part: Part) -> _Group | None:
     """Read a group; what else is wrong in it hides nothing of what these contradict."""
-    try:
-        return _Group(at=at, settings=NodeGroupSettings.model_validate(part), wrong=frozenset())
-    except ValidationError as error:
-        wrong = frozenset(str(details["loc"][0]) for details in error.errors(include_url=False))
+    wrong = _wrong(NodeGroupSettings, part)
+    if not wrong:
+        return _Group(at=at, settings=NodeGroupSettings.model_validate(part), wrong=wrong)
     right = {key: value for key, value in part.items() if key not in wrong}
+    idle, wrong_idle = _right(NodeGroupIdleSettings, part["idle"]) if "idle" in wrong else (None, frozenset())
+    if idle is not None:
+        right["idle"] = idle.model_dump(exclude_unset=True)
     if "image" in wrong:
         # The device goes with the image.
         right.pop("root_device_name", None)
@@ -270,7 +280,7 @@ def _group(at: int, part: Part) -> _Group | None:
     if "count" in wrong:
         # Of a number that is not known yet the library says nothing.
         settings = settings.model_copy(update={"count": Token.as_number({"Ref": "Count"})})
-    return _Group(at=at, settings=settings, wrong=wrong)
+    return _Group(at=at, settings=settings, wrong=wrong, wrong_idle=wrong_idle)
 
 
 def the_budget_can_be_watched(file: Part) -> Iterator[Complaint]:
@@ -344,7 +354,20 @@ _Model = TypeVar("_Model", bound=Settings)
 
 def _valid(model: type[_Model], part: object) -> _Model | None:
     """Return a part of the file if it has the right form; if not, reading the whole file says so."""
+    return None if _wrong(model, part) else model.model_validate(part)
+
+
+def _wrong(model: type[_Model], part: object) -> frozenset[str]:
+    """Return which settings of a part of the file are wrong; `off` stands for all of them."""
     try:
-        return model.model_validate(part)
-    except ValidationError:
-        return None
+        model.model_validate(part)
+    except ValidationError as error:
+        return frozenset(str(next(iter(details["loc"]), "off")) for details in error.errors(include_url=False))
+    return frozenset()
+
+
+def _right(model: type[_Model], part: object) -> tuple[_Model | None, frozenset[str]]:
+    """Return what is right in a part of the file, whose settings may all be left out, and what is wrong."""
+    wrong = _wrong(model, part)
+    given = part if isinstance(part, Mapping) else {}
+    return _valid(model, {key: value for key, value in given.items() if key not in wrong}), wrong

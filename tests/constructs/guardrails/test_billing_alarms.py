@@ -239,11 +239,11 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "one threshold": (
         {"thresholds": 80},
-        "thresholds must be a list of percentages, such as [50, 80, 100], got 80",
+        "thresholds must be a list, each item of it a number, got 80",
     ),
     "services as text": (
         {"services": "AmazonEC2"},
-        "services must be a list of names of services, such as ['AmazonEC2'], got 'AmazonEC2'",
+        "services must be a list, each item of it text, got 'AmazonEC2'",
     ),
     "a service's title": (
         {"services": ["Amazon EC2"]},
@@ -293,7 +293,9 @@ def test_a_wrong_budget_is_refused_in_one_sentence_a_problem(settings: dict[str,
 
 def test_an_amount_that_only_the_deployment_knows_is_refused() -> None:
     amount = CfnParameter(new_stack(), "Amount", type="Number").value_as_number
-    with pytest.raises(ValueError, match=r"^monthly_usd must be known when the app runs, got a token: write the"):
+    with pytest.raises(
+        ValueError, match=r"^monthly_usd must be known when the template is made, got a token: write the"
+    ):
         Budget(monthly_usd=amount)
 
 

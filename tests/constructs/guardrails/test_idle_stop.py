@@ -165,14 +165,17 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
         ({"power": "pod"}, "power must be a ClusterPower, such as cluster.power, got 'pod'"),
         (
             {"node_groups": ["workers"]},
-            "node_groups must be a mapping of names to IdleGroup objects, got ['workers']",
+            "node_groups must be a mapping of text to an IdleGroup, such as IdleGroup(), got ['workers']",
         ),
         (
             {"node_groups": {"workers": 8}},
-            "node_groups['workers'] must be an IdleGroup, such as IdleGroup(), got 8\n"
+            "node_groups['workers'] must be an IdleGroup, such as IdleGroup(), got 8",
+        ),
+        (
+            {"node_groups": {"workers": IdleGroup()}},
             "power is required beside node_groups: the power function owns their sizes; give cluster.power",
         ),
-        ({"prices": [55]}, "prices must be a mapping of instance types to USD an hour, got [55]"),
+        ({"prices": [55]}, "prices must be a mapping of text to a number, got [55]"),
         (
             {"prices": {"p5.48xlarge": 0, "g5.xlarge": "1"}},
             "prices['p5.48xlarge'] must be above 0 and at most 1000000, got 0\n"
@@ -187,7 +190,7 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
             "gpu_counts['p9.48xlarge'] must be at least 1, got 0\n"
             "gpu_counts['p9.metal'] must be a whole number of at least 1, got '8'",
         ),
-        ({"gpu_counts": 8}, "gpu_counts must be a mapping of instance types to numbers of GPUs, got 8"),
+        ({"gpu_counts": 8}, "gpu_counts must be a mapping of text to a whole number of at most 2147483647, got 8"),
     ],
 )
 def test_what_is_no_policy_power_function_group_or_price_is_refused(settings: dict[str, Any], message: str) -> None:

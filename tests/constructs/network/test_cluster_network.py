@@ -126,7 +126,7 @@ def test_a_zone_of_another_region_than_the_stack_s_is_refused() -> None:
         ("us-east-1", "availability_zone must be the name of a zone, such as 'us-east-1b', got 'us-east-1'"),
         ("use1-az4", "availability_zone must be the name of a zone, such as 'us-east-1b', got 'use1-az4'"),
         ("", "availability_zone must be the name of a zone, such as 'us-east-1b', got ''"),
-        (5, "availability_zone must be the name of a zone, such as 'us-east-1b', got 5"),
+        (5, "availability_zone must be text, got 5"),
     ],
 )
 def test_what_is_no_name_of_a_zone_is_refused(zone: Any, message: str) -> None:
@@ -184,10 +184,10 @@ def test_an_id_is_no_vpc_and_no_subnet() -> None:
     stack = new_stack()
     vpc, subnet = _imported(stack, ZONE)
     for given, message in (
-        (("vpc-1", subnet), "vpc must be a VPC of CDK, such as ec2.Vpc.from_vpc_attributes(…), got 'vpc-1'"),
+        (("vpc-1", subnet), "vpc must be an IVpc, such as ec2.Vpc.from_vpc_attributes(…), got 'vpc-1'"),
         (
             (vpc, "subnet-1"),
-            "subnet must be a subnet of CDK, such as ec2.Subnet.from_subnet_attributes(…), got 'subnet-1'",
+            "subnet must be an ISubnet, such as ec2.Subnet.from_subnet_attributes(…), got 'subnet-1'",
         ),
     ):
         with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared

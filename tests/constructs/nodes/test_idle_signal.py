@@ -64,15 +64,15 @@ def make(call: str, *arguments: Any) -> IdleSignal:
         (
             "metric",
             ("", 5, "p99", 0),
-            "namespace must be text, such as 'CWAgent', got ''\n"
+            "namespace must have 1 to 255 ASCII characters, and no colon first, got '': leave it out, or give one\n"
             "name must be text, such as 'mem_used_percent', got 5\n"
-            "statistic must be one of Average, Maximum, Minimum, SampleCount, Sum, got 'p99'\n"
+            "statistic must be Average, Maximum, Minimum, SampleCount or Sum, got 'p99'\n"
             "below must be above 0, got 0",
         ),
         (
             "metric",
             ("CWAgent", "x", ["Sum"], 1),
-            "statistic must be one of Average, Maximum, Minimum, SampleCount, Sum, got ['Sum']",
+            "statistic must be Average, Maximum, Minimum, SampleCount or Sum, got ['Sum']",
         ),
     ],
 )

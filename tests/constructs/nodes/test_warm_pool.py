@@ -72,13 +72,13 @@ def test_a_size_that_is_not_known_yet_follows_its_parameter() -> None:
 @pytest.mark.parametrize(
     ("size", "message"),
     [
-        (0, "size of WarmPool must be at least 1, got 0: leave warm_pool out"),
-        (-1, "size of WarmPool must be at least 1, got -1: leave warm_pool out"),
-        (1.5, "size of WarmPool must be a whole number of at least 1, got 1.5: leave warm_pool out"),
-        (float("nan"), "size of WarmPool must be a whole number of at least 1, got nan: leave warm_pool out"),
-        ("3", "size of WarmPool must be a whole number of at least 1, got '3': leave warm_pool out"),
-        (True, "size of WarmPool must be a whole number of at least 1, got True: leave warm_pool out"),
-        (None, "size of WarmPool must be a whole number of at least 1, got None: leave warm_pool out"),
+        (0, "size must be at least 1, got 0: leave warm_pool out"),
+        (-1, "size must be at least 1, got -1: leave warm_pool out"),
+        (1.5, "size must be a whole number of at least 1, got 1.5: leave warm_pool out"),
+        (float("nan"), "size must be a whole number of at least 1, got nan: leave warm_pool out"),
+        ("3", "size must be a whole number of at least 1, got '3': leave warm_pool out"),
+        (True, "size must be a whole number of at least 1, got True: leave warm_pool out"),
+        (None, "size must be a whole number of at least 1, got None: leave warm_pool out"),
     ],
 )
 def test_a_pool_of_no_size_is_refused(size: Any, message: str) -> None:

@@ -43,17 +43,16 @@ def test_a_group_says_what_the_function_has_to_know(group: PowerGroup, settings:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"count": 0}, "count must be 1 or more, got 0"),
-        ({"count": -1}, "count must be 1 or more, got -1"),
-        ({"count": 1, "block_ends_early_minutes": -1}, "block_ends_early_minutes must be 0 or more, got -1"),
+        ({"count": 0}, "count must be at least 1, got 0"),
+        ({"count": -1}, "count must be at least 1, got -1"),
+        ({"count": 1, "block_ends_early_minutes": -1}, "block_ends_early_minutes must be at least 0, got -1"),
         (
             {"count": 1, "capacity_block": "cr-1", "spot_fleet_id": "sfr-1"},
             "at most one of capacity_block, capacity_blocks, spot_fleet_id and capacity_reservation_id is "
             "allowed, got {'capacity_block': 'cr-1', 'spot_fleet_id': 'sfr-1'}",
         ),
         (
-            {"count": 0, "capacity_block": "cr-1", "capacity_reservation_id": "cr-2"},
-            "count must be 1 or more, got 0\n"
+            {"count": 1, "capacity_block": "cr-1", "capacity_reservation_id": "cr-2"},
             "at most one of capacity_block, capacity_blocks, spot_fleet_id and capacity_reservation_id is "
             "allowed, got {'capacity_block': 'cr-1', 'capacity_reservation_id': 'cr-2'}",
         ),

@@ -35,7 +35,7 @@ def test_a_prefix_is_a_key_prefix(prefix: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"bucket": "corpus"}, "bucket must be a bucket of CDK, such as s3.Bucket.from_bucket_name(…), got 'corpus'"),
+        ({"bucket": "corpus"}, "bucket must be an IBucket, such as s3.Bucket.from_bucket_name(…), got 'corpus'"),
         ({"file_system_path": None}, "file_system_path must be a directory, such as '/data', got None"),
         ({"prefix": ["tokens/"]}, "prefix must be a key prefix, such as 'tokens/', got ['tokens/']"),
     ],

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike, fspath
 from pathlib import Path
-from typing import cast
+from typing import Annotated, TypeAlias, cast
 
 from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
@@ -21,6 +22,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import scripts_asset
 from cdk_training_cluster.nodes.bootstrap.environment import node_environment, warn_about_environment
 from cdk_training_cluster.nodes.bootstrap.user_data import render_user_data
+from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG
 
@@ -46,6 +48,26 @@ _GROUPS_REASON = (
 )
 
 
+def _mountable(setting: str, value: object) -> Iterator[str]:
+    if is_unknown(value):
+        return
+    if not isinstance(value, str) or not _MOUNT_POINT.fullmatch(value):
+        yield (
+            f"{setting} must be an absolute path below / of letters, digits, '.', '_' and '-', such as '/fsx', got "
+            f"{shown(value)}"
+        )
+    elif _SYSTEM.fullmatch(value):
+        yield (
+            f"{setting} must not be a directory of the operating system, got {shown(value)}: the file system would "
+            "hide what is in it; give a directory of its own, such as /fsx"
+        )
+
+
+MountPoint: TypeAlias = Annotated[str, _mountable]
+"""A directory of a node that a file system can be mounted at."""
+
+
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Mount:
     """Say which FSx for Lustre file system a node mounts, and where.
@@ -61,22 +83,7 @@ class Mount:
 
     dns_name: str
     mount_name: str
-    mount_point: str = "/fsx"
-
-    def __post_init__(self) -> None:
-        """Check the mount point."""
-        if is_unknown(self.mount_point):
-            return
-        if not _MOUNT_POINT.fullmatch(self.mount_point):
-            raise ValueError(
-                "mount_point must be an absolute path below / of letters, digits, '.', '_' and '-', such as "
-                f"'/fsx', got {shown(self.mount_point)}"
-            )
-        if _SYSTEM.fullmatch(self.mount_point):
-            raise ValueError(
-                f"mount_point must not be a directory of the operating system, got {shown(self.mount_point)}: the "
-                "file system would hide what is in it; give a directory of its own, such as /fsx"
-            )
+    mount_point: MountPoint = "/fsx"
 
 
 class NodeBootstrap(Construct):
@@ -114,8 +121,8 @@ class NodeBootstrap(Construct):
         efa_traffic: bool = False,
         mount: Mount | None = None,
         environment: Mapping[str, str] | None = None,
-        scripts_before: Sequence[str] = (),
-        scripts_after: Sequence[str] = (),
+        scripts_before: Sequence[str | PathLike[str]] = (),
+        scripts_after: Sequence[str | PathLike[str]] = (),
         launch_hook: str | None = None,
     ) -> None:
         """Make the scripts and the user data.
@@ -222,8 +229,11 @@ class NodeBootstrap(Construct):
             ),
         ]
 
-    def _script_assets(self, prefix: str, paths: Sequence[str]) -> list[s3_assets.Asset]:
-        return [s3_assets.Asset(self, f"{prefix}{number}", path=path) for number, path in enumerate(paths, start=1)]
+    def _script_assets(self, prefix: str, paths: Sequence[str | PathLike[str]]) -> list[s3_assets.Asset]:
+        return [
+            s3_assets.Asset(self, f"{prefix}{number}", path=fspath(path))
+            for number, path in enumerate(paths, start=1)
+        ]
 
 
 def failure_metric(cluster_name: str, node_group: str) -> str:
@@ -253,15 +263,15 @@ def _vendor(info: InstanceTypeInfo) -> AcceleratorVendor:
     return AcceleratorVendor.NVIDIA if info.has_nvidia_gpus else AcceleratorVendor.OTHER
 
 
-def _sources(assets: Sequence[s3_assets.Asset], paths: Sequence[str]) -> list[str]:
+def _sources(assets: Sequence[s3_assets.Asset], paths: Sequence[str | PathLike[str]]) -> list[str]:
     return [f"{asset.s3_object_url} {Path(path).name}" for asset, path in zip(assets, paths, strict=True)]
 
 
 def _check(
     cluster_name: str,
     node_group: str,
-    scripts_before: Sequence[str],
-    scripts_after: Sequence[str],
+    scripts_before: Sequence[str | PathLike[str]],
+    scripts_after: Sequence[str | PathLike[str]],
     launch_hook: str | None,
 ) -> None:
     problems = []

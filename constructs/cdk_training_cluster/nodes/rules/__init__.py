@@ -5,6 +5,7 @@ from cdk_training_cluster.nodes.rules.idle_rules import IDLE_RULES, TOO_LONG_A_W
 from cdk_training_cluster.nodes.rules.judging import cluster_problems, idle_warnings, look_up
 from cdk_training_cluster.nodes.rules.node_group_rules import (
     NODE_GROUP_RULES,
+    check_node_group,
     node_group_problems,
     node_group_warnings,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "NodeGroupRule",
     "Situation",
     "Together",
+    "check_node_group",
     "cluster_problems",
     "idle_warnings",
     "look_up",

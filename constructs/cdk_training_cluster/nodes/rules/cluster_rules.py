@@ -40,7 +40,7 @@ def _counts_together(together: Together) -> Iterator[Found]:
             continue
         if sum(counts) > min(limits):
             yield (
-                _at(together, users[-1]),
+                _at(together, users[-1], reserved),
                 f"node groups {_names(users)} must have at most {min(limits)} nodes together, as many instances as "
                 f"{reserved} has, got {' + '.join(map(str, counts))}: lower a count, or give one a reservation of "
                 "its own",
@@ -65,7 +65,7 @@ def _one_placement_group(together: Together) -> Iterator[Found]:
         places += [f"a new one for {group.name!r}" for group in users if _makes_a_place(group)]
         if len(places) > 1:
             yield (
-                _at(together, users[-1]),
+                _at(together, users[-1], reserved),
                 f"node groups {_names(users)} must name one placement_group for {reserved}, got "
                 f"{' and '.join(places)}: a reservation is made in one; name that one, or another reservation",
             )
@@ -78,7 +78,7 @@ def _one_type(together: Together) -> Iterator[Found]:
         if len(types) > 1:
             told.add(reserved)
             yield (
-                _at(together, users[-1]),
+                _at(together, users[-1], reserved),
                 f"node groups {_names(users)} must have one type for {reserved}, got {' and '.join(types)}: a "
                 "reservation is of one type; name another for one of them",
             )
@@ -89,7 +89,7 @@ def _one_type(together: Together) -> Iterator[Found]:
         if reserved not in told and fitting and not set.intersection(*map(set, fitting)):
             given = dict.fromkeys(" or ".join(names) for names in fitting)
             yield (
-                _at(together, sharers[-1]),
+                _at(together, sharers[-1], reserved),
                 f"node groups {_names(sharers)} must have a type in common for {reserved}, got "
                 f"{' and '.join(given)}: a reservation is of one type; name another for one of them",
             )
@@ -145,7 +145,7 @@ def _reservation_or_block(together: Together) -> Iterator[Found]:
             pair = sorted((users[0], others[0]), key=groups.index)
             given = " and ".join(_as_what(group, together.words, is_block=group is others[0]) for group in pair)
             yield (
-                _at(together, pair[-1]),
+                _at(together, pair[-1], reserved),
                 f"node groups {_names(pair)} must agree on what {reserved} is, got {given}: it is either a "
                 "reservation or a Capacity Block",
             )
@@ -206,10 +206,14 @@ def _makes_a_place(group: NodeGroup) -> bool:
     return group.chosen_placement is Placement.CLUSTER and group.capacity.placement_group is None
 
 
-def _at(together: Together, group: NodeGroup) -> Setting:
+def _at(together: Together, group: NodeGroup, reserved: str) -> Setting:
     place = next(place for place, each in enumerate(together.groups) if each is group)
-    reserved = () if group.capacity.capacity_reservation_id is None else ("capacity_reservation_id",)
-    return ("node_groups", place, "capacity", *reserved)
+    capacity = group.capacity
+    if capacity.is_prioritized:
+        setting = "reservations" if reserved in capacity.reservation_ids else "capacity_blocks"
+    else:
+        setting = "capacity_reservation_id"
+    return ("node_groups", place, "capacity", setting)
 
 
 def _names(groups: Sequence[NodeGroup]) -> str:

@@ -103,5 +103,5 @@ def idle_warnings(together: Together, policy: IdlePolicy | None) -> Iterator[str
             yield (
                 f"node group {nodes.group.name!r}: the accelerators of {' and '.join(unmeasured)} report no "
                 "utilization: idle nodes are neither told of nor stopped; say that you know with "
-                "idle_policy=IdlePolicy.off()"
+                f"{nodes.words.set_idle_off}"
             )

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.nodes.rules.idle_rules import IDLE_RULES
 from cdk_training_cluster.nodes.rules.purchase_rules import PURCHASE_RULES
 from cdk_training_cluster.nodes.rules.rule import Level, NodeGroupRule, Situation
 from cdk_training_cluster.nodes.rules.type_rules import TYPE_RULES, UNKNOWN_TYPE
-from cdk_training_cluster.validation.rule import Problem, Setting, broken
+from cdk_training_cluster.validation.rule import Problem, Setting, SettingsError, broken
 
 NODE_GROUP_RULES: tuple[NodeGroupRule, ...] = (*TYPE_RULES, *PURCHASE_RULES, *IDLE_RULES)
 
@@ -25,6 +27,29 @@ def node_group_problems(
     # Of no type nothing else is known either.
     table = (UNKNOWN_TYPE, *rules) if nodes.infos else (UNKNOWN_TYPE,)
     return list(broken(table, nodes, at=at, of=of))
+
+
+def check_node_group(
+    group: NodeGroup, facts: Sequence[InstanceTypeInfo] = (), availability_zone: str | None = None
+) -> Situation:
+    """Refuse a node group that cannot be made by itself.
+
+    Args:
+        group: The settings.
+        facts: Facts about types that the catalog does not have. Default: - none.
+        availability_zone: The zone that it is made in. Default: - not known.
+
+    Returns:
+        The group, with what holds for it.
+
+    Raises:
+        SettingsError: AWS would refuse it; every reason, a line each.
+    """
+    nodes = Situation.of(group, facts, availability_zone=availability_zone)
+    problems = node_group_problems(nodes)
+    if problems:
+        raise SettingsError(problems)
+    return nodes
 
 
 def node_group_warnings(nodes: Situation, rules: Sequence[NodeGroupRule] = NODE_GROUP_RULES) -> Mapping[str, str]:

@@ -55,7 +55,7 @@ def _several_types_in_a_placement_group(situation: Situation) -> Iterator[str]:
     if situation.group.chosen_placement is Placement.CLUSTER and len(situation.infos) > 1:
         yield (
             "several instance types in one cluster placement group make it likelier that EC2 has too little "
-            "capacity: name one type, or set placement to Placement.NONE"
+            f"capacity: name one type, or set placement to {situation.words.value(Placement.NONE)}"
         )
 
 
@@ -167,12 +167,13 @@ def _platform(situation: Situation) -> Iterator[str]:
 
 
 def _blocks_before_on_demand(situation: Situation) -> Iterator[str]:
-    capacity = situation.group.capacity
+    capacity, words = situation.group.capacity, situation.words
     if capacity.capacity_blocks and capacity.falls_back:
         yield (
             "EC2 terminates the nodes of a Capacity Block before its end, without the notice and the orderly end "
-            "that Capacity.capacity_block() gives, and On-Demand Instances at full price take their place until the "
-            "group is stopped: set on_demand to False, or keep the block in a node group of its own"
+            f"that {words.call('Capacity.capacity_block()')} gives, and On-Demand Instances at full price take their "
+            f"place until the group is stopped: set on_demand to {words.value(False)}, or keep the block in a node "
+            "group of its own"
         )
 
 
@@ -189,7 +190,8 @@ def _spot_fleet(situation: Situation) -> Iterator[str]:
     if situation.group.capacity.owned_by_spot_fleet:
         yield (
             "AWS strongly discourages Spot Fleet, a legacy API with no planned investment, and several network "
-            "cards through it are not proven: Capacity.spot() buys the same instances with an Auto Scaling group"
+            f"cards through it are not proven: {situation.words.call('Capacity.spot()')} buys the same instances "
+            "with an Auto Scaling group"
         )
 
 

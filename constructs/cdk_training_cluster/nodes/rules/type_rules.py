@@ -184,8 +184,8 @@ def _efa_unused(situation: Situation) -> Iterator[str]:
     idle = [info.name for info in situation.infos if info.supports_efa]
     if group.efa is False and idle and group.count > 1:
         yield (
-            f"efa is False for {' and '.join(idle)} with Elastic Fabric Adapters: the nodes would talk over TCP, "
-            "many times slower; leave efa out unless they work alone"
+            f"efa is {situation.words.value(False)} for {' and '.join(idle)} with Elastic Fabric Adapters: the nodes "
+            "would talk over TCP, many times slower; leave efa out unless they work alone"
         )
 
 

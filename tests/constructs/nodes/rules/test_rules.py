@@ -255,7 +255,7 @@ _A_LIST = (
         ),
         (
             {"availability_zone": 5},
-            ["availability_zone must be the name of a zone, such as 'us-east-1b', got 5"],
+            ["availability_zone must be text, got 5"],
         ),
         (
             {"datasets": ["tokens"]},
@@ -274,10 +274,10 @@ _A_LIST = (
         (
             {"alert_topic": "alerts", "powertools_layer": "tools", "encryption_key": "mine"},
             [
-                "alert_topic must be a topic of CDK, such as sns.Topic.from_topic_arn(…), got 'alerts'",
-                "powertools_layer must be a layer of CDK, such as lambda_.LayerVersion.from_layer_version_arn(…), "
+                "alert_topic must be an ITopic, such as sns.Topic.from_topic_arn(…), got 'alerts'",
+                "powertools_layer must be an ILayerVersion, such as lambda_.LayerVersion.from_layer_version_arn(…), "
                 "got 'tools'",
-                "encryption_key must be a key of CDK, such as kms.Key.from_key_arn(…), got 'mine'",
+                "encryption_key must be an IKey, such as kms.Key.from_key_arn(…), got 'mine'",
             ],
         ),
         (
