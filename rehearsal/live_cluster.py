@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 from aws_cdk import App
@@ -10,12 +11,12 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_scheduler as scheduler
 from pydantic import ValidationError
 
+from cdk_training_cluster.prices import committed_prices
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.explaining import explain
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from cdk_training_cluster_stacks.problems import ClusterFileError, Problem
-from cluster_contract.prices import nearest_price
 
 _PROJECT = Path(__file__).parents[1]
 
@@ -26,11 +27,8 @@ RESERVED_TYPE = "g4dn.xlarge"
 """What is reserved: the cheapest type of the catalog that goes into a cluster placement group."""
 
 _CAPACITY_GIB = 1200
+_FILE_SYSTEM = "fsx-persistent-2-125"
 _HOURS_A_MONTH = 730
-_PRICED_IN = "us-east-1"
-# https://aws.amazon.com/fsx/lustre/pricing/ and https://aws.amazon.com/vpc/pricing/
-_FILE_SYSTEM_USD_PER_GIB_MONTH = 0.145
-_NAT_GATEWAY_USD, _ADDRESS_USD = 0.045, 0.005
 
 
 def live_file(zone: str, *, account: str | None = None, reserved_until: datetime | None = None) -> ClusterFile:
@@ -81,25 +79,30 @@ def _file(zone: str, account: str | None, reserved_until: datetime | None) -> Cl
     )
 
 
-def prices(region: str) -> Mapping[str, float]:
+def prices(region: str) -> Mapping[str, Decimal]:
     """Return what the check costs an hour while it is there, in USD, by what costs it.
 
     Args:
         region: Where it is made. A price of another region is named as such.
 
     Raises:
-        ValueError: The price of what is reserved is not known.
+        ValueError: A price is not known.
     """
-    reserved, place = nearest_price(RESERVED_TYPE, region)
-    if reserved is None:
-        raise ValueError(f"the price of {RESERVED_TYPE} is not known: name another zone")
-    file_system = _CAPACITY_GIB * _FILE_SYSTEM_USD_PER_GIB_MONTH / _HOURS_A_MONTH
-    listed = [
-        (f"FSx for Lustre, {_CAPACITY_GIB} GiB", _PRICED_IN, file_system),
-        ("NAT gateway and its address", _PRICED_IN, _NAT_GATEWAY_USD + _ADDRESS_USD),
-        (f"reservation of one {RESERVED_TYPE}", place, reserved),
+    book = committed_prices()
+    billed = [
+        (f"FSx for Lustre, {_CAPACITY_GIB} GiB", book.units, _FILE_SYSTEM, Decimal(_CAPACITY_GIB) / _HOURS_A_MONTH),
+        ("NAT gateway", book.units, "nat-gateway", Decimal(1)),
+        ("its address", book.units, "public-ipv4", Decimal(1)),
+        (f"reservation of one {RESERVED_TYPE}", book.on_demand, RESERVED_TYPE, Decimal(1)),
     ]
-    return {f"{what}{'' if where == region else f', at the price in {where}'}": usd for what, where, usd in listed}
+    costs = {}
+    for what, figures, name, count in billed:
+        price = figures.nearest(name, region)
+        if price is None:
+            raise ValueError(f"the price of {name} is not known: name another zone")
+        where = "" if price.region == region else f", at the price in {price.region}"
+        costs[f"{what}{where}"] = count * price.usd
+    return costs
 
 
 def write_assembly(cluster: ClusterFile, directory: Path) -> None:

@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-_NEAREST_KNOWN = "us-east-1"
-
 
 @cache
 def on_demand_prices() -> Mapping[str, Mapping[str, float]]:
@@ -27,17 +25,6 @@ def on_demand_document(parse_float: Callable[[str], Any] = float) -> Mapping[str
     """
     text = Path(__file__).with_name("prices.json").read_text(encoding="utf-8")
     return cast(Mapping[str, Any], json.loads(text, parse_float=parse_float))
-
-
-def nearest_price(instance_type: str, region: str) -> tuple[float | None, str]:
-    """Return what an instance costs an hour, in USD, and the region whose price that is.
-
-    Args:
-        instance_type: Its type.
-        region: The region it runs in; where that region's price is not known it is us-east-1's. None: neither is.
-    """
-    found = ((on_demand_price(instance_type, place), place) for place in (region, _NEAREST_KNOWN))
-    return next((each for each in found if each[0] is not None), (None, region))
 
 
 def on_demand_price(instance_type: str, region: str) -> float | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from decimal import Decimal
 
 from aws_cdk import App
 from rich import box
@@ -11,9 +12,9 @@ from rich.table import Table
 
 from cdk_training_cluster import InstanceTypeInfo, NodeFleet, NodeGroup, TrainingCluster
 from cdk_training_cluster.guardrails import GUARDRAILS
+from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
-from cluster_contract.prices import nearest_price
 
 _WARNING = "aws:cdk:warning"
 
@@ -46,28 +47,30 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
 
 def _prices(region: str, fleets: Sequence[NodeFleet]) -> Iterator[str]:
     """Say what the nodes cost an hour: of several types the dearest, and what is not known is no part of the sum."""
-    known = {fleet: _dearest(fleet, region) for fleet in fleets}
+    book = committed_prices()
+    known = {fleet: _dearest(fleet, region, book) for fleet in fleets}
     sums = [fleet.node_group.count * price for fleet, price in known.items() if price is not None]
     unknown = [fleet.node_group.name for fleet, price in known.items() if price is None]
     total = f"${sum(sums):,.2f} an hour" if sums else "unknown"
     rest = f" and the nodes of {' and '.join(unknown)}, whose price is not known" if sums and unknown else ""
     yield f"Price at On-Demand list prices while all nodes run: {total}{rest}"
     for fleet in fleets:
-        each = "; ".join(_price(info.name, region) for info in fleet.instance_types)
+        each = "; ".join(_price(info.name, region, book) for info in fleet.instance_types)
         yield f"  {fleet.node_group.name}: {fleet.node_group.count} x {each}"
 
 
-def _dearest(fleet: NodeFleet, region: str) -> float | None:
-    prices = [nearest_price(info.name, region)[0] for info in fleet.instance_types]
-    known = [price for price in prices if price is not None]
+def _dearest(fleet: NodeFleet, region: str, book: PriceBook) -> Decimal | None:
+    prices = [book.on_demand.nearest(info.name, region) for info in fleet.instance_types]
+    known = [price.usd for price in prices if price is not None]
     return max(known) if len(known) == len(prices) else None
 
 
-def _price(name: str, region: str) -> str:
-    price, place = nearest_price(name, region)
+def _price(name: str, region: str, book: PriceBook) -> str:
+    price = book.on_demand.nearest(name, region)
     if price is None:
         return f"{name}, whose price is not known"
-    return f"{name} at ${price:,.2f}{f' (in {place}; that in {region} is not known)' if place != region else ''}"
+    where = "" if price.region == region else f" (in {price.region}; that in {region} is not known)"
+    return f"{name} at ${price.usd:,.2f}{where}"
 
 
 def _node_groups(fleets: tuple[NodeFleet, ...]) -> Table:
