@@ -177,10 +177,19 @@ class FakeGroup:
 
 
 class FakeAutoScaling(FakeService):
-    """The client of Auto Scaling."""
+    """The client of Auto Scaling.
+
+    Attributes:
+        members: The ids of the instances of groups whose nodes a scene makes itself.
+        states: The lifecycle states of those that are not in service.
+        protected: The ids of those that are protected from scale-in.
+    """
 
     def __init__(self) -> None:
         super().__init__("autoscaling")
+        self.members: dict[str, list[str]] = {}
+        self.states: dict[str, str] = {}
+        self.protected: set[str] = set()
         self.groups: dict[str, FakeGroup] = {}
         self.old: list[dict[str, dict[str, Any]]] = []
         """What the next descriptions show, whatever was written since: each is what `describe_all` returned."""
@@ -223,12 +232,23 @@ class FakeAutoScaling(FakeService):
             )
         old = self.old.pop() if self.old else {}
         found = [
-            old.get(name) or self.groups[name].describe()
+            old.get(name) or self._describe(self.groups[name])
             for name in names or list(self.groups)
             if name in self.groups and _matches(self.groups[name], parameters.get("Filters", []))
         ]
         for start in range(0, max(1, len(found)), _PAGE):
             yield {"AutoScalingGroups": found[start : start + _PAGE]}
+
+    def _describe(self, group: FakeGroup) -> dict[str, Any]:
+        members = [
+            {
+                "InstanceId": one,
+                "LifecycleState": self.states.get(one, "InService"),
+                "ProtectedFromScaleIn": one in self.protected,
+            }
+            for one in self.members.get(group.name, [])
+        ]
+        return {**group.describe(), **({"Instances": members} if group.name in self.members else {})}
 
     def describe_scaling_activities(self, **parameters: Any) -> dict[str, Any]:
         """Answer DescribeScalingActivities."""
@@ -291,6 +311,16 @@ class FakeAutoScaling(FakeService):
             assert tag["PropagateAtLaunch"] is False
             assert len(tag["Value"]) <= 256
             group.tags[tag["Key"]] = tag["Value"]
+        return {}
+
+    def delete_tags(self, **parameters: Any) -> dict[str, Any]:
+        """Answer DeleteTags."""
+        tags = parameters["Tags"]
+        group = self._group(tags[0]["ResourceId"])
+        keys = [tag["Key"] for tag in tags]
+        self.record("DeleteTags", parameters, names=[group.name], arn=group.arn, tags=group.tags, tag_keys=keys)
+        for key in keys:
+            group.tags.pop(key, None)
         return {}
 
     def _group(self, name: str) -> FakeGroup:

@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any, cast
 
+import pytest
 from aws_lambda_powertools import Logger
 
 from cluster_contract.idle import IdleFunctionSettings, Policy
 from cluster_idle.idle import Action, Idle, IdleClients
+from fake_auto_scaling import FakeAutoScaling
 from fake_cloudwatch import FakeCloudWatch
-from fake_idle_groups import FakeIdleGroups
 from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode
 from fake_service import ACCOUNT, REGION, FakePaginator, FakeService
 from idle_function_settings import Group, idle_settings
@@ -115,7 +116,7 @@ class IdleScene:
         """Make the services."""
         self.ec2 = FakeInstances()
         self.cloudwatch = FakeCloudWatch(self.ec2)
-        self.auto_scaling = FakeIdleGroups()
+        self.auto_scaling = FakeAutoScaling()
         self.lambda_ = FakeLambda(self)
         self.sns = FakeSns()
         self.ssm = FakeSessions()
@@ -272,6 +273,16 @@ class IdleScene:
 def verdicts(found: dict[str, dict[str, Any]]) -> list[str]:
     """Return the verdicts in the order of the nodes."""
     return [node["verdict"] for _, node in sorted(found.items())]
+
+
+def last_metrics(capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
+    """Return the metrics that were written, each as it was written last."""
+    found: dict[str, float] = {}
+    for line in capsys.readouterr().out.splitlines():
+        record = json.loads(line)
+        for directive in record.get("_aws", {}).get("CloudWatchMetrics", []):
+            found |= {metric["Name"]: record[metric["Name"]][0] for metric in directive["Metrics"]}
+    return found
 
 
 def _floor(moment: datetime) -> datetime:

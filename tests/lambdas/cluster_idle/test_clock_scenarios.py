@@ -1,25 +1,14 @@
 """When the clock to a stop starts again, and when it goes on: work, wishes to keep, and nodes that come and go."""
 
-import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from fake_instances import FakeNode
-from idle_scene import IdleScene, verdicts
+from idle_scene import IdleScene, last_metrics, verdicts
 
 STOP_AT = "cdk-training-cluster:idle-stop-at"
-
-
-def metrics(capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
-    """Return the metrics as they were last written."""
-    found: dict[str, float] = {}
-    for line in capsys.readouterr().out.splitlines():
-        record = json.loads(line)
-        for directive in record.get("_aws", {}).get("CloudWatchMetrics", []):
-            found |= {metric["Name"]: record[metric["Name"]][0] for metric in directive["Metrics"]}
-    return found
 
 
 @pytest.mark.parametrize("count", [0, 4], ids=["alone", "a gang"])
@@ -125,7 +114,7 @@ def test_an_idle_gang_to_which_nodes_come_too_often_to_be_judged_is_counted(
         found = scene.ticks(35)
 
     assert set(verdicts(found)) == {"grace"}
-    assert metrics(capsys)["IdleLingeringNodes"] >= 4
+    assert last_metrics(capsys)["IdleLingeringNodes"] >= 4
 
 
 def test_a_small_gang_whose_nodes_come_and_go_is_counted_in_most_looks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,7 +128,7 @@ def test_a_small_gang_whose_nodes_come_and_go_is_counted_in_most_looks(capsys: p
         scene.join("workers", age=timedelta(0))
         for _ in range(17):
             scene.tick()
-            counted.append(metrics(capsys)["IdleLingeringNodes"])
+            counted.append(last_metrics(capsys)["IdleLingeringNodes"])
 
     assert scene.lambda_.orders == []
     assert all(sum(map(bool, counted[end - 36 : end])) >= 27 for end in range(36, len(counted) + 1))

@@ -1,6 +1,5 @@
 """What cannot be stopped, read or written keeps running, is reported, and keeps no other node waiting."""
 
-import json
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +10,7 @@ from cluster_contract.idle import IdleScope, Policy
 from fake_instances import FakeNode
 from fake_service import refusal
 from idle_function_settings import Group
-from idle_scene import CLUSTER, NODE_GROUP_TAG, IdleScene, verdicts
+from idle_scene import CLUSTER, NODE_GROUP_TAG, IdleScene, last_metrics, verdicts
 
 STOP_AT = "cdk-training-cluster:idle-stop-at"
 REFUSED = "cdk-training-cluster:idle-refused"
@@ -23,16 +22,6 @@ def tick(scene: IdleScene, minutes: int = 5) -> dict[str, dict[str, Any]]:
         return scene.tick(minutes)
     except PartialFailureError:
         return {}
-
-
-def metrics(capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
-    """Return the metrics as they were last written."""
-    found: dict[str, float] = {}
-    for line in capsys.readouterr().out.splitlines():
-        record = json.loads(line)
-        for directive in record.get("_aws", {}).get("CloudWatchMetrics", []):
-            found |= {metric["Name"]: record[metric["Name"]][0] for metric in directive["Metrics"]}
-    return found
 
 
 def two_owners(scene: IdleScene) -> dict[str, list[FakeNode]]:
@@ -231,7 +220,7 @@ def test_what_has_fifty_tags_is_said_to_run_on_and_rings_no_alarm_on_errors(
 
     found = scene.ticks(24 * 60)
 
-    assert metrics(capsys)["IdleStuckNodes"] == (2 if scope is IdleScope.NODE else 3)
+    assert last_metrics(capsys)["IdleStuckNodes"] == (2 if scope is IdleScope.NODE else 3)
     assert found[first.id]["verdict"] == "unstoppable"
     name = first.id if scope is IdleScope.NODE else "the Auto Scaling group lab-asg"
     # Of 50 tags the cluster's tags, and for a group the node group's, are there too.
@@ -265,7 +254,7 @@ def test_an_unclear_tag_beside_forty_nine_others_is_counted_and_rings_no_alarm_o
     scene.add(tags={**FULL, "cdk-training-cluster:keep-until": "soon"})
     scene.ticks(24 * 60)
 
-    assert (metrics(capsys)["IdleUnclearTags"], scene.subjects()) == (1, [])
+    assert (last_metrics(capsys)["IdleUnclearTags"], scene.subjects()) == (1, [])
 
 
 def test_a_silent_node_of_another_service_is_counted_as_unknown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -275,7 +264,7 @@ def test_a_silent_node_of_another_service_is_counted_as_unknown(capsys: pytest.C
     found = scene.ticks(120)
 
     assert verdicts(found) == ["unknown", "unknown", "unknown", "managed"]
-    assert metrics(capsys)["IdleUnknownNodes"] == 1
+    assert last_metrics(capsys)["IdleUnknownNodes"] == 1
 
 
 def test_a_machine_without_accelerators_rings_no_alarm(capsys: pytest.CaptureFixture[str]) -> None:
@@ -286,7 +275,7 @@ def test_a_machine_without_accelerators_rings_no_alarm(capsys: pytest.CaptureFix
     assert found[node.id]["reason"] == (
         f"{node.id} is never stopped: it has no GPU or NeuronCore whose use is reported"
     )
-    assert metrics(capsys)["IdleUnknownNodes"] == 0
+    assert last_metrics(capsys)["IdleUnknownNodes"] == 0
 
 
 def test_a_spot_fleet_that_is_gone_keeps_no_other() -> None:

@@ -198,23 +198,3 @@ def test_a_node_that_is_due_and_does_not_stop_is_counted(capsys: pytest.CaptureF
     scene.ticks(60)
 
     assert '"IdleStuckNodes":[1.0]' in capsys.readouterr().out.splitlines()[-2].replace(" ", "")
-
-
-@pytest.mark.parametrize("left", [1, 2])
-def test_what_can_take_few_more_tags_is_not_told_of_in_every_run(left: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = IdleScene()
-    node = scene.add()
-    create = scene.ec2.create_tags
-    most = len(node.tags) + left
-
-    def limited(**parameters: Any) -> dict[str, Any]:
-        keys = {tag["Key"] for tag in parameters["Tags"]} | set(node.tags)
-        if len(keys) > most:
-            raise refusal("CreateTags", "TagLimitExceeded", "The maximum number of tags is 50.")
-        return create(**parameters)
-
-    monkeypatch.setattr(scene.ec2, "create_tags", limited)
-    for _ in range(24):
-        tick(scene)
-
-    assert len(scene.subjects()) <= 1

@@ -187,19 +187,6 @@ def test_what_is_saved_is_what_is_known_to_be(
     assert metrics(capsys) == {"IdleEvaluations": 1}
 
 
-@pytest.mark.parametrize(("release", "dollars"), [(False, 165.12), (True, None)])
-def test_idle_reserved_nodes_of_a_group_that_works_are_counted(
-    release: bool, dollars: float | None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scene = IdleScene()
-    *_, working = scene.add_group("held", release=release, raw={"CapacityReservationId": "cr-1"})
-    working.load, working.points = 90, dict.fromkeys(working.points, 90.0)
-
-    scene.ticks(35)
-
-    assert metrics(capsys).get("IdleDollarsReserved") == dollars
-
-
 def test_a_topic_that_takes_no_message_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     scene = IdleScene()
     scene.add()
@@ -230,18 +217,29 @@ def test_a_topic_that_reaches_nobody_is_counted_and_countdowns_go_on(
     assert node.state in ("stopping", "stopped")
 
 
-@pytest.mark.parametrize(("release", "saved", "reserved"), [(False, None, 110.08), (True, 110.08, None)])
+@pytest.mark.parametrize(
+    ("release", "works", "saved", "reserved"),
+    [
+        (False, False, None, 220.16),
+        (True, False, 220.16, None),
+        # Those of a group that works cost the same.
+        (False, True, None, 165.12),
+        (True, True, None, None),
+    ],
+)
 def test_what_is_reserved_saves_nothing_unless_it_is_released(
-    release: bool, saved: float | None, reserved: float | None, capsys: pytest.CaptureFixture[str]
+    release: bool, works: bool, saved: float | None, reserved: float | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scene = IdleScene()
-    scene.add_group("held", count=2, release=release, raw={"CapacityReservationId": "cr-1"})
+    *_, last = scene.add_group("held", release=release, raw={"CapacityReservationId": "cr-1"})
+    if works:
+        last.load, last.points = 90, dict.fromkeys(last.points, 90.0)
 
     scene.ticks(35)
 
     found = metrics(capsys)
     assert (found.get("IdleDollarsSaved"), found.get("IdleDollarsReserved")) == (saved, reserved)
-    assert len(scene.lambda_.orders) == (1 if release else 0)
+    assert len(scene.lambda_.orders) == (release and not works)
 
 
 def test_the_circuit_breaker_is_measured_and_logged(

@@ -39,15 +39,6 @@ def test_a_warning_holds_when_the_cluster_turns_to_a_dry_run() -> None:
     assert [subject.startswith("[dry run] ") for subject in scene.subjects()] == [False, True]
 
 
-def test_a_dry_run_repeats_itself_to_nobody() -> None:
-    scene = IdleScene(policy=Policy(dry_run=True))
-    scene.add()
-    scene.add_group(count=2)
-
-    assert verdicts(scene.ticks(720)) == ["stop"] * 3
-    assert len(scene.subjects()) == 2
-
-
 def test_whoever_waits_for_long_is_not_warned_again() -> None:
     """More than the time that metrics are read for: it was seen to be idle in each run meanwhile."""
     scene = IdleScene(max_stops=1)
@@ -60,17 +51,6 @@ def test_whoever_waits_for_long_is_not_warned_again() -> None:
 
     assert scene.stopped == {node.id for node in nodes}
     assert len([subject for subject in scene.subjects() if " idle, stopped in " in subject]) == 1
-
-
-def test_a_stop_that_people_put_off_for_hours_is_not_warned_of_again() -> None:
-    scene = IdleScene()
-    node = scene.add()
-    scene.tick()
-    node.tags[STOP_AT] = "2026-11-02T20:00:00Z"
-
-    assert verdicts(scene.ticks(11 * 60)) == ["warn"]
-    assert len(scene.subjects()) == 1
-    assert verdicts(scene.ticks(55)) == ["stop"]
 
 
 def test_a_stop_that_people_put_off_for_ever_is_put_off() -> None:
@@ -139,19 +119,6 @@ def test_what_a_dry_run_does_not_stop_takes_nobodys_place() -> None:
     scene.ticks(50)
 
     assert scene.stopped == {node.id}
-
-
-def test_a_stop_that_fails_is_tried_again_in_the_next_run() -> None:
-    scene = IdleScene()
-    scene.add_group(count=2)
-    scene.ticks(30)
-    scene.lambda_.refusal = "workers: could not be sized"
-    with pytest.raises(PartialFailureError, match="workers: the power function did not stop it: workers: could"):
-        scene.tick()
-    scene.lambda_.refusal = None
-
-    assert verdicts(scene.tick()) == ["stop", "stop"]
-    assert len(scene.lambda_.orders) == 2
 
 
 def test_whoever_was_told_of_a_dry_run_only_is_not_stopped_while_people_cannot_be_told() -> None:
