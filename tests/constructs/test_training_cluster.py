@@ -448,9 +448,13 @@ def test_nodes_volumes_and_groups_carry_the_tag_of_the_cluster_and_report_under_
     )
 
 
-def test_the_metric_of_a_cluster_of_neuron_nodes_is_theirs() -> None:
-    cluster = _cluster(new_stack(), node_groups=[replace(_WORKERS, instance_types=["trn1.32xlarge"])])
-    assert cluster.metric_gpu_utilization().metric_name == NODE_METRICS.neuron_core_utilization
+def test_the_metric_of_a_cluster_is_that_of_neuron_devices_where_all_nodes_have_them() -> None:
+    neuron = replace(_WORKERS, name="neuron", instance_types=["trn1.32xlarge"])
+    for groups, metric in (
+        ([neuron], NODE_METRICS.neuron_core_utilization),
+        ([neuron, _WORKERS], NODE_METRICS.gpu_utilization),
+    ):
+        assert _cluster(new_stack(), node_groups=groups).metric_gpu_utilization().metric_name == metric
 
 
 def test_the_name_is_made_of_the_path_unless_it_is_given() -> None:

@@ -1,6 +1,7 @@
 """What a cluster file says, read back, and the schema that editors know it by."""
 
 import json
+import re
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from cdk_training_cluster_stacks.cluster_file import (
 )
 from cdk_training_cluster_stacks.cluster_file.capacity import CALLS
 from cdk_training_cluster_stacks.problems import ClusterFileError
+from cluster_files import problems
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
 EXAMPLES = sorted(CLUSTERS.glob("*.yaml"))
@@ -241,7 +243,6 @@ def test_every_setting_is_described_where_editors_show_it() -> None:
         ("availability_zone", "us-east-1"),
         ("node_group", []),
         ("node_groups", []),
-        ("node_groups.0.count", 0),
         ("node_groups.0.count", "8"),
         ("node_groups.0.image", "newest"),
         ("node_groups.0.capacity", "spt"),
@@ -252,7 +253,6 @@ def test_every_setting_is_described_where_editors_show_it() -> None:
         ("node_groups.0.capacity", {"spt": {}}),
         ("node_groups.0.capacity", {"spot": None}),
         ("node_groups.0.capacity", {"on_demand": {"end": "until_cancelled"}}),
-        ("node_groups.0.capacity", {"spot": {"max_price": 0}}),
         ("node_groups.0.capacity", {"spot": {"max_price": "1"}}),
         ("node_groups.0.capacity", {"spot_fleet": {"max_price": True}}),
         ("node_groups.0.capacity", {"reservation": {}}),
@@ -270,7 +270,6 @@ def test_every_setting_is_described_where_editors_show_it() -> None:
         ("node_groups.0.capacity", {"prioritized": {"capacity_blocks": ["cr-1"]}}),
         ("node_groups.0.placement", None),
         ("node_groups.0.warm_pool", {}),
-        ("node_groups.0.warm_pool", {"size": 0}),
         ("node_groups.0.warm_pool", 2),
         ("node_groups.0.environment", {"1X": "a"}),
         ("node_groups.0.environment", {"X": 1}),
@@ -279,10 +278,7 @@ def test_every_setting_is_described_where_editors_show_it() -> None:
         ("node_groups.0.idle", {"signals": {"session": "yes"}}),
         ("idle", None),
         ("idle", "off"),
-        ("idle", {"window_minutes": 62}),
-        ("idle", {"max_unknown_share": 0}),
         ("file_system", None),
-        ("file_system.storage_capacity_gib", 1300),
         ("datasets.0.file_system_path", "data"),
         ("alerts.emails.0", "me"),
         ("tags", {"aws:x": "a"}),
@@ -299,6 +295,44 @@ def test_editors_mark_what_reading_refuses(tmp_path: Path, where: str, value: ob
         read(tmp_path, json.dumps(document))  # JSON is YAML
 
 
+# Of each number what is just taken, and what is just refused.
+NUMBERS: dict[str, tuple[list[float], list[float]]] = {
+    "node_groups.0.count": ([1], [0, -2]),
+    "node_groups.0.root_volume_gib": ([1, 65_536], [0, 65_537]),
+    "node_groups.0.warm_pool.size": ([1, 8], [0, 9]),
+    "node_groups.0.capacity.spot.max_price": ([0.001], [0, 0.0009]),
+    "node_groups.0.capacity.spot_fleet.max_price": ([0.000001], [0, -1]),
+    "file_system.storage_capacity_gib": ([1200, 2400], [0, 1300, 3600]),
+    "file_system.throughput_mbps_per_tib": ([125, 250, 500, 1000], [200]),
+    "idle.window_minutes": ([15, 720], [10, 62, 725]),
+    "idle.warning_minutes": ([10, 60], [9, 661]),
+    "idle.grace_minutes": ([0, 1440], [-1, 1441]),
+    "idle.utilization_below_percent": ([0.1, 50], [0, 50.1]),
+    "idle.coverage": ([0.5, 1], [0.49, 1.01]),
+    "idle.max_stops": ([1], [0]),
+    "idle.max_unknown_share": ([0.01, 1], [0, 1.01]),
+    "idle.signals.host_vcpus": ([0.1], [0]),
+    "idle.signals.host_mib_per_second": ([0.1, 1e99], [0, 1e100]),
+    "idle.signals.network_mib_per_second": ([0.1, 1e99], [0, 1e100]),
+    "idle.signals.efa_mib_per_second": ([0.1, 1e99], [0, 1e100]),
+    "idle.signals.gpu_memory_mib": ([0.1], [0]),
+    "budget.monthly_usd": ([0.01], [0]),
+    "budget.thresholds.0": ([0.1, 1000], [0, 1001]),
+}
+
+
+@pytest.mark.parametrize("where", NUMBERS)
+def test_a_number_is_taken_up_to_its_limits(tmp_path: Path, where: str) -> None:
+    for legal, values in zip((True, False), NUMBERS[where], strict=True):
+        for value in values:
+            document = yaml.safe_load(f"{SMALLEST}file_system: {{}}\nidle: {{warning_minutes: 10}}\n")
+            document["budget"] = {"monthly_usd": 1, "thresholds": [50]}
+            put(document, where, value)
+            found = problems(tmp_path, yaml.safe_dump(document), legal=True)
+            assert (found == []) is legal, (value, found)
+            assert legal or [".".join(re.findall(r"\w+", said.split(": ")[1])) for said in found] == [where]
+
+
 @pytest.mark.parametrize("tag", ["équipe", "données 7", "チーム", "𠮷", "cost:center"])
 def test_editors_take_the_tags_that_reading_takes(tmp_path: Path, tag: str) -> None:
     assert read(tmp_path, f"{SMALLEST}tags: {{{tag}: {tag}}}\n").tags == {tag: tag}
@@ -312,7 +346,7 @@ def test_editors_take_the_tags_that_reading_takes(tmp_path: Path, tag: str) -> N
 def put(document: Any, where: str, value: object) -> None:
     *parents, last = (int(part) if part.isdigit() else part for part in where.split("."))
     for part in parents:
-        document = document[part]
+        document = document.setdefault(part, {}) if isinstance(document, dict) else document[part]
     document[last] = value
 
 

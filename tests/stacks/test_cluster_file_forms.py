@@ -126,11 +126,6 @@ CHANGES = {
         "count: 8\n    environment: {NCCL_NSOCKS_PERTHREAD: 4}",
         ['11: node_groups[0].environment.NCCL_NSOCKS_PERTHREAD: must be text, got 4; put it in quotes: "4"'],
     ),
-    "a root volume that is too small": (
-        "count: 8",
-        "count: 8\n    root_volume_gib: 0",
-        ["11: node_groups[0].root_volume_gib: must be at least 1, got 0"],
-    ),
     "a mount point that is not a path": (
         "file_system: {}",
         "file_system: {mount_point: fsx}",
@@ -198,6 +193,16 @@ CHANGES = {
             "4: tags.aws:x: must be letters, digits, spaces and . : / = + @ _ -, and start with neither aws: "
             'nor cdk-training-cluster:, got "aws:x"'
         ],
+    ),
+    "an account of too few digits": (
+        "file_system: {}",
+        'file_system: {}\naccount: "1111"',
+        ['4: account: must be the 12 digits of an AWS account, in quotes: "111122223333", got "1111"'],
+    ),
+    "a variable of two lines": (
+        "count: 8",
+        'count: 8\n    environment: {A: "b\\nc"}',
+        ['11: node_groups[0].environment.A: must be one line, got "b\\nc"'],
     ),
     "facts that contradict each other": (
         "file_system: {}",

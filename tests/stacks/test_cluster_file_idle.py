@@ -100,11 +100,6 @@ CHANGES: dict[str, tuple[str, str, list[str]]] = {
         "idle: {window_minutes: 62}",
         ["12: idle.window_minutes: must be a multiple of 5, got 62"],
     ),
-    "a threshold above what is idle": (
-        "",
-        "idle: {utilization_below_percent: 80}",
-        ["12: idle.utilization_below_percent: must be at most 50, got 80"],
-    ),
     "another scope": (
         "",
         "idle: {scope: nodes}",

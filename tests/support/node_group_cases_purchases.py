@@ -190,7 +190,10 @@ _MATCH_CASES: Mapping[str, Sequence[Case]] = {
     ),
     "reservedRegion": (
         case(capacity=_in_region("us-east-1"), zone="us-east-1b"),
-        case(_wrong_region("reservations", _arn("us-west-2")), capacity=_in_region("us-west-2"), zone="us-east-1b"),
+        *(
+            case(_wrong_region("reservations", _arn(region)), capacity=_in_region(region), zone="us-east-1b")
+            for region in ("us-west-2", "ap-south-1")
+        ),
         case(
             _wrong_region("capacity_blocks", _arn("us-east-2")),
             capacity=Capacity.prioritized(capacity_blocks=[OTHER, _arn("us-east-2")], on_demand=False),
