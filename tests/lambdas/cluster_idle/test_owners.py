@@ -259,3 +259,17 @@ def test_a_node_without_accelerators_keeps_those_it_works_with_only_if_it_is_tol
 
     assert verdicts(scene.ticks(35)) == [expected, expected, "keep"]
     assert head.state == "running"
+
+
+def test_a_spot_fleet_whose_nodes_cannot_be_read_keeps_its_own_nodes_only() -> None:
+    scene = IdleScene()
+    scene.add_fleet("extras")
+    scene.add_fleet("more")
+    scene.ticks(30)
+    scene.ec2.fail_next("DescribeSpotFleetInstances", "RequestLimitExceeded", group="sfr-extras")
+
+    with pytest.raises(PartialFailureError, match="the Spot Fleet request of extras: could not be read"):
+        scene.tick()
+    assert [order["node_groups"] for order in scene.lambda_.orders] == [["more"]]
+    assert verdicts(scene.tick()) == ["stop", "stop"]
+    assert [order["node_groups"] for order in scene.lambda_.orders] == [["more"], ["extras"]]
