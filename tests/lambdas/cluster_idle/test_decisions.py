@@ -6,7 +6,7 @@ import pytest
 
 from cluster_common.owners.groups import AUTO_SCALING_GROUP
 from cluster_common.times import time_text
-from cluster_idle.clock import read_clock
+from cluster_idle.clock import Clock, read_clock
 from cluster_idle.context import IdleContext, OwnerState
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import Evidence, EvidenceState
@@ -34,12 +34,8 @@ def test_the_breaker_trips_above_its_share_and_not_at_it(dark: int, trips: bool)
     assert (decide(nodes, context).breaker is not None) is trips
 
 
-@pytest.mark.parametrize(
-    ("idle_since", "is_warned"), [(WARNED[0], True), (WARNED[0] + timedelta(minutes=5), False), (WARNED[1], False)]
-)
-def test_nodes_of_two_owners_were_idle_since_the_earlier_of_two_warnings(
-    idle_since: datetime, is_warned: bool
-) -> None:
+def clock_of_two_owners(warned: tuple[datetime, datetime], idle_since: datetime) -> Clock:
+    """Return the clock of two nodes of a group, each of an Auto Scaling group that carries a warning of its own."""
     owners = [Owner.of(AUTO_SCALING_GROUP, name) for name in ("a", "b")]
     nodes = [node(f"i-{owner.id}", owner, "workers") for owner in owners]
     idle = Evidence(state=EvidenceState.IDLE, reason="", idle_since=idle_since)
@@ -57,8 +53,23 @@ def test_nodes_of_two_owners_were_idle_since_the_earlier_of_two_warnings(
                 in_service=1,
                 idle_tags=IdleTags(nodes=2, warned_at=at, stop_text=time_text(NOW), note="idle", noted=True),
             )
-            for owner, at in zip(owners, WARNED, strict=True)
+            for owner, at in zip(owners, warned, strict=True)
         },
     )
+    return read_clock(nodes, nodes, context)
 
-    assert read_clock(nodes, nodes, context).warned is is_warned
+
+@pytest.mark.parametrize(
+    ("idle_since", "is_warned"), [(WARNED[0], True), (WARNED[0] + timedelta(minutes=5), False), (WARNED[1], False)]
+)
+def test_nodes_of_two_owners_were_idle_since_the_earlier_of_two_warnings(
+    idle_since: datetime, is_warned: bool
+) -> None:
+    assert clock_of_two_owners(WARNED, idle_since).warned is is_warned
+
+
+@pytest.mark.parametrize(("minutes", "renews"), [(34, False), (35, True)])
+def test_the_warnings_of_two_owners_are_renewed_once_the_earlier_is_too_old(minutes: int, renews: bool) -> None:
+    earlier = NOW - timedelta(minutes=minutes)
+
+    assert clock_of_two_owners((earlier, WARNED[1]), earlier).renew is renews
