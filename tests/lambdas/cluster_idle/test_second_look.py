@@ -1,7 +1,7 @@
 """What changes between the look on which a stop is decided and the stop: it is left alone, and the others go."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -294,3 +294,41 @@ def test_a_run_that_died_before_it_stopped_anything_is_no_news(monkeypatch: pyte
     scene.ticks(10)
     assert len(scene.subjects()) == 1
     assert not any("idle-" in key for key in node.tags)
+
+
+def test_a_run_that_dies_after_any_of_its_calls_is_finished_by_the_next_and_every_stop_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    deaths = 0
+    for calls in range(100):
+        scene = IdleScene()
+        node, *gang = scene.add(), *scene.add_group(count=2)
+        lab = scene.add_group("lab", count=1, policy=Policy(scope=IdleScope.NODE))
+        scene.add_fleet()
+        scene.ticks(30)
+        left = iter(range(calls))
+        with monkeypatch.context() as patch:
+            for service in (scene.ec2, scene.cloudwatch, scene.auto_scaling, scene.lambda_):
+                patch.setattr(service, "record", dying(service.record, left))
+            patch.setattr(scene.sns, "publish", dying(scene.sns.publish, left))
+            with contextlib.suppress(Died):
+                scene.tick()
+                break
+        deaths += 1
+        scene.ticks(15)
+
+        assert scene.stopped == set(scene.ec2.nodes), calls
+        told = "".join(scene.texts()[1:])
+        assert all(name in told for name in (node.id, "workers", lab[0].id, "extras")), (calls, gang)
+    assert deaths > 20
+
+
+def dying(call: Callable[..., Any], left: Iterator[int]) -> Callable[..., Any]:
+    """Let a run die instead of a call when no call is left."""
+
+    def die(*parameters: Any, **named: Any) -> Any:
+        if next(left, None) is None:
+            raise Died
+        return call(*parameters, **named)
+
+    return die
