@@ -46,7 +46,7 @@ def product(region: str, usd: str, *, first: str = "0", currency: str = "USD", *
         {
             "product": {
                 "productFamily": "Compute Instance",
-                "attributes": {"regionCode": region, "locationType": "AWS Region", **attributes},
+                "attributes": {"regionCode": region, "locationType": "AWS Region"} | attributes,
                 "sku": "ABC",
             },
             "serviceCode": "AmazonEC2",
@@ -135,6 +135,24 @@ def test_a_unit_is_found_by_its_usage_type_whatever_the_region_s_prefix(pricing:
         ("us-west-2", Decimal("0.000000625")),
         ("eu-west-1", Decimal("0.000000705")),
     }
+
+
+def test_a_transfer_is_priced_in_the_region_that_it_leaves(pricing: tuple[Any, Stubber]) -> None:
+    client, stubber = pricing
+    left = {"fromLocationType": "AWS Region", "fromRegionCode": "us-west-2"}
+    left["usagetype"] = "USW2-DataTransfer-Regional-Bytes"
+    stubber.add_response(
+        "get_products",
+        {
+            "PriceList": [
+                product("", "0.01", locationType="", **left),
+                product("us-west-2", "9", usagetype="DataTransfer-Regional-Bytes", locationType="AWS Local Zone"),
+            ]
+        },
+    )
+    assert [(each.region, each.usd) for _, each in unit_prices(client, "zone-to-zone").items()] == [
+        ("us-west-2", Decimal("0.01"))
+    ]
 
 
 def test_what_the_library_cannot_find_in_the_list_is_not_asked_for(pricing: tuple[Any, Stubber]) -> None:

@@ -82,8 +82,17 @@ def _products(
     for page in pages:
         for text in page["PriceList"]:
             product: dict[str, Any] = json.loads(text)
-            if _attributes(product).get("locationType") == _IN_A_REGION:
+            if _region(product) is not None:
                 yield product
+
+
+def _region(product: Mapping[str, Any]) -> str | None:
+    """Return the region whose product it is; of a transfer, the one that it leaves. None: it is none of a region."""
+    attributes = _attributes(product)
+    for location, region in (("locationType", "regionCode"), ("fromLocationType", "fromRegionCode")):
+        if attributes.get(location) == _IN_A_REGION:
+            return attributes.get(region)
+    return None
 
 
 def _attributes(product: Mapping[str, Any]) -> Mapping[str, str]:
@@ -94,13 +103,14 @@ def _attributes(product: Mapping[str, Any]) -> Mapping[str, str]:
 def _found(name: str, products: Iterable[Mapping[str, Any]]) -> Iterator[_Found]:
     """Yield name, region, price and date: each product's first tier, unless it is free or in another currency."""
     for product in products:
+        region = _region(product)
         published = product.get("publicationDate")
         for offer in product.get("terms", {}).get("OnDemand", {}).values():
             for dimension in offer["priceDimensions"].values():
                 usd = Decimal(dimension["pricePerUnit"].get("USD", 0))
-                if usd > 0 and Decimal(dimension.get("beginRange", 0)) == 0:
+                if region is not None and usd > 0 and Decimal(dimension.get("beginRange", 0)) == 0:
                     day = None if published is None else date.fromisoformat(published[:10])
-                    yield name, _attributes(product)["regionCode"], usd, day
+                    yield name, region, usd, day
 
 
 def _by_region(found: Iterable[_Found], unit: str) -> ByRegion[Price]:
