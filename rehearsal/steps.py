@@ -18,7 +18,7 @@ from rehearsal import readback, report, verdicts
 from rehearsal.billing import REGION, BillingStory, left_behind, show_billing, tell_billing_story
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
 from rehearsal.checks import Deployment, differences
-from rehearsal.checks.guardrails import SPECS
+from rehearsal.checks.guardrails import WITHOUT_A_STORY
 from rehearsal.idle_expectation import IdleExpectation, idle_nodes
 from rehearsal.idle_report import show_idle
 from rehearsal.idle_run import resume, tell_idle_story
@@ -32,7 +32,6 @@ from rehearsal.templates import deployed_resources
 
 # A first tick starts the groups and a second one finds them running; so many more would be a fault.
 _MOST_TICKS = 6
-_WITH_A_STORY = ("cluster_power", "cluster_idle", "billing_alarms")
 
 
 class Rehearsal:
@@ -132,7 +131,7 @@ class Rehearsal:
         """Run each guardrail that has no story of its own once."""
         ticks = {}
         for package, (function, _) in self._functions().items():
-            if package in SPECS and package not in _WITH_A_STORY:
+            if package in WITHOUT_A_STORY:
                 with self._step(f"Run the deployed function of {package}"):
                     ticks[package] = function({"action": "tick"})
         self._findings.results["guardrails"] = ticks

@@ -11,6 +11,7 @@ from cluster_contract.codec import encode
 from cluster_contract.power import PowerFunctionSettings, PowerGroupSettings
 from rehearsal.checks import CHECKS, Deployment, differences
 from rehearsal.checks.check import Check
+from rehearsal.checks.guardrails import SPECS, WITH_A_STORY, WITHOUT_A_STORY
 from rehearsal.checks.node_groups import NODE_GROUPS
 from rehearsal.checks.stacks import STACKS
 from rehearsal.templates import Resource, resolved
@@ -325,6 +326,10 @@ def test_an_alarm_of_a_guardrail_that_notifies_nobody_is_told() -> None:
     silence["AlarmActions"] = []
     (difference,) = differences(deployment)
     assert difference.startswith("guardrail cluster_idle: metrics_with_an_alarm_that_notifies is ")
+
+
+def test_only_guardrails_that_there_are_have_a_part_of_the_rehearsal_for_them() -> None:
+    assert set(SPECS) == WITH_A_STORY | WITHOUT_A_STORY
 
 
 def test_the_size_of_a_warm_pool_is_compared() -> None:
