@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from aws_cdk import Annotations, Aws, Stack
+from aws_cdk import Annotations, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -18,6 +18,7 @@ from aws_cdk.region_info import RegionInfo
 from constructs import Construct
 
 from cdk_training_cluster.checks import is_unknown
+from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION, URL_SUFFIX
 
 Statement = dict[str, Any]
 
@@ -63,10 +64,10 @@ class KeyPlace:
         url_suffix: The end of the partition's domain names.
     """
 
-    account: str = Aws.ACCOUNT_ID
-    region: str = Aws.REGION
-    partition: str = Aws.PARTITION
-    url_suffix: str = Aws.URL_SUFFIX
+    account: str = ACCOUNT_ID
+    region: str = REGION
+    partition: str = PARTITION
+    url_suffix: str = URL_SUFFIX
 
     @classmethod
     def known(cls, *, account: str, region: str) -> "KeyPlace":

@@ -4,7 +4,7 @@ A stack that could not be created takes everything with it again: what it kept w
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
 """
 
-from aws_cdk import CfnDeletionPolicy, CfnResource, RemovalPolicy
+from aws_cdk import CfnResource, RemovalPolicy
 
 
 def keep(resource: CfnResource) -> None:
@@ -25,4 +25,4 @@ def keep_unless_replaced(resource: CfnResource) -> None:
         resource: What belongs to something that is kept.
     """
     keep(resource)
-    resource.cfn_options.update_replace_policy = CfnDeletionPolicy.DELETE
+    resource.add_override("UpdateReplacePolicy", "Delete")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import jsii
-from aws_cdk import Annotations, Aws, Duration, Names, Tags
+from aws_cdk import Annotations, Duration, Names, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_ec2 as ec2
@@ -15,7 +15,7 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.cluster_checks import check_cluster, check_name
-from cdk_training_cluster.conditions import in_this_region
+from cdk_training_cluster.conditions import ACCOUNT_ID, in_this_region
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions import Guardrail
 from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleGroup, IdleStop, ResumeDocument
@@ -296,7 +296,7 @@ class TrainingCluster(Construct):
                 actions=["sns:Publish"],
                 principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
                 resources=[topic.topic_arn],
-                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
+                conditions={"StringEquals": {"aws:SourceAccount": ACCOUNT_ID}},
             )
         )
         return topic

@@ -2,11 +2,12 @@
 
 import json
 
-from aws_cdk import Aws, Duration
+from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
+from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 
 TICK = {"action": "tick"}
@@ -43,9 +44,8 @@ def make_tick(
             "scheduler.amazonaws.com",
             conditions={
                 "StringEquals": {
-                    "aws:SourceAccount": Aws.ACCOUNT_ID,
-                    "aws:SourceArn": f"arn:{Aws.PARTITION}:scheduler:{Aws.REGION}:{Aws.ACCOUNT_ID}:"
-                    "schedule-group/default",
+                    "aws:SourceAccount": ACCOUNT_ID,
+                    "aws:SourceArn": f"arn:{PARTITION}:scheduler:{REGION}:{ACCOUNT_ID}:schedule-group/default",
                 }
             },
         ),

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated
 
-from aws_cdk import Annotations, Aws, CfnCustomResource, Duration, Stack, region_info
+from aws_cdk import Annotations, CfnCustomResource, Duration, Stack, region_info
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -14,6 +14,7 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge, ignore_lint
 from cdk_training_cluster.checks import is_unknown, shown
+from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION
 from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.validation import text_problems
@@ -203,9 +204,9 @@ class BillingAlarms(Guardrail):
         Sources: https://docs.aws.amazon.com/service-authorization/latest/reference/list_cloudwatch.html and
         https://docs.aws.amazon.com/service-authorization/latest/reference/list_sns.html
         """
-        account = f"{BILLING_REGION}:{Aws.ACCOUNT_ID}"
-        alarms = f"arn:{Aws.PARTITION}:cloudwatch:{account}:alarm:{owner}/*"
-        topic = f"arn:{Aws.PARTITION}:sns:{account}:{owner.replace('/', '-')}"
+        account = f"{BILLING_REGION}:{ACCOUNT_ID}"
+        alarms = f"arn:{PARTITION}:cloudwatch:{account}:alarm:{owner}/*"
+        topic = f"arn:{PARTITION}:sns:{account}:{owner.replace('/', '-')}"
         for actions, resource, conditions in (
             (
                 # DescribeAlarms needs an asterisk to name composite alarms, and the topic is no required resource of

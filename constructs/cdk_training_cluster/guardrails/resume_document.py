@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from aws_cdk import Aws, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
@@ -15,7 +16,7 @@ from cluster_contract.aliases import Alias
 # What a tag can hold, without what would end the text in the function's event.
 _REASON = r"^[A-Za-z0-9 .,:/=+@_-]{1,256}$"
 
-_OURS = f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+_OURS = f"arn:{PARTITION}:ssm:{REGION}:{ACCOUNT_ID}"
 
 
 class ResumeDocument(Construct):
@@ -64,7 +65,7 @@ class ResumeDocument(Construct):
             assumed_by=iam.ServicePrincipal(
                 "ssm.amazonaws.com",
                 conditions={
-                    "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+                    "StringEquals": {"aws:SourceAccount": ACCOUNT_ID},
                     "ArnLike": {"aws:SourceArn": f"{_OURS}:automation-execution/*"},
                 },
             ),

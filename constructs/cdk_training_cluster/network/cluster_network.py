@@ -5,7 +5,7 @@ import re
 from typing import Self
 
 import jsii
-from aws_cdk import Annotations, Aws, CfnResource, RemovalPolicy, Stack
+from aws_cdk import Annotations, CfnResource, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
@@ -13,6 +13,7 @@ from constructs import Construct, IDependable
 
 from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
 from cdk_training_cluster.checks import is_unknown, shown
+from cdk_training_cluster.conditions import REGION
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.network.security_group import EfaSecurityGroup
 from cdk_training_cluster.retention import keep, keep_unless_replaced
@@ -202,7 +203,7 @@ class ClusterNetwork(Construct):
             Construct(self, "S3Endpoint"),
             "Resource",
             vpc_id=vpc.ref,
-            service_name=f"com.amazonaws.{Aws.REGION}.s3",
+            service_name=f"com.amazonaws.{REGION}.s3",
             vpc_endpoint_type="Gateway",
             route_table_ids=[nodes.route_table.route_table_id, public.route_table.route_table_id],
         )

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterator
 
-from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION
 from cdk_training_cluster.functions import (
     AUTO_SCALING_GROUPS,
     INSTANCES,
@@ -29,7 +29,7 @@ def permit_execution_reads(role: iam.Role) -> None:
     Args:
         role: The function's role.
     """
-    arn = f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}:{Aws.ACCOUNT_ID}:{_EXECUTIONS}"
+    arn = f"arn:{PARTITION}:ssm:{REGION}:{ACCOUNT_ID}:{_EXECUTIONS}"
     role.add_to_policy(iam.PolicyStatement(actions=["ssm:GetAutomationExecution"], resources=[arn]))
     reason = "An execution's id is made when somebody starts the runbook; the action changes nothing."
     acknowledge(role, f"AwsSolutions-IAM5[Resource::{_EXECUTIONS_AS_NAG_SAYS}]", reason)
@@ -75,7 +75,7 @@ class PowerPermissions:
         role.add_to_policy(
             iam.PolicyStatement(
                 actions=["ssm:GetParameter", "ssm:GetParameterHistory", "ssm:PutParameter"],
-                resources=[f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}:{Aws.ACCOUNT_ID}:parameter/{self._parameter}"],
+                resources=[f"arn:{PARTITION}:ssm:{REGION}:{ACCOUNT_ID}:parameter/{self._parameter}"],
             )
         )
         if self._auto_scaling:

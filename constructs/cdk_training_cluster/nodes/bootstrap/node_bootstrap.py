@@ -8,7 +8,6 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Annotated, TypeAlias, cast
 
-from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as s3_assets
@@ -16,7 +15,7 @@ from constructs import Construct, IConstruct
 
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.checks import is_unknown, shown
-from cdk_training_cluster.conditions import in_this_region
+from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION, URL_SUFFIX, in_this_region
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import scripts_asset
@@ -168,8 +167,8 @@ class NodeBootstrap(Construct):
                 {
                     "CLUSTER": cluster_name,
                     "NODE_GROUP": node_group,
-                    "REGION": Aws.REGION,
-                    "URL_SUFFIX": Aws.URL_SUFFIX,
+                    "REGION": REGION,
+                    "URL_SUFFIX": URL_SUFFIX,
                     "SCRIPTS": scripts.s3_object_url,
                     "EFA": "yes" if efa else "",
                     "MOUNT_SOURCE": f"{mount.dns_name}@tcp:/{mount.mount_name}" if mount else "",
@@ -222,8 +221,7 @@ class NodeBootstrap(Construct):
             iam.PolicyStatement(
                 actions=["autoscaling:CompleteLifecycleAction"],
                 resources=[
-                    f"arn:{Aws.PARTITION}:autoscaling:{Aws.REGION}:{Aws.ACCOUNT_ID}:"
-                    "autoScalingGroup:*:autoScalingGroupName/*"
+                    f"arn:{PARTITION}:autoscaling:{REGION}:{ACCOUNT_ID}:autoScalingGroup:*:autoScalingGroupName/*"
                 ],
                 conditions={"StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": self._cluster_name}},
             ),
