@@ -4,135 +4,19 @@ What AWS refuses has no rule here: the deployment or the first launch fails, and
 knows breaks no rule.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
-from cdk_training_cluster.validation.template_texts import Finding, is_intrinsic
-from cluster_contract.tags import NODE_GROUP_TAG
+from cdk_training_cluster.template_reading import LAUNCH, RESERVATION, TARGET, Resource, Template
+from cdk_training_cluster.validation.template_texts import Finding
 
 # What CloudFormation's quota calls 1 MB: "Template may not exceed 1000000 bytes in size."
 _MAX_BYTES = 1_000_000
 
-_VARIABLE = re.compile(r"\$\{(\w+)")
-
-
-@dataclass(frozen=True)
-class Resource:
-    """One resource of a template."""
-
-    logical_id: str
-    definition: Mapping[str, object]
-
-    def get(self, path: str) -> object:
-        """Return what is at a path, None if nothing is, and an intrinsic function if one stands there or above."""
-        value: object = self.definition
-        for key in path.split("."):
-            if is_intrinsic(value):
-                break
-            value = value.get(key) if isinstance(value, Mapping) else None
-        return None if value == {"Ref": "AWS::NoValue"} else value
-
-    def at(self, path: str) -> Finding:
-        """Return the place of a path."""
-        return Finding(self.logical_id, path)
-
-
-class Template:
-    """A template, and what the library made in it."""
-
-    def __init__(self, definition: Mapping[str, object], size: int | None = None) -> None:
-        """Read a template.
-
-        Args:
-            definition: What it says.
-            size: How many bytes its file has. Default: - not known.
-        """
-        found = definition.get("Resources")
-        self.size = size
-        self.resources = {
-            name: Resource(str(name), each)
-            for name, each in (found.items() if isinstance(found, Mapping) else ())
-            if isinstance(each, Mapping)
-        }
-        self.outputs = definition.get("Outputs")
-
-    def of_type(self, *kinds: str) -> Sequence[Resource]:
-        """Return the resources of some types."""
-        return [each for each in self.resources.values() if each.definition.get("Type") in kinds]
-
-    def made(self, kind: str) -> Sequence[Resource]:
-        """Return the resources of a type that the library made."""
-        return [each for each in self.of_type(kind) if _is_ours(each.get("Properties"))]
-
-    @cached_property
-    def groups(self) -> Sequence[Resource]:
-        """The Auto Scaling groups that the library made."""
-        return self.made("AWS::AutoScaling::AutoScalingGroup")
-
-    @cached_property
-    def fleets(self) -> Sequence[Resource]:
-        """The Spot Fleets that the library made."""
-        return self.made("AWS::EC2::SpotFleet")
-
-    def referred(self, value: object, kind: str) -> Sequence[Resource]:
-        """Return the resources of a type that a value refers to, also through a resource group."""
-        named = set(_references(value))
-        for group in self.of_type("AWS::ResourceGroups::Group"):
-            if group.logical_id in named:
-                named |= set(_references(group.get("Properties.Resources")))
-        return [each for each in self.of_type(kind) if each.logical_id in named]
-
-    def launch_templates(self, group: Resource) -> Sequence[Resource]:
-        """Return the launch templates of a group."""
-        named = [group.get("Properties.LaunchTemplate"), group.get("Properties.MixedInstancesPolicy")]
-        return self.referred(named, "AWS::EC2::LaunchTemplate")
-
-    def placement(self, group: Resource) -> object:
-        """Return what names the placement group that a group launches into; the group's own name counts first."""
-        named = (each.get(f"{_LAUNCH}.Placement.GroupName") for each in self.launch_templates(group))
-        own = group.get("Properties.PlacementGroup")
-        return own if own is not None else next((name for name in named if name is not None), None)
-
-    def reserved(self) -> Iterator[tuple[Resource, Resource]]:
-        """Yield each group with each reservation of the template that it targets."""
-        for group in self.groups:
-            for reservation in self.referred(group.get(_TARGET), _RESERVATION):
-                yield group, reservation
-
-
-_RESERVATION = "AWS::EC2::CapacityReservation"
-_LAUNCH = "Properties.LaunchTemplateData"
 _PREFERENCE = "Properties.CapacityReservationSpecification.CapacityReservationPreference"
-_TARGET = "Properties.CapacityReservationSpecification.CapacityReservationTarget"
 _CRITERIA = "Properties.InstanceMatchCriteria"
 _UPDATE = "UpdatePolicy.AutoScalingScheduledAction.IgnoreUnmodifiedGroupSizeProperties"
-
-
-def _references(value: object) -> Iterator[str]:
-    """Yield the logical ids that a value may refer to, wherever in it."""
-    match value:
-        case {"Fn::GetAtt": [str() as name, *_]} | {"Ref": str() as name}:
-            yield name
-        case {"Fn::GetAtt": str() as name}:
-            yield name.partition(".")[0]
-        case str():
-            yield from _VARIABLE.findall(value)
-        case Mapping():
-            for each in value.values():
-                yield from _references(each)
-        case list():
-            for each in value:
-                yield from _references(each)
-
-
-def _is_ours(value: object) -> bool:
-    """Tell whether tags of the library are somewhere in a value."""
-    if isinstance(value, Mapping):
-        return value.get("Key") == NODE_GROUP_TAG or any(_is_ours(each) for each in value.values())
-    return isinstance(value, list) and any(_is_ours(each) for each in value)
 
 
 def _is_conditional(value: object) -> bool:
@@ -176,10 +60,10 @@ def _warm_pool_size(template: Template) -> Iterator[Finding]:
 def _fallback(template: Template) -> Iterator[Finding]:
     segments = "Properties.MixedInstancesPolicy.InstancesDistribution.DistributionSegments"
     for group in template.groups:
-        preference, target = group.get(_PREFERENCE), group.get(_TARGET)
+        preference, target = group.get(_PREFERENCE), group.get(TARGET)
         # Segments say themselves when On-Demand Instances are launched, and the market of a Capacity Block has none.
         markets = [
-            each.get(f"{_LAUNCH}.InstanceMarketOptions.MarketType") for each in template.launch_templates(group)
+            each.get(f"{LAUNCH}.InstanceMarketOptions.MarketType") for each in template.launch_templates(group)
         ]
         if (
             (preference is None or isinstance(preference, str))
@@ -197,8 +81,8 @@ def _untargeted(template: Template) -> Iterator[Finding]:
         "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::LaunchTemplate", "AWS::CloudFormation::Stack"
     )
     naming = [template.outputs, *(each.get("Properties") for each in launching)]
-    used = template.referred(naming, _RESERVATION)
-    for reservation in template.made(_RESERVATION):
+    used = template.referred(naming, RESERVATION)
+    for reservation in template.made(RESERVATION):
         if reservation.get(_CRITERIA) == "targeted" and reservation not in used:
             yield reservation.at(_CRITERIA)
 
@@ -233,10 +117,10 @@ def _unusable(template: Template) -> Iterator[Finding]:
 
 def _reserved_count(template: Template) -> Iterator[Finding]:
     path = "Properties.InstanceCount"
-    for reservation in template.of_type(_RESERVATION):
+    for reservation in template.of_type(RESERVATION):
         sharing = [group for group, each in template.reserved() if each is reservation]
         # A group with several things to launch into needs only a part of each.
-        alone = all(len(_items(group.get(f"{_TARGET}.CapacityReservationIds"))) == 1 for group in sharing)
+        alone = all(len(_items(group.get(f"{TARGET}.CapacityReservationIds"))) == 1 for group in sharing)
         sizes = [_number(group.get("Properties.MaxSize")) for group in sharing]
         known = [size for size in sizes if size is not None]
         count = _number(reservation.get(path))
@@ -256,8 +140,8 @@ def _launched(template: Template, group: Resource) -> Mapping[str, Sequence[obje
             if len(subnets) == len(ids) > 0
             else _items(group.get("Properties.AvailabilityZones"))
         ),
-        "InstanceType": [] if is_mixed else [each.get(f"{_LAUNCH}.InstanceType") for each in launches],
-        "Tenancy": [each.get(f"{_LAUNCH}.Placement.Tenancy") or "default" for each in launches],
+        "InstanceType": [] if is_mixed else [each.get(f"{LAUNCH}.InstanceType") for each in launches],
+        "Tenancy": [each.get(f"{LAUNCH}.Placement.Tenancy") or "default" for each in launches],
     }
 
 

@@ -126,6 +126,11 @@ CHANGES = {
         "count: 8\n    environment: {NCCL_NSOCKS_PERTHREAD: 4}",
         ['11: node_groups[0].environment.NCCL_NSOCKS_PERTHREAD: must be text, got 4; put it in quotes: "4"'],
     ),
+    "a warm pool beyond what AWS's numbers hold": (
+        "count: 8",
+        "count: 8\n    warm_pool: {size: 2147483648}",
+        ["11: node_groups[0].warm_pool.size: must be at most 2147483647, got 2147483648"],
+    ),
     "a mount point that is not a path": (
         "file_system: {}",
         "file_system: {mount_point: fsx}",

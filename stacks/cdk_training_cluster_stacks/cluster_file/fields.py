@@ -343,8 +343,8 @@ def within(allowed: bounds.Number | bounds.Whole | bounds.Minutes) -> Any:  # no
 
 # A number in quotes is text and `yes` is a word: in a file that buys GPUs nothing is guessed.
 Flag = StrictBool
-Count = Annotated[int, Field(strict=True, ge=1)]
-Whole = Annotated[int, Field(strict=True, ge=0)]
+Count = Annotated[int, within(bounds.Whole(minimum=1))]
+Whole = Annotated[int, within(bounds.Whole(minimum=0))]
 FleetPrice = Annotated[float, within(FLEET_PRICE)]
 SpotPrice = Annotated[float, within(SPOT_PRICE)]
 

@@ -1,0 +1,123 @@
+"""A template as rules look at it: its resources, and what refers to what."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cdk_training_cluster.validation.template_texts import Finding, is_intrinsic
+from cluster_contract.tags import NODE_GROUP_TAG
+
+RESERVATION = "AWS::EC2::CapacityReservation"
+LAUNCH = "Properties.LaunchTemplateData"
+TARGET = "Properties.CapacityReservationSpecification.CapacityReservationTarget"
+
+_VARIABLE = re.compile(r"\$\{(\w+)")
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One resource of a template."""
+
+    logical_id: str
+    definition: Mapping[str, object]
+
+    def get(self, path: str) -> object:
+        """Return what is at a path, None if nothing is, and an intrinsic function if one stands there or above."""
+        value: object = self.definition
+        for key in path.split("."):
+            if is_intrinsic(value):
+                break
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return None if value == {"Ref": "AWS::NoValue"} else value
+
+    def at(self, path: str) -> Finding:
+        """Return the place of a path."""
+        return Finding(self.logical_id, path)
+
+
+class Template:
+    """A template, and what the library made in it."""
+
+    def __init__(self, definition: Mapping[str, object], size: int | None = None) -> None:
+        """Read a template.
+
+        Args:
+            definition: What it says.
+            size: How many bytes its file has. Default: - not known.
+        """
+        found = definition.get("Resources")
+        self.size = size
+        self.resources = {
+            name: Resource(str(name), each)
+            for name, each in (found.items() if isinstance(found, Mapping) else ())
+            if isinstance(each, Mapping)
+        }
+        self.outputs = definition.get("Outputs")
+
+    def of_type(self, *kinds: str) -> Sequence[Resource]:
+        """Return the resources of some types."""
+        return [each for each in self.resources.values() if each.definition.get("Type") in kinds]
+
+    def made(self, kind: str) -> Sequence[Resource]:
+        """Return the resources of a type that the library made."""
+        return [each for each in self.of_type(kind) if _is_ours(each.get("Properties"))]
+
+    @cached_property
+    def groups(self) -> Sequence[Resource]:
+        """The Auto Scaling groups that the library made."""
+        return self.made("AWS::AutoScaling::AutoScalingGroup")
+
+    @cached_property
+    def fleets(self) -> Sequence[Resource]:
+        """The Spot Fleets that the library made."""
+        return self.made("AWS::EC2::SpotFleet")
+
+    def referred(self, value: object, kind: str) -> Sequence[Resource]:
+        """Return the resources of a type that a value refers to, also through a resource group."""
+        named = set(_references(value))
+        for group in self.of_type("AWS::ResourceGroups::Group"):
+            if group.logical_id in named:
+                named |= set(_references(group.get("Properties.Resources")))
+        return [each for each in self.of_type(kind) if each.logical_id in named]
+
+    def launch_templates(self, group: Resource) -> Sequence[Resource]:
+        """Return the launch templates of a group."""
+        named = [group.get("Properties.LaunchTemplate"), group.get("Properties.MixedInstancesPolicy")]
+        return self.referred(named, "AWS::EC2::LaunchTemplate")
+
+    def placement(self, group: Resource) -> object:
+        """Return what names the placement group that a group launches into; the group's own name counts first."""
+        named = (each.get(f"{LAUNCH}.Placement.GroupName") for each in self.launch_templates(group))
+        own = group.get("Properties.PlacementGroup")
+        return own if own is not None else next((name for name in named if name is not None), None)
+
+    def reserved(self) -> Iterator[tuple[Resource, Resource]]:
+        """Yield each group with each reservation of the template that it targets."""
+        for group in self.groups:
+            for reservation in self.referred(group.get(TARGET), RESERVATION):
+                yield group, reservation
+
+
+def _references(value: object) -> Iterator[str]:
+    """Yield the logical ids that a value may refer to, wherever in it."""
+    match value:
+        case {"Fn::GetAtt": [str() as name, *_]} | {"Ref": str() as name}:
+            yield name
+        case {"Fn::GetAtt": str() as name}:
+            yield name.partition(".")[0]
+        case str():
+            yield from _VARIABLE.findall(value)
+        case Mapping():
+            for each in value.values():
+                yield from _references(each)
+        case list():
+            for each in value:
+                yield from _references(each)
+
+
+def _is_ours(value: object) -> bool:
+    """Tell whether tags of the library are somewhere in a value."""
+    if isinstance(value, Mapping):
+        return value.get("Key") == NODE_GROUP_TAG or any(_is_ours(each) for each in value.values())
+    return isinstance(value, list) and any(_is_ours(each) for each in value)
