@@ -6,6 +6,7 @@ They are kept in `texts.toml`, a row for each limit of AWS's, with its address a
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
+from typing import Any
 
 from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.validation.text_limit import TextLimit
@@ -57,7 +58,8 @@ def _rows() -> Iterator[TextLimit]:
     for tags in found["tags"]:
         yield from _tag_rows(**tags)
     for row in found["rows"]:
-        yield TextLimit(**{name: tuple(each) if isinstance(each, list) else each for name, each in row.items()})
+        given: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in row.items()}
+        yield TextLimit(**given)
 
 
 LIMITS: Mapping[str, TextLimit] = {row.id: row for row in _rows()}
