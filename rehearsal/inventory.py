@@ -92,7 +92,11 @@ _LISTED = (
     _Listed("topics", "sns", "list_topics", "Topics[]", "TopicArn"),
 )
 
-KINDS = (*(listed.kind for listed in _LISTED), "buckets")
+_TABLES = "state tables"
+# What a function writes changes them.
+_PASSING_OF_TABLES = ("ItemCount", "TableSizeBytes")
+
+KINDS = (*(listed.kind for listed in _LISTED), _TABLES, "buckets")
 
 
 def take_inventory(client: Client) -> Inventory:
@@ -119,7 +123,10 @@ def looks(client: Client) -> Mapping[str, Callable[[], Mapping[str, Any]]]:
     Args:
         client: Makes clients.
     """
-    return {listed.kind: partial(_listed, client, listed) for listed in _LISTED}
+    return {
+        **{listed.kind: partial(_listed, client, listed) for listed in _LISTED},
+        _TABLES: partial(_tables, client),
+    }
 
 
 def _listed(client: Client, listed: _Listed) -> dict[str, Any]:
@@ -133,6 +140,16 @@ def _listed(client: Client, listed: _Listed) -> dict[str, Any]:
     return {
         entry[listed.id]: _plain({key: value for key, value in entry.items() if key not in listed.passing})
         for entry in found
+    }
+
+
+def _tables(client: Client) -> dict[str, Any]:
+    dynamodb = client("dynamodb")
+    names = dynamodb.get_paginator("list_tables").paginate().search("TableNames[]")
+    found = {name: dynamodb.describe_table(TableName=name)["Table"] for name in names}
+    return {
+        name: _plain({key: value for key, value in table.items() if key not in _PASSING_OF_TABLES})
+        for name, table in found.items()
     }
 
 

@@ -127,6 +127,7 @@ class LiveCheck:
             partial(write_assembly, self._cluster, cdk.output),
             *(partial(cdk.destroy, name) for name in reversed(self._stacks)),
             self._delete_file_systems,
+            self._delete_tables,
             self._delete_networks,
             self._delete_log_groups,
         ]
@@ -209,6 +210,12 @@ class LiveCheck:
 
     def _delete_file_systems(self) -> None:
         delete_file_systems(self._client, [one["id"] for one in readback.file_systems(self._client, NAME)])
+
+    def _delete_tables(self) -> None:
+        dynamodb = self._client("dynamodb")
+        for name in list(dynamodb.get_paginator("list_tables").paginate().search("TableNames[]")):
+            if name.startswith(f"{NAME}-"):
+                dynamodb.delete_table(TableName=name)
 
     def _delete_networks(self) -> None:
         filters = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [NAME]}]

@@ -133,7 +133,15 @@ def show_kept(console: Console, kept: Mapping[str, Sequence[str]], untouched: Ma
 
 
 # What a reader wants to see gone, or kept, even where there is none.
-_ASKED_FOR = ("file systems", "buckets", "NAT gateways", "addresses", "nodes", "capacity reservations")
+_ASKED_FOR = (
+    "file systems",
+    "buckets",
+    "state tables",
+    "NAT gateways",
+    "addresses",
+    "nodes",
+    "capacity reservations",
+)
 
 
 def show_failure(console: Console, sentence: str) -> None:

@@ -104,8 +104,9 @@ def cluster_destroyed(
 def foundation_destroyed(cluster: ClusterFile, theirs: Inventory, whole: Inventory, left: Inventory) -> list[str]:
     """Say what is wrong when both stacks are gone.
 
-    With a file system it has to be there, and all that it lives in and is fed from, unchanged; without one nothing
-    is kept. What bills by the hour is gone either way, and what was there before the cluster is as it was.
+    The state table has to be there; with a file system that too, and all that it lives in and is fed from, unchanged.
+    Nothing else is kept. What bills by the hour is gone either way, and what was there before the cluster is as it
+    was.
 
     Args:
         cluster: The cluster file.
@@ -114,7 +115,7 @@ def foundation_destroyed(cluster: ClusterFile, theirs: Inventory, whole: Invento
         left: What there is now.
     """
     differences = [f"{name}, which the cluster did not make, was {verb}" for verb, name in _changes(theirs, left)]
-    kept = _KEPT_WITH_DATA if cluster.file_system else ()
+    kept = ("state tables", *(_KEPT_WITH_DATA if cluster.file_system else ()))
     for kind in KINDS:
         made = _new(kind, whole, theirs)
         remaining = _new(kind, left, theirs)
@@ -134,6 +135,7 @@ def foundation_destroyed(cluster: ClusterFile, theirs: Inventory, whole: Invento
 
 def _to_keep(cluster: ClusterFile) -> Iterator[str]:
     """Name the kinds of which something has to be kept; if nothing of one was seen, the look was not a good one."""
+    yield "state tables"
     if cluster.file_system is None:
         return
     yield from ("file systems", "security groups")

@@ -23,6 +23,7 @@ from cdk_training_cluster.nodes import (
     WarmPool,
 )
 from cdk_training_cluster.power import ClusterPower
+from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 from cdk_training_cluster.training_cluster import TrainingCluster
 
@@ -35,6 +36,7 @@ __all__ = [
     "Capacity",
     "ClusterNetwork",
     "ClusterPower",
+    "ClusterState",
     "Dataset",
     "EfaSecurityGroup",
     "IdleGroup",

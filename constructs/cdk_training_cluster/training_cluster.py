@@ -24,6 +24,7 @@ from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, node_metric, utilization_metric
 from cdk_training_cluster.nodes.rules import idle_warnings, together_warnings
 from cdk_training_cluster.power import ClusterPower, PowerGroup
+from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
@@ -48,7 +49,7 @@ class TrainingCluster(Construct):
     plain words what EC2 cannot give, and leaves alone what an operator has changed. A node group that is idle is
     stopped half an hour after a warning, which comes after an hour; `idle_policy` says otherwise.
 
-    Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterPower`, `IdleStop`,
+    Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterState`, `ClusterPower`, `IdleStop`,
     `BillingAlarms` and `ResumeDocument` make, one instance role and profile, and an SNS topic for alerts.
 
     Attributes:
@@ -71,6 +72,7 @@ class TrainingCluster(Construct):
         file_system: TrainingFileSystem | None = None,
         cluster_name: ClusterName | None = None,
         alert_topic: sns.ITopic | None = None,
+        state: ClusterState | None = None,
         idle_policy: IdlePolicy | None = None,
         budget: Budget | None = None,
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
@@ -92,6 +94,8 @@ class TrainingCluster(Construct):
                 `Cluster`; unique in account and region. Default: - made of the construct's path.
             alert_topic: Where alarms and functions report; it must let CloudWatch publish.
                 Default: - a topic is made; subscribe to `alert_topic`.
+            state: Where functions remember what was ordered and what they did. One of another stack outlives the
+                cluster. Default: - a table is made, and kept.
             idle_policy: When nodes are idle and what becomes of them then; a node group's own policy says what
                 differs. Default: - see `IdlePolicy`; `IdlePolicy.off()` stops none.
             budget: What the account may cost in a month; billing alarms in us-east-1 watch it. Default: - none.
@@ -99,7 +103,7 @@ class TrainingCluster(Construct):
             powertools_layer: A layer with Powertools for the functions' runtime, for regions where AWS publishes
                 none. Default: - AWS's public layer.
             encryption_key: The KMS key that encrypts what is made here: alert topic, logs, functions' environments
-                and queues, nodes' root volumes and network flow log. A key that is made in CDK lets
+                and queues, the state table, nodes' root volumes and network flow log. A key that is made in CDK lets
                 AWS's services use it; see docs/security.md for the policy of any other. It can be given, changed
                 and removed later. A file system keeps the key that `TrainingFileSystem` gave it.
                 Default: - keys that AWS owns or manages.
@@ -157,6 +161,7 @@ class TrainingCluster(Construct):
             for nodes in together.nodes
         }
         self.alert_topic: sns.ITopic = alert_topic or self._make_alert_topic()
+        self.state = state or ClusterState(self, "State", encryption_key=encryption_key)
         self.power = ClusterPower(
             self,
             "Power",
@@ -165,6 +170,7 @@ class TrainingCluster(Construct):
                 name: PowerGroup.of(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()
             },
             alert_topic=self.alert_topic,
+            state=self.state,
             powertools_layer=powertools_layer,
             encryption_key=self._encryption_key,
         )

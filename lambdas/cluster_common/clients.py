@@ -9,6 +9,7 @@ from botocore.config import Config
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
     from mypy_boto3_cloudwatch.client import CloudWatchClient
+    from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_lambda.client import LambdaClient
     from mypy_boto3_sns.client import SNSClient
@@ -51,6 +52,12 @@ def auto_scaling_once() -> "AutoScalingClient":
 def cloudwatch(region: str | None = None) -> "CloudWatchClient":
     """Return the client of CloudWatch in a region. Default: - the function's own."""
     return boto3.client("cloudwatch", region_name=region, config=_CONFIG)
+
+
+@cache
+def dynamodb() -> "DynamoDBClient":
+    """Return the client of DynamoDB."""
+    return boto3.client("dynamodb", config=_CONFIG)
 
 
 @cache

@@ -58,8 +58,9 @@ class PowerFunctionSettings:
         launch_grace: How long nodes may take to launch before their absence is a problem.
         closing_notice: How long before its nodes go people are notified that a Capacity Block ends.
         topic_arn: The SNS topic that is notified when a problem begins and ends. Empty: there is none.
-        stopped_parameter: The name of the parameter that says which node groups are stopped. Empty: only their tags
-            do.
+        state_table: The name of the cluster's state table.
+        stack_id: The id of the stack that the function belongs to; what another one has recorded counts as never
+            seen.
     """
 
     cluster: str
@@ -67,7 +68,8 @@ class PowerFunctionSettings:
     launch_grace: _Time = timedelta(minutes=10)
     closing_notice: _Time = timedelta(minutes=30)
     topic_arn: str = variable("ALERT_TOPIC_ARN")
-    stopped_parameter: str = variable("STOPPED_PARAMETER")
+    state_table: str = variable("STATE_TABLE")
+    stack_id: str = variable("STACK_ID")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "PowerFunctionSettings":

@@ -18,3 +18,6 @@ KEEP_UNTIL_TAG = "cdk-training-cluster:keep-until"
 
 IDLE_TAG_PREFIX = "cdk-training-cluster:idle-"
 """What the keys of the tags begin with that the idle function writes."""
+
+POWER_TAG = "cdk-training-cluster:power"
+"""On what owns a node group's nodes: who started or stopped it last, when and why. No function reads it."""

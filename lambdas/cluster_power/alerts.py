@@ -111,7 +111,7 @@ def _ends(decision: Decision, group: Group, context: Context) -> Iterator[Alert]
     if not context.is_configured(group) or decision.verdict is Verdict.DELETING:
         return
     own, settings, now = context.settings.groups[group.node_group], context.settings, context.now
-    is_sure = decision.verdict not in (Verdict.UNCLEAR, Verdict.BLOCKED)
+    is_sure = decision.verdict is not Verdict.BLOCKED
     ids = (own.reservation_id if is_sure else None, *((*own.listed, *own.blocks) if group.alive else ()))
     for one in map(context.reservations.find, filter(None, ids)):
         if not isinstance(one, Reservation) or one.state != ACTIVE or one.ends is None:

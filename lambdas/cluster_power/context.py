@@ -1,7 +1,7 @@
 """Everything that decisions rest on, beside the groups themselves."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from cluster_power.groups import Group
@@ -20,14 +20,14 @@ class Context:
         now: The time.
         reservations: What is known of Capacity Blocks and reservations.
         unread: The node groups that could not be read.
-        stopped: The node groups that were stopped, whatever owned their nodes then.
+        states: Whether node groups are meant to run, of all of which that is known.
     """
 
     settings: Settings
     now: datetime
     reservations: Reservations = NO_RESERVATIONS
     unread: Collection[str] = ()
-    stopped: Collection[str] = ()
+    states: Mapping[str, State] = field(default_factory=dict)
 
     def is_configured(self, group: Group) -> bool:
         """Say whether the cluster's file gives a group its nodes, and with this kind of owner."""

@@ -40,7 +40,7 @@ def decide(groups: Sequence[Group], context: Context) -> list[Decision]:
     decisions = [_decide_group(group, context, twins) for group in configured]
     decisions += [_unconfigured(group, context) for group in groups if not context.is_configured(group)]
     present = {group.node_group for group in configured}
-    stopped = is_stopped(groups, context)
+    stopped = is_stopped(context)
     decisions += [
         _unread(name, own) if name in context.unread else _absent(name, own, context, stopped=stopped)
         for name, own in context.settings.groups.items()
@@ -63,11 +63,6 @@ def _decide_group(group: Group, context: Context, twins: Collection[str]) -> Dec
     if group.deleting:
         return _decision(group, Verdict.DELETING, f"{name} is being deleted", wanted=wanted)
     match record:
-        case Record(unreadable=what) if what:
-            reason = (
-                f"{name}: {what}, which this function never writes: left alone until a start or a stop is ordered"
-            )
-            outcome = Verdict.UNCLEAR, reason
         case Record(state=None) if context.unread:
             reason = f"{name} is new, and not all of the cluster's node groups could be read: the next tick decides"
             outcome = Verdict.BLOCKED, reason
@@ -252,7 +247,8 @@ def _busy(group: Group, wanted: int) -> str:
 
 def _absent(name: str, own: GroupSettings, context: Context, *, stopped: bool) -> Decision:
     window = context.window(name)
-    wanted = 0 if stopped else context.wanted(name, None, window) or 0
+    is_meant = context.states.get(name, State.STOPPED if stopped else State.RUNNING)
+    wanted = 0 if is_meant is State.STOPPED else context.wanted(name, None, window) or 0
     what, why = "group", "failed"
     if own.spot_fleet:
         what, why = f"Spot Fleet request {own.spot_fleet} that launches nodes", "somebody cancelled it"

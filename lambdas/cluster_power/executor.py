@@ -1,6 +1,6 @@
 """The executor: it applies what was decided about one group."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_common.failures import Failures
 from cluster_common.owners.node_owner import OwnerBusyError
+from cluster_common.state_table import StateChangedError
 from cluster_power.groups import Group
-from cluster_power.records import Desired, Record
+from cluster_power.records import Desired, Order
 from cluster_power.reservations import set_instances
 from cluster_power.reserved import explain_refusal
 from cluster_power.settings import Settings
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class Executor:
-    """Write what is to be recorded, raise the reservation, set the size, record that it was set.
+    """Record what was ordered, raise the reservation, set the size, record that it was set.
 
-    In this order a crash anywhere leaves a group so that the next tick does the rest. An order is written on all
-    of its groups before the first is sized, so that this holds for all of them. Two runs may overlap, and an
-    operator may act at any time: a tick looks again before it writes, and whoever set a size looks again after it
-    has recorded it. Of two runs that set different sizes, one sees the other's then, and the next tick decides.
+    In this order a crash anywhere leaves a group so that the next tick does the rest. An order is recorded for all
+    of its node groups before the first is sized, so that this holds for all of them. Two runs may overlap, and an
+    operator may act at any time: a tick looks again before it writes, and a run whose record of a size is refused,
+    because another run has written since, has the size set again. The next tick decides which it is.
     """
 
     def __init__(
@@ -43,56 +44,71 @@ class Executor:
         self._ec2 = ec2
         self._failures = failures
         self._now = now
-        self.recorded: dict[str, Record] = {}
-        """What was written on groups to be recorded, by the owner's name."""
 
-    def apply_command(self, decisions: Sequence[Decision], records: Mapping[str, Record]) -> list[Decision]:
-        """Apply what follows from an order, and return it with what came of it.
+    def record(self, orders: Mapping[str, Order], *, unless_changed: bool = False) -> frozenset[str]:
+        """Record orders, and return the node groups of which one could not be recorded.
+
+        Args:
+            orders: What is ordered, by node group.
+            unless_changed: Whether to give way to what another run has recorded meanwhile.
+        """
+        refused = set[str]()
+        for name, order in orders.items():
+            try:
+                self._store.order(name, order, unless_changed=unless_changed)
+            except (*AWS_ERRORS, StateChangedError) as error:
+                refused.add(name)
+                if not (unless_changed and isinstance(error, StateChangedError)):
+                    what = (
+                        f"it could not be recorded that it is {order.state}: nothing was done, give the order again"
+                    )
+                    self._failures.add(name, what, error)
+        return frozenset(refused)
+
+    def apply_command(self, decisions: Sequence[Decision], refused: Collection[str]) -> list[Decision]:
+        """Apply what follows from an order that is recorded, and return it with what came of it.
 
         Args:
             decisions: What was decided about the groups that it was ordered of.
-            records: What is to be recorded, by the owner's name.
+            refused: The node groups of which it could not be recorded.
         """
-        written = [self._try(decision, lambda one: self._record(one, records)) for decision in decisions]
         return [
-            decision if after is None else (self._try(after, self._act) or after)
-            for decision, after in zip(decisions, written, strict=True)
+            _wait(one, "was not sized: what was ordered could not be recorded")
+            if one.node_group in refused
+            else self._try(one, self._act)
+            for one in decisions
         ]
 
-    def apply(self, decision: Decision, records: Mapping[str, Record], before: Mapping[str, Group]) -> Decision:
+    def apply(self, decision: Decision, before: Mapping[str, Group], refused: Collection[str]) -> Decision:
         """Apply what a tick decided about one group, and return it with what came of it.
 
         Args:
             decision: What was decided.
-            records: What is to be recorded first, by the owner's name.
-            before: The groups as they were read; somebody's order may have come in between.
+            before: The groups as they were read, with what was recorded since; somebody's order may have come in
+                between.
+            refused: The node groups of which it could not be recorded that they were seen.
         """
         group = decision.group
-        if group is None or not (group.name in records or _is_action(decision)):
+        if group is None or not _is_action(decision):
             return decision
 
         def act(decision: Decision) -> Decision:
-            if not self._is_still(before[group.name]):
+            if decision.node_group in refused or not self._is_still(before[group.name]):
                 why = "changed while the tick looked: the next tick decides"
                 return _wait(decision, why, group=before[group.name])
-            return self._act(self._record(decision, records))
+            return self._act(decision)
 
-        return self._try(decision, act) or decision
+        return self._try(decision, act)
 
-    def _try(self, decision: Decision, act: Callable[[Decision], Decision]) -> Decision | None:
-        """Return what came of it; None: it failed."""
+    def _try(self, decision: Decision, act: Callable[[Decision], Decision]) -> Decision:
+        """Return what came of it; what was decided, if it failed."""
         try:
             return act(decision)
         except AWS_ERRORS as error:
             self._failures.add(decision.node_group, f"could not bring it to {decision.wanted}", error)
-            return None
-
-    def _record(self, decision: Decision, records: Mapping[str, Record]) -> Decision:
-        group = decision.group
-        if group is not None and group.name in records:
-            self._store.save_record(group, records[group.name])
-            self.recorded[group.name] = records[group.name]
-        return decision
+            return decision
+        except StateChangedError:
+            return _wait(decision, "was given another order at the same moment: the next tick decides")
 
     def _act(self, decision: Decision) -> Decision:
         group = decision.group
@@ -144,14 +160,13 @@ class Executor:
         except OwnerBusyError:
             return _wait(decision, "is busy with another scaling activity: the next tick tries again")
         record = replace(group.record, size=decision.wanted, since=self._now, desired=None)
-        self._store.save(group, size=record.size, since=record.since)
-        fresh = self._store.describe(group)
-        shows_it = fresh is not None and (fresh.record.size, fresh.record.since) == (record.size, record.since)
-        # A description that does not show yet what was just written is old, and says nothing of the size either.
-        if fresh is not None and shows_it and not fresh.busy and fresh.desired != decision.wanted:
-            # Then what is recorded and what is there must not stay apart: it would look like an operator's size.
-            self._store.save(group, size=None)
-            return _wait(decision, "was given another size at the same moment: the next tick decides")
+        try:
+            self._store.save(group, size=record.size, since=record.since, desired=None)
+        except StateChangedError:
+            # What is recorded and what is there must not stay apart: it would look like an operator's size.
+            self._store.forget_size(group)
+            raise
+        self._store.annotate(group)
         return replace(decision, group=replace(group, desired=decision.wanted, record=record))
 
     def _retire_warm_nodes(self, group: Group, size: int) -> None:
@@ -167,7 +182,7 @@ class Executor:
     def _set_desired(self, decision: Decision, group: Group, desired: int) -> Decision:
         """Lower a group to the nodes that it has, or raise it to its size again.
 
-        What is set is written down before, so that it never looks like an operator's size. Auto Scaling ends nodes of
+        What is set is recorded before, so that it never looks like an operator's size. Auto Scaling ends nodes of
         its own choice where there are more than the desired capacity: a node that comes meanwhile must not cost one
         that works, so the nodes are counted right before it is lowered, and right after.
         """
@@ -207,6 +222,8 @@ class Executor:
             return
         try:
             self._explain(group, group.record.desired)
+        except StateChangedError:
+            return  # Another order makes it another.
         except AWS_ERRORS as error:
             self._failures.add(group.node_group, "could not record why its desired capacity is what it is", error)
 

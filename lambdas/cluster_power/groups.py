@@ -26,7 +26,7 @@ class Group(OwnedGroup):
     @property
     def is_new(self) -> bool:
         """Whether the function has never seen it."""
-        return self.record.state is None and not self.record.unreadable and not self.deleting
+        return self.record.state is None and not self.deleting
 
     @property
     def goal(self) -> int:

@@ -32,8 +32,8 @@ def handler(
     aws = Clients(
         auto_scaling=clients.auto_scaling,
         auto_scaling_once=clients.auto_scaling_once,
+        dynamodb=clients.dynamodb,
         ec2=clients.ec2,
         sns=clients.sns,
-        ssm=clients.ssm,
     )
     return Power(settings, aws, logger, now=datetime.now(UTC)).apply(command)

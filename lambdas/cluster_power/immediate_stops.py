@@ -7,9 +7,10 @@ from itertools import groupby
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_common.owners.node_owner import OwnerBusyError
+from cluster_common.state_table import StateChangedError
 from cluster_power.commands import Expected
 from cluster_power.groups import Group
-from cluster_power.records import Record
+from cluster_power.records import Order
 from cluster_power.state_store import StateStore
 from cluster_power.verdicts import Decision, Verdict
 
@@ -19,17 +20,18 @@ _PAUSES = (1, 2)
 # A sentence that people read names no more nodes.
 _MAX_NAMED = 3
 
+_LEFT_ALONE = frozenset({Verdict.DELETING, Verdict.UNCONFIGURED})
+
 
 class ImmediateStops:
     """Take groups to zero now, or leave them as they are: no tick finishes what was not done.
 
     Who orders such a stop knows only of this moment that nothing is lost by it; a minute later a job may run. So
-    the size is set first, and a group is recorded as stopped once it has it. Wherever a run is interrupted, a
-    tick finds what was never stopped, or a group at zero as an operator leaves one: it holds that, and tells people.
-    Only where somebody sets another size at the same
-    moment, what was recorded before is written back.
+    the size is set first, and a node group is recorded as stopped once all its owners have it. Wherever a run is
+    interrupted, a tick finds what was never stopped, or a group at zero as an operator leaves one: it holds that, and
+    tells people.
 
-    An order may say what its node group was when somebody judged that it may stop. It is taken back where the size
+    An order may say what its node group was when it was judged that it may stop. It is taken back where the size
     is another by now, or a node lives that was not judged.
 
     While a deploy replaces what owns a node group's nodes, neither owner is touched if one is seen to take no stop.
@@ -42,15 +44,13 @@ class ImmediateStops:
         self._store = store
         self._failures = failures
         self._pause = pause
-        self.recorded: dict[str, Record] = {}
-        """What was written on groups to be recorded, by the owner's name."""
 
     def apply(
         self,
         decisions: Sequence[Decision],
-        records: Mapping[str, Record],
+        orders: Mapping[str, Order],
         *,
-        before: Mapping[str, Group],
+        before: Sequence[Group],
         unordered: Sequence[Decision],
         expected: Expected | None = None,
     ) -> list[Decision]:
@@ -58,37 +58,64 @@ class ImmediateStops:
 
         Args:
             decisions: What was decided about the groups that it was ordered of, sorted by node group.
-            records: What is to be recorded of those that it changes, by the owner's name.
-            before: The groups as they were read, by the owner's name.
+            orders: What is to be recorded of those that it changes, by node group.
+            before: The groups as they were read.
             unordered: What would be decided without the order: that holds where it is taken back.
             expected: What the one node group that was ordered has to be still. Default: - whatever it is.
         """
+        read = {group.name: group for group in before}
         without = {one.group.name: one for one in unordered if one.group is not None}
         outcomes: list[Decision] = []
         for name, every in groupby(decisions, key=lambda decision: decision.node_group):
             owners = sorted(every, key=lambda decision: decision.group.desired if decision.group else 0, reverse=True)
-            why = next((why for decision in owners if (why := _obstacle(decision, records))), "")
+            if name not in orders:
+                outcomes += [_untouched(decision) for decision in owners]
+                continue
             known = [one.group for one in owners if one.group and one.verdict is not Verdict.UNCONFIGURED]
-            why = why or _why_unexpected(name, known, expected)
+            why = next(filter(None, map(_obstacle, owners)), "") or _why_unexpected(name, known, expected)
+            due = [read[one.group.name] for one in owners if one.group and one.verdict not in _LEFT_ALONE]
+            sizes, why = ({}, why) if why or not due else self._stop(due, orders[name], expected)
+            # One of two owners may have been stopped before it showed that the other one takes no stop.
+            is_part = why and any(sizes.get(group.name) for group in due)
             for decision in owners:
                 group = decision.group
-                if group is None or group.name not in records:
+                if group is None or decision.verdict in _LEFT_ALONE:
                     outcomes.append(_untouched(decision))
-                    continue
-                size = group.desired
-                if not why:
-                    size, why = self._stop(before[group.name], decision.wanted, records[group.name], expected)
-                record = self.recorded.get(group.name, before[group.name].record)
-                group = replace(group, desired=size, record=record)
-                if why:
+                elif sizes.get(group.name) == 0 and (is_part or not why):
+                    record = group.record if why else replace(group.record, size=0, since=orders[name].since)
+                    group = replace(group, desired=0, record=record)
+                    outcomes.append(replace(decision, group=group, taken_back=False))
+                else:
+                    group = replace(read[group.name], desired=sizes.get(group.name, group.desired))
                     blocked = replace(without[group.name], verdict=Verdict.BLOCKED, group=group)
                     outcomes.append(_taken_back(blocked, why))
-                else:
-                    outcomes.append(replace(decision, group=group, taken_back=False))
         return outcomes
 
-    def _stop(self, group: Group, size: int, record: Record, expected: Expected | None) -> tuple[int, str]:
-        """Bring a group to a size, and record that.
+    def _stop(self, due: Sequence[Group], order: Order, expected: Expected | None) -> tuple[dict[str, int], str]:
+        """Bring the owners of a node group's nodes to zero, and record that.
+
+        Returns:
+            The sizes of those that were touched, and why the order is to be taken back. Empty: it was applied.
+        """
+        sizes: dict[str, int] = {}
+        for group in due:
+            sizes[group.name], why = self._set_zero(group, expected)
+            if why:
+                return sizes, why
+        name = due[0].node_group
+        try:
+            self._store.save_stop(due, order)
+        except StateChangedError:
+            return sizes, f"{name} was given another order at the same moment"
+        except AWS_ERRORS as error:
+            self._failures.add(name, "was brought to 0, and that could not be recorded", error)
+            return sizes, ""
+        for group in due:
+            self._store.annotate(group)
+        return sizes, ""
+
+    def _set_zero(self, group: Group, expected: Expected | None) -> tuple[int, str]:
+        """Bring a group to zero.
 
         Returns:
             The size that it has then, and why the order is to be taken back. Empty: it was applied.
@@ -101,21 +128,14 @@ class ImmediateStops:
             why = _why_unjudged(name, fresh.live_ids, expected)
             if why:
                 return group.desired, why
-            self._owners.of(group).set_size(group, size)
+            self._owners.of(group).set_size(group, 0)
         except OwnerBusyError:
             return group.desired, f"{name} is busy with another scaling activity"
         except AWS_ERRORS as error:
-            if not self._has(group, size):
-                self._failures.add(name, f"could not bring it to {size}: the stop was taken back", error)
-                return group.desired, f"{name} could not be brought to {size}"
-        record = replace(record, size=size)
-        try:
-            self._store.save_record(group, record)
-        except AWS_ERRORS as error:
-            self._failures.add(name, f"was brought to {size}, and that could not be recorded", error)
-            return size, ""
-        self.recorded[group.name] = record
-        return self._look_again(group, size, record)
+            if not self._has(group, 0):
+                self._failures.add(name, "could not bring it to 0: the stop was taken back", error)
+                return group.desired, f"{name} could not be brought to 0"
+        return self._look_again(group)
 
     def _has(self, group: Group, size: int) -> bool:
         """Say whether a group has a size although AWS did not say so: its answer may be lost, or show late."""
@@ -129,49 +149,40 @@ class ImmediateStops:
             self._pause(seconds)
         return False
 
-    def _look_again(self, group: Group, size: int, record: Record) -> tuple[int, str]:
-        """Return the size that a group has, and why the order is to be taken back, if it is not the one ordered."""
-        name = group.node_group
-        try:
-            fresh = self._store.describe(group)
-        except AWS_ERRORS as error:
-            self._failures.add(name, "could not be read again", error)
-            return size, ""
-        if fresh is None or fresh.busy or fresh.desired == size:
-            return size, ""
-        if (fresh.record.ordered, fresh.desired) == (group.record.ordered, group.desired):
-            return size, ""  # It does not show yet what was written: what was read before says nothing.
-        del self.recorded[group.name]
-        # A tick may have written a size of its own on it by now; what another order wrote is not undone.
-        if _is_of_order(fresh.record, record):
+    def _look_again(self, group: Group) -> tuple[int, str]:
+        """Return the size that a group has, and why the order is to be taken back, if that is not zero."""
+        size = group.desired
+        for seconds in (*_PAUSES, 0):
             try:
-                self._store.save_record(group, group.record)
+                fresh = self._store.describe(group)
             except AWS_ERRORS as error:
-                what = "what was recorded before could not be written back: a tick may stop it"
-                self._failures.add(name, f"was given another size at the same moment, and {what}", error)
-        return fresh.desired, f"{name} was given another size at the same moment"
+                self._failures.add(group.node_group, "could not be read again", error)
+                return 0, ""
+            if fresh is None or fresh.busy or not fresh.desired:
+                return 0, ""
+            if fresh.desired != size:
+                size = fresh.desired
+                break
+            self._pause(seconds)  # It may be an old description.
+        return size, f"{group.node_group} was given another size at the same moment"
 
 
-def _obstacle(decision: Decision, records: Mapping[str, Record]) -> str:
+def _obstacle(decision: Decision) -> str:
     """Say why a group takes no stop at the moment. Empty: it does, or needs none."""
     name, group = decision.node_group, decision.group
     if group is None:
         return decision.reason
-    if decision.verdict is Verdict.UNCLEAR:
-        return f"{name}: {group.record.unreadable}, which could not be written back"
-    if group.name not in records or decision.verdict is Verdict.SIZE:
+    if decision.verdict is Verdict.SIZE or decision.verdict in _LEFT_ALONE:
         return ""
-    if group.busy:
-        return f"{name}: the {group.owner.noun} {group.name} is being modified"
-    return decision.reason
+    return f"{name}: the {group.owner.noun} {group.name} is being modified" if group.busy else decision.reason
 
 
 def _untouched(decision: Decision) -> Decision:
     """Return what came of a stop that changes nothing: the group is stopped, or takes no orders."""
     group = decision.group
-    if group is not None and not group.desired and decision.verdict is not Verdict.UNCLEAR:
+    if group is not None and not group.desired:
         return replace(decision, taken_back=False)
-    return _taken_back(decision, _obstacle(decision, {}) or decision.reason)
+    return _taken_back(decision, _obstacle(decision) or decision.reason)
 
 
 def _taken_back(decision: Decision, why: str) -> Decision:
@@ -199,8 +210,3 @@ def _why_unjudged(name: str, live_ids: Collection[str], expected: Expected | Non
     return (
         f"{name} has {', '.join(unjudged[:_MAX_NAMED])}{more}, for which the stop was not ordered" if unjudged else ""
     )
-
-
-def _is_of_order(found: Record, written: Record) -> bool:
-    """Say whether what is recorded of a group is what an order wrote, whatever size a tick wrote after it."""
-    return (found.state, found.by, found.reason) == (written.state, written.by, written.reason)

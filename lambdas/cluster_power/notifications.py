@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from cluster_common.alerts import compare_alerts
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
+from cluster_common.state_table import StateChangedError
 from cluster_power.alerts import describe_end, find_alerts, known_topics
 from cluster_power.context import Context
 from cluster_power.state_store import StateStore
@@ -46,14 +47,16 @@ class Notifications:
             fresh = self._store.describe(group)
             if fresh is None:
                 return
+            if fresh.record.ordered != group.record.ordered:
+                return  # What was decided is over: the next tick tells what follows from the other order.
             changes = compare_alerts(alerts, fresh.record.told, known=known, now=context.now)
             for alert in changes.new:
                 self._publish(alert.subject, alert.text)
             for key in changes.over:
                 self._publish(*describe_end(context.settings.cluster, decision.node_group, key, decision.reason))
             if changes.told != fresh.record.told:
-                self._store.save(group, told=changes.told)
-        except AWS_ERRORS as error:
+                self._store.save(fresh, told=changes.told)
+        except (*AWS_ERRORS, StateChangedError) as error:
             self._failures.add(group.node_group or group.name, "could not notify people of a change", error)
 
     def _publish(self, subject: str, text: str) -> None:

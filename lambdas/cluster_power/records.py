@@ -1,66 +1,62 @@
-"""What the function records of a node group, as tags on what owns its nodes."""
+"""What the function records of a node group: one item of the cluster's state table, with an entry for each owner."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from cluster_common.tags import tag_value
 from cluster_common.times import parse_time, time_text
+from cluster_contract.state import PowerState as State
 
-_PREFIX = "cdk-training-cluster:power-"
-STATE_TAG = f"{_PREFIX}state"
-SIZE_TAG = f"{_PREFIX}size"
-BY_TAG = f"{_PREFIX}by"
-REASON_TAG = f"{_PREFIX}reason"
-SINCE_TAG = f"{_PREFIX}since"
-TOLD_TAG = f"{_PREFIX}told"
-TERMINATED_TAG = f"{_PREFIX}terminated"
-DESIRED_TAG = f"{_PREFIX}desired"
-
-NONE = "none"
-"""What a size or problem tag says when there is none; tags are overwritten, never deleted."""
+__all__ = ["NO_RECORD", "Desired", "GroupState", "Order", "Record", "State", "Termination"]
 
 _T = TypeVar("_T")
 
 
-class State(StrEnum):
-    """Whether a node group is meant to run."""
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What a node group is meant to be from now on.
 
-    RUNNING = "running"
-    STOPPED = "stopped"
+    Attributes:
+        state: Whether it is meant to run.
+        by: Who orders that.
+        reason: Why.
+        since: When it was ordered.
+    """
+
+    state: State
+    by: str
+    reason: str
+    since: datetime
+
+    def __str__(self) -> str:
+        return f"{self.state} by {self.by} since {time_text(self.since)}: {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Termination:
-    """The last order to terminate single nodes of a group.
+    """The last command to terminate single nodes of a group.
 
     Attributes:
         at: When it was applied.
-        text: When, by whom and why, as the tag says it.
+        text: When, by whom and why, as people are told.
+        ids: The nodes that Auto Scaling was asked to terminate, or was about to be.
     """
 
     at: datetime
     text: str
+    ids: tuple[str, ...] = ()
 
     @classmethod
-    def new(cls, at: datetime, by: str, reason: str) -> "Termination":
+    def new(cls, at: datetime, by: str, reason: str, ids: Sequence[str]) -> "Termination":
         """Return what is to be recorded, exactly as it will be read back."""
-        return cls(at=at.replace(microsecond=0), text=tag_value(f"{time_text(at)} by {by}: {reason}"))
-
-    @classmethod
-    def from_tag(cls, text: str) -> "Termination | None":
-        """Read the tag. It explains a size and decides nothing: where it cannot be read, there is none."""
-        try:
-            return cls(at=parse_time(text.partition(" ")[0]), text=text)
-        except ValueError:
-            return None
+        at = at.replace(microsecond=0)
+        return cls(at=at, text=f"{time_text(at)} by {by}: {reason}", ids=tuple(ids))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Desired:
-    """Why the desired capacity is another than the size: EC2 lacks nodes, or some were terminated by order.
+    """Why the desired capacity is another than the size: EC2 lacks nodes, or some were terminated by command.
 
     Attributes:
         sizes: The desired capacity. Until it is sure that it was set, also what was set before.
@@ -72,136 +68,167 @@ class Desired:
     at: datetime
     goal: int | None = None
 
-    @property
-    def text(self) -> str:
-        """What the tag says."""
-        return " ".join([*map(str, self.sizes), time_text(self.at), *([] if self.goal is None else [str(self.goal)])])
-
-    @classmethod
-    def from_tag(cls, text: str) -> "Desired":
-        """Read the tag.
-
-        Raises:
-            ValueError: It says what the function never writes.
-        """
-        *sizes, last = text.split()
-        goal = _size(last) if last.isdigit() else None
-        at = last if goal is None or not sizes else sizes.pop()
-        if not sizes:
-            raise ValueError(text)
-        return cls(sizes=tuple(map(_size, sizes)), at=parse_time(at), goal=goal)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What the function records of a group, in tags on what owns its nodes.
+    """What the function has recorded of one owner of a node group's nodes.
 
     Attributes:
-        state: Whether the group is meant to run. None: the function has not seen the group yet.
-        size: The last size the function set. None: there is none, or it has to be set again.
+        state: Whether the node group is meant to run. None: the function has not seen it yet.
         by: Who ordered the state.
         reason: Why.
-        since: When the function last changed state or size.
+        size: The last size that the function set. None: there is none, or it has to be set again.
+        since: When the state was ordered, or the size set after that.
         told: The keys of the alerts that people were sent, and were not told the end of.
-        terminated: The last order to terminate single nodes. None: there was none.
+        terminated: The last command to terminate single nodes. None: there was none.
         desired: What explains a desired capacity other than the size. None: nothing does.
-        unreadable: A sentence that says which tag holds what the function never writes. Empty: none.
-        spoiled: Those tags; the next order overwrites them.
     """
 
     state: State | None = None
-    size: int | None = None
     by: str = ""
     reason: str = ""
+    size: int | None = None
     since: datetime | None = None
     told: tuple[str, ...] = ()
     terminated: Termination | None = None
     desired: Desired | None = None
-    unreadable: str = ""
-    spoiled: tuple[str, ...] = ()
 
     @property
     def ordered(self) -> tuple[object, ...]:
         """What an order or a new size changes; what ticks note and tell changes at any time."""
         return self.state, self.size, self.by, self.reason, self.since
 
-    @classmethod
-    def from_tags(cls, tags: Mapping[str, str]) -> "Record":
-        """Read a group's tags. What cannot be read is said, never guessed."""
-        unreadable: dict[str, str] = {}
-        state = _read(tags, STATE_TAG, State, unreadable)
-        size = _read(tags, SIZE_TAG, _size, unreadable)
-        if state is None and size is not None and not unreadable:
-            unreadable[SIZE_TAG] = f"the tag {SIZE_TAG} is there and {STATE_TAG} is not"
-        return cls(
-            state=state,
-            size=size,
-            by=tags.get(BY_TAG, ""),
-            reason=tags.get(REASON_TAG, ""),
-            since=_read(tags, SINCE_TAG, parse_time, unreadable),
-            told=_read(tags, TOLD_TAG, _words, unreadable) or (),
-            terminated=Termination.from_tag(tags.get(TERMINATED_TAG, "")),
-            desired=_read(tags, DESIRED_TAG, Desired.from_tag, unreadable),
-            unreadable="; ".join(unreadable.values()),
-            spoiled=tuple(unreadable),
-        )
+    def with_order(self, order: Order) -> "Record":
+        """Return what is recorded once something else is ordered: the size has to be set again."""
+        return replace(self, state=order.state, by=order.by, reason=order.reason, since=order.since, size=None)
 
-    def to_tags(self) -> dict[str, str]:
-        """Return the tags that say what was ordered; what is noted or told is tagged on its own."""
-        return dict.fromkeys(self.spoiled, NONE) | changed_tags(
-            state=self.state, size=self.size, by=self.by, reason=self.reason, since=self.since
-        )
-
-
-def changed_tags(**changes: object) -> dict[str, str]:
-    """Return the tags that say what attributes of a record are now.
-
-    Args:
-        **changes: The attributes, by name. None: there is none.
-    """
-    written = {name: (_TAGS[name], value) for name, value in changes.items()}
-    return {tag: NONE if value in (None, ()) else _text(value) for tag, value in written.values()}
-
-
-def _text(value: object) -> str:
-    if isinstance(value, datetime):
-        return time_text(value)
-    if isinstance(value, tuple):
-        return " ".join(value)
-    return value.text if isinstance(value, Desired | Termination) else str(value)
-
-
-_TAGS = {
-    "state": STATE_TAG,
-    "size": SIZE_TAG,
-    "by": BY_TAG,
-    "reason": REASON_TAG,
-    "since": SINCE_TAG,
-    "told": TOLD_TAG,
-    "terminated": TERMINATED_TAG,
-    "desired": DESIRED_TAG,
-}
 
 NO_RECORD = Record()
 """What is recorded of a group that the function has never seen."""
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
+@dataclass(frozen=True, kw_only=True)
+class GroupState:
+    """What is recorded of a node group, whatever owns its nodes: a deployment may replace that.
+
+    Attributes:
+        order: What it is meant to be. None: the function has not seen it yet.
+        owners: What was recorded of each owner, by its name or id. An owner's own `since` is None until it was sized
+            after the order.
+    """
+
+    order: Order | None = None
+    owners: Mapping[str, Record] = field(default_factory=dict)
+
+    def record(self, owner: str) -> Record:
+        """Return what is recorded of one owner."""
+        own, order = self.owners.get(owner, NO_RECORD), self.order
+        if order is None:
+            return own
+        since = own.since or order.since
+        return replace(own, state=order.state, by=order.by, reason=order.reason, since=since)
+
+    def with_order(self, order: Order) -> "GroupState":
+        """Return the state once something else is ordered: the size of every owner has to be set again."""
+        return GroupState(
+            order=order, owners={name: replace(own, size=None, since=None) for name, own in self.owners.items()}
+        )
+
+    def with_changes(self, owner: str, changes: Mapping[str, Any]) -> "GroupState":
+        """Return the state once attributes of an owner's record, by their names, have changed."""
+        own = replace(self.owners.get(owner, NO_RECORD), **changes)
+        return replace(self, owners={**self.owners, owner: own})
+
+    def to_values(self) -> dict[str, Any]:
+        """Return the attributes of the item; what is not there is left out."""
+        order = self.order
+        ordered = (
+            {"state": order.state.value, "by": order.by, "reason": order.reason, "since": time_text(order.since)}
+            if order
+            else {}
+        )
+        return {**ordered, "owners": {name: _owner_values(own) for name, own in self.owners.items()}}
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> "GroupState":
+        """Read the attributes of an item; unknown ones are left out.
+
+        Raises:
+            ValueError: They are not what this function writes.
+        """
+        order = None
+        if "state" in values:
+            order = Order(
+                state=State(values["state"]),
+                by=_text(values, "by"),
+                reason=_text(values, "reason"),
+                since=_time(values, "since"),
+            )
+        owners = _expect(dict, values, "owners") if "owners" in values else {}
+        return cls(order=order, owners={name: _owner(_expect(dict, owners, name)) for name in owners})
 
 
-def _size(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(text)
-    return int(text)
+def _owner_values(own: Record) -> dict[str, Any]:
+    terminated, desired = own.terminated, own.desired
+    values: dict[str, Any] = {
+        "size": own.size,
+        "since": time_text(own.since) if own.since else None,
+        "told": list(own.told) or None,
+        "terminated": terminated
+        and {"at": time_text(terminated.at), "text": terminated.text, "ids": list(terminated.ids)},
+        "desired": desired
+        and {"sizes": list(desired.sizes), "at": time_text(desired.at), **_given(goal=desired.goal)},
+    }
+    return _given(**values)
 
 
-def _read(tags: Mapping[str, str], key: str, parse: Callable[[str], _T], unreadable: dict[str, str]) -> _T | None:
-    text = tags.get(key, "")
-    if text in ("", NONE):
-        return None
-    try:
-        return parse(text)
-    except ValueError:
-        unreadable[key] = f"the tag {key} says {text!r}"
-        return None
+def _given(**values: object) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _owner(values: Mapping[str, Any]) -> Record:
+    return Record(
+        size=_size(values["size"]) if "size" in values else None,
+        since=_time(values, "since") if "since" in values else None,
+        told=_texts(values, "told"),
+        terminated=_termination(_expect(dict, values, "terminated")) if "terminated" in values else None,
+        desired=_desired(_expect(dict, values, "desired")) if "desired" in values else None,
+    )
+
+
+def _termination(values: Mapping[str, Any]) -> Termination:
+    return Termination(at=_time(values, "at"), text=_text(values, "text"), ids=_texts(values, "ids"))
+
+
+def _desired(values: Mapping[str, Any]) -> Desired:
+    goal = _size(values["goal"]) if "goal" in values else None
+    sizes = tuple(_size(one) for one in _expect(list, values, "sizes"))
+    return Desired(sizes=sizes, at=_time(values, "at"), goal=goal)
+
+
+def _size(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"a size must be a whole number of 0 or more, got {value!r}")
+    return value
+
+
+def _time(values: Mapping[str, Any], name: str) -> datetime:
+    return parse_time(_text(values, name))
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    return _expect(str, values, name)
+
+
+def _texts(values: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    return tuple(_text({name: one}, name) for one in _expect(list, values, name)) if name in values else ()
+
+
+def _expect(kind: type[_T], values: Mapping[str, Any], name: str) -> _T:
+    value = values.get(name)
+    if isinstance(value, kind):
+        return value
+    raise ValueError(f"{name} must be {_KINDS[kind]}, got {value!r}")
+
+
+_KINDS: Mapping[object, str] = {str: "text", list: "a list", dict: "a mapping"}

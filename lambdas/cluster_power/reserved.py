@@ -18,7 +18,7 @@ from cluster_power.reservations import ACTIVE, COMING, ENDED, Absence, Reservati
 from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict
 
-_LEFT_ALONE = frozenset({Verdict.DELETING, Verdict.UNCONFIGURED, Verdict.UNCLEAR, Verdict.BLOCKED})
+_LEFT_ALONE = frozenset({Verdict.DELETING, Verdict.UNCONFIGURED, Verdict.BLOCKED})
 
 
 def decide_reservation(decision: Decision, own: GroupSettings, context: Context) -> Decision:

@@ -90,7 +90,7 @@ def decide_resume(decision: Decision) -> Decision:
     if group is None or not group.suspended_by_auto_scaling or not decision.wanted:
         return decision
     block_forbids = window is not None and (window.is_elsewhere or window.phase is Phase.UNSEEN)
-    if decision.verdict in (Verdict.UNCLEAR, Verdict.BLOCKED) or block_forbids:
+    if decision.verdict is Verdict.BLOCKED or block_forbids:
         return decision
     raises = decision.desired is not None and decision.desired > group.desired
     short = (group.goal == decision.wanted or group.is_smaller_by_order) and group.counted < group.desired

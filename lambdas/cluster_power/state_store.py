@@ -1,32 +1,235 @@
-"""Where the function records its groups' desired states: tags on what owns their nodes, which nothing else reads."""
+"""What the function remembers from one run to the next: an item for each node group in the cluster's state table."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
+from aws_lambda_powertools import Logger
+
+from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.node_owner import Owners
+from cluster_common.state_table import NO_ITEM, StateChangedError, StateItem, StateTable
+from cluster_common.tags import tag_value
+from cluster_contract.tags import POWER_TAG
 from cluster_power.groups import Group
-from cluster_power.records import Record, changed_tags
+from cluster_power.records import GroupState, Order, State
+
+_ATTEMPTS = 5
+"""How often a change is written that runs beside another: each time on what the other has written."""
+
+_FORGOTTEN_AFTER = timedelta(days=1)
+"""When DynamoDB may delete the item of a node group that has left the cluster's file."""
+
+# The stack that a cluster's functions belong to: one that is deployed anew begins anew.
+_STACK = "stack"
+
+
+class UnreadableStateError(Exception):
+    """Say that the state of the cluster could not be read. Nothing was changed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stored:
+    """An item as it was read or written last.
+
+    Attributes:
+        state: What it says.
+        item: The item, for the condition of the next write.
+        unreadable: Why it cannot be read. Empty: it can.
+    """
+
+    state: GroupState = field(default_factory=GroupState)
+    item: StateItem = NO_ITEM
+    unreadable: str = ""
+
+
+_NOTHING = _Stored()
 
 
 class StateStore:
-    """Load and save records of groups; another place can take the tags' without a change to any decision."""
+    """Load and save what is recorded of node groups, together with what owns their nodes.
 
-    def __init__(self, owners: Owners) -> None:
+    What another stack has recorded, a cluster of the same name that was destroyed, counts as never seen.
+    """
+
+    def __init__(self, owners: Owners, table: StateTable, stack_id: str, logger: Logger) -> None:
         self.owners = owners
+        self._table = table
+        self._stack_id = stack_id
+        self._logger = logger
+        self._stored: dict[str, _Stored] = {}
+
+    def read(self) -> None:
+        """Read all items.
+
+        Raises:
+            UnreadableStateError: The table cannot be read: then nothing is known, and nothing may be sized.
+        """
+        try:
+            self._stored = {name: self._parse(name, item) for name, item in self._table.read_all().items()}
+        except AWS_ERRORS as error:
+            raise UnreadableStateError(
+                f"the state table {self._table.name} could not be read ({error_text(error)}): nothing was changed"
+            ) from error
+
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """Why items cannot be read, by node group."""
+        return {name: stored.unreadable for name, stored in self._stored.items() if stored.unreadable}
+
+    @property
+    def states(self) -> dict[str, State]:
+        """Whether node groups are meant to run, of all of which that is known."""
+        orders = {name: stored.state.order for name, stored in self._stored.items()}
+        return {name: order.state for name, order in orders.items() if order}
 
     def load(self, groups: Iterable[OwnedGroup]) -> list[Group]:
         """Return groups that were read, each with its record."""
-        return [Group.recorded(group, Record.from_tags(group.tags)) for group in groups]
+        return [Group.recorded(group, self._of(group).state.record(group.name)) for group in groups]
 
     def describe(self, group: Group) -> Group | None:
         """Read one group and its record again. None: it is gone, or another cluster's."""
         fresh = self.owners.of(group).describe(group)
-        return self.load([fresh])[0] if fresh else None
+        if fresh is None:
+            return None
+        self._read_again(_key(fresh))
+        return self.load([fresh])[0]
+
+    def order(self, node_group: str, order: Order, *, unless_changed: bool = False) -> None:
+        """Record what a node group is meant to be. The order that is recorded last holds.
+
+        Args:
+            node_group: The node group.
+            order: What is ordered.
+            unless_changed: Whether to give way to another run that has changed the item since it was read.
+
+        Raises:
+            StateChangedError: Another run has changed it.
+        """
+        self._write(node_group, lambda state: state.with_order(order), attempts=1 if unless_changed else _ATTEMPTS)
 
     def save(self, group: Group, **changes: object) -> None:
-        """Record changes of a group, by the names of the record's attributes; the others stay."""
-        self.owners.of(group).tag(group, changed_tags(**changes))
+        """Record changes of a group, by the names of the record's attributes; the others stay.
 
-    def save_record(self, group: Group, record: Record) -> None:
-        """Record what was ordered of a group."""
-        self.owners.of(group).tag(group, record.to_tags())
+        Raises:
+            StateChangedError: Something else was ordered of it since it was read, or another size was set.
+        """
+
+        def change(state: GroupState) -> GroupState:
+            _check_still(state, group)
+            return state.with_changes(group.name, changes)
+
+        self._write(_key(group), change)
+
+    def save_stop(self, groups: Sequence[Group], order: Order) -> None:
+        """Record a stop of all the owners of a node group's nodes, which were brought to zero.
+
+        Raises:
+            StateChangedError: Something else was ordered since they were read, or another size was set.
+        """
+
+        def change(state: GroupState) -> GroupState:
+            for group in groups:
+                _check_still(state, group)
+            state = state.with_order(order)
+            for group in groups:
+                state = state.with_changes(group.name, {"size": 0, "desired": None})
+            return state
+
+        self._write(_key(groups[0]), change)
+
+    def forget_size(self, group: Group) -> None:
+        """Record that the size of a group has to be set again, whatever was ordered of it meanwhile."""
+        self._write(_key(group), lambda state: state.with_changes(group.name, {"size": None}))
+
+    def annotate(self, group: Group) -> None:
+        """Write on what owns a group's nodes what people want to know; no function reads it."""
+        order = self._of(group).state.order
+        if order is None:
+            return
+        try:
+            self.owners.of(group).tag(group, {POWER_TAG: tag_value(str(order))})
+        except AWS_ERRORS as error:
+            self._logger.warning(f"{group.node_group}: the tag {POWER_TAG} was not written ({error_text(error)})")
+
+    def prune(self, groups: Iterable[Group], known: Iterable[str], now: datetime) -> None:
+        """Forget owners that a deployment has replaced, and node groups that have left the cluster's file.
+
+        Args:
+            groups: All groups of the cluster that there are.
+            known: The node groups in the file.
+            now: The time.
+        """
+        present: dict[str, set[str]] = {}
+        for group in groups:
+            present.setdefault(_key(group), set()).add(group.name)
+        for name, stored in list(self._stored.items()):
+            owners = present.get(name, set())
+            if name not in known and not owners:
+                self._write(name, lambda _: GroupState(), expires=now + _FORGOTTEN_AFTER, attempts=1)
+            elif owners and set(stored.state.owners) - owners:
+                kept = {one: own for one, own in stored.state.owners.items() if one in owners}
+                self._write(name, lambda state, kept=kept: replace(state, owners=kept), attempts=1)  # type: ignore[misc]  # bound now
+
+    def _write(
+        self,
+        name: str,
+        change: Callable[[GroupState], GroupState],
+        *,
+        attempts: int = _ATTEMPTS,
+        expires: datetime | None = None,
+    ) -> None:
+        written: GroupState | None = None
+        for attempt in range(attempts):
+            stored = self._stored.get(name, _NOTHING)
+            if written is not None and stored.state == written:
+                return  # It was written, and the answer was lost.
+            written = change(stored.state)
+            if written == stored.state and not stored.unreadable:
+                return
+            values = {_STACK: self._stack_id, **written.to_values()}
+            try:
+                item = self._table.write(name, values, seen=stored.item, expires=expires)
+            except StateChangedError:
+                self._read_again(name)
+                if attempt == attempts - 1 and self._stored[name].state != written:
+                    raise
+            else:
+                self._stored[name] = _Stored(state=written, item=item)
+                return
+
+    def _of(self, group: OwnedGroup) -> _Stored:
+        return self._stored.get(_key(group), _NOTHING)
+
+    def _read_again(self, name: str) -> None:
+        self._stored[name] = self._parse(name, self._table.read(name))
+
+    def _parse(self, name: str, item: StateItem) -> _Stored:
+        if item.values.get(_STACK, self._stack_id) != self._stack_id:
+            return _Stored(item=item)
+        try:
+            return _Stored(state=GroupState.from_values(item.values), item=item)
+        except ValueError as error:
+            what = f"the item {name} of the state table {self._table.name} is not what this function writes ({error})"
+            return _Stored(item=item, unreadable=f"{what}: order a start or a stop, which writes it anew")
+
+
+def _key(group: OwnedGroup) -> str:
+    """Return the name of the item that a group is recorded in; one that lost its tag has an item of its own."""
+    return group.node_group or group.name
+
+
+def _check_still(state: GroupState, group: Group) -> None:
+    if state.record(group.name).ordered != group.record.ordered:
+        raise StateChangedError(f"{group.node_group} was given another order at the same moment")
+
+
+def ordered(groups: Iterable[Group], orders: Mapping[str, Order]) -> list[Group]:
+    """Return groups as they are once orders are recorded."""
+    return [
+        replace(group, record=group.record.with_order(orders[group.node_group]))
+        if group.node_group in orders
+        else group
+        for group in groups
+    ]

@@ -1,13 +1,15 @@
 """Single nodes that go by order, and take their places in the group with them."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
 
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
+from cluster_common.state_table import StateChangedError
 from cluster_power.commands import Command
 from cluster_power.decisions import held_until
 from cluster_power.groups import Group
@@ -21,8 +23,8 @@ from cluster_power.verdicts import Decision, Verdict
 _GOING = ("Terminating", "Terminated")
 _COUNTED = ("InService", "Pending")
 
-# How many seconds what was written may take to show.
-_PAUSES = (1, 2)
+_SHOWS_WITHIN = timedelta(minutes=1)
+"""How long after a node was asked to go a description may not show that."""
 
 
 class Terminations:
@@ -34,7 +36,7 @@ class Terminations:
     No working node must go in an idle one's place. Auto Scaling takes nodes of its own choice where a group has
     more than its size, so the group is read again before each node: none goes while there are too many, or once
     somebody has ordered something else, and one that goes already is not asked to go twice. An old description may
-    hide that: none goes before the group shows what this run wrote on it, and so all that was done before.
+    hide that, so the nodes are recorded before they are asked to go: none of them is asked again for a minute.
     """
 
     def __init__(
@@ -43,14 +45,12 @@ class Terminations:
         failures: Failures,
         logger: Logger,
         now: datetime,
-        pause: Callable[[float], None],
     ) -> None:
         self._owners = store.owners
         self._store = store
         self._failures = failures
         self._logger = logger
         self._now = now
-        self._pause = pause
 
     def apply(self, command: Command, decisions: Sequence[Decision]) -> list[Decision]:
         """Apply an order, and return what was decided about its node group with what came of it.
@@ -70,56 +70,67 @@ class Terminations:
         if group is not None and _goes_anyway(decision, group):
             reason = f"{decision.reason.removesuffix('.')}. Its nodes go anyway, and none was terminated"
             return replace(decision, reason=reason, terminated=_going(group, ids))
-        if group is None or group.record.unreadable or group.record.size != decision.wanted:
+        if group is None or group.record.size != decision.wanted:
             self._failures.add_sentence(name, f"none of its nodes was terminated: {decision.reason}")
             return replace(decision, terminated=())
-        due = [one for one in ids if one not in _going(group, ids) and not self._is_kept(group, one)]
+        going, recent = _going(group, ids), _asked_before(group, self._now)
+        due = [one for one in ids if one not in going and not self._is_kept(group, one, recent)]
         if not due:
-            return _outcome(command, decision, group, _going(group, ids))
-        mark = Termination.new(self._now, command.by, command.reason)
+            return _outcome(command, decision, group, going)
+        mark = Termination.new(self._now, command.by, command.reason, ids=[*recent, *due])
         if not self._write(group, mark):
             return replace(decision, terminated=())
-        asked = self._ask_in_turn(command, group, due, mark)
+        asked, unsure = self._ask_in_turn(command, group, due, recent, mark)
         fresh = self._look(group) or group
-        if not asked and fresh.record.terminated == mark:
-            self._write(group, group.record.terminated)
+        if len(asked | unsure) < len(due) and fresh.record.terminated == mark:
+            left = replace(mark, ids=(*recent, *(one for one in due if one in asked | unsure)))
+            self._write(group, left if asked | unsure else group.record.terminated)
         done = tuple(one for one in ids if one in asked or one in _going(fresh, ids))
         return _outcome(command, decision, settle(fresh, self._now), done)
 
-    def _ask_in_turn(self, command: Command, group: Group, ids: Sequence[str], mark: Termination) -> frozenset[str]:
-        """Ask one node after the other to go, and return those that were asked."""
-        asked = set[str]()
+    def _ask_in_turn(
+        self, command: Command, group: Group, ids: Sequence[str], before: Collection[str], mark: Termination
+    ) -> tuple[set[str], set[str]]:
+        """Ask one node after the other to go, and return those that were asked, and those that perhaps were."""
+        asked, unsure = set[str](), set[str]()
         for position, one in enumerate(ids):
-            fresh = self._look_until_it_shows(mark, group)
-            why = _why_stop(group, fresh, mark, asked)
+            fresh = self._look(group)
+            why = _why_stop(group, fresh, mark, {*before, *asked, *unsure})
             if fresh is None or why:
                 what = f"{', '.join(ids[position:])} not terminated: {why}"
                 self._failures.add_sentence(group.node_group, what)
                 break
-            if one not in _going(fresh, ids) and not self._is_kept(fresh, one) and self._ask(command, fresh, one):
-                asked.add(one)
-        return frozenset(asked)
+            if one in _going(fresh, ids) or self._is_kept(fresh, one):
+                continue
+            try:
+                asked |= self._ask(command, fresh, one)
+            except BotoCoreError as error:
+                unsure.add(one)
+                self._failures.add(group.node_group, f"{one} may not have been terminated", error, instance_id=one)
+        return asked, unsure
 
-    def _is_kept(self, group: Group, instance_id: str) -> bool:
+    def _is_kept(self, group: Group, instance_id: str, asked_before: Collection[str] = ()) -> bool:
         """Say whether one node is not to be terminated, and report why."""
-        obstacle = _obstacle(group, instance_id)
+        obstacle, terminated = _obstacle(group, instance_id), group.record.terminated
+        if not obstacle and terminated and instance_id in asked_before:
+            obstacle = f"was asked to go, and does not show it yet ({terminated.text}): ask again a minute later"
         if obstacle:
             self._failures.add_sentence(group.node_group, f"{instance_id} {obstacle}", instance_id=instance_id)
         return bool(obstacle)
 
-    def _ask(self, command: Command, group: Group, instance_id: str) -> bool:
+    def _ask(self, command: Command, group: Group, instance_id: str) -> set[str]:
         node_group = group.node_group
         try:
             self._owners.of(group).terminate(instance_id)
-        except AWS_ERRORS as error:
+        except ClientError as error:
             what = f"{instance_id} could not be terminated"
             self._failures.add(node_group, what, error, instance_id=instance_id)
-            return False
+            return set()
         self._logger.info(
             f"{instance_id} of {node_group} is terminated, by {command.by}: {command.reason}",
             extra={"node_group": node_group, "instance_id": instance_id},
         )
-        return True
+        return {instance_id}
 
     def _look(self, group: Group) -> Group | None:
         try:
@@ -128,19 +139,11 @@ class Terminations:
             self._failures.add(group.node_group, "could not be read again", error)
             return None
 
-    def _look_until_it_shows(self, mark: Termination, group: Group) -> Group | None:
-        for seconds in _PAUSES:
-            fresh = self._look(group)
-            if fresh is None or mark == fresh.record.terminated or fresh.record.terminated != group.record.terminated:
-                return fresh
-            self._pause(seconds)
-        return self._look(group)
-
     def _write(self, group: Group, mark: Termination | None) -> bool:
         given = group.record.desired  # The next tick counts from it how many were terminated.
         try:
             self._store.save(group, terminated=mark, **({"desired": given} if given else {}))
-        except AWS_ERRORS as error:
+        except (*AWS_ERRORS, StateChangedError) as error:
             self._failures.add(group.node_group, "could not record who has nodes of it terminated", error)
             return False
         return True
@@ -172,12 +175,8 @@ def _why_stop(group: Group, fresh: Group | None, mark: Termination, asked: Colle
     """
     if fresh is None:
         return "it is gone, or could not be read"
-    terminated = fresh.record.terminated
-    is_ordered_still = fresh.record.ordered == group.record.ordered
-    if terminated != mark or not is_ordered_still:
-        is_old = is_ordered_still and terminated == group.record.terminated
-        old = "its description is old, and does not show this order yet"
-        return old if is_old else "it was given another order meanwhile"
+    if fresh.record.terminated != mark or fresh.record.ordered != group.record.ordered:
+        return "it was given another order meanwhile"
     if fresh.terminating_suspended is not None:
         return f"the process Terminate of the Auto Scaling group {group.name} is suspended"
     if len(fresh.zones) > 1:
@@ -199,6 +198,12 @@ def _obstacle(group: Group, instance_id: str) -> str:
     if not node.state.startswith(_COUNTED):
         return f"is left alone, because its state is {node.state}"
     return "is left alone, because it is protected from scale-in" if node.protected else ""
+
+
+def _asked_before(group: Group, now: datetime) -> tuple[str, ...]:
+    """Return the nodes that were asked to go so lately that a description may not show it."""
+    terminated = group.record.terminated
+    return terminated.ids if terminated and now - terminated.at <= _SHOWS_WITHIN else ()
 
 
 def _going(group: Group, ids: Sequence[str]) -> tuple[str, ...]:

@@ -47,9 +47,6 @@ class Verdict(StrEnum):
     BLOCKED = "blocked"
     """Nothing for now: the size that it should have, or that was ordered, is not possible."""
 
-    UNCLEAR = "unclear"
-    """Nothing: its tags say what the function never writes."""
-
     UNCONFIGURED = "unconfigured"
     """Nothing: it carries the cluster's tag, but the cluster's file does not know it."""
 
@@ -58,10 +55,6 @@ class Verdict(StrEnum):
 
     ABSENT = "absent"
     """Nothing: the cluster's file knows it, but nothing that would own its nodes is there."""
-
-
-HELD_VERDICTS = frozenset({Verdict.HELD, Verdict.UNCLEAR})
-"""The verdicts on groups whose size the function does not own at the moment."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +103,6 @@ class Decision:
 
     @property
     def is_held(self) -> bool:
-        """Whether somebody or something other than the function gave the group its size, or spoiled its tags."""
-        if self.verdict is Verdict.HELD and self.group is not None:
-            return not self.group.is_smaller_by_order
-        return self.verdict in HELD_VERDICTS
+        """Whether somebody or something other than the function gave the group its size."""
+        is_by_order = self.group is not None and self.group.is_smaller_by_order
+        return self.verdict is Verdict.HELD and not is_by_order

@@ -50,6 +50,12 @@ def _patch_file_system(schema: dict[str, Any]) -> None:
     ]
 
 
+def _patch_table(schema: dict[str, Any]) -> None:
+    # The schema calls these create-only on conditions that it does not name; the documentation says "Replacement":
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-dynamodb-table.html
+    schema["createOnlyProperties"] = [*schema.get("createOnlyProperties", []), "/properties/KeySchema"]
+
+
 def _patch_custom_resource(schema: dict[str, Any]) -> None:
     # It is not replaced with a new token: the update is refused. Its name is what the function answers.
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html
@@ -58,6 +64,7 @@ def _patch_custom_resource(schema: dict[str, Any]) -> None:
 
 _PATCHES: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "AWS::CloudFormation::CustomResource": _patch_custom_resource,
+    "AWS::DynamoDB::Table": _patch_table,
     "AWS::EC2::CapacityReservation": _patch_capacity_reservation,
     "AWS::FSx::FileSystem": _patch_file_system,
 }

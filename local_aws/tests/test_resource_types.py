@@ -183,6 +183,17 @@ def _everything(tag: str, days: int) -> Template:
                 "Tags": tags,
             },
         ),
+        "Items": (
+            "AWS::DynamoDB::Table",
+            {
+                "AttributeDefinitions": [{"AttributeName": "part", "AttributeType": "S"}],
+                "KeySchema": [{"AttributeName": "part", "KeyType": "HASH"}],
+                "BillingMode": "PAY_PER_REQUEST",
+                "TimeToLiveSpecification": {"AttributeName": "expires", "Enabled": True},
+                "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": days > 1},
+                "Tags": tags,
+            },
+        ),
         "Gateway": ("AWS::EC2::InternetGateway", {"Tags": tags}),
         "Attached": (
             "AWS::EC2::VPCGatewayAttachment",

@@ -1,4 +1,4 @@
-"""The stack that keeps: network, security groups and their rules, file system and bucket."""
+"""The stack that keeps: network, security groups and their rules, file system, bucket and state table."""
 
 from aws_cdk import Annotations, CfnOutput, Duration, Environment, RemovalPolicy, Stack, Tags, Token
 from aws_cdk import aws_ec2 as ec2
@@ -6,7 +6,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_training_cluster import ClusterNetwork, Dataset, TrainingFileSystem
+from cdk_training_cluster import ClusterNetwork, ClusterState, Dataset, TrainingFileSystem
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.model import AccessLogSettings
@@ -18,10 +18,12 @@ _OLD_VERSIONS_KEPT = Duration.days(90)
 class FoundationStack(Stack):
     """Make what outlives the nodes of a cluster file.
 
-    Deleting it keeps the file system with the network it lives in, and the bucket; see `ClusterNetwork.retain`.
+    Deleting it keeps the file system with the network it lives in, the bucket and the state table; see
+    `ClusterNetwork.retain`.
     """
 
     network: ClusterNetwork
+    state: ClusterState
     file_system: TrainingFileSystem | None
     dataset_bucket: s3.Bucket | None
 
@@ -46,6 +48,7 @@ class FoundationStack(Stack):
         )
         self._encryption_key = encryption_key(self, cluster)
         self.network = self._network(cluster)
+        self.state = ClusterState(self, "State", encryption_key=self._encryption_key)
         self.dataset_bucket = None
         self.file_system = None
         if cluster.file_system is not None:
@@ -72,6 +75,7 @@ class FoundationStack(Stack):
             )
             CfnOutput(self, "FileSystemId", value=self.file_system.file_system_id)
         self._keep_exports()
+        CfnOutput(self, "StateTableName", value=self.state.table_name)
         CfnOutput(self, "VpcId", value=self.network.vpc.vpc_id)
         CfnOutput(self, "NodeSubnetId", value=self.network.node_subnet.subnet_id)
         Tags.of(self).add(CLUSTER_TAG, cluster.name)
@@ -88,6 +92,7 @@ class FoundationStack(Stack):
         """
         system = self.file_system
         values = [self.network.node_subnet.subnet_id, self.network.security_group.security_group_id]
+        values += [self.state.table_name, self.state.table_arn]
         values += [] if system is None else [system.dns_name, system.mount_name]
         for value in values:
             if Token.is_unresolved(value):  # the id of a subnet that is somebody else's is written as it is

@@ -48,12 +48,14 @@ def test_everything_that_is_stored_is_encrypted_with_the_key() -> None:
         found = resources(stack, kind)
         assert found
         assert {resource["Properties"].get(name) for resource in found.values()} == {_ARN}, kind
+    [table] = resources(stack, "AWS::DynamoDB::Table").values()
+    assert table["Properties"]["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": _ARN}
     for template in resources(stack, "AWS::EC2::LaunchTemplate").values():
         for device in template["Properties"]["LaunchTemplateData"]["BlockDeviceMappings"]:
             assert (device["Ebs"]["Encrypted"], device["Ebs"]["KmsKeyId"]) == (True, _ARN)
     # Of the rest, nothing holds data: a new type that does belongs into the table above.
     kinds = {each["Type"] for each in Template.from_stack(stack).to_json()["Resources"].values()}
-    assert not kinds & {"AWS::DynamoDB::Table", "AWS::EC2::Volume", "AWS::EFS::FileSystem"}
+    assert not kinds & {"AWS::EC2::Volume", "AWS::EFS::FileSystem"}
 
 
 def test_without_a_key_nothing_names_one() -> None:

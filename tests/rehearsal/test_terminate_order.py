@@ -15,13 +15,24 @@ from local_aws_scene import Stacks, Template
 from power_scene import caller_of
 
 CLUSTER = "base-pod"
-SETTINGS = Settings(cluster=CLUSTER, groups={"workers": GroupSettings(count=3)}, launch_grace=timedelta(minutes=10))
+SETTINGS = Settings(
+    cluster=CLUSTER,
+    groups={"workers": GroupSettings(count=3)},
+    launch_grace=timedelta(minutes=10),
+    state_table="terminate-order",
+)
 
 
 @pytest.fixture
 def group(aws: LocalAws, stacks: Stacks, nodes: Template) -> str:
     """The name of a cluster's group that may have four nodes."""
     name = stacks.physical_ids(stacks.create(nodes))["Nodes"]
+    aws.client("dynamodb").create_table(
+        TableName=SETTINGS.state_table,
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in ("part", "name")],
+        KeySchema=[{"AttributeName": "part", "KeyType": "HASH"}, {"AttributeName": "name", "KeyType": "RANGE"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
     of_cluster = {"cdk-training-cluster:cluster": CLUSTER, "cdk-training-cluster:node-group": "workers"}
     aws.client("autoscaling").create_or_update_tags(
         Tags=[
@@ -42,9 +53,9 @@ def _order(aws: LocalAws, **event: Any) -> dict[str, Any]:
     clients = Clients(
         auto_scaling=lambda: aws.client("autoscaling"),
         auto_scaling_once=lambda: aws.client("autoscaling"),
+        dynamodb=lambda: aws.client("dynamodb"),
         ec2=lambda: aws.client("ec2"),
         sns=lambda: aws.client("sns"),
-        ssm=lambda: aws.client("ssm"),
     )
     power = Power(SETTINGS, clients, Logger(service="test"), datetime.now(UTC))
     summary: Any = power.apply(parse_command(event, SETTINGS, caller_of(event)))

@@ -53,6 +53,7 @@ def _alone() -> Books:
     books["file systems"] = {"fs-1": {"StorageCapacity": 1200}}
     books["log groups"] = {"flows": {"retentionInDays": 90}}
     books["flow logs"] = {"fl-1": {}}
+    books["state tables"] = {"state": {"TableStatus": "ACTIVE"}}
     books["NAT gateways"] = {"nat-1": {}}
     books["addresses"] = {"eipalloc-1": {}}
     books["buckets"]["made"] = {"objects": {"tokens/1": "1"}, "policy": {"Statement": []}}
@@ -95,6 +96,7 @@ def test_data_is_kept_with_what_it_lives_in_and_nothing_is_said() -> None:
         (_drop("endpoints", "vpce-1"), "endpoint vpce-1 was not kept"),
         (_drop("security groups", "sg-1"), "security group sg-1 was not kept"),
         (_drop("log groups", "flows"), "log group flows was not kept"),
+        (_drop("state tables", "state"), "state table state was not kept"),
         (_drop("buckets", "made"), "bucket made was not kept"),
         (_put("file systems", "fs-1", {"StorageCapacity": 2400}), "file system fs-1 was kept, but not as it was"),
         (_put("route tables", "rtb-1", {"Routes": []}), "route table rtb-1 was kept, but not as it was"),
@@ -120,12 +122,13 @@ def test_one_wrong_thing_when_both_stacks_are_gone_is_told(wrong: Callable[[Book
     assert _check_left(_WITH_DATA, left) == [difference]
 
 
-def test_without_data_nothing_is_kept() -> None:
+def test_without_data_the_state_table_alone_is_kept() -> None:
     alone = _alone()
     for kind in ("file systems", "buckets"):
         alone[kind] = _theirs()[kind]
-    assert verdicts.foundation_destroyed(_WITHOUT_DATA, _theirs(), alone, _theirs()) == []
     left = _theirs()
+    left["state tables"] = alone["state tables"]
+    assert verdicts.foundation_destroyed(_WITHOUT_DATA, _theirs(), alone, left) == []
     left["subnets"]["subnet-1"] = alone["subnets"]["subnet-1"]
     assert verdicts.foundation_destroyed(_WITHOUT_DATA, _theirs(), alone, left) == ["subnet subnet-1 was left"]
 
@@ -137,11 +140,11 @@ def test_without_data_nothing_is_kept() -> None:
             _WITH_DATA,
             [
                 *("file systems", "VPCs", "subnets", "route tables", "internet gateways", "endpoints"),
-                *("security groups", "log groups", "buckets"),
+                *("security groups", "log groups", "state tables", "buckets"),
             ],
         ),
-        (_IN_THEIRS, ["file systems", "security groups", "buckets"]),
-        (_WITHOUT_DATA, []),
+        (_IN_THEIRS, ["file systems", "security groups", "state tables", "buckets"]),
+        (_WITHOUT_DATA, ["state tables"]),
     ],
 )
 def test_a_look_that_saw_nothing_does_not_pass(cluster: ClusterFile, kinds: list[str]) -> None:

@@ -20,13 +20,13 @@ def test_it_exports_all_that_the_cluster_imports_even_before_it_does(example: st
     foundation = FoundationStack(app, file.foundation_stack_name, cluster=file)
     ClusterStack(app, file.cluster_stack_name, cluster=file, foundation=foundation)
     assert _exports(foundation) == alone
-    assert len(alone) == (2 if file.file_system is None else 4)
+    assert len(alone) == (4 if file.file_system is None else 6)
 
 
 def test_what_is_somebody_else_s_needs_no_export() -> None:
     network = NetworkSettings(vpc_id="vpc-0a1b2c3d", subnet_id="subnet-0a1b2c3d")
     file = read_cluster_file(PROJECT / "clusters/dev-box.yaml").model_copy(update={"network": network})
-    assert len(_exports(FoundationStack(App(), "foundation", cluster=file))) == 1
+    assert len(_exports(FoundationStack(App(), "foundation", cluster=file))) == 3
 
 
 def _exports(stack: FoundationStack) -> dict[str, Any]:

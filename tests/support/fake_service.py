@@ -34,6 +34,8 @@ class FakeService:
         self._model = _model(service)
         self._faults: list[_Fault] = []
         self._interruptions: list[tuple[str, str, Callable[[], object]]] = []
+        self.on_call: Callable[[str], object] = lambda _: None
+        """Is told of each operation before it is answered; what it raises ends the caller."""
 
     def fail_next(
         self, operation: str, code: str, *, group: str | None = None, message: str = "no", after: int = 0
@@ -80,6 +82,7 @@ class FakeService:
         while waiting := [one for one in self._interruptions if one[0] == operation and one[1] in names]:
             self._interruptions.remove(waiting[0])
             waiting[0][2]()
+        self.on_call(operation)
         self.requests.append((operation, parameters))
         shape = self._model.operation_model(operation).input_shape
         assert shape is not None

@@ -1,12 +1,11 @@
 """Stops of groups in memory that are carried out at once or not at all."""
 
-import json
 from typing import Any
 
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from power_scene import STOPPED, Scene
+from power_scene import Scene
 
 IDLE = {"by": "cluster_idle", "reason": "idle for an hour"}
 STOP_NOW = {"all_or_nothing": True} | IDLE
@@ -26,6 +25,5 @@ def failed_stop(scene: Scene, node_group: str = "workers") -> str:
 
 
 def stopped(scene: Scene) -> list[str]:
-    """Return the node groups that the parameter names."""
-    names: list[str] = json.loads(scene.ssm.value(STOPPED))
-    return names
+    """Return the node groups that are recorded as stopped."""
+    return scene.stopped()

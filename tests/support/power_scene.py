@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
@@ -14,27 +15,36 @@ from cluster_contract.aliases import Alias
 from cluster_power.callers import Caller
 from cluster_power.commands import parse_command
 from cluster_power.power import Clients, Power
+from cluster_power.records import GroupState, Record, State
 from cluster_power.settings import GroupSettings, Settings
 from fake_auto_scaling import FakeAutoScaling, FakeGroup
+from fake_dynamodb import TABLE, FakeDynamoDb
 from fake_ec2 import FakeEc2
 from fake_reservations import FakeReservation
 from fake_spot_fleets import FakeFleet
-from fake_ssm import FakeSsm
 from policy_evaluator import Call
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
+    from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_sns.client import SNSClient
-    from mypy_boto3_ssm.client import SSMClient
 
 # The construct sets it; the function's metrics are nowhere without it.
 os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster/Functions")
 
 CLUSTER = "base-pod"
 TOPIC = "arn:aws:sns:us-east-1:111122223333:alerts"
-STOPPED = "stopped-groups"
+STACK = "arn:aws:cloudformation:us-east-1:111122223333:stack/base-pod/1"
 START = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
+
+
+_AUTO_SCALING = frozenset(
+    {
+        *("DescribeAutoScalingGroups", "DescribeScalingActivities", "SetDesiredCapacity", "CreateOrUpdateTags"),
+        *("ResumeProcesses", "TerminateInstanceInAutoScalingGroup"),
+    }
+)
 
 
 class FakeSns:
@@ -89,18 +99,33 @@ class Scene:
     auto_scaling: FakeAutoScaling = field(default_factory=FakeAutoScaling)
     ec2: FakeEc2 = field(default_factory=FakeEc2)
     sns: FakeSns = field(default_factory=FakeSns)
-    ssm: FakeSsm = field(default_factory=FakeSsm)
+    dynamodb: FakeDynamoDb = field(default_factory=FakeDynamoDb)
+    stack: str = STACK
     now: datetime = START
     topic: str | None = TOPIC
     pauses: list[float] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        """Deploy the parameter that says which node groups are stopped."""
-        self.deploy_parameter()
+    def recorded(self, node_group: str = "workers") -> GroupState:
+        """Return what the function has recorded of a node group."""
+        return GroupState.from_values(self.dynamodb.values("power", node_group))
 
-    def deploy_parameter(self) -> None:
-        """Give the parameter its first value, as CloudFormation does with any change of its tags."""
-        self.ssm.versions.setdefault(STOPPED, []).append("not written yet")
+    def record(self, owner: FakeGroup | FakeFleet) -> Record:
+        """Return what the function has recorded of one owner of a node group's nodes."""
+        return self.recorded(owner.tags["cdk-training-cluster:node-group"]).record(owner.name)
+
+    def change_record(self, owner: FakeGroup | FakeFleet, **values: Any) -> None:
+        """Change what is recorded of an owner, as another run does; None takes it away."""
+        node_group = owner.tags["cdk-training-cluster:node-group"]
+        item = self.dynamodb.values("power", node_group)
+        own = {**item["owners"].get(owner.name, {}), **values}
+        owners = {**item["owners"], owner.name: {key: value for key, value in own.items() if value is not None}}
+        self.dynamodb.change("power", node_group, owners=owners, version=item["version"] + 1)
+
+    def stopped(self) -> list[str]:
+        """Return the node groups that are recorded as stopped."""
+        names = [name for part, name in sorted(self.dynamodb.items) if part == "power"]
+        orders = {name: self.recorded(name).order for name in names}
+        return [name for name, order in orders.items() if order and order.state is State.STOPPED]
 
     def add(self, node_group: str = "workers", **settings: Any) -> FakeGroup:
         """Deploy a node group: an empty group that takes as many nodes as its count."""
@@ -171,7 +196,8 @@ class Scene:
             groups=groups,
             launch_grace=timedelta(minutes=10),
             topic_arn=self.topic or "",
-            stopped_parameter=STOPPED,
+            state_table=TABLE,
+            stack_id=self.stack,
         )
 
     def order(self, action: str = "tick", **event: Any) -> dict[str, Any]:
@@ -180,9 +206,9 @@ class Scene:
         clients = Clients(
             auto_scaling=lambda: cast("AutoScalingClient", self.auto_scaling),
             auto_scaling_once=lambda: cast("AutoScalingClient", self.auto_scaling),
+            dynamodb=lambda: cast("DynamoDBClient", self.dynamodb),
             ec2=lambda: cast("EC2Client", self.ec2),
             sns=lambda: cast("SNSClient", self.sns),
-            ssm=lambda: cast("SSMClient", self.ssm),
             pause=self.pauses.append,
         )
         power = Power(settings, clients, Logger(service="test"), self.now)
@@ -209,10 +235,31 @@ class Scene:
         for fleet in self.ec2.fleets.values():
             fleet.settle(self.now)
 
+    def fail_next(self, operation: str, code: str, *, owner: str | None = None, after: int = 0) -> None:
+        """Answer the next call of an operation, or the next one for an owner or its node group, with an error."""
+        if operation in ("GetItem", "PutItem", "Query"):
+            name = owner and owner.removesuffix("-asg").removeprefix("sfr-")
+            self.dynamodb.fail_next(operation, code, group=name, after=after)
+        elif operation in _AUTO_SCALING:
+            self.auto_scaling.fail_next(operation, code, group=owner, after=after)
+        else:
+            self.ec2.fail_next(operation, code, group=owner, after=after)
+
+    def watch(self, on_call: Callable[[str], object]) -> None:
+        """Let something be told of every operation of every service but SNS, in order, before it is answered."""
+        for service in (self.auto_scaling, self.ec2, self.dynamodb):
+            service.on_call = on_call
+
+    def writes(self) -> list[str]:
+        """Return a list in which the operations appear that change something from now on, in order."""
+        found: list[str] = []
+        self.watch(lambda one: None if one.startswith(("Describe", "Get", "Query")) else found.append(one))
+        return found
+
     @property
     def calls(self) -> list[Call]:
         """Every call to AWS so far."""
-        return [*self.auto_scaling.calls, *self.ec2.calls, *self.sns.calls, *self.ssm.calls]
+        return [*self.auto_scaling.calls, *self.ec2.calls, *self.sns.calls, *self.dynamodb.calls]
 
     def subjects(self) -> list[str]:
         """The subjects of the messages so far."""

@@ -115,6 +115,7 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
         "groups": {"workers": PowerGroup.of(_cluster(stack).node_group("workers"), DEFAULT_IDLE_POLICY)},
         "alert_topic": sns.Topic(stack, "T"),
     },
+    "ClusterState": lambda _: {},
     "Dataset": lambda stack: {
         "bucket": s3.Bucket.from_bucket_name(stack, "B", "bucket"),
         "file_system_path": "/data",

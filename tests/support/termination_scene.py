@@ -9,7 +9,6 @@ from fake_auto_scaling import FakeGroup
 from power_scene import Scene
 
 TERMINATE = "TerminateInstanceInAutoScalingGroup"
-TERMINATED = "cdk-training-cluster:power-terminated"
 HELD = (
     "workers was given 8 nodes and its size is {} since nodes were terminated (at 2026-11-02T08:02:00Z by "
     "cluster_idle: idle for an hour): left alone until a start or a stop is ordered or the file's count changes"
@@ -25,11 +24,28 @@ def end_run() -> None:
     raise LambdaEndedError
 
 
+def end_before(scene: Scene, operation: str) -> None:
+    """End the run that calls an operation about the node group `workers` next."""
+    if operation == "PutItem":
+        scene.dynamodb.before_next(operation, "workers", end_run)
+    else:
+        scene.auto_scaling.before_next(operation, "workers-asg", end_run)
+
+
 def run_group(scene: Scene, node_group: str = "workers", **settings: Any) -> FakeGroup:
     """Deploy a group, and let its nodes launch."""
     group = scene.add(node_group, **settings)
     scene.minute(2)
     return group
+
+
+def add_settled_twin(scene: Scene) -> FakeGroup:
+    """Deploy a successor of the same size beside a group of 8 nodes, which the function has sized as well."""
+    twin = scene.add(name="workers-asg-2", desired=8, in_service=8)
+    item = scene.dynamodb.values("power", "workers")
+    owners = {**item["owners"], twin.name: item["owners"]["workers-asg"]}
+    scene.dynamodb.change("power", "workers", owners=owners)
+    return twin
 
 
 def middle(group: FakeGroup, number: int = 3) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Duration
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
@@ -10,18 +10,19 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
-from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions import TICK, Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.power.power_permissions import PowerPermissions, permit_execution_reads
+from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.times import to_duration, to_time
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.aliases import Alias
 from cluster_contract.power import PowerFunctionSettings, PowerMetric
+from cluster_contract.state import StatePart
 
 # AWS's documents spell them in two ways.
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
@@ -57,8 +58,8 @@ _WATCHES = (
         # An hour, of which some points may be missing.
         periods=12,
         datapoints=9,
-        trouble="for an hour some node groups have had another size than the power function gave them, or tags that "
-        "it does not write, so it leaves them alone",
+        trouble="for an hour some node groups have had another size than the power function gave them, so it leaves "
+        "them alone",
         remedy='Invoke $function with {"action": "status"} to see which, then with start or stop',
     ),
     Watch(
@@ -75,28 +76,28 @@ _WATCHES = (
 class ClusterPower(Guardrail):
     """Make the function that owns the sizes of a cluster's node groups, and all that watches it.
 
-    Groups are created empty, so that no first deployment waits for their nodes. Each minute the function
-    brings every group to the size it should have: its count, or zero while it is stopped. Later deployments that
-    change an Auto Scaling group do wait, for up to an hour, until its desired capacity is in service, and are rolled
-    back if it is not. So once launches have failed for `launch_grace`, the function lowers the desired capacity to
-    the nodes that there are, and raises it to the group's size again every 10 minutes until all are there; missing
-    nodes are counted against that size all the time. What Auto Scaling itself suspends after about a day of failed
-    launches, the function resumes. It remembers what
-    it did in tags on the group, leaves alone what an operator has changed, and says in plain words what EC2
-    cannot give and which nodes go on running, and costing, that should not. Operators and other functions
-    invoke its alias `operate` with `{"action": "stop", "node_groups": ["workers"], "reason": "..."}`, or with
-    `start` or `status`. With `terminate` and `"instance_ids": [...]` single nodes go from a group that allows it, and
-    its size goes down by as many until a start.
+    Groups are created empty, so that no first deployment waits for their nodes. Each minute the function brings every
+    group to the size it should have: its count, or zero while it is stopped. Later deployments that change an Auto
+    Scaling group do wait, for up to an hour, until its desired capacity is in service, and are rolled back if it is
+    not. So once launches have failed for `launch_grace`, the function lowers the desired capacity to the nodes that
+    there are, and raises it to the group's size again every 10 minutes until all are there; missing nodes are counted
+    against that size all the time. What Auto Scaling itself suspends after about a day of failed launches, the
+    function resumes. It remembers what was ordered and what it did in `state`, leaves alone what an operator has
+    changed, and says in plain words what EC2 cannot give and which nodes go on running, and costing, that should not.
+    A tag on what owns a group's nodes says who started or stopped it last. Operators and other functions invoke its
+    alias `operate` with `{"action": "stop", "node_groups": ["workers"], "reason": "..."}`, or with `start` or
+    `status`. With `terminate` and `"instance_ids": [...]` single nodes go from a group that allows it, and its size
+    goes down by as many until a start.
 
     A group in a Capacity Block is up from the block's own start, which is read each minute, until 10 minutes before
-    EC2 begins to terminate what runs in it; people are told half an hour ahead to save their checkpoint. A block
-    that is extended opens again. EC2's events make a tick of their own at both ends. A group has one block: name
-    the next one when it is over. Nodes that run while a block is named that has not started or has ended are left
-    alone. The size of a group that a Spot Fleet owns is the request's target; a stop, which a parameter remembers,
-    outlives a deploy that replaces it. Of the reservation that a group runs in people are told a day before its end
-    and when it has ended; of Capacity Blocks among other capacity, before EC2 ends the nodes in them. A reservation
-    that may be released is lowered to one instance, the least that EC2 has, while its group is stopped, and raised
-    before the group starts: what EC2 then lacks is told, and asked for again each minute.
+    EC2 begins to terminate what runs in it; people are told half an hour ahead to save their checkpoint. A block that
+    is extended opens again. EC2's events make a tick of their own at both ends. A group has one block: name the next
+    one when it is over. Nodes that run while a block is named that has not started or has ended are left alone. The
+    size of a group that a Spot Fleet owns is the request's target; a stop outlives a deploy that replaces it. Of the
+    reservation that a group runs in people are told a day before its end and when it has ended; of Capacity Blocks
+    among other capacity, before EC2 ends the nodes in them. A reservation that may be released is lowered to one
+    instance, the least that EC2 has, while its group is stopped, and raised before the group starts: what EC2 then
+    lacks is told, and asked for again each minute.
 
     Let `schedule` depend on the groups: the first tick then comes when CloudFormation is done with them.
 
@@ -107,9 +108,9 @@ class ClusterPower(Guardrail):
     says when it is over. It may ring once right after the first deployment, until the first tick has reported: a
     function that has never reported is silent too.
 
-    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, one `AWS::SSM::Parameter`,
-    five more alarms, an `AWS::Lambda::Alias` for each kind of caller; for Capacity Blocks one `AWS::Events::Rule`
-    with an `AWS::Lambda::Permission`.
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, five more alarms, an
+    `AWS::Lambda::Alias` for each kind of caller; for Capacity Blocks one `AWS::Events::Rule` with an
+    `AWS::Lambda::Permission`; where no `state` is given, what `ClusterState` makes.
 
     Attributes:
         order_name: What orders are sent to, as the function name of an Invoke: the ARN of the function's alias
@@ -148,6 +149,7 @@ class ClusterPower(Guardrail):
         cluster_name: ClusterName,
         groups: Mapping[str, PowerGroup],
         alert_topic: sns.ITopic,
+        state: ClusterState | None = None,
         launch_grace: Duration | None = None,
         closing_notice: Duration | None = None,
         powertools_layer: lambda_.ILayerVersion | None = None,
@@ -163,6 +165,8 @@ class ClusterPower(Guardrail):
                 beside orders.
             alert_topic: What the function and its alarms tell. It must let CloudWatch publish; if it is
                 encrypted, so must its key.
+            state: Where the function remembers what was ordered and what it did; another stack's outlives this one.
+                Default: - a table is made, and kept.
             launch_grace: How long nodes may take to launch before their absence is a problem, and how long
                 they may take to go; at most 30 minutes.
                 Default: - 10 minutes.
@@ -184,24 +188,26 @@ class ClusterPower(Guardrail):
                 "hour for nodes that are missing"
             )
         self._cluster_name = cluster_name
-        stopped = self._make_stopped_parameter()
+        self.state = state or ClusterState(self, "State", encryption_key=encryption_key)
         settings = PowerFunctionSettings(
             cluster=cluster_name,
             groups={name: group.settings for name, group in groups.items()},
             launch_grace=to_time(grace),
             closing_notice=to_time(closing_notice or to_duration(PowerFunctionSettings.closing_notice)),
             topic_arn=alert_topic.topic_arn,
-            stopped_parameter=stopped.ref,
+            state_table=self.state.table_name,
+            stack_id=Aws.STACK_ID,
         )
         self._make(
             name=cluster_name,
             settings=settings,
             longest_id_bytes=max(group.longest_id_bytes for group in groups.values()),
             alert_topic=alert_topic,
-            permit=PowerPermissions(cluster_name, groups.values(), stopped.ref).grant,
+            permit=PowerPermissions(cluster_name, groups.values()).grant,
             powertools_layer=powertools_layer,
             encryption_key=encryption_key,
         )
+        self.state.grant_read_write(self._cluster_function.role, StatePart.POWER)
         self.order_name = self.function_name
         blocks = sorted({group.capacity_block for group in groups.values() if group.capacity_block is not None})
         if blocks:
@@ -278,7 +284,7 @@ class ClusterPower(Guardrail):
         return self._metric(PowerMetric.RUNNING_NODES, statistic, period, node_group)
 
     def metric_held_groups(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
-        """Return how many node groups have a size that somebody or something else gave them, or spoiled tags.
+        """Return how many node groups have a size that somebody or something else gave them.
 
         Nodes that were terminated by order do not count.
 
@@ -298,17 +304,6 @@ class ClusterPower(Guardrail):
             period: How much time a point covers. Default: - 5 minutes.
         """
         return self._metric(PowerMetric.MIXED_GROUPS, statistic, period)
-
-    def _make_stopped_parameter(self) -> ssm.CfnParameter:
-        # The function writes it. CloudFormation puts this value in its place with any change of the tags, and the
-        # function takes its own from the history then.
-        return ssm.CfnParameter(
-            self,
-            "Stopped",
-            type="String",
-            value="not written yet",
-            description="The node groups that are stopped; written by cluster_power",
-        )
 
     def _make_block_events(self, blocks: Sequence[str]) -> events.Rule:
         """Make a tick right when a Capacity Block starts, and when EC2 warns that it ends.

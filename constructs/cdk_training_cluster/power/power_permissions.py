@@ -14,10 +14,7 @@ from cdk_training_cluster.functions import (
     ClusterPermissions,
 )
 from cdk_training_cluster.power.power_group import PowerGroup
-from cluster_contract.tags import CLUSTER_TAG
-
-_POWER_TAGS = "cdk-training-cluster:power-*"
-
+from cluster_contract.tags import CLUSTER_TAG, POWER_TAG
 
 _EXECUTIONS = "automation-execution/*"
 _EXECUTIONS_AS_NAG_SAYS = f"arn:<AWS::Partition>:ssm:<AWS::Region>:<AWS::AccountId>:{_EXECUTIONS}"
@@ -43,15 +40,13 @@ class PowerPermissions:
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html
     """
 
-    def __init__(self, cluster_name: str, groups: Collection[PowerGroup], parameter: str) -> None:
+    def __init__(self, cluster_name: str, groups: Collection[PowerGroup]) -> None:
         """Find out what is needed.
 
         Args:
             cluster_name: The value of the tag on what the function may write on.
             groups: The node groups.
-            parameter: The name of the parameter that says which of them are stopped.
         """
-        self._parameter = parameter
         self._cluster_name = cluster_name
         self._auto_scaling = any(group.spot_fleet_id is None for group in groups)
         self._fleets = any(group.spot_fleet_id is not None for group in groups)
@@ -69,22 +64,15 @@ class PowerPermissions:
     def grant(self, role: iam.Role) -> None:
         """Give the permissions to the function's role."""
         permissions = ClusterPermissions(
-            role, cluster_name=self._cluster_name, tag_key=CLUSTER_TAG, own_tags=_POWER_TAGS
+            role, cluster_name=self._cluster_name, tag_key=CLUSTER_TAG, own_tags=POWER_TAG
         )
         permissions.read(list(self._reads()))
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["ssm:GetParameter", "ssm:GetParameterHistory", "ssm:PutParameter"],
-                resources=[f"arn:{PARTITION}:ssm:{REGION}:{ACCOUNT_ID}:parameter/{self._parameter}"],
-            )
-        )
         if self._auto_scaling:
             terminating = ["autoscaling:TerminateInstanceInAutoScalingGroup"] if self._terminates else []
             permissions.write(
                 ["autoscaling:ResumeProcesses", "autoscaling:SetDesiredCapacity", *terminating], AUTO_SCALING_GROUPS
             )
-        # What a deploy could not take away is tagged, too.
-        permissions.write(["autoscaling:CreateOrUpdateTags"], AUTO_SCALING_GROUPS, own_tags_only=True)
+            permissions.write(["autoscaling:CreateOrUpdateTags"], AUTO_SCALING_GROUPS, own_tags_only=True)
         if self._fleets:
             permissions.write(["ec2:ModifySpotFleetRequest"], SPOT_FLEETS)
             permissions.write(["ec2:CreateTags"], SPOT_FLEETS, own_tags_only=True)

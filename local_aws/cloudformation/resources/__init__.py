@@ -18,6 +18,7 @@ from local_aws.cloudformation.resources import (
     security_groups,
     spot_fleets,
     storage,
+    tables,
 )
 from local_aws.cloudformation.resources.base import Handler
 
@@ -37,6 +38,7 @@ _MODULES = (
     security_groups,
     spot_fleets,
     storage,
+    tables,
 )
 
 HANDLERS: Mapping[str, Handler] = {handler.type: handler for module in _MODULES for handler in module.HANDLERS}

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdk_training_cluster.power import ClusterPower, PowerGroup
-from cluster_power import records
 from cluster_power.settings import GroupSettings, Settings
+from fake_dynamodb import TABLE
 from policy_evaluator import resolve
-from power_scene import STOPPED, TOPIC
+from power_scene import STACK, TOPIC
 from synthesis import new_stack, only, resources
 
 names = st.text("abcdefghijklmnopqrstuvwxyz-0123456789", min_size=1, max_size=20)
@@ -35,9 +35,10 @@ def environment(
     )
     variables: dict[str, Any] = only(stack, "AWS::Lambda::Function")["Properties"]["Environment"]["Variables"]
     assert variables.pop("ALERT_TOPIC_ARN") == stack.resolve(topic.topic_arn)
-    [parameter] = resources(stack, "AWS::SSM::Parameter")
-    assert variables.pop("STOPPED_PARAMETER") == {"Ref": parameter}
-    return {**variables, "ALERT_TOPIC_ARN": TOPIC, "STOPPED_PARAMETER": STOPPED}
+    [table] = resources(stack, "AWS::DynamoDB::Table")
+    assert variables.pop("STATE_TABLE") == {"Ref": table}
+    assert variables.pop("STACK_ID") == {"Ref": "AWS::StackId"}
+    return {**variables, "ALERT_TOPIC_ARN": TOPIC, "STATE_TABLE": TABLE, "STACK_ID": STACK}
 
 
 ids = st.text("0123456789abcdef", min_size=8, max_size=17)
@@ -87,7 +88,8 @@ def test_the_function_reads_the_settings_that_the_construct_writes(groups: dict[
         },
         launch_grace=timedelta(minutes=10),
         topic_arn=TOPIC,
-        stopped_parameter=STOPPED,
+        state_table=TABLE,
+        stack_id=STACK,
     )
 
 
@@ -119,12 +121,3 @@ def test_an_id_that_is_known_at_deployment_only_reaches_the_function() -> None:
 
     [group] = Settings.from_environment({"CLUSTER_POWER_SETTINGS": text}).groups.values()
     assert group == GroupSettings(count=4, spot_fleet="sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE")
-
-
-def test_every_tag_that_the_function_writes_is_one_it_may_write() -> None:
-    keys = [
-        *records.Record().to_tags(),
-        *(records.TOLD_TAG, records.DESIRED_TAG, records.TERMINATED_TAG),
-    ]
-
-    assert all(key.startswith("cdk-training-cluster:power-") for key in keys)

@@ -10,13 +10,15 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
 from cdk_training_cluster.power import ClusterPower, PowerGroup
+from fake_dynamodb import TABLE
 from fake_service import ACCOUNT, REGION
 from policy_evaluator import Call, is_allowed, role_statements, unused
-from power_scene import CLUSTER, STOPPED, TOPIC, Scene
+from power_scene import CLUSTER, TOPIC, Scene
 from synthesis import new_stack
 
 LOGS = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:power"
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:failed-events"
+TABLE_ARN = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{TABLE}"
 # What Lambda does in the function's name.
 LAMBDA_CALLS = [
     *(Call(action=f"logs:{verb}", resource=f"{LOGS}:log-stream:1") for verb in ("CreateLogStream", "PutLogEvents")),
@@ -41,7 +43,7 @@ def synthesize(life: str) -> list[dict[str, Any]]:
             "AWS::Region": REGION,
             "AWS::AccountId": ACCOUNT,
             ids["AWS::SNS::Topic"]: TOPIC,
-            ids["AWS::SSM::Parameter"]: STOPPED,
+            f"{ids['AWS::DynamoDB::Table']}.Arn": TABLE_ARN,
             f"{ids['AWS::Logs::LogGroup']}.Arn": f"{LOGS}:*",
             f"{ids['AWS::SQS::Queue']}.Arn": QUEUE,
         },
@@ -215,6 +217,9 @@ def test_the_scenes_make_every_kind_of_call() -> None:
         "autoscaling:ResumeProcesses",
         "autoscaling:SetDesiredCapacity",
         "autoscaling:TerminateInstanceInAutoScalingGroup",
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:Query",
         "ec2:CreateTags",
         "ec2:DescribeCapacityReservations",
         "ec2:DescribeSpotFleetInstances",
@@ -223,9 +228,6 @@ def test_the_scenes_make_every_kind_of_call() -> None:
         "ec2:ModifyCapacityReservation",
         "ec2:ModifySpotFleetRequest",
         "sns:Publish",
-        "ssm:GetParameter",
-        "ssm:GetParameterHistory",
-        "ssm:PutParameter",
     }
 
 
@@ -251,19 +253,18 @@ def test_only_what_the_node_groups_need_is_allowed() -> None:
         for name in LIVES
         if any("autoscaling:TerminateInstanceInAutoScalingGroup" in _actions(one) for one in synthesize(name))
     ] == ["terminations", "everything"]
-    assert services["groups"] == {"autoscaling", "logs", "sns", "sqs", "ssm"}
-    assert services["a fleet"] == {"autoscaling", "ec2", "logs", "sns", "sqs", "ssm"}
+    assert services["groups"] == {"autoscaling", "dynamodb", "logs", "sns", "sqs"}
+    assert services["a fleet"] == {"autoscaling", "dynamodb", "ec2", "logs", "sns", "sqs"}
     fleet = {action for one in synthesize("a fleet") for action in _actions(one)}
     assert {action for action in fleet if action.startswith("autoscaling:")} == {
-        "autoscaling:CreateOrUpdateTags",
         "autoscaling:DescribeAutoScalingGroups",
     }
-    assert services["everything"] == {"autoscaling", "ec2", "logs", "sns", "sqs", "ssm"}
+    assert services["everything"] == {"autoscaling", "dynamodb", "ec2", "logs", "sns", "sqs"}
 
 
 FLEET = f"arn:aws:ec2:{REGION}:{ACCOUNT}:spot-fleet-request/sfr-1"
 RESERVATION = f"arn:aws:ec2:{REGION}:{ACCOUNT}:capacity-reservation/cr-1"
-POWER_KEYS = ["cdk-training-cluster:power-size"]
+POWER_KEYS = ["cdk-training-cluster:power"]
 
 
 @pytest.mark.parametrize(
@@ -341,7 +342,7 @@ def test_another_clusters_group_cannot_be_written(statements: list[dict[str, Any
                 action=action,
                 resource=group.arn,
                 context={f"aws:ResourceTag/{key}": value for key, value in group.tags.items()}
-                | {"aws:TagKeys": ["cdk-training-cluster:power-size"]},
+                | {"aws:TagKeys": ["cdk-training-cluster:power"]},
             ),
         )
         for group in (own, foreign, untagged)
@@ -352,7 +353,7 @@ def test_another_clusters_group_cannot_be_written(statements: list[dict[str, Any
 
 @pytest.mark.parametrize(
     "keys",
-    [["cdk-training-cluster:cluster"], ["cdk-training-cluster:power-size", "Owner"]],
+    [["cdk-training-cluster:cluster"], ["cdk-training-cluster:power", "Owner"]],
     ids=["the tag that decides about permissions", "a foreign tag beside an own one"],
 )
 def test_no_other_tag_can_be_written(statements: list[dict[str, Any]], keys: list[str]) -> None:
@@ -378,10 +379,15 @@ def test_a_group_of_another_account_or_region_cannot_be_written(statements: list
         )
 
 
-def test_no_other_log_topic_or_parameter_can_be_written(statements: list[dict[str, Any]]) -> None:
+def test_no_other_log_topic_table_or_part_of_it_can_be_written(statements: list[dict[str, Any]]) -> None:
     for call in (
         Call(action="sns:Publish", resource=f"{TOPIC}-other"),
         Call(action="logs:PutLogEvents", resource=LOGS.replace("power", "other") + ":log-stream:1"),
-        Call(action="ssm:PutParameter", resource=f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/other"),
+        Call(action="dynamodb:PutItem", resource=f"{TABLE_ARN}-other", context={"dynamodb:LeadingKeys": ["power"]}),
+        Call(action="dynamodb:PutItem", resource=TABLE_ARN, context={"dynamodb:LeadingKeys": ["idle"]}),
+        Call(action="dynamodb:GetItem", resource=TABLE_ARN, context={"dynamodb:LeadingKeys": ["idle"]}),
+        Call(action="dynamodb:PutItem", resource=TABLE_ARN, context={"dynamodb:LeadingKeys": ["power", "idle"]}),
+        Call(action="dynamodb:DeleteTable", resource=TABLE_ARN),
+        Call(action="dynamodb:Scan", resource=TABLE_ARN),
     ):
         assert not is_allowed(statements, call)

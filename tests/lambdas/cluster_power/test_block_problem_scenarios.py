@@ -8,7 +8,6 @@ from cluster_common.errors import PartialFailureError
 from power_scene import START, Scene
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
-SIZE = "cdk-training-cluster:power-size"
 
 
 @pytest.fixture
@@ -209,7 +208,7 @@ def test_a_message_that_nodes_go_that_fails_is_sent_by_the_next_tick(scene: Scen
     assert scene.subjects() == ["base-pod: the nodes of pod go in 29 minutes"]
 
 
-@pytest.mark.parametrize("operation", ["SetDesiredCapacity", "CreateOrUpdateTags"])
+@pytest.mark.parametrize("operation", ["SetDesiredCapacity", "PutItem"])
 @pytest.mark.parametrize("at", ["start", "end"])
 def test_what_fails_at_the_start_or_the_end_of_a_block_is_made_good_a_minute_later(
     scene: Scene, operation: str, at: str
@@ -220,14 +219,14 @@ def test_what_fails_at_the_start_or_the_end_of_a_block_is_made_good_a_minute_lat
     if at == "end":
         scene.minute(3)
         scene.now = block.ends - 41 * MINUTE
-    scene.auto_scaling.fail_next(operation, "InternalFailure")
+    scene.fail_next(operation, "InternalFailure")
 
     with pytest.raises(PartialFailureError):
         scene.minute()
     scene.minute()
 
     expected = 8 if at == "start" else 0
-    assert (group.desired, group.tags[SIZE]) == (expected, str(expected))
+    assert (group.desired, scene.record(group).size) == (expected, expected)
 
 
 def test_a_plain_cluster_never_calls_ec2() -> None:

@@ -10,7 +10,6 @@ from fake_reservations import FakeReservation
 from power_scene import Scene
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
-TOLD = "cdk-training-cluster:power-told"
 
 
 @pytest.fixture
@@ -78,7 +77,7 @@ def test_people_are_told_once_that_nodes_go_soon(scene: Scene) -> None:
         "2026-11-03T08:00:00Z: save your checkpoint.\n\nThe nodes stay if the Capacity Block is extended before they "
         "go."
     )
-    assert group.tags[TOLD].startswith("end/")
+    assert scene.record(group).told[0].startswith("end/")
 
 
 def test_nobody_is_told_that_nodes_go_where_none_run(scene: Scene) -> None:

@@ -9,9 +9,9 @@ from cluster_power.callers import Action
 from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.decisions import decide
-from cluster_power.desired_state import new_records
+from cluster_power.desired_state import new_orders
 from cluster_power.groups import Group
-from cluster_power.records import Record, State
+from cluster_power.records import Order, Record, State
 from cluster_power.settings import Settings
 from cluster_power.verdicts import Decision, Verdict
 from power_scene import plain
@@ -158,16 +158,6 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             id="removed from the file",
         ),
         pytest.param(
-            group(desired=5, in_service=5, record=replace(RUNNING, unreadable="the tag x says 'y'")),
-            Verdict.UNCLEAR,
-            8,
-            0,
-            "workers: the tag x says 'y', which this function never writes: left alone until a start or a "
-            "stop is "
-            "ordered",
-            id="somebody wrote on the tags",
-        ),
-        pytest.param(
             group(in_service=6, record=replace(RUNNING, since=NOW - timedelta(minutes=9))),
             Verdict.PENDING,
             8,
@@ -211,7 +201,8 @@ def test_a_group_that_the_file_knows_and_nobody_made_is_missing_with_all_its_nod
 
 def test_an_absent_group_of_a_stopped_cluster_misses_nothing() -> None:
     settings = replace(SETTINGS, groups=plain(extra=2, workers=8))
-    decisions = decide([group(desired=0, in_service=0, record=STOPPED)], Context(settings=settings, now=NOW))
+    context = Context(settings=settings, now=NOW, states={"workers": State.STOPPED})
+    decisions = decide([group(desired=0, in_service=0, record=STOPPED)], context)
 
     assert [(one.node_group, one.verdict, one.missing) for one in decisions] == [
         ("extra", Verdict.ABSENT, 0),
@@ -251,46 +242,48 @@ def test_a_node_that_is_replaced_is_pending_for_the_grace_and_no_problem() -> No
     assert decide_one(group(in_service=7, activities=(terminated,))).verdict is Verdict.PENDING
 
 
+def orders(found: Group, command: Command, settings: Settings = SETTINGS, **states: State) -> dict[str, Order]:
+    """Return what is recorded of a group, and of others whose states are known."""
+    own = {found.node_group: found.record.state} if found.record.state else {}
+    return new_orders([found], Context(settings=settings, now=NOW, states={**own, **states}), command)
+
+
+def command(action: Action) -> Command:
+    return Command(action=action, node_groups=("workers",), by="bo", reason="cost")
+
+
+NEW = Record()
+
+
 def test_new_groups_are_adopted_as_running() -> None:
-    records = new_records([group(desired=0, record=Record())], CONTEXT, TICK)
+    adopted = Order(state=State.RUNNING, by="cluster_power", reason="first start after the deploy", since=NOW)
 
-    assert records == {
-        "asg": Record(state=State.RUNNING, by="cluster_power", reason="first start after the deploy", since=NOW)
-    }
+    assert orders(group(desired=0, record=NEW), TICK) == {"workers": adopted}
 
 
-def test_a_new_group_of_a_stopped_cluster_is_adopted_as_stopped() -> None:
-    settings = replace(SETTINGS, groups=plain(extra=2, workers=8))
-    new = group(name="new", node_group="extra", desired=0, record=Record())
+@pytest.mark.parametrize(
+    ("states", "adopted"),
+    [
+        ({"extra": State.STOPPED}, State.STOPPED),
+        ({"extra": State.STOPPED, "more": State.RUNNING}, State.RUNNING),
+        # It is not in the file any more, and no order reaches it.
+        ({"extra": State.STOPPED, "old": State.RUNNING}, State.STOPPED),
+        ({"old": State.STOPPED}, State.RUNNING),
+    ],
+)
+def test_a_new_group_of_a_stopped_cluster_is_adopted_as_stopped(states: dict[str, State], adopted: State) -> None:
+    settings = replace(SETTINGS, groups=plain(extra=2, more=2, workers=8))
 
-    records = new_records([group(desired=0, record=STOPPED), new], Context(settings=settings, now=NOW), TICK)
-
-    assert records["new"].state is State.STOPPED
-    assert records["new"].reason == "the cluster was stopped when this node group came"
-
-
-def test_a_group_in_deletion_has_no_say_in_whether_the_cluster_is_stopped() -> None:
-    settings = replace(SETTINGS, groups=plain(extra=2, workers=8))
-    new = group(name="new", node_group="extra", desired=0, record=Record())
-    going = group(name="old", deleting=True)
-
-    records = new_records([group(desired=0, record=STOPPED), going, new], Context(settings=settings, now=NOW), TICK)
-
-    assert records["new"].state is State.STOPPED
+    assert orders(group(record=NEW), TICK, settings, **states)["workers"].state is adopted
 
 
 @pytest.mark.parametrize(
     "found",
-    [
-        group(record=Record(), deleting=True),
-        group(record=Record(), node_group="old"),
-        group(record=Record(unreadable="the tag x says 'y'")),
-        group(),
-    ],
-    ids=["deleting", "unconfigured", "unclear", "known"],
+    [group(record=NEW, deleting=True), group(record=NEW, node_group="old"), group()],
+    ids=["deleting", "unconfigured", "known"],
 )
 def test_what_is_not_new_is_not_adopted(found: Group) -> None:
-    assert new_records([found], CONTEXT, TICK) == {}
+    assert orders(found, TICK) == {}
 
 
 @pytest.mark.parametrize(
@@ -298,25 +291,16 @@ def test_what_is_not_new_is_not_adopted(found: Group) -> None:
     [
         pytest.param(group(), id="running"),
         pytest.param(group(desired=3), id="held by an operator"),
-        pytest.param(group(record=Record()), id="never seen"),
-        pytest.param(group(record=replace(STOPPED, unreadable="x")), id="unclear"),
+        pytest.param(group(record=NEW), id="never seen"),
         pytest.param(group(desired=2, record=STOPPED), id="stopped and raised by an operator"),
         pytest.param(group(record=replace(STOPPED, size=None)), id="a stop that was interrupted"),
+        pytest.param(group(deleting=True), id="in deletion, so that its successor is stopped"),
     ],
 )
 def test_a_stop_applies_whatever_there_is(found: Group) -> None:
-    command = Command(action=Action.STOP, node_groups=("workers",), by="bo", reason="cost")
+    stop = Order(state=State.STOPPED, by="bo", reason="cost", since=NOW)
 
-    record = new_records([found], CONTEXT, command)["asg"]
-
-    assert (record.state, record.size, record.by, record.reason, record.since, record.unreadable) == (
-        State.STOPPED,
-        None,
-        "bo",
-        "cost",
-        NOW,
-        "",
-    )
+    assert orders(found, command(Action.STOP)) == {"workers": stop}
 
 
 @pytest.mark.parametrize(
@@ -324,22 +308,10 @@ def test_a_stop_applies_whatever_there_is(found: Group) -> None:
     [
         (Action.STOP, group(desired=0, in_service=0, record=STOPPED)),
         (Action.START, group()),
-        (Action.STOP, group(deleting=True)),
-        (Action.STATUS, group(record=Record())),
+        (Action.STATUS, group(record=NEW)),
+        (Action.TERMINATE, group()),
     ],
-    ids=["stop of a stopped group", "start of a running group", "stop of a group in deletion", "status"],
+    ids=["stop of a stopped group", "start of a running group", "status", "terminate"],
 )
-def test_an_order_that_changes_nothing_remembers_nothing(action: Action, found: Group) -> None:
-    command = Command(action=action, node_groups=("workers",), by="bo", reason="cost")
-
-    assert new_records([found], CONTEXT, command) == {}
-
-
-def test_an_order_keeps_the_open_problem_in_mind() -> None:
-    command = Command(action=Action.STOP, node_groups=("workers",), by="bo", reason="cost")
-
-    known = replace(RUNNING, told=("problem/quota",))
-
-    record = new_records([group(record=known)], CONTEXT, command)["asg"]
-
-    assert record.told == ("problem/quota",)
+def test_an_order_that_changes_nothing_records_nothing(action: Action, found: Group) -> None:
+    assert orders(found, command(action)) == {}

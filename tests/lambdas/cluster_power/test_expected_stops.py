@@ -68,7 +68,7 @@ def test_nodes_that_go_already_or_that_no_stop_ends_need_not_have_been_judged(sc
 def test_what_was_not_judged_is_not_stopped(
     scene: Scene, group: FakeGroup, change: Callable[[FakeGroup], None], why: str, at_the_last_moment: bool
 ) -> None:
-    expected, before = judged(group), dict(group.tags)
+    expected, before = judged(group), scene.recorded()
     if at_the_last_moment:
         scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", lambda: change(group))
         why = why if change is replace_one else "workers changed while the function looked"
@@ -78,7 +78,7 @@ def test_what_was_not_judged_is_not_stopped(
     told = stop_now(scene, **expected)
 
     assert (told["taken_back"], told["reason"]) == (True, f"{why}. The stop was taken back")
-    assert (group.desired > 0, group.tags, stopped(scene)) == (True, before, [])
+    assert (group.desired > 0, scene.recorded(), stopped(scene)) == (True, before, [])
 
 
 @pytest.mark.usefixtures("group")

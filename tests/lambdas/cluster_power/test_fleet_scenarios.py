@@ -3,11 +3,8 @@
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_power.records import TOLD_TAG
 from fake_spot_fleets import FakeFleet
 from power_scene import Scene
-
-SIZE = "cdk-training-cluster:power-size"
 
 
 @pytest.fixture
@@ -21,22 +18,16 @@ def fleet(scene: Scene) -> FakeFleet:
 
 
 def test_after_the_deploy_the_target_is_the_count_of_the_file(scene: Scene, fleet: FakeFleet) -> None:
+    writes = scene.writes()
     started = scene.order()["extras"]
     running = scene.minute(2)["extras"]
 
-    assert scene.ec2.writes == ["CreateTags", "ModifySpotFleetRequest", "CreateTags"]
+    assert writes == ["PutItem", "ModifySpotFleetRequest", "PutItem", "CreateTags"]
     assert (started["decision"], started["spot_fleet"], started["auto_scaling_group"]) == ("size", "sfr-extras", None)
     assert (running["decision"], running["desired"], running["in_service"]) == ("keep", 4, 4)
     assert (fleet.target, fleet.policy) == (4, "noTermination")
-    assert {key.removeprefix("cdk-training-cluster:"): value for key, value in fleet.tags.items()} == {
-        "cluster": "base-pod",
-        "node-group": "extras",
-        "power-state": "running",
-        "power-size": "4",
-        "power-by": "cluster_power",
-        "power-reason": "first start after the deploy",
-        "power-since": "2026-11-02T08:00:00Z",
-    }
+    assert fleet.tags["cdk-training-cluster:power"].startswith("running by cluster_power since 2026-11-02T08:00:00Z")
+    assert scene.record(fleet).size == 4
 
 
 def test_fleets_are_sized_though_what_was_left_behind_cannot_be_read(scene: Scene, fleet: FakeFleet) -> None:
@@ -234,7 +225,8 @@ def test_a_fleet_that_cannot_be_read_keeps_no_group_waiting(operation: str, code
     scene.minute(3)
     group.desired = 0
     scene.order("start", node_groups=["workers"], by="ana", reason="back")
-    group.desired, group.tags[SIZE] = 0, "none"
+    group.desired = 0
+    scene.change_record(group, size=None)
     scene.ec2.fail_next(operation, code)
 
     with pytest.raises(PartialFailureError) as caught:
@@ -253,20 +245,20 @@ def test_a_new_group_waits_while_another_cannot_be_read(scene: Scene, fleet: Fak
     scene.ec2.fail_next("DescribeSpotFleetRequests", "RequestLimitExceeded")
     with pytest.raises(PartialFailureError):
         scene.order()
-    assert (group.desired, SIZE in group.tags) == (0, False)
+    assert (group.desired, scene.stopped()) == (0, ["extras"])
 
     scene.order()
 
-    assert (group.desired, group.tags["cdk-training-cluster:power-state"], fleet.desired) == (0, "stopped", 0)
+    assert (group.desired, scene.record(group).state, fleet.desired) == (0, "stopped", 0)
 
 
 def test_a_crash_after_the_target_was_set_is_mended(scene: Scene, fleet: FakeFleet) -> None:
     scene.order()
-    fleet.tags[SIZE] = "none"
+    scene.change_record(fleet, size=None)
 
     scene.minute(2)
 
-    assert (fleet.target, fleet.tags[SIZE]) == (4, "4")
+    assert (fleet.target, scene.record(fleet).size) == (4, 4)
     assert scene.minute()["extras"]["decision"] == "keep"
 
 
@@ -279,5 +271,5 @@ def test_an_auto_scaling_group_of_a_node_group_that_is_a_fleet_now_is_left_alone
     scene.minute(3)
 
     assert old.desired == 3
-    assert old.tags.keys() - {TOLD_TAG} == {"cdk-training-cluster:cluster", "cdk-training-cluster:node-group"}
+    assert scene.record(old).size is None
     assert fleet.alive == 4

@@ -3,9 +3,8 @@
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from power_scene import Scene
-
-STATE = "cdk-training-cluster:power-state"
+from cluster_power.state_store import UnreadableStateError
+from power_scene import STACK, Scene
 
 
 @pytest.fixture
@@ -36,21 +35,26 @@ def test_groups_are_found_page_by_page() -> None:
     assert list(scene.order()) == names
 
 
-def test_the_first_tick_remembers_before_it_sizes_and_again_after(scene: Scene) -> None:
-    scene.add()
+def test_the_first_tick_records_before_it_sizes_and_again_after(scene: Scene) -> None:
+    group, writes = scene.add(), scene.writes()
 
     summary = scene.order()
 
-    assert scene.auto_scaling.writes == ["CreateOrUpdateTags", "SetDesiredCapacity", "CreateOrUpdateTags"]
-    assert scene.auto_scaling.groups["workers-asg"].tags == {
-        "cdk-training-cluster:cluster": "base-pod",
-        "cdk-training-cluster:node-group": "workers",
-        "cdk-training-cluster:power-state": "running",
-        "cdk-training-cluster:power-size": "8",
-        "cdk-training-cluster:power-by": "cluster_power",
-        "cdk-training-cluster:power-reason": "first start after the deploy",
-        "cdk-training-cluster:power-since": "2026-11-02T08:00:00Z",
+    assert writes == ["PutItem", "SetDesiredCapacity", "PutItem", "CreateOrUpdateTags"]
+    assert scene.dynamodb.values("power", "workers") == {
+        "part": "power",
+        "name": "workers",
+        "version": 2,
+        "stack": STACK,
+        "state": "running",
+        "by": "cluster_power",
+        "reason": "first start after the deploy",
+        "since": "2026-11-02T08:00:00Z",
+        "owners": {"workers-asg": {"size": 8, "since": "2026-11-02T08:00:00Z"}},
     }
+    assert group.tags["cdk-training-cluster:power"] == (
+        "running by cluster_power since 2026-11-02T08:00:00Z: first start after the deploy"
+    )
     assert summary["workers"] == {
         "node_group": "workers",
         "auto_scaling_group": "workers-asg",
@@ -105,14 +109,14 @@ def test_a_size_that_an_operator_sets_stays_until_the_count_changes(scene: Scene
     assert scene.minute()["workers"]["desired"] == 6
 
 
-def test_a_stop_is_remembered_first_then_carried_out(scene: Scene) -> None:
+def test_a_stop_is_recorded_first_then_applied(scene: Scene) -> None:
     scene.add()
     scene.minute(2)
-    scene.auto_scaling.calls.clear()
+    writes = scene.writes()
 
     stopped = scene.order("stop", by="ana", reason="weekend")["workers"]
 
-    assert scene.auto_scaling.writes == ["CreateOrUpdateTags", "SetDesiredCapacity", "CreateOrUpdateTags"]
+    assert writes == ["PutItem", "SetDesiredCapacity", "PutItem", "CreateOrUpdateTags"]
     assert (stopped["state"], stopped["desired"], stopped["by"], stopped["why"]) == (
         "stopped",
         0,
@@ -223,7 +227,7 @@ def test_a_problem_of_another_kind_is_told_too(scene: Scene) -> None:
     scene.minute(2)
 
     assert scene.subjects() == ["base-pod: nodes of workers are missing"] * 2
-    assert group.tags["cdk-training-cluster:power-told"] == "problem/no-capacity problem/quota"
+    assert scene.record(group).told == ("problem/no-capacity", "problem/quota")
 
 
 def test_stopping_a_group_that_lacks_nodes_ends_its_problem(scene: Scene) -> None:
@@ -243,7 +247,7 @@ def test_without_a_topic_a_problem_is_remembered_all_the_same(scene: Scene) -> N
     scene.minute(2)
 
     assert scene.sns.calls == []
-    assert group.tags["cdk-training-cluster:power-told"] == "problem/no-capacity"
+    assert scene.record(group).told == ("problem/no-capacity",)
 
 
 def test_a_message_that_fails_is_sent_by_the_next_tick(scene: Scene) -> None:
@@ -262,7 +266,7 @@ def test_a_message_that_fails_is_sent_by_the_next_tick(scene: Scene) -> None:
 def test_a_message_that_could_not_be_remembered_is_rather_sent_twice_than_never(scene: Scene) -> None:
     scene.add(capacity=3)
     scene.order()
-    scene.auto_scaling.fail_next("CreateOrUpdateTags", "InternalFailure")
+    scene.dynamodb.fail_next("PutItem", "InternalFailure")
     with pytest.raises(PartialFailureError, match="workers: could not notify people of a change"):
         scene.minute()
 
@@ -291,7 +295,7 @@ def test_unreadable_activities_are_no_verdict_and_fail_the_tick(scene: Scene) ->
     assert str(caught.value) == (
         "workers: could not read the scaling activities (AccessDenied: not you). Everything else was done."
     )
-    assert group.tags["cdk-training-cluster:power-told"] == "problem/no-capacity"
+    assert scene.record(group).told == ("problem/no-capacity",)
     assert len(scene.sns.messages) == 1
 
 
@@ -305,18 +309,22 @@ def test_nothing_is_done_when_the_groups_cannot_be_read(scene: Scene) -> None:
     assert scene.auto_scaling.writes == []
 
 
-@pytest.mark.parametrize("operation", ["SetDesiredCapacity", "CreateOrUpdateTags"])
+@pytest.mark.parametrize("operation", ["SetDesiredCapacity", "PutItem"])
 @pytest.mark.parametrize("code", ["ResourceContention", "Throttling", "AccessDenied", "InternalFailure"])
 def test_what_fails_for_one_group_is_raised_after_the_others_and_made_good_later(operation: str, code: str) -> None:
     scene = Scene(counts={"eval": 2, "workers": 8})
     for name in ("eval", "workers"):
         scene.add(name)
-    scene.auto_scaling.fail_next(operation, code, group="eval-asg")
+    scene.fail_next(operation, code, owner="eval-asg")
 
     with pytest.raises(PartialFailureError) as caught:
         scene.order()
 
-    assert str(caught.value) == f"eval: could not bring it to 2 ({code}: no). Everything else was done."
+    what = {
+        "SetDesiredCapacity": "could not bring it to 2",
+        "PutItem": "it could not be recorded that it is running: nothing was done, give the order again",
+    }
+    assert str(caught.value) == f"eval: {what[operation]} ({code}: no). Everything else was done."
     assert scene.auto_scaling.groups["workers-asg"].desired == 8
     assert {name: one["desired"] for name, one in scene.minute().items()} == {"eval": 2, "workers": 8}
 
@@ -339,13 +347,52 @@ def test_a_group_of_another_cluster_is_never_seen(scene: Scene) -> None:
     assert foreign.tags.keys() == {"cdk-training-cluster:cluster", "cdk-training-cluster:node-group"}
 
 
-def test_a_tag_that_somebody_spoiled_stops_everything_but_an_order(scene: Scene) -> None:
+def test_an_item_that_somebody_spoiled_stops_everything_but_an_order(scene: Scene) -> None:
     group = scene.add()
     scene.minute(2)
-    group.tags[STATE] = "stoped"
+    scene.dynamodb.change("power", "workers", state="stoped")
 
-    unclear = scene.minute(2)["workers"]
-    assert (unclear["decision"], unclear["desired"]) == ("unclear", 8)
-    assert unclear["reason"].startswith(f"workers: the tag {STATE} says 'stoped', which this function never")
+    with pytest.raises(PartialFailureError) as caught:
+        scene.minute()
+    assert str(caught.value) == (
+        "workers: the item workers of the state table state-table is not what this function writes ('stoped' is not "
+        "a valid PowerState): order a start or a stop, which writes it anew. Everything else was done."
+    )
+    assert group.desired == 8
 
     assert scene.order("stop")["workers"]["desired"] == 0
+    assert scene.minute(2)["workers"]["decision"] == "keep"
+
+
+@pytest.mark.parametrize("action", ["tick", "stop", "start", "status"])
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException", "ThrottlingException"])
+def test_a_table_that_cannot_be_read_is_not_an_empty_one(scene: Scene, action: str, code: str) -> None:
+    group = scene.add()
+    scene.order("stop")
+    scene.dynamodb.fail_next("Query", code)
+
+    with pytest.raises(UnreadableStateError, match=f"table state-table could not be read .{code}: no.: nothing was"):
+        scene.order(action)
+
+    assert group.desired == 0
+
+
+def test_a_cluster_that_is_deployed_anew_starts_though_its_predecessor_was_stopped(scene: Scene) -> None:
+    scene.add()
+    scene.minute()
+    scene.order("stop", by="ana", reason="the month is over")
+    scene.stack = STACK.replace("/1", "/2")
+    scene.auto_scaling.groups.clear()
+    group = scene.add()
+
+    first = scene.minute(2)["workers"]
+
+    assert (group.desired, first["why"]) == (8, "first start after the deploy")
+    assert scene.recorded().owners.keys() == {"workers-asg"}
+
+
+def test_a_note_that_cannot_be_written_keeps_nothing_waiting(scene: Scene) -> None:
+    scene.add()
+    scene.auto_scaling.fail_next("CreateOrUpdateTags", "LimitExceeded")
+
+    assert scene.order()["workers"]["desired"] == 8

@@ -9,9 +9,6 @@ from immediate_stop_scene import STOP_NOW, stop_now, stopped
 from power_scene import Scene
 from termination_scene import run_group
 
-PREFIX = "cdk-training-cluster:power-"
-STATE = f"{PREFIX}state"
-
 
 @pytest.fixture
 def scene() -> Scene:
@@ -35,14 +32,14 @@ def test_a_fleet_is_stopped_once_it_took_the_new_target(fleet: tuple[Scene, Fake
 
     assert scene.ec2.writes == ["ModifySpotFleetRequest", "CreateTags"]
     assert (told["taken_back"], told["desired"], request.state) == (False, 0, "modifying")
-    assert (request.tags[STATE], stopped(scene)) == ("stopped", ["extras"])
+    assert (scene.record(request).state, stopped(scene)) == ("stopped", ["extras"])
     assert scene.minute(10)["extras"]["decision"] == "keep"
     assert (request.target, request.alive) == (0, 0)
 
 
 def test_a_fleet_that_takes_no_target_runs_on_and_is_no_failure(fleet: tuple[Scene, FakeFleet]) -> None:
     scene, request = fleet
-    before = dict(request.tags)
+    before = scene.recorded("extras")
     scene.ec2.fail_next("ModifySpotFleetRequest", "FleetNotInModifiableState")
 
     told = stop_now(scene, "extras")
@@ -53,7 +50,7 @@ def test_a_fleet_that_takes_no_target_runs_on_and_is_no_failure(fleet: tuple[Sce
         "extras is busy with another scaling activity. The stop was taken back",
     )
     scene.minute(10)
-    assert (request.target, request.alive, request.tags, stopped(scene)) == (4, 4, before, [])
+    assert (request.target, request.alive, scene.recorded("extras"), stopped(scene)) == (4, 4, before, [])
 
 
 def test_a_fleet_that_is_being_modified_runs_on(fleet: tuple[Scene, FakeFleet]) -> None:
@@ -84,7 +81,7 @@ def test_a_fleet_that_somebody_modifies_while_it_looks_is_not_modified_twice(fle
         "extras changed while the function looked. The stop was taken back"
     )
     scene.minute(10)
-    assert (request.target, request.tags[STATE], stopped(scene)) == (3, "running", [])
+    assert (request.target, scene.record(request).state, stopped(scene)) == (3, "running", [])
 
 
 def held_and_told(scene: Scene, request: FakeFleet) -> None:
@@ -106,7 +103,12 @@ def test_both_owners_are_stopped(scene: Scene) -> None:
 
     stop_now(scene)
 
-    assert (group.desired, group.tags[STATE], twin.desired, twin.tags[STATE]) == (0, "stopped", 0, "stopped")
+    assert (group.desired, scene.record(group).state, twin.desired, scene.record(twin).state) == (
+        0,
+        "stopped",
+        0,
+        "stopped",
+    )
     scene.minute()
     del scene.auto_scaling.groups["workers-asg"]
     scene.minute(10)
@@ -116,7 +118,7 @@ def test_both_owners_are_stopped(scene: Scene) -> None:
 @pytest.mark.parametrize("name", ["workers-asg", "workers-asg-2"])
 def test_neither_owner_is_touched_if_one_takes_no_stop(scene: Scene, name: str) -> None:
     groups = [run_group(scene), add_twin(scene, 4)]
-    before = [dict(group.tags) for group in groups]
+    before = scene.recorded()
     scene.auto_scaling.groups[name].minimum = 2
 
     told = stop_now(scene)
@@ -127,18 +129,18 @@ def test_neither_owner_is_touched_if_one_takes_no_stop(scene: Scene, name: str) 
     )
     scene.auto_scaling.groups[name].minimum = 0
     scene.minute(10)
-    assert [(group.in_service, group.tags) for group in groups] == [(8, before[0]), (4, before[1])]
-    assert stopped(scene) == []
+    assert [group.in_service for group in groups] == [8, 4]
+    assert (scene.recorded(), stopped(scene)) == (before, [])
 
 
 def test_an_empty_successor_starts_if_the_nodes_beside_it_could_not_be_stopped(scene: Scene) -> None:
     group, twin = run_group(scene), add_twin(scene, 0)
-    before = [dict(group.tags), dict(twin.tags)]
+    before = scene.recorded()
     scene.auto_scaling.fail_next("SetDesiredCapacity", "ScalingActivityInProgress", group="workers-asg")
 
     assert stop_now(scene)["taken_back"]
 
-    assert [group.tags, twin.tags] == before
+    assert scene.recorded() == before
     scene.minute(10)
     assert (group.in_service, twin.in_service) == (8, 0)
     del scene.auto_scaling.groups["workers-asg"]
@@ -146,17 +148,16 @@ def test_an_empty_successor_starts_if_the_nodes_beside_it_could_not_be_stopped(s
     assert (twin.in_service, stopped(scene)) == (8, [])
 
 
-def test_an_owner_that_is_stopped_stays_so_and_one_that_was_not_runs_on(scene: Scene) -> None:
+def test_an_owner_that_is_at_zero_stays_so_and_one_that_could_not_be_stopped_runs_on(scene: Scene) -> None:
+    """The node group is recorded as running, as long as one of its owners has nodes that were not stopped."""
     group, twin = run_group(scene), add_twin(scene, 4)
-    before = dict(twin.tags)
     scene.auto_scaling.fail_next("SetDesiredCapacity", "Throttling", group="workers-asg-2")
 
     with pytest.raises(PartialFailureError, match="workers: could not bring it to 0: the stop was taken back"):
         scene.order("stop", **STOP_NOW)
 
     scene.minute(10)
-    assert (group.in_service, group.tags[STATE]) == (0, "stopped")
-    assert (twin.in_service, twin.tags, stopped(scene)) == (4, before, [])
+    assert (group.in_service, twin.in_service, stopped(scene)) == (0, 4, [])
 
 
 def test_an_owner_that_is_being_deleted_keeps_the_other_from_nothing(scene: Scene) -> None:

@@ -7,24 +7,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_common.errors import PartialFailureError
-from immediate_stop_scene import stop_now, stopped
+from immediate_stop_scene import stop_now
 from power_scene import Scene
-from termination_scene import LambdaEndedError, end_run
+from termination_scene import LambdaEndedError, end_before
 
 ASG = "workers-asg"
-ORDERED = tuple(f"cdk-training-cluster:power-{name}" for name in ("state", "size", "by", "reason"))
 Event = Callable[[Scene], object]
 
-operations = st.sampled_from(("DescribeAutoScalingGroups", "SetDesiredCapacity", "CreateOrUpdateTags"))
+operations = st.sampled_from(("DescribeAutoScalingGroups", "SetDesiredCapacity", "PutItem"))
 codes = st.sampled_from(("ScalingActivityInProgress", "Throttling", "AccessDenied"))
 
 
 def fault(operation: str, code: str) -> Event:
-    return lambda scene: scene.auto_scaling.fail_next(operation, code, group=ASG)
+    return lambda scene: scene.fail_next(operation, code, owner=ASG)
 
 
-def end_before(operation: str) -> Event:
-    return lambda scene: scene.auto_scaling.before_next(operation, ASG, end_run)
+def ended(operation: str) -> Event:
+    return lambda scene: end_before(scene, operation)
 
 
 def stay(**how: int) -> Event:
@@ -46,7 +45,7 @@ def order(action: str) -> Event:
     return lambda scene: scene.order(action, by="ana", reason="because")
 
 
-hindrances = st.builds(fault, operations, codes) | st.builds(end_before, operations)
+hindrances = st.builds(fault, operations, codes) | st.builds(ended, operations)
 events = st.one_of(
     st.just(lambda scene: scene.minute()),
     st.builds(lambda size: stay(desired=size), st.integers(0, 8)),
@@ -70,9 +69,9 @@ def new_scene(happening: list[Event]) -> Scene:
     return play(scene, [lambda scene: scene.minute(), *happening])
 
 
-def seen(scene: Scene) -> tuple[int, int, list[str | None], list[str]]:
+def seen(scene: Scene) -> tuple[int, int, tuple[object, ...]]:
     group = scene.auto_scaling.groups[ASG]
-    return group.desired, group.in_service, [group.tags.get(key) for key in ORDERED], stopped(scene)
+    return group.desired, group.in_service, scene.record(group).ordered[:-1]
 
 
 @given(st.lists(events, max_size=8), st.lists(hindrances, max_size=3))

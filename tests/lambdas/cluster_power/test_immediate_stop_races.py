@@ -1,15 +1,15 @@
 """Stops that are carried out at once or not at all, where something else happens at the same moment."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
 from fake_auto_scaling import FakeGroup
-from immediate_stop_scene import failed_stop, stop_now, stopped
+from immediate_stop_scene import stop_now, stopped
 from power_scene import Scene
 from termination_scene import LambdaEndedError, end_run, run_group
 
-PREFIX = "cdk-training-cluster:power-"
 SAME_MOMENT = "workers was given another size at the same moment. The stop was taken back"
 
 
@@ -24,14 +24,23 @@ def group(scene: Scene) -> FakeGroup:
     return run_group(scene)
 
 
+def once_it_is_sized(scene: Scene, happens: Callable[[], object]) -> None:
+    """Let something happen when a group was given the size zero, and before that is looked at and recorded."""
+    scene.auto_scaling.before_next(
+        "SetDesiredCapacity",
+        "workers-asg",
+        lambda: scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", happens),
+    )
+
+
 @pytest.mark.parametrize("size", [3, 8])
 def test_a_size_that_somebody_sets_at_the_same_moment_stays(scene: Scene, group: FakeGroup, size: int) -> None:
-    before = dict(group.tags)
+    before = scene.recorded()
 
     def size_otherwise() -> None:
         group.desired = size
 
-    scene.auto_scaling.before_next("CreateOrUpdateTags", "workers-asg", size_otherwise)
+    once_it_is_sized(scene, size_otherwise)
     told = stop_now(scene)
 
     assert (told["taken_back"], told["desired"], told["state"], told["reason"]) == (
@@ -40,33 +49,9 @@ def test_a_size_that_somebody_sets_at_the_same_moment_stays(scene: Scene, group:
         "running",
         SAME_MOMENT,
     )
-    assert group.tags == before
+    assert scene.recorded() == before
     scene.minute(10)
     assert (group.desired, group.in_service, stopped(scene)) == (size, size, [])
-
-
-def test_what_cannot_be_written_back_fails_loudly_and_the_size_stays_all_the_same(
-    scene: Scene, group: FakeGroup
-) -> None:
-    def size_otherwise() -> None:
-        group.desired = 5
-
-    def refuse_the_next() -> None:
-        scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", fail)
-
-    def fail() -> None:
-        size_otherwise()
-        scene.auto_scaling.fail_next("CreateOrUpdateTags", "Throttling")
-
-    scene.auto_scaling.before_next("CreateOrUpdateTags", "workers-asg", refuse_the_next)
-    message = failed_stop(scene)
-
-    assert message == (
-        "workers: was given another size at the same moment, and what was recorded before could not be written "
-        "back: a tick may stop it (Throttling: no). Everything else was done."
-    )
-    scene.minute(10)
-    assert (group.desired, group.in_service) == (5, 5)
 
 
 def test_a_size_that_somebody_sets_while_it_looks_stays(scene: Scene, group: FakeGroup) -> None:
@@ -77,7 +62,7 @@ def test_a_size_that_somebody_sets_while_it_looks_stays(scene: Scene, group: Fak
 
     assert stop_now(scene)["reason"] == "workers changed while the function looked. The stop was taken back"
     scene.minute(10)
-    assert (group.in_service, group.tags[f"{PREFIX}state"]) == (5, "running")
+    assert (group.in_service, scene.record(group).state) == (5, "running")
 
 
 @pytest.mark.parametrize("action", ["start", "stop"])
@@ -92,22 +77,18 @@ def test_an_operators_order_that_comes_while_it_looks_wins(scene: Scene, group: 
     told = stop_now(scene)
 
     assert told["reason"] == "workers changed while the function looked. The stop was taken back"
-    assert group.tags[f"{PREFIX}by"] == "ana"
+    assert scene.record(group).by == "ana"
     assert scene.minute(10)["workers"]["desired"] == (8 if action == "start" else 0)
     assert stopped(scene) == (["workers"] if action == "stop" else [])
 
 
 def test_a_start_that_comes_after_the_size_was_set_is_not_undone(scene: Scene, group: FakeGroup) -> None:
-    def once_it_is_remembered() -> None:
-        scene.auto_scaling.before_next(
-            "DescribeAutoScalingGroups", "workers-asg", lambda: scene.order("start", by="ana", reason="mine")
-        )
-
-    scene.auto_scaling.before_next("CreateOrUpdateTags", "workers-asg", once_it_is_remembered)
+    scene.dynamodb.before_next("PutItem", "workers", lambda: scene.order("start", by="ana", reason="mine"))
     told = stop_now(scene)
 
-    assert (told["taken_back"], told["desired"], told["reason"]) == (True, 8, SAME_MOMENT)
-    assert (group.tags[f"{PREFIX}state"], group.tags[f"{PREFIX}by"], stopped(scene)) == ("running", "ana", [])
+    assert told["taken_back"]
+    assert told["reason"] == "workers was given another order at the same moment. The stop was taken back"
+    assert (scene.record(group).state, scene.record(group).by, stopped(scene)) == ("running", "ana", [])
     assert scene.minute(10)["workers"]["in_service"] == 8
 
 
@@ -117,31 +98,33 @@ def test_a_new_group_is_new_again_when_its_stop_is_taken_back(scene: Scene) -> N
     def size_otherwise() -> None:
         group.desired = 2
 
-    scene.auto_scaling.before_next("CreateOrUpdateTags", "workers-asg", size_otherwise)
+    describe = "DescribeAutoScalingGroups"
+    once_it_was_looked_at = lambda: scene.auto_scaling.before_next(describe, "workers-asg", size_otherwise)  # noqa: E731 (read once)
+    scene.auto_scaling.before_next(describe, "workers-asg", once_it_was_looked_at)
     assert stop_now(scene)["taken_back"]
 
     first = scene.minute()["workers"]
 
     assert (first["why"], first["desired"]) == ("first start after the deploy", 8)
-    assert group.tags[f"{PREFIX}state"] == "running"
+    assert scene.record(group).state == "running"
 
 
 @pytest.mark.parametrize("operation", ["DescribeAutoScalingGroups", "SetDesiredCapacity"])
 def test_a_run_that_ends_before_the_size_is_set_leaves_no_stop_behind(
     scene: Scene, group: FakeGroup, operation: str
 ) -> None:
-    before = dict(group.tags)
+    before = scene.recorded()
     scene.auto_scaling.before_next(operation, "workers-asg", end_run)
 
     with pytest.raises(LambdaEndedError):
         stop_now(scene)
 
     assert scene.minute(10)["workers"]["decision"] == "keep"
-    assert (group.in_service, group.tags, stopped(scene)) == (8, before, [])
+    assert (group.in_service, scene.recorded(), stopped(scene)) == (8, before, [])
 
 
 def test_a_run_that_ends_once_the_size_is_set_leaves_what_an_operator_leaves(scene: Scene, group: FakeGroup) -> None:
-    scene.auto_scaling.before_next("CreateOrUpdateTags", "workers-asg", end_run)
+    scene.dynamodb.before_next("PutItem", "workers", end_run)
 
     with pytest.raises(LambdaEndedError):
         stop_now(scene)
@@ -155,33 +138,20 @@ def test_a_run_that_ends_once_the_size_is_set_leaves_what_an_operator_leaves(sce
     assert scene.minute(10)["workers"]["in_service"] == 8
 
 
-def test_a_tick_makes_good_what_a_run_did_not_write_of_its_stop(scene: Scene, group: FakeGroup) -> None:
-    scene.ssm.before_next("PutParameter", "stopped-groups", end_run)
-    with pytest.raises(LambdaEndedError):
-        stop_now(scene)
-
-    scene.minute()
-
-    assert (group.desired, stopped(scene)) == (0, ["workers"])
-
-
 def test_a_tick_that_gives_it_another_count_at_the_same_moment_is_not_stopped_later(
     scene: Scene, group: FakeGroup
 ) -> None:
-    """It has looked before; what it writes comes between what the stop writes and its second look."""
+    """It has looked before the stop; what it records comes right before what the stop records."""
     scene.counts["workers"] = 6
 
-    def size_and_remember() -> None:
+    def size_and_record() -> None:
         group.desired = 6
-        group.tags[f"{PREFIX}size"] = "6"
+        scene.change_record(group, size=6)
 
-    def once_the_stop_is_remembered() -> None:
-        scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", size_and_remember)
-
-    scene.auto_scaling.before_next("CreateOrUpdateTags", "workers-asg", once_the_stop_is_remembered)
+    scene.dynamodb.before_next("PutItem", "workers", size_and_record)
     told = stop_now(scene)
 
-    assert (told["taken_back"], told["desired"], told["reason"]) == (True, 6, SAME_MOMENT)
+    assert told["taken_back"]
     kept = scene.minute(10)["workers"]
     assert (kept["decision"], kept["state"], group.in_service, stopped(scene)) == ("keep", "running", 6, [])
 
@@ -190,7 +160,7 @@ def test_a_stop_while_a_tick_gives_it_another_count_is_a_stop(scene: Scene, grou
     scene.counts["workers"] = 6
 
     def once_it_is_sized() -> None:
-        scene.auto_scaling.before_next("CreateOrUpdateTags", "workers-asg", lambda: stop_now(scene))
+        scene.dynamodb.before_next("PutItem", "workers", lambda: stop_now(scene))
 
     scene.auto_scaling.before_next("SetDesiredCapacity", "workers-asg", once_it_is_sized)
     scene.order()
@@ -201,7 +171,7 @@ def test_a_stop_while_a_tick_gives_it_another_count_is_a_stop(scene: Scene, grou
 
 def test_what_a_tick_notes_meanwhile_does_not_take_it_back(scene: Scene, group: FakeGroup) -> None:
     def note() -> None:
-        group.tags[f"{PREFIX}told"] = "problem/quota"
+        scene.change_record(group, told=["problem/quota"])
 
     scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", note)
 

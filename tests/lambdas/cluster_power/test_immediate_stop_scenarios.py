@@ -8,7 +8,6 @@ from immediate_stop_scene import IDLE, failed_stop, stop_now, stopped
 from power_scene import Scene
 from termination_scene import run_group
 
-PREFIX = "cdk-training-cluster:power-"
 BUSY = "workers is busy with another scaling activity. The stop was taken back"
 
 
@@ -37,9 +36,9 @@ def test_a_stop_that_nothing_hinders_is_a_stop(scene: Scene, group: FakeGroup) -
         "by": "cluster_idle",
         "why": "idle for an hour",
     }
-    assert (group.tags[f"{PREFIX}state"], group.tags[f"{PREFIX}size"], stopped(scene)) == (
+    assert (scene.record(group).state, scene.record(group).size, stopped(scene)) == (
         "stopped",
-        "0",
+        0,
         ["workers"],
     )
     kept = scene.minute(3)["workers"]
@@ -54,7 +53,7 @@ def test_other_orders_say_nothing_of_what_was_taken_back(scene: Scene, group: Fa
 
 @pytest.mark.parametrize("code", ["AccessDenied", "Throttling", "ResourceContention", "InternalFailure"])
 def test_a_size_that_is_refused_leaves_nothing_to_a_later_tick(scene: Scene, group: FakeGroup, code: str) -> None:
-    before = dict(group.tags)
+    before = scene.recorded()
     scene.auto_scaling.fail_next("SetDesiredCapacity", code)
 
     message = failed_stop(scene)
@@ -63,23 +62,23 @@ def test_a_size_that_is_refused_leaves_nothing_to_a_later_tick(scene: Scene, gro
         message
         == f"workers: could not bring it to 0: the stop was taken back ({code}: no). Everything else was done."
     )
-    assert (group.tags, stopped(scene)) == (before, [])
+    assert (scene.recorded(), stopped(scene)) == (before, [])
     assert scene.minute(10)["workers"]["decision"] == "keep"
-    assert (group.desired, group.in_service, group.tags, stopped(scene)) == (8, 8, before, [])
+    assert (group.desired, group.in_service, scene.recorded(), stopped(scene)) == (8, 8, before, [])
 
 
 def test_a_group_that_cannot_be_read_again_stays_as_it_is(scene: Scene, group: FakeGroup) -> None:
-    before = dict(group.tags)
+    before = scene.recorded()
     scene.auto_scaling.fail_next("DescribeAutoScalingGroups", "Throttling", group="workers-asg")
 
     assert "could not bring it to 0: the stop was taken back (Throttling: no)" in failed_stop(scene)
 
     scene.minute(10)
-    assert (group.desired, group.in_service, group.tags, stopped(scene)) == (8, 8, before, [])
+    assert (group.desired, group.in_service, scene.recorded(), stopped(scene)) == (8, 8, before, [])
 
 
 def test_a_busy_group_stays_as_it_is_and_is_no_failure(scene: Scene, group: FakeGroup) -> None:
-    before = dict(group.tags)
+    before = scene.recorded()
     scene.auto_scaling.fail_next("SetDesiredCapacity", "ScalingActivityInProgress")
 
     told = stop_now(scene)
@@ -96,11 +95,11 @@ def test_a_busy_group_stays_as_it_is_and_is_no_failure(scene: Scene, group: Fake
         "desired": 8,
     }
     scene.minute(10)
-    assert (group.desired, group.in_service, group.tags, stopped(scene)) == (8, 8, before, [])
+    assert (group.desired, group.in_service, scene.recorded(), stopped(scene)) == (8, 8, before, [])
 
 
 def test_a_group_with_a_smallest_size_stays_as_it_is_when_that_is_taken_away(scene: Scene, group: FakeGroup) -> None:
-    before = dict(group.tags)
+    before = scene.recorded()
     group.minimum = 4
 
     told = stop_now(scene)
@@ -112,25 +111,26 @@ def test_a_group_with_a_smallest_size_stays_as_it_is_when_that_is_taken_away(sce
     )
     group.minimum = 0
     scene.minute(10)
-    assert (group.desired, group.in_service, group.tags, stopped(scene)) == (8, 8, before, [])
+    assert (group.desired, group.in_service, scene.recorded(), stopped(scene)) == (8, 8, before, [])
 
 
 def test_a_size_that_an_operator_set_before_stays(scene: Scene, group: FakeGroup) -> None:
     group.desired = 5
     scene.minute(2)
-    before = dict(group.tags)
+    before = scene.recorded()
     scene.auto_scaling.fail_next("SetDesiredCapacity", "ScalingActivityInProgress")
 
     assert stop_now(scene)["wanted"] == 8
 
     assert scene.minute(10)["workers"]["decision"] == "held"
-    assert (group.desired, group.in_service, group.tags) == (5, 5, before)
+    assert (group.desired, group.in_service, scene.recorded()) == (5, 5, before)
 
 
-def test_a_stop_that_cannot_be_remembered_is_one_all_the_same(scene: Scene, group: FakeGroup) -> None:
+@pytest.mark.usefixtures("group")
+def test_a_stop_that_cannot_be_remembered_is_one_all_the_same(scene: Scene) -> None:
     """To ticks it is a size that an operator set."""
-    before = dict(group.tags)
-    scene.auto_scaling.fail_next("CreateOrUpdateTags", "AccessDenied")
+    before = scene.recorded()
+    scene.dynamodb.fail_next("PutItem", "AccessDenied")
 
     message = failed_stop(scene)
 
@@ -139,7 +139,7 @@ def test_a_stop_that_cannot_be_remembered_is_one_all_the_same(scene: Scene, grou
     )
     held = scene.minute(10)["workers"]
     assert (held["decision"], held["desired"], held["problem"], stopped(scene)) == ("held", 0, "emptied", [])
-    assert group.tags == before | {f"{PREFIX}told": "problem/emptied"}
+    assert scene.recorded() == before.with_changes("workers-asg", {"told": ("problem/emptied",)})
     assert scene.order("start")["workers"]["desired"] == 8
 
 
@@ -152,13 +152,13 @@ def test_a_size_that_was_set_though_the_answer_is_lost_is_remembered(scene: Scen
 
     told = stop_now(scene)
 
-    assert (told["taken_back"], told["desired"], group.tags[f"{PREFIX}state"]) == (False, 0, "stopped")
+    assert (told["taken_back"], told["desired"], scene.record(group).state) == (False, 0, "stopped")
     assert scene.minute(10)["workers"]["decision"] == "keep"
 
 
 def test_a_stop_that_is_remembered_and_cannot_be_looked_at_again_stays_a_stop(scene: Scene, group: FakeGroup) -> None:
     scene.auto_scaling.before_next(
-        "CreateOrUpdateTags",
+        "SetDesiredCapacity",
         "workers-asg",
         lambda: scene.auto_scaling.fail_next("DescribeAutoScalingGroups", "Throttling"),
     )
@@ -191,14 +191,14 @@ def test_nodes_that_somebody_started_in_a_stopped_group_run_on(scene: Scene, gro
     assert stop_now(scene)["taken_back"]
 
     scene.minute(10)
-    assert (group.desired, group.tags[f"{PREFIX}by"], stopped(scene)) == (2, "ana", ["workers"])
+    assert (group.desired, scene.record(group).by, stopped(scene)) == (2, "ana", ["workers"])
 
 
 def test_an_operators_stop_stays_armed(scene: Scene, group: FakeGroup) -> None:
     scene.auto_scaling.fail_next("SetDesiredCapacity", "Throttling")
     with pytest.raises(PartialFailureError):
         scene.order("stop", by="ana", reason="weekend")
-    assert (group.desired, group.tags[f"{PREFIX}state"]) == (8, "stopped")
+    assert (group.desired, scene.record(group).state) == (8, "stopped")
     scene.auto_scaling.fail_next("SetDesiredCapacity", "ScalingActivityInProgress")
     assert stop_now(scene)["taken_back"]
 
@@ -207,22 +207,16 @@ def test_an_operators_stop_stays_armed(scene: Scene, group: FakeGroup) -> None:
     assert (kept["desired"], kept["by"]) == (0, "ana")
 
 
-@pytest.mark.parametrize("size", [0, 8])
-def test_a_group_whose_tags_somebody_spoiled_is_left_to_people(scene: Scene, group: FakeGroup, size: int) -> None:
-    group.tags[f"{PREFIX}state"], group.desired = "runing", size
-    before = dict(group.tags)
+def test_a_group_whose_item_cannot_be_read_is_left_to_people(scene: Scene, group: FakeGroup) -> None:
+    scene.dynamodb.change("power", "workers", state="runing")
 
-    told = stop_now(scene)
-
-    assert told["reason"] == (
-        f"workers: the tag {PREFIX}state says 'runing', which could not be written back. The stop was taken back"
-    )
-    assert (told["taken_back"], group.desired, group.tags) == (True, size, before)
+    assert "'runing' is not a valid PowerState): order a start or a stop" in failed_stop(scene)
+    assert group.desired == 8
 
 
 def test_a_group_that_is_being_deleted_is_left_alone(scene: Scene, group: FakeGroup) -> None:
     group.deleting = True
-    before = dict(group.tags)
+    before = scene.recorded()
 
     told = stop_now(scene)
 
@@ -231,7 +225,7 @@ def test_a_group_that_is_being_deleted_is_left_alone(scene: Scene, group: FakeGr
         True,
         "workers is being deleted. The stop was taken back",
     )
-    assert (group.desired, group.tags) == (8, before)
+    assert (group.desired, scene.recorded()) == (8, before)
 
 
 def test_a_node_group_that_nothing_owns_yet_starts_when_it_comes(scene: Scene) -> None:

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from cluster_power.records import SIZE_TAG
 from fake_auto_scaling import FakeGroup
 from fake_reservations import FakeReservation
 from power_scene import Scene
@@ -58,11 +57,9 @@ def test_people_are_told_a_day_before_once_and_again_of_a_later_end(
     assert group.in_service == 8
 
 
-@pytest.mark.parametrize("tags", [{}, {SIZE_TAG: "many"}])
 def test_each_end_is_told_and_one_that_comes_earlier_again(
-    scene: Scene, group: FakeGroup, reservations: list[FakeReservation], tags: dict[str, str]
+    scene: Scene, group: FakeGroup, reservations: list[FakeReservation]
 ) -> None:
-    group.tags |= tags
     for one in reservations:
         one.ends = scene.now + 20 * HOUR
     scene.minute(3)

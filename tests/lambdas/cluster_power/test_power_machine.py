@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from cluster_common.errors import PartialFailureError
 from cluster_power.reservations import Reservation
+from cluster_power.state_store import UnreadableStateError
 from cluster_power.windows import Phase, find_phase
 from drawn_examples import examples
 from fake_auto_scaling import FakeGroup
@@ -19,8 +20,16 @@ from power_scene import Scene
 
 MINUTE = timedelta(minutes=1)
 DOWN = 40 * MINUTE
+FAILURES = (PartialFailureError, UnreadableStateError)
 NAMES = ("extras", "held", "kept", "pod", "workers")
-AUTO_SCALING = ("DescribeScalingActivities", "SetDesiredCapacity", "CreateOrUpdateTags")
+AUTO_SCALING = (
+    "DescribeScalingActivities",
+    "SetDesiredCapacity",
+    "CreateOrUpdateTags",
+    "PutItem",
+    "GetItem",
+    "Query",
+)
 EC2 = (
     *("DescribeCapacityReservations", "DescribeSpotFleetRequests", "DescribeSpotFleetInstances"),
     *("ModifySpotFleetRequest", "CreateTags", "ModifyCapacityReservation"),
@@ -66,7 +75,7 @@ class PowerMachine(RuleBasedStateMachine):
         for operation in breaking:
             self.fail(operation)
         self.command(action, ["workers"])
-        recorded = self.group("workers").tags.get("cdk-training-cluster:power-reason") == f"order {self.orders}"
+        recorded = self.reason() == f"order {self.orders}"
         self.ticks(8)
         if recorded:
             assert self.group("workers").desired == (self.scene.counts["workers"] if action == "start" else 0)
@@ -139,19 +148,20 @@ class PowerMachine(RuleBasedStateMachine):
     @rule(operation=faults)
     def fail(self, operation: str) -> None:
         self.failed = True
-        (self.scene.auto_scaling if operation in AUTO_SCALING else self.scene.ec2).fail_next(operation, "Failure")
+        self.scene.fail_next(operation, "Failure")
 
     # What holds.
 
     @invariant()
     def no_group_is_called_as_it_should_be_while_more_nodes_live(self) -> None:
-        with contextlib.suppress(PartialFailureError):
+        with contextlib.suppress(*FAILURES):
             told = self.scene.order("status")["workers"]
             assert told["decision"] != "keep" or self.group("workers").alive <= told["desired"]
 
     def teardown(self) -> None:
         self.scene.ec2.mend()
         self.scene.auto_scaling.mend()
+        self.scene.dynamodb.mend()
         self.reservation("held").capacity = 1000  # What EC2 does not have is asked for again and again.
         self.ticks(24)
         self.check_that_a_tick_has_nothing_to_do()
@@ -166,16 +176,17 @@ class PowerMachine(RuleBasedStateMachine):
         self.check_that_problems_end()
 
     def check_that_a_tick_has_nothing_to_do(self) -> None:
-        for fake in (self.scene.auto_scaling, self.scene.ec2):
+        for fake in (self.scene.auto_scaling, self.scene.ec2, self.scene.dynamodb):
             fake.calls.clear()
         told = len(self.scene.sns.messages)
         self.scene.order()
-        assert self.scene.auto_scaling.writes + self.scene.ec2.writes == []
+        assert self.scene.auto_scaling.writes + self.scene.ec2.writes + self.scene.dynamodb.writes == []
         assert len(self.scene.sns.messages) == told
 
     def check_what_lives_on(self) -> None:
         told, group = self.scene.order("status")["workers"], self.group("workers")
-        lowered = group.tags.get("cdk-training-cluster:power-desired", "").startswith(f"{group.desired} ")
+        given = self.scene.record(group).desired
+        lowered = given is not None and given.sizes[0] == group.desired
         if group.alive > (told["wanted"] if lowered else group.desired):
             assert told["surplus"] > 0
             assert told["decision"] in {"surplus", "short", "held", "unclear", "blocked"}
@@ -206,7 +217,7 @@ class PowerMachine(RuleBasedStateMachine):
         """Let time pass, tick, and check what the function asked for."""
         self.scene.pass_time(minutes * MINUTE)
         before = len(self.scene.auto_scaling.requests)
-        with contextlib.suppress(PartialFailureError):
+        with contextlib.suppress(*FAILURES):
             self.scene.order()
         self.check_sizes(before)
 
@@ -218,7 +229,7 @@ class PowerMachine(RuleBasedStateMachine):
         before, self.orders = len(self.scene.auto_scaling.requests), self.orders + 1
         try:
             self.scene.order(action, node_groups=node_groups, by="ana", reason=f"order {self.orders}")
-        except PartialFailureError:
+        except FAILURES:
             self.stopped.difference_update(node_groups)
         else:
             self.stopped = self.stopped | set(node_groups) if action == "stop" else self.stopped - set(node_groups)
@@ -231,6 +242,11 @@ class PowerMachine(RuleBasedStateMachine):
                 assert not parameters["DesiredCapacity"] or self.phase() in (Phase.OPEN, Phase.CLOSING)
             if operation == "SetDesiredCapacity" and parameters["AutoScalingGroupName"] == "held-asg":
                 assert parameters["DesiredCapacity"] <= self.reservation("held").bought
+
+    def reason(self) -> str:
+        if ("power", "workers") not in self.scene.dynamodb.items:
+            return ""
+        return self.scene.record(self.group("workers")).reason
 
     def reservation(self, name: str) -> FakeReservation:
         return self.scene.ec2.reservations[f"cr-{name}"]
@@ -275,13 +291,14 @@ def test_a_shortage_ends_no_node_and_ends_itself(happening: list[tuple[str, Any]
         elif what == "die":
             group.in_service -= min(value, group.in_service)
         elif what == "fault":
-            scene.auto_scaling.fail_next(value, "InternalFailure")
+            scene.fail_next(value, "InternalFailure")
         before = group.in_service
-        with contextlib.suppress(PartialFailureError):
+        with contextlib.suppress(*FAILURES):
             scene.minute()
         assert group.in_service >= before
     group.capacity = 8
     scene.auto_scaling.mend()
+    scene.dynamodb.mend()
     scene.minute(40)
 
     assert group.in_service == 8

@@ -1,77 +1,70 @@
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_power.records import Record, State, Termination
+from cluster_power.records import Desired, GroupState, Order, Record, State, Termination
 
-PREFIX = "cdk-training-cluster:power-"
+AT = datetime(2026, 11, 2, 8, tzinfo=UTC)
 moments = st.datetimes(min_value=datetime(2020, 1, 1), timezones=st.just(UTC)).map(  # noqa: DTZ001 (the zone is added)
     lambda moment: moment.replace(microsecond=0)
 )
 texts = st.text("abc -.", max_size=20)
-
-
-@given(
-    st.builds(
-        Record,
-        state=st.sampled_from(State),
-        size=st.none() | st.integers(min_value=0, max_value=10_000),
-        by=texts,
-        reason=texts,
-        since=st.none() | moments,
-    )
+counts = st.integers(min_value=0, max_value=10_000)
+orders = st.builds(Order, state=st.sampled_from(State), by=texts, reason=texts, since=moments)
+records = st.builds(
+    Record,
+    size=st.none() | counts,
+    since=st.none() | moments,
+    told=st.lists(texts, max_size=2).map(tuple),
+    terminated=st.none() | st.builds(Termination, at=moments, text=texts, ids=st.lists(texts, max_size=2).map(tuple)),
+    desired=st.none()
+    | st.builds(Desired, sizes=st.lists(counts, min_size=1).map(tuple), at=moments, goal=st.none() | counts),
 )
-def test_what_is_remembered_is_read_back(record: Record) -> None:
-    assert Record.from_tags(record.to_tags()) == record
 
 
-def test_a_group_without_tags_was_never_seen() -> None:
-    assert Record.from_tags({"Name": "x"}) == Record()
+@given(st.builds(GroupState, order=st.none() | orders, owners=st.dictionaries(texts, records, max_size=3)))
+def test_what_is_recorded_is_read_back(state: GroupState) -> None:
+    assert GroupState.from_values(state.to_values()) == state
 
 
-def test_what_people_were_told_is_read_back() -> None:
-    assert Record.from_tags({f"{PREFIX}told": "problem/quota"}).told == ("problem/quota",)
-    assert Record.from_tags({f"{PREFIX}told": "problem/quota end/1a"}).told == ("problem/quota", "end/1a")
-    assert Record.from_tags({f"{PREFIX}told": "none"}).told == ()
+def test_an_item_without_attributes_is_of_a_group_that_was_never_seen() -> None:
+    assert GroupState.from_values({}) == GroupState()
+
+
+def test_an_attribute_that_a_newer_function_wrote_is_left_out() -> None:
+    """It may have been rolled back."""
+    assert GroupState.from_values({"drained": True, "owners": {"asg": {"drain": 1}}}).owners == {"asg": Record()}
 
 
 @pytest.mark.parametrize(
-    ("tag", "value"),
+    ("values", "why"),
     [
-        ("state", "stoped"),
-        ("size", "-1"),
-        ("size", "eight"),
-        ("size", "\N{SUPERSCRIPT TWO}"),
-        ("since", "x"),
-        ("desired", "x"),
+        ({"state": "stoped"}, "'stoped' is not a valid PowerState"),
+        ({"state": "stopped", "by": "a", "reason": "b"}, "since must be text, got None"),
+        ({"state": "stopped", "by": "a", "reason": "b", "since": "soon"}, "does not match format"),
+        ({"owners": []}, "owners must be a mapping"),
+        ({"owners": {"asg": {"size": -1}}}, "a size must be a whole number of 0 or more, got -1"),
+        ({"owners": {"asg": {"size": True}}}, "a size must be a whole number of 0 or more, got True"),
+        ({"owners": {"asg": {"told": "x"}}}, "told must be a list, got 'x'"),
+        ({"owners": {"asg": {"desired": {"sizes": ["8"], "at": "2026-11-02T08:00:00Z"}}}}, "got '8'"),
+        ({"owners": {"asg": {"terminated": {"at": "x", "text": "y"}}}}, "does not match format"),
     ],
 )
-def test_what_the_function_never_writes_is_said_and_not_guessed(tag: str, value: str) -> None:
-    tags = Record(state=State.RUNNING, size=8, since=datetime(2026, 1, 1, tzinfo=UTC)).to_tags()
-
-    record = Record.from_tags(tags | {f"{PREFIX}{tag}": value})
-
-    assert record.unreadable == f"the tag {PREFIX}{tag} says {value!r}"
+def test_what_the_function_never_writes_is_said_and_not_guessed(values: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        GroupState.from_values(values)
 
 
-def test_a_size_without_a_state_is_not_a_group_that_was_never_seen() -> None:
-    assert Record.from_tags({f"{PREFIX}size": "8"}).unreadable == (
-        f"the tag {PREFIX}size is there and {PREFIX}state is not"
+def test_an_order_has_every_size_set_again_and_forgets_nothing_else() -> None:
+    order = Order(state=State.STOPPED, by="ana", reason="weekend", since=AT)
+    known = GroupState(owners={"asg": Record(size=8, since=AT, told=("problem/quota",))})
+
+    after = known.with_order(order)
+
+    assert after.record("asg") == Record(
+        state=State.STOPPED, by="ana", reason="weekend", since=AT, told=("problem/quota",)
     )
-
-
-@given(moments, texts, st.text(max_size=300))
-def test_the_last_termination_is_read_back_as_it_was_written(at: datetime, by: str, reason: str) -> None:
-    written = Termination.new(at, by, reason)
-
-    assert Record.from_tags({f"{PREFIX}terminated": written.text}).terminated == written
-    assert len(written.text) <= 256
-
-
-@pytest.mark.parametrize("text", ["", "none", "yesterday", "2026-11-02 by ana: cost"])
-def test_a_termination_that_cannot_be_read_is_none_and_spoils_nothing(text: str) -> None:
-    record = Record.from_tags({f"{PREFIX}terminated": text})
-
-    assert (record.terminated, record.unreadable) == (None, "")
+    assert after.record("its successor").state is State.STOPPED

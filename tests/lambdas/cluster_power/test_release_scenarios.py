@@ -9,8 +9,6 @@ from fake_auto_scaling import FakeGroup
 from fake_reservations import FakeReservation
 from power_scene import Scene
 
-SIZE = "cdk-training-cluster:power-size"
-
 
 @pytest.fixture
 def scene() -> Scene:
@@ -313,7 +311,7 @@ def test_a_crash_between_raising_and_sizing_is_mended(
 
     scene.minute()
 
-    assert (group.desired, group.tags[SIZE]) == (8, "8")
+    assert (group.desired, scene.record(group).size) == (8, 8)
 
 
 def test_a_start_that_comes_while_a_tick_is_about_to_lower_wins(

@@ -71,17 +71,6 @@ def test_nodes_that_were_terminated_by_order_hold_no_group(capsys: pytest.Captur
     assert metrics(capsys)[""]["HeldGroups"] == 0
 
 
-def test_a_group_with_spoiled_tags_is_counted_as_held(capsys: pytest.CaptureFixture[str]) -> None:
-    scene = Scene()
-    group = scene.add()
-    scene.minute(2)
-    group.tags["cdk-training-cluster:power-size"] = "many"
-
-    scene.minute()
-
-    assert metrics(capsys)[""]["HeldGroups"] == 1
-
-
 def test_a_stopped_cluster_misses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     scene = Scene()
     scene.add()

@@ -14,7 +14,6 @@ from fake_auto_scaling import FakeGroup
 from power_scene import START, Scene
 from termination_scene import middle, terminate
 
-TAG = "cdk-training-cluster:power-desired"
 BY_A_USER = "User suspended at 2026-11-02T07:00:00Z"
 BY_AUTO_SCALING = "It has failed for 24 hours"
 RETRY = RETRY_EVERY // timedelta(minutes=1)
@@ -98,14 +97,14 @@ def test_a_size_that_was_lowered_before_is_an_operators_once_it_was_raised(scene
     assert scene.minute()["workers"]["decision"] == "held"
 
 
-@pytest.mark.parametrize("operation", ["SetDesiredCapacity", "CreateOrUpdateTags", "DescribeAutoScalingGroups"])
+@pytest.mark.parametrize("operation", ["SetDesiredCapacity", "PutItem", "DescribeAutoScalingGroups", "GetItem"])
 @pytest.mark.parametrize("nth", range(3))
 @pytest.mark.parametrize("begins", [1, RETRY], ids=["raise", "lower"])
 def test_a_run_that_is_cut_off_anywhere_is_no_operator(
     scene: Scene, group: FakeGroup, operation: str, nth: int, begins: int
 ) -> None:
     scene.minute(begins)
-    scene.auto_scaling.fail_next(operation, "InternalFailure", group="workers-asg", after=nth)
+    scene.fail_next(operation, "InternalFailure", owner="workers-asg", after=nth)
     for _ in range(RETRY):
         with suppress(PartialFailureError):
             assert scene.minute()["workers"]["decision"] in {"short", "blocked"}
@@ -115,7 +114,7 @@ def test_a_run_that_is_cut_off_anywhere_is_no_operator(
     assert scene.minute(RETRY + 1)["workers"]["in_service"] == 8
 
 
-@pytest.mark.parametrize("operation", ["CreateOrUpdateTags", "SetDesiredCapacity"])
+@pytest.mark.parametrize("operation", ["PutItem", "SetDesiredCapacity"])
 def test_a_node_that_comes_while_the_size_is_lowered_costs_no_other(
     scene: Scene, group: FakeGroup, operation: str
 ) -> None:
@@ -124,7 +123,8 @@ def test_a_node_that_comes_while_the_size_is_lowered_costs_no_other(
     def come() -> None:
         group.in_service = group.capacity = 6
 
-    scene.auto_scaling.before_next(operation, "workers-asg", come)
+    service = scene.dynamodb if operation == "PutItem" else scene.auto_scaling
+    service.before_next(operation, "workers" if operation == "PutItem" else "workers-asg", come)
     ended: list[int] = []
     for _ in range(3):
         scene.order()
@@ -136,7 +136,7 @@ def test_a_node_that_comes_while_the_size_is_lowered_costs_no_other(
 
 def fail_to_remember(scene: Scene, group: FakeGroup) -> None:
     del group
-    scene.auto_scaling.fail_next("CreateOrUpdateTags", "InternalFailure", group="workers-asg", after=1)
+    scene.dynamodb.fail_next("PutItem", "InternalFailure", group="workers", after=1)
 
 
 def be_busy(scene: Scene, group: FakeGroup) -> None:
@@ -145,7 +145,7 @@ def be_busy(scene: Scene, group: FakeGroup) -> None:
 
 
 def change_at_once(scene: Scene, group: FakeGroup) -> None:
-    scene.auto_scaling.before_next("CreateOrUpdateTags", "workers-asg", lambda: setattr(group, "desired", 7))
+    scene.dynamodb.before_next("PutItem", "workers", lambda: setattr(group, "desired", 7))
 
 
 @pytest.mark.parametrize("begins", [1, RETRY], ids=["raise", "lower"])
@@ -169,7 +169,7 @@ def test_any_size_set_by_hand_is_left_alone_once_a_tick_has_found_the_group_comp
 def test_a_size_that_was_only_about_to_be_set_explains_nothing_after_some_minutes(scene: Scene) -> None:
     group = scene.add(in_service=8, desired=8)
     scene.minute()
-    group.tags[TAG] = f"0 8 {time_text(scene.now)}"
+    scene.change_record(group, desired={"sizes": [0, 8], "at": time_text(scene.now)})
     group.desired = 0
     scene.pass_time(timedelta(minutes=6))
     assert scene.minute()["workers"]["decision"] == "held"
@@ -220,7 +220,7 @@ def test_a_group_is_not_lowered_where_that_could_end_a_node_that_works(change: C
     scene = Scene()
     group = scene.add(capacity=5)
     scene.minute(11)
-    scene.auto_scaling.before_next("CreateOrUpdateTags", group.name, lambda: change(group))
+    scene.dynamodb.before_next("PutItem", "workers", lambda: change(group))
     if change is prioritize:
         change(group)
     assert set(sizes(scene, RETRY)) == {8}
@@ -327,23 +327,3 @@ def test_launches_of_a_stopped_group_stay_suspended_until_it_starts(scene: Scene
     assert group.suspended
     scene.order("start")
     assert scene.minute()["workers"]["in_service"] == 8
-
-
-@pytest.mark.parametrize("action", ["start", "stop"])
-@pytest.mark.parametrize("tag", ["desired", "since"])
-def test_an_order_overwrites_every_tag_that_cannot_be_read(
-    scene: Scene, group: FakeGroup, action: str, tag: str
-) -> None:
-    group.tags[f"cdk-training-cluster:power-{tag}"] = "soon"
-    assert scene.minute()["workers"]["decision"] == "unclear"
-    scene.order(action)
-    assert scene.minute(2)["workers"]["decision"] == {"start": "short", "stop": "keep"}[action]
-
-
-def test_launches_of_a_group_that_is_left_alone_stay_suspended(scene: Scene, group: FakeGroup) -> None:
-    group.suspended = BY_AUTO_SCALING
-    group.in_service = group.capacity = 3
-    group.tags[TAG] = "soon"
-    scene.counts["workers"] = 5
-    assert scene.minute(2)["workers"]["decision"] == "unclear"
-    assert group.suspended == BY_AUTO_SCALING

@@ -106,7 +106,7 @@ def test_nodes_of_a_group_that_is_being_deleted_are_not_noted(scene: Scene, node
     scene.minute(12)
 
     assert group.tags.keys() == {"cdk-training-cluster:cluster", "cdk-training-cluster:node-group"}
-    assert scene.subjects() == []
+    assert (scene.subjects(), scene.dynamodb.items) == ([], {})
 
 
 def test_nodes_of_a_group_that_left_the_clusters_file_are_counted_with_the_reason(scene: Scene) -> None:
@@ -159,7 +159,7 @@ def test_what_was_left_behind_keeps_no_cluster_awake(scene: Scene) -> None:
 
     scene.minute(2)
 
-    assert (new.desired, new.tags["cdk-training-cluster:power-state"]) == (0, "stopped")
+    assert (new.desired, scene.record(new).state) == (0, "stopped")
 
 
 def test_nodes_that_are_bought_otherwise_by_now_are_counted_too(scene: Scene) -> None:

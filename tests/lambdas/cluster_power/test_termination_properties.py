@@ -41,7 +41,7 @@ def between_two_looks(what: Event) -> Event:
 
 def fault(operation: str) -> Event:
     def event(scene: Scene, nodes: list[str]) -> None:  # noqa: ARG001 (events have one form)
-        scene.auto_scaling.fail_next(operation, "InternalFailure", group="workers-asg")
+        scene.fail_next(operation, "InternalFailure", owner="workers-asg")
 
     return event
 
@@ -68,7 +68,7 @@ events = st.one_of(
     orders,
     st.builds(between_two_looks, orders | ticks),
     st.builds(end_before, st.integers(min_value=0, max_value=COUNT - 1)),
-    st.builds(fault, st.sampled_from((TERMINATE, "DescribeAutoScalingGroups", "CreateOrUpdateTags"))),
+    st.builds(fault, st.sampled_from((TERMINATE, "DescribeAutoScalingGroups", "PutItem"))),
     st.builds(stay, hooked=st.booleans()),
     st.builds(stay, protected=st.integers(min_value=0, max_value=2)),
 )
@@ -113,6 +113,7 @@ def test_an_order_that_is_given_again_takes_all_it_names_in_the_end(
     there = [name for name, _ in group.nodes if name in [nodes[number] for number in numbers]]
 
     # Each fault and each interruption ends one run at most.
-    play(scene, nodes, [terminate_named(there)] * (len(happening) + 1 if there else 0))
+    again: list[Event] = [terminate_named(there), lambda scene, _: scene.minute(2)]
+    play(scene, nodes, again * (len(happening) + 1 if there else 0))
 
     assert not set(there) & set(living(group))

@@ -3,12 +3,12 @@
 from datetime import timedelta
 
 import pytest
+from botocore.exceptions import ConnectionClosedError
 
 from fake_auto_scaling import FakeGroup
 from power_scene import CLUSTER, Scene
 from termination_scene import (
     TERMINATE,
-    TERMINATED,
     LambdaEndedError,
     asked,
     end_run,
@@ -31,8 +31,13 @@ def group(scene: Scene) -> FakeGroup:
     return run_group(scene)
 
 
+def lose(answer: Exception) -> None:
+    """Let a call end without an answer."""
+    raise answer
+
+
 def test_without_a_mark_no_node_goes(scene: Scene, group: FakeGroup) -> None:
-    scene.auto_scaling.fail_next("CreateOrUpdateTags", "InternalFailure")
+    scene.dynamodb.fail_next("PutItem", "InternalFailure")
 
     message = refused(scene, middle(group))
 
@@ -60,33 +65,19 @@ def test_a_run_that_is_interrupted_leaves_what_the_next_tick_leaves_alone(
     assert (group.desired, asked(scene)) == (5, idle)
 
 
-def test_of_two_runs_that_overlap_the_first_leaves_the_rest_to_the_second(scene: Scene, group: FakeGroup) -> None:
+def test_of_two_runs_that_overlap_the_second_leaves_the_nodes_to_the_first(scene: Scene, group: FakeGroup) -> None:
     idle = middle(group)
+    told: list[str] = []
 
     def order_again() -> None:
         scene.now += timedelta(seconds=1)
-        terminate(scene, idle)
+        told.append(refused(scene, idle))
 
-    def once_the_first_has_looked() -> None:
-        scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", order_again)
+    scene.auto_scaling.before_next(TERMINATE, idle[0], order_again)
 
-    scene.auto_scaling.before_next(TERMINATE, idle[0], once_the_first_has_looked)
-    message = refused(scene, idle)
-
-    assert message == (
-        f"workers: {idle[1]}, {idle[2]} not terminated: it was given another order meanwhile. Everything else was "
-        "done."
-    )
-    assert (sorted(asked(scene)), group.desired) == (sorted(idle), 5)
-
-
-def test_two_equal_runs_at_the_same_moment_ask_each_node_once(scene: Scene, group: FakeGroup) -> None:
-    idle = middle(group)
-    scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", lambda: terminate(scene, idle))
-
-    told = terminate(scene, idle)
-
-    assert (sorted(asked(scene)), group.desired, told["terminated"]) == (sorted(idle), 5, idle)
+    assert terminate(scene, idle)["terminated"] == idle
+    assert told[0].count("was asked to go, and does not show it yet (2026-11-02T08:02:00Z by cluster_idle") == 3
+    assert (asked(scene), group.desired) == (idle, 5)
 
 
 @pytest.mark.parametrize(
@@ -155,9 +146,7 @@ def test_a_group_that_becomes_another_clusters_loses_nothing_more(scene: Scene, 
 def test_a_long_reason_is_cut_and_does_not_look_like_another_order(scene: Scene, group: FakeGroup) -> None:
     order = {"node_groups": ["workers"], "instance_ids": middle(group), "by": "b" * 200, "reason": "r " * 200}
 
-    told = scene.order("terminate", **order)["workers"]
-
-    assert (told["desired"], len(group.tags[TERMINATED])) == (5, 256)
+    assert scene.order("terminate", **order)["workers"]["desired"] == 5
 
 
 def test_a_node_that_was_asked_to_go_and_does_not_show_it_yet_keeps_no_other_waiting(
@@ -174,6 +163,7 @@ def test_a_run_that_cannot_see_yet_what_another_asked_for_asks_for_nothing(scene
     group.slow = True
     idle = middle(group)
     terminate(scene, idle)
+    scene.now += timedelta(minutes=2)
 
     assert "8 of its nodes run where 5 should, and Auto Scaling takes some itself" in refused(scene, idle)
     assert (asked(scene), group.desired) == (idle, 5)
@@ -189,16 +179,17 @@ def test_an_order_that_is_repeated_while_descriptions_are_old_lets_no_node_go_tw
 
     message = refused(scene, idle)
 
-    assert "not terminated: its description is old, and does not show this order yet" in message
-    assert (asked(scene), group.desired, scene.pauses) == (idle, 5, [1, 2])
+    assert message.count("was asked to go, and does not show it yet") == 3
+    assert (asked(scene), group.desired) == (idle, 5)
 
 
-def test_an_order_that_shows_late_is_carried_out(scene: Scene, group: FakeGroup) -> None:
-    idle = middle(group)
-    scene.auto_scaling.old = [scene.auto_scaling.describe_all()] * 3
+def test_a_node_of_which_no_answer_came_is_not_asked_twice(scene: Scene, group: FakeGroup) -> None:
+    [idle, other] = middle(group, 2)
+    lost = ConnectionClosedError(endpoint_url="https://autoscaling.us-east-1.amazonaws.com")
+    scene.auto_scaling.before_next(TERMINATE, idle, lambda: lose(lost))
 
-    assert terminate(scene, idle)["terminated"] == idle
-    assert (asked(scene), group.desired, scene.pauses) == (idle, 5, [1, 2])
+    assert f"{idle} may not have been terminated" in refused(scene, [idle, other])
+    assert f"{idle} was asked to go, and does not show it yet" in refused(scene, [idle])
 
 
 def test_a_node_that_is_protected_meanwhile_stays(scene: Scene, group: FakeGroup) -> None:
@@ -223,5 +214,7 @@ def test_a_run_that_gives_way_leaves_the_mark_of_the_other(scene: Scene, group: 
     scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", order_another)
     refused(scene, idle[1:])
 
-    assert group.tags[TERMINATED] == "2026-11-02T08:02:01Z by cluster_idle: idle for an hour"
+    mark = scene.record(group).terminated
+    assert mark is not None
+    assert mark.text == "2026-11-02T08:02:01Z by cluster_idle: idle for an hour"
     assert (asked(scene), group.desired) == (idle[:1], 7)

@@ -7,7 +7,7 @@ import pytest
 from cluster_common.errors import PartialFailureError
 from fake_auto_scaling import FakeGroup
 from power_scene import Scene
-from termination_scene import HELD, TERMINATE, TERMINATED, asked, middle, refused, run_group, terminate
+from termination_scene import HELD, TERMINATE, add_settled_twin, asked, middle, refused, run_group, terminate
 
 
 @pytest.fixture
@@ -67,20 +67,20 @@ def test_an_order_that_nobody_permitted_takes_nothing_and_leaves_no_mark(scene: 
 
     assert "could not be terminated (AccessDenied: not you)" in refused(scene, idle)
 
-    assert group.tags[TERMINATED] == "none"
+    assert scene.record(group).terminated is None
     group.desired = 6
     assert "somebody made it 6" in scene.minute()["workers"]["reason"]
 
 
 def test_an_earlier_mark_outlives_an_order_that_took_nothing(scene: Scene, group: FakeGroup) -> None:
     terminate(scene, middle(group, 1))
-    mark = group.tags[TERMINATED]
+    mark = scene.record(group).terminated
     scene.minute()
     scene.auto_scaling.fail_next(TERMINATE, "AccessDenied")
 
     refused(scene, middle(group, 1))
 
-    assert group.tags[TERMINATED] == mark
+    assert scene.record(group).terminated == mark
     assert scene.minute()["workers"]["reason"] == HELD.format(7)
 
 
@@ -133,11 +133,10 @@ def test_a_group_whose_count_has_changed_is_left_to_the_tick(scene: Scene, group
     assert scene.minute()["workers"]["desired"] == 6
 
 
-@pytest.mark.parametrize("tag", ["size", "state", "since"])
-def test_a_group_with_a_spoiled_tag_is_left_alone(scene: Scene, group: FakeGroup, tag: str) -> None:
-    group.tags[f"cdk-training-cluster:power-{tag}"] = "eight"
+def test_a_group_whose_item_cannot_be_read_is_left_alone(scene: Scene, group: FakeGroup) -> None:
+    scene.dynamodb.change("power", "workers", since="eight")
 
-    assert "says 'eight', which this function never writes" in refused(scene, middle(group))
+    assert "is not what this function writes" in refused(scene, middle(group))
     assert (asked(scene), group.desired) == ([], 8)
 
 
@@ -206,7 +205,7 @@ def test_where_another_node_might_go_in_its_place_none_goes(
     message = refused(scene, idle)
 
     assert message == f"workers: {', '.join(idle)} not terminated: {why}. Everything else was done."
-    assert (asked(scene), group.desired, group.tags[TERMINATED]) == ([], size, "none")
+    assert (asked(scene), group.desired, scene.record(group).terminated) == ([], size, None)
 
 
 def test_a_minimum_that_somebody_set_is_auto_scalings_to_keep(scene: Scene, group: FakeGroup) -> None:
@@ -219,7 +218,7 @@ def test_a_minimum_that_somebody_set_is_auto_scalings_to_keep(scene: Scene, grou
 
 
 def test_what_neither_of_two_groups_has_is_told_once(scene: Scene, group: FakeGroup) -> None:
-    twin = scene.add(name="workers-asg-2", tags=dict(group.tags), desired=8, in_service=8)
+    twin = add_settled_twin(scene)
 
     message = refused(scene, ["i-0aaa", *middle(twin, 1), *middle(group, 1)])
 

@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from cluster_power.records import Termination
 from fake_auto_scaling import FakeGroup
 from power_scene import Scene
-from termination_scene import HELD, TERMINATE, TERMINATED, asked, living, middle, run_group, terminate
+from termination_scene import HELD, TERMINATE, add_settled_twin, asked, living, middle, run_group, terminate
 
 
 @pytest.fixture
@@ -39,14 +40,14 @@ def test_exactly_the_named_nodes_go_and_the_size_with_them(scene: Scene, group: 
     }
 
 
-def test_the_mark_is_written_before_the_first_node_goes(scene: Scene, group: FakeGroup) -> None:
-    before = dict(group.tags)
-    scene.auto_scaling.calls.clear()
+def test_who_has_nodes_terminated_is_recorded_before_the_first_one_goes(scene: Scene, group: FakeGroup) -> None:
+    writes, idle = scene.writes(), middle(group)
 
-    terminate(scene, middle(group))
+    terminate(scene, idle)
 
-    assert scene.auto_scaling.writes == ["CreateOrUpdateTags", TERMINATE, TERMINATE, TERMINATE]
-    assert group.tags == before | {TERMINATED: "2026-11-02T08:02:00Z by cluster_idle: idle for an hour"}
+    assert writes == ["PutItem", TERMINATE, TERMINATE, TERMINATE]
+    at, text = scene.now, "2026-11-02T08:02:00Z by cluster_idle: idle for an hour"
+    assert scene.record(group).terminated == Termination(at=at, text=text, ids=tuple(idle))
 
 
 def test_the_nodes_do_not_come_back_and_no_others_go(scene: Scene, group: FakeGroup) -> None:
@@ -143,17 +144,9 @@ def test_nodes_that_somebody_started_in_a_stopped_group_can_be_taken(scene: Scen
     assert scene.minute(2)["workers"]["desired"] == 1
 
 
-def test_a_spoiled_mark_explains_nothing_and_harms_nothing(scene: Scene, group: FakeGroup) -> None:
-    terminate(scene, middle(group))
-    group.tags[TERMINATED] = "yesterday"
-
-    assert "somebody made it 5" in scene.minute()["workers"]["reason"]
-    assert terminate(scene, middle(group, 1))["desired"] == 4
-
-
 def test_of_two_groups_in_a_deploy_each_loses_its_own_nodes(scene: Scene, group: FakeGroup) -> None:
     """The old one and its successor, which have the same size."""
-    twin = scene.add(name="workers-asg-2", tags=dict(group.tags), desired=8, in_service=8)
+    twin = add_settled_twin(scene)
     idle = [*middle(twin, 1), *middle(group, 2)]
 
     told = terminate(scene, idle)

@@ -1,14 +1,12 @@
 """The power function where a group changes while it looks or acts."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from cluster_common.errors import PartialFailureError
 from power_scene import Scene
-
-STATE = "cdk-training-cluster:power-state"
-SIZE = "cdk-training-cluster:power-size"
 
 
 @pytest.fixture
@@ -48,7 +46,7 @@ def test_a_stop_that_comes_while_a_tick_looks_wins(scene: Scene) -> None:
     late = scene.order()["workers"]
 
     assert late["reason"] == "workers changed while the tick looked: the next tick decides"
-    assert (group.desired, group.tags[STATE], group.tags[SIZE]) == (0, "stopped", "0")
+    assert (group.desired, scene.record(group).state, scene.record(group).size) == (0, "stopped", 0)
 
 
 def test_two_ticks_at_the_same_moment_do_the_same_and_tell_it_once(scene: Scene) -> None:
@@ -56,7 +54,7 @@ def test_two_ticks_at_the_same_moment_do_the_same_and_tell_it_once(scene: Scene)
     group = scene.add(capacity=3)
     scene.auto_scaling.before_next("SetDesiredCapacity", "workers-asg", scene.order)
     scene.order()
-    assert (group.desired, group.tags[SIZE]) == (8, "8")
+    assert (group.desired, scene.record(group).size) == (8, 8)
     scene.pass_time(timedelta(minutes=1))
     scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", scene.order)
 
@@ -65,50 +63,80 @@ def test_two_ticks_at_the_same_moment_do_the_same_and_tell_it_once(scene: Scene)
     assert scene.subjects() == ["base-pod: nodes of workers are missing"]
 
 
-@pytest.mark.parametrize("moment", ["SetDesiredCapacity", "CreateOrUpdateTags"])
-def test_a_stop_that_comes_while_a_tick_sizes_a_group_is_carried_out_at_the_next(scene: Scene, moment: str) -> None:
+@pytest.mark.parametrize("moment", ["SetDesiredCapacity", "PutItem"])
+def test_a_stop_that_comes_while_a_tick_sizes_a_group_is_applied_at_the_next(scene: Scene, moment: str) -> None:
     group = scene.add()
     scene.minute(2)
     scene.counts["workers"] = 6
-    scene.auto_scaling.before_next(moment, "workers-asg", lambda: scene.order("stop", by="ana", reason="weekend"))
+    service, name = (scene.dynamodb, "workers") if moment == "PutItem" else (scene.auto_scaling, "workers-asg")
+    service.before_next(moment, name, lambda: scene.order("stop", by="ana", reason="weekend"))
 
-    scene.order()
+    late = scene.order()["workers"]
     scene.minute()
 
-    assert (group.desired, group.tags[STATE]) == (0, "stopped")
+    assert late["reason"] == "workers was given another order at the same moment: the next tick decides"
+    assert (group.desired, scene.record(group).state) == (0, "stopped")
 
 
 def test_a_size_that_another_run_set_meanwhile_is_not_taken_for_an_operators(scene: Scene) -> None:
-    """The last of two runs that remembers a size looks whether it is the one that is there."""
+    """Of two runs that record a size, the later one has the size set again."""
     group = scene.add()
     scene.minute(2)
     scene.counts["workers"] = 6
 
     def size_otherwise() -> None:
-        group.desired = 8
+        group.desired = 7
+        scene.change_record(group, size=7)
 
-    def when_it_is_remembered() -> None:
-        scene.auto_scaling.before_next("CreateOrUpdateTags", "workers-asg", size_otherwise)
-
-    scene.auto_scaling.before_next("SetDesiredCapacity", "workers-asg", when_it_is_remembered)
+    scene.dynamodb.before_next("PutItem", "workers", size_otherwise)
     late = scene.order()["workers"]
 
-    assert (late["decision"], late["reason"]) == (
-        "blocked",
-        "workers was given another size at the same moment: the next tick decides",
-    )
-    assert group.tags[SIZE] == "none"
+    assert (late["decision"], scene.record(group).size) == ("blocked", None)
     assert scene.minute(2)["workers"]["desired"] == 6
 
 
-def test_a_description_that_is_old_is_not_taken_for_another_size(scene: Scene) -> None:
+@pytest.mark.parametrize("first", ["stop", "start"])
+def test_of_two_orders_at_the_same_moment_the_one_that_is_recorded_last_holds(scene: Scene, first: str) -> None:
     group = scene.add()
     scene.minute(2)
-    scene.counts["workers"], before = 6, scene.auto_scaling.describe_all()
-    scene.auto_scaling.before_next("CreateOrUpdateTags", group.name, lambda: scene.auto_scaling.old.append(before))
+    last = "start" if first == "stop" else "stop"
+    if last == "start":
+        scene.order("stop", by="eve", reason="before")
+        scene.minute()
+    scene.dynamodb.before_next("PutItem", "workers", lambda: scene.order(first, by="ana", reason="first"))
 
-    assert scene.order()["workers"]["decision"] == "size"
-    assert (group.desired, group.tags[SIZE]) == (6, "6")
+    scene.order(last, by="bo", reason="last")
+
+    told = scene.minute(2)["workers"]
+    assert (told["by"], group.desired) == ("bo", 8 if last == "start" else 0)
+
+
+def test_two_stops_of_different_groups_at_the_same_moment_are_both_applied() -> None:
+    scene = Scene(counts={"eval": 2, "workers": 8})
+    groups = [scene.add("eval"), scene.add("workers")]
+    scene.minute(2)
+    scene.dynamodb.before_next("PutItem", "eval", lambda: scene.order("stop", node_groups=["workers"]))
+
+    scene.order("stop", node_groups=["eval"])
+    scene.minute()
+
+    assert ([group.desired for group in groups], scene.stopped()) == ([0, 0], ["eval", "workers"])
+
+
+def test_a_write_whose_answer_is_lost_is_no_other_order(scene: Scene) -> None:
+    """Botocore sends it again, and DynamoDB refuses that: the version is the next one already."""
+    group = scene.add()
+    scene.minute(2)
+    put = scene.dynamodb.put_item
+
+    def put_twice(**parameters: Any) -> dict[str, Any]:
+        put(**parameters)
+        return put(**parameters)
+
+    scene.dynamodb.put_item = put_twice  # type: ignore[method-assign]  # as a retry does
+
+    assert scene.order("stop")["workers"]["decision"] == "size"
+    assert (group.desired, scene.stopped()) == (0, ["workers"])
 
 
 def test_the_end_of_a_block_that_comes_while_a_tick_starts_nodes_wins() -> None:

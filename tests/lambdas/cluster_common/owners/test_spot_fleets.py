@@ -7,7 +7,6 @@ import pytest
 from cluster_common.owners.groups import SPOT_FLEET, OwnedGroup
 from cluster_common.owners.node_owner import OwnerBusyError
 from cluster_common.owners.spot_fleets import SpotFleets
-from cluster_power.records import Record, State
 from fake_ec2 import FakeEc2
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def read_one(fake: FakeEc2) -> OwnedGroup:
 
 def test_a_request_is_read_as_ec2_describes_it() -> None:
     fake = FakeEc2()
-    deploy(fake, target=3, alive=3, unhealthy=1, tags={"cdk-training-cluster:power-state": "running"})
+    deploy(fake, target=3, alive=3, unhealthy=1, tags={"cdk-training-cluster:power": "running"})
 
     group = read_one(fake)
 
@@ -42,7 +41,6 @@ def test_a_request_is_read_as_ec2_describes_it() -> None:
     assert (group.minimum, group.desired, group.maximum) == (0, 3, 4)
     assert (group.in_service, group.out_of_service, group.alive) == (2, ("unhealthy",), 3)
     assert (group.instance_types, group.zones, group.keeps_excess) == (("p4de.24xlarge",), (), True)
-    assert Record.from_tags(group.tags) == Record(state=State.RUNNING)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,105 @@
+"""The table in which a cluster's functions keep what has to outlive a run."""
+
+from aws_cdk import Aws, RemovalPolicy
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from cdk_training_cluster.validation.kinds import checked
+from cluster_contract.state import StateAttribute, StatePart
+
+_READS = ["dynamodb:GetItem", "dynamodb:Query"]
+_WRITES = ["dynamodb:PutItem"]
+_KEY_USES = [
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+]
+
+
+class ClusterState(Construct):
+    """Make the table that a cluster's functions remember with: which node groups are stopped, by whom and why.
+
+    Each function writes one part of it, which its role is limited to. The table is billed by request. It is kept when
+    its stack goes, and DynamoDB can restore it to any second of the last 35 days. CloudFormation's own deletion
+    protection is off: a stack whose creation fails takes the table away again, which that would refuse.
+
+    Resources: one `AWS::DynamoDB::Table`.
+
+    Attributes:
+        table_name: The table's name.
+        table_arn: The table's ARN.
+
+    Sources: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-dynamodb-table.html,
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html and
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
+    """
+
+    @checked
+    def __init__(self, scope: Construct, id: str, *, encryption_key: kms.IKey | None = None) -> None:
+        """Make the table.
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            encryption_key: The KMS key that encrypts the table; it can be given, changed and removed later.
+                Default: - a key that AWS owns.
+        """
+        super().__init__(scope, id)
+        self._encryption_key = encryption_key
+        self._table = dynamodb.Table(
+            self,
+            "Resource",
+            partition_key=dynamodb.Attribute(name=StateAttribute.PART.value, type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name=StateAttribute.NAME.value, type=dynamodb.AttributeType.STRING),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            time_to_live_attribute=StateAttribute.EXPIRES.value,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            encryption=None if encryption_key is None else dynamodb.TableEncryption.CUSTOMER_MANAGED,
+            encryption_key=encryption_key,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        )
+        self.table_name = self._table.table_name
+        self.table_arn = self._table.table_arn
+
+    def grant_read(self, grantee: iam.IGrantable, part: StatePart) -> None:
+        """Let a function read one part.
+
+        Args:
+            grantee: The function's role.
+            part: The part.
+        """
+        self._grant(grantee, part, _READS)
+
+    def grant_read_write(self, grantee: iam.IGrantable, part: StatePart) -> None:
+        """Let a function read and write one part.
+
+        Args:
+            grantee: The function's role.
+            part: The part.
+        """
+        self._grant(grantee, part, _READS + _WRITES)
+
+    def _grant(self, grantee: iam.IGrantable, part: StatePart, actions: list[str]) -> None:
+        iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=actions,
+            resource_arns=[self.table_arn],
+            conditions={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [part.value]}},
+        )
+        if self._encryption_key is not None:
+            # DynamoDB uses the key in the name of who asks for an item.
+            service = f"dynamodb.{Aws.REGION}.{Aws.URL_SUFFIX}"
+            iam.Grant.add_to_principal(
+                grantee=grantee,
+                actions=_KEY_USES,
+                resource_arns=[self._encryption_key.key_arn],
+                conditions={"StringEquals": {"kms:ViaService": service}},
+            )

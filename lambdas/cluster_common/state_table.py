@@ -1,0 +1,136 @@
+"""One part of a cluster's state: items of a DynamoDB table, by name, that only one function writes.
+
+Every write is conditional on the version that the writer has seen, so that no run overwrites what it does not know.
+
+Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
+
+from cluster_common.errors import error_code
+from cluster_contract.state import StateAttribute, StatePart
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+
+class StateChangedError(Exception):
+    """Say that an item has changed since it was read. Nothing was written."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateItem:
+    """One item, as it was read.
+
+    Attributes:
+        values: Its attributes but for its keys, version and expiry: text, whole numbers, truth values, lists and
+            mappings.
+        version: Its version as DynamoDB has it. None: there is no such item yet.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    version: Any = None
+
+
+NO_ITEM = StateItem()
+"""What is known of an item that nobody has written yet."""
+
+
+class StateTable:
+    """The items of one part, read as they are after the last write."""
+
+    def __init__(self, client: "DynamoDBClient", table: str, part: StatePart) -> None:
+        """Know where the items are.
+
+        Args:
+            client: The client of DynamoDB.
+            table: The table's name.
+            part: The part.
+        """
+        self._client = client
+        self._part = part
+        self.name = table
+
+    def read_all(self) -> dict[str, StateItem]:
+        """Read all items of the part, by name."""
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self.name,
+            ConsistentRead=True,
+            KeyConditionExpression="#part = :part",
+            ExpressionAttributeNames={"#part": StateAttribute.PART},
+            ExpressionAttributeValues={":part": {"S": self._part}},
+        )
+        found = [raw for page in pages for raw in page["Items"]]
+        return {raw[StateAttribute.NAME]["S"]: _item(raw) for raw in found}
+
+    def read(self, name: str) -> StateItem:
+        """Read one item, or say that there is none.
+
+        Args:
+            name: The item's name.
+        """
+        answer = self._client.get_item(TableName=self.name, Key=self._key(name), ConsistentRead=True)
+        return _item(answer["Item"]) if "Item" in answer else NO_ITEM
+
+    def write(
+        self, name: str, values: Mapping[str, Any], *, seen: StateItem, expires: datetime | None = None
+    ) -> StateItem:
+        """Write one item whole, if it is still as it was seen, and return it.
+
+        Args:
+            name: The item's name.
+            values: Its attributes, as `StateItem` has them.
+            seen: What was read of it, or written last.
+            expires: When DynamoDB may delete it. Default: - never.
+
+        Raises:
+            StateChangedError: Another run has written it since.
+        """
+        before = str((seen.version or {}).get("N", 0))
+        version = {"N": str(int(before) + 1 if before.isdecimal() else 1)}
+        serialize = TypeSerializer().serialize
+        written = {key: serialize(value) for key, value in values.items()}
+        item = {**written, **self._key(name), StateAttribute.VERSION: version}
+        if expires is not None:
+            item[StateAttribute.EXPIRES] = {"N": str(int(expires.timestamp()))}
+        condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(#version)"}
+        if seen.version is not None:
+            values_seen = {":seen": seen.version}
+            condition = {"ConditionExpression": "#version = :seen", "ExpressionAttributeValues": values_seen}
+        try:
+            self._client.put_item(
+                TableName=self.name,
+                Item=item,
+                ExpressionAttributeNames={"#version": StateAttribute.VERSION},
+                **condition,
+            )
+        except ClientError as error:
+            if error_code(error) == "ConditionalCheckFailedException":
+                raise StateChangedError(f"{self._part} {name} was changed by another run") from error
+            raise
+        return StateItem(values=values, version=version)
+
+    def _key(self, name: str) -> dict[str, Any]:
+        return {StateAttribute.PART: {"S": self._part}, StateAttribute.NAME: {"S": name}}
+
+
+def _item(raw: Mapping[str, Any]) -> StateItem:
+    deserialize = TypeDeserializer().deserialize
+    values = {key: _plain(deserialize(value)) for key, value in raw.items() if key not in list(StateAttribute)}
+    return StateItem(values=values, version=raw.get(StateAttribute.VERSION))
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 (any value that DynamoDB holds)
+    """Return whole numbers as such: boto3 reads every number as a Decimal."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else value
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list) else value

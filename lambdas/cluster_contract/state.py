@@ -1,0 +1,33 @@
+"""The table in which a cluster's functions keep what has to outlive a run: its keys, and the parts of its items."""
+
+from enum import StrEnum
+
+
+class StateAttribute(StrEnum):
+    """The attributes that every item of the table has."""
+
+    PART = "part"
+    """The partition key: the part of the cluster's state that the item belongs to, which one function writes."""
+
+    NAME = "name"
+    """The sort key: what the item is about, such as a node group."""
+
+    VERSION = "version"
+    """How often the item was written; a writer that has not seen the newest one is refused."""
+
+    EXPIRES = "expires"
+    """When DynamoDB may delete the item, in seconds since 1970. Without it an item stays."""
+
+
+class StatePart(StrEnum):
+    """The parts of a cluster's state. Each is written by one function."""
+
+    POWER = "power"
+    """Which node groups are stopped, and what the power function did with each: an item for each node group."""
+
+
+class PowerState(StrEnum):
+    """Whether a node group is meant to run: the attribute `state` of its item."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"

@@ -1,0 +1,90 @@
+"""The table in which a cluster's functions remember, and who may read and write which part of it."""
+
+from typing import Any
+
+import pytest
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk.assertions import Template
+
+from cdk_training_cluster import ClusterState
+from cluster_contract.state import StatePart
+from fake_service import ACCOUNT, REGION
+from policy_evaluator import Call, is_allowed, role_statements
+from synthesis import new_stack, only
+
+KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+TABLE = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/state"
+
+
+def test_the_table_is_kept_billed_by_request_restorable_and_has_no_name() -> None:
+    stack = new_stack()
+    ClusterState(stack, "State")
+
+    table = only(stack, "AWS::DynamoDB::Table")
+
+    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
+    assert table["Properties"] == {
+        "AttributeDefinitions": [
+            {"AttributeName": "part", "AttributeType": "S"},
+            {"AttributeName": "name", "AttributeType": "S"},
+        ],
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [
+            {"AttributeName": "part", "KeyType": "HASH"},
+            {"AttributeName": "name", "KeyType": "RANGE"},
+        ],
+        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+        "TimeToLiveSpecification": {"AttributeName": "expires", "Enabled": True},
+    }
+
+
+def granted(stack: Stack, *, key: kms.IKey | None = None, writes: bool = False) -> list[dict[str, Any]]:
+    """Return the statements of a role that may read a part, or write it as well."""
+    state = ClusterState(stack, "State", encryption_key=key)
+    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    (state.grant_read_write if writes else state.grant_read)(role, StatePart.POWER)
+    template = Template.from_stack(stack).to_json()
+    ids = {resource["Type"]: name for name, resource in template["Resources"].items()}
+    values = {
+        "AWS::Region": REGION,
+        "AWS::URLSuffix": "amazonaws.com",
+        f"{ids['AWS::DynamoDB::Table']}.Arn": TABLE,
+    }
+    return role_statements(template, ids["AWS::IAM::Role"], values)
+
+
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize(
+    ("action", "part", "allowed"),
+    [
+        ("GetItem", ["power"], True),
+        ("Query", ["power"], True),
+        ("PutItem", ["power"], None),
+        ("GetItem", ["idle"], False),
+        ("PutItem", ["power", "idle"], False),
+        ("DeleteItem", ["power"], False),
+        ("Scan", [], False),
+    ],
+)
+def test_a_function_is_limited_to_its_part(action: str, part: list[str], allowed: bool | None, writes: bool) -> None:
+    context: dict[str, str | list[str]] = {"dynamodb:LeadingKeys": part}
+    call = Call(action=f"dynamodb:{action}", resource=TABLE, context=context)
+
+    assert is_allowed(granted(new_stack(), writes=writes), call) is (writes if allowed is None else allowed)
+
+
+def test_the_key_is_used_through_dynamodb_only() -> None:
+    stack = new_stack()
+    statements = granted(stack, key=kms.Key.from_key_arn(stack, "Key", KEY))
+
+    through = {
+        service: is_allowed(
+            statements,
+            Call(action="kms:Decrypt", resource=KEY, context={"kms:ViaService": f"{service}.{REGION}.amazonaws.com"}),
+        )
+        for service in ("dynamodb", "s3")
+    }
+
+    assert through == {"dynamodb": True, "s3": False}
