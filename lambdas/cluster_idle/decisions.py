@@ -76,10 +76,10 @@ def _decide_unit(
 ) -> tuple[list[IdleFinding], Unit | None]:
     """Decide about nodes that are stopped together; without the limits of a whole run."""
     alone = {instance.id: _alone(instance, context) for instance in together}
-    newcomers = _newcomers(name, together, alone)
+    obstacles = Obstacles(together, context)
+    newcomers = _newcomers(name, together, alone, obstacles)
     alone |= {one: None for one in newcomers if _is_idle_so_far(one, context)}
     block = _block(name, together, alone, context)
-    obstacles = Obstacles(together, context)
     findings: list[IdleFinding] = []
     idle: list[Instance] = []
     for instance in together:
@@ -165,11 +165,14 @@ def _not_idle(instance: Instance, context: IdleContext) -> tuple[IdleVerdict, st
 
 
 def _newcomers(
-    name: str, together: Sequence[Instance], alone: Mapping[str, tuple[IdleVerdict, str] | None]
+    name: str,
+    together: Sequence[Instance],
+    alone: Mapping[str, tuple[IdleVerdict, str] | None],
+    obstacles: Obstacles,
 ) -> frozenset[str]:
-    """Return the nodes that came lately into a group of which more nodes are proven idle: in place of others."""
+    """Return the nodes that came lately into a group of which more can be stopped: in place of others."""
     young = {one.id for one in together if (own := alone[one.id]) and own[0] is IdleVerdict.GRACE}
-    proven = sum(alone[one.id] is None for one in together)
+    proven = sum(alone[one.id] is None and obstacles.find(one) is None for one in together)
     return frozenset(young) if name != together[0].id and len(young) < proven else frozenset()
 
 

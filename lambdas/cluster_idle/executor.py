@@ -133,9 +133,15 @@ class IdleExecutor:
         return stopped
 
     def _begin(self, units: Sequence[Unit]) -> None:
-        """Write down what is about to be stopped: a run that dies cannot tell, and the next one does."""
-        tags = stopping_tags(self._context.now)
-        self._owners.write((target, tags) for unit in units for target in unit.targets)
+        """Write down what is about to be stopped: a run that dies cannot tell, and the next one does.
+
+        What has no room for the tag is stopped all the same; only that message would be missing.
+        """
+        tags, context = stopping_tags(self._context.now), self._context
+        carriers = {context.target(one): one for unit in units for one in unit.instances}
+        self._owners.write(
+            (target, tags) for target, one in carriers.items() if not context.idle_tags(target, one).is_full
+        )
 
     def _stop_instances(self, units: Sequence[Unit]) -> list[str]:
         """Stop what nothing owns, and last what AWS refused to stop before: it keeps no other waiting."""
@@ -151,9 +157,10 @@ class IdleExecutor:
                 one.id for one in alone if (one.idle_tags.is_refused(now), one.hibernates) == (refused, hibernates)
             ]
             stopped += stopper.stop(ids, hibernate=hibernates)
-        self._owners.write(
-            (one.owner, refusal_tags(now, stopper.refused[one.id])) for one in alone if one.id in stopper.refused
-        )
+        kept = [one for one in alone if one.id in stopper.refused]
+        # Its room is that of the refusal.
+        self._owners.clear([one.owner for one in kept], [STOPPING_TAG])
+        self._owners.write((one.owner, refusal_tags(now, stopper.refused[one.id])) for one in kept)
         return stopped
 
     def _read_running(self, ids: Sequence[str]) -> Collection[str]:
@@ -187,9 +194,9 @@ class IdleExecutor:
             # What counts is the size: the function may have failed elsewhere, or have read what was no longer so.
             if not self._is_at_zero(unit.name):
                 self._failures.add_sentence(unit.name, f"the power function did not stop it: {why}")
-                self._refuse([unit])
                 if not answer.failure:
                     self._owners.clear(unit.targets, [STOPPING_TAG])
+                self._refuse([unit])
                 return []
             self._failures.add_sentence(unit.name, f"the group is at zero. The power function also reported: {why}")
         return [one.id for one in unit.instances if not one.owner.is_instance]
@@ -220,9 +227,9 @@ class IdleExecutor:
             gone = [one for one in ids if one not in left]
             self._failures.add_sentence(node_group, f"the power function failed: {answer.failure}")
         stay = [unit for unit in units if not set(unit.ids) & set(gone)]
-        self._refuse(stay)
         if not answer.failure:
             self._owners.clear([target for unit in stay for target in unit.targets], [STOPPING_TAG])
+        self._refuse(stay)
         return gone
 
     def _refuse(self, units: Sequence[Unit]) -> None:

@@ -30,9 +30,11 @@ TERMINATED = "terminated"
 NOTICE_TAGS = (WARNED_AT_TAG, STOP_AT_TAG, NOTE_TAG, TOLD_TAG, SINCE_TAG, REFUSED_TAG)
 """The tags that the function writes, and takes away when the clock starts again."""
 
-# What the function may have written on one instance, group or request at the same time; a reminder comes where no
-# warning stands.
-_AT_ONCE = frozenset({WARNED_AT_TAG, STOP_AT_TAG, NOTE_TAG, SINCE_TAG, REFUSED_TAG, STOPPING_TAG})
+# What a warning consists of. Once it is written, a stop needs no more room.
+_WARNING = frozenset({WARNED_AT_TAG, STOP_AT_TAG, NOTE_TAG, SINCE_TAG})
+
+NEEDED_TAGS = len(_WARNING) + 1
+"""How many tags the function needs room for: those of a warning, and one that says what became of it."""
 
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions and
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html: those of AWS do not count.
@@ -76,6 +78,7 @@ class IdleTags:
         reminded_at: When a reminder was sent of a tag that keeps it without a clear end. None: likewise.
         noted: Whether any of the function's own tags is there.
         excess: How many tags have to be removed before the function can write its own. 0: none.
+        is_full: Whether it can take no more tags at all.
     """
 
     keep: str | None = None
@@ -92,12 +95,15 @@ class IdleTags:
     reminded_at: datetime | None = None
     noted: bool = False
     excess: int = 0
+    is_full: bool = False
 
     @classmethod
     def from_tags(cls, tags: Mapping[str, str]) -> "IdleTags":
         """Read the tags."""
         refused_at, _, refusal = tags.get(REFUSED_TAG, "").partition(" ")
         idle_since, _, nodes = tags.get(SINCE_TAG, "").partition(" ")
+        counted = {key for key in tags if not key.startswith("aws:")}
+        others = sum(not key.startswith(IDLE_TAG_PREFIX) for key in counted)
         return cls(
             keep=tags.get(KEEP_TAG),
             keep_until=tags.get(KEEP_UNTIL_TAG),
@@ -112,7 +118,8 @@ class IdleTags:
             stopping_at=_time(tags.get(STOPPING_TAG)),
             reminded_at=_time(tags.get(REMINDED_TAG)),
             noted=any(key in tags for key in NOTICE_TAGS),
-            excess=max(0, len(_AT_ONCE.union(key for key in tags if not key.startswith("aws:"))) - MAX_TAGS),
+            excess=0 if counted >= _WARNING else max(0, others + NEEDED_TAGS - MAX_TAGS),
+            is_full=len(counted) >= MAX_TAGS,
         )
 
     @property

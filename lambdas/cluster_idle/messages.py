@@ -1,6 +1,6 @@
 """The messages: what is stopped, when, why, what that means, and how to keep it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from cluster_common.messages import printable, subject
@@ -9,7 +9,7 @@ from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.prices import on_demand_price
 from cluster_contract.tags import KEEP_TAG, KEEP_UNTIL_TAG
 from cluster_idle.context import OwnerState
-from cluster_idle.idle_tags import DRY_RUN_NOTE, STOP_AT_TAG
+from cluster_idle.idle_tags import DRY_RUN_NOTE, STOP_AT_TAG, IdleTags
 from cluster_idle.instances import Instance, Owner
 from cluster_idle.reminders import Reminder
 from cluster_idle.stop_effects import (
@@ -83,6 +83,7 @@ def earlier_message(
     settings: IdleFunctionSettings,
     groups: Mapping[Owner, OwnerState],
     instances: Sequence[Instance],
+    again: Collection[Owner] = (),
 ) -> tuple[str, str]:
     """Return the subject and the text of the message on what an earlier run stopped, and did not tell.
 
@@ -90,20 +91,20 @@ def earlier_message(
         settings: The function's settings.
         groups: What owns the nodes of node groups that it brought to zero.
         instances: The instances that it stopped or terminated.
+        again: Which of these have been started again since. Default: - none.
     """
     lines: list[str] = []
     for owner, state in sorted(groups.items()):
-        lines.append(
-            f"{printable(state.node_group)}: {owner.description} was scaled to zero ({state.idle_tags.note})."
-        )
-        lines.append(f"  To start it again: {start_group(settings, state.node_group)}")
+        name = f"{printable(state.node_group)}: {owner.description}"
+        lines.append(f"{name} was scaled to zero{_noted(state.idle_tags)}.")
+        lines.append(_way_back(start_group(settings, state.node_group), done=owner in again))
     for one in instances:
         if one.owner.is_instance:
             done, way_back = "stopped", start_instances(settings, [one.id])
         else:
             done, way_back = "terminated", start_group(settings, one.node_group)
-        lines.append(f"{one.id} ({one.instance_type}) was {done} ({one.idle_tags.note}).")
-        lines.append(f"  To start it again: {way_back}")
+        lines.append(f"{one.id} ({one.instance_type}) was {done}{_noted(one.idle_tags)}.")
+        lines.append(_way_back(way_back, done=one.itself in again))
     count = len(groups) + len(instances)
     told = subject(f"{settings.cluster}: stopped by an earlier run: idle")
     head = [
@@ -113,6 +114,14 @@ def earlier_message(
         "",
     ]
     return told, _text([*head, *lines[: 2 * _MAX_LINES]], count)
+
+
+def _noted(idle_tags: IdleTags) -> str:
+    return f" ({idle_tags.note})" if idle_tags.note else ""
+
+
+def _way_back(command: str, *, done: bool) -> str:
+    return "  It has been started again since." if done else f"  To start it again: {command}"
 
 
 def reminder_message(settings: IdleFunctionSettings, reminders: Sequence[Reminder], now: datetime) -> tuple[str, str]:

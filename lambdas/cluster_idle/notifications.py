@@ -13,12 +13,13 @@ from cluster_idle.context import IdleContext
 from cluster_idle.idle_tags import (
     REMINDED_TAG,
     STOPPING_TAG,
+    IdleTags,
     dry_run_tags,
     notice_tags,
     reminded_tags,
     sent_tags,
 )
-from cluster_idle.instances import read_stopped
+from cluster_idle.instances import Instance, read_stopped
 from cluster_idle.messages import earlier_message, note, reminder_message, stopped_message, warning_message
 from cluster_idle.owners import Owners
 from cluster_idle.reminders import Reminder
@@ -97,18 +98,27 @@ class IdleNotifications:
     def tell_earlier_run(self, decisions: Decisions) -> None:
         """Send what an earlier run stopped and could not send: it died, or the topic took no message.
 
-        What runs again, or never stopped, is judged anew.
+        What never stopped is judged anew; what was started again since is told too.
         """
-        running = [one.instance.itself for one in decisions.findings if one.instance.idle_tags.stopping_at]
+        found = [one.instance for one in decisions.findings]
+        marked = [one for one in found if one.idle_tags.stopping_at]
         owners = {owner: state for owner, state in self._context.owners.items() if state.idle_tags.stopping_at}
-        groups = {owner: state for owner, state in owners.items() if not state.desired}
-        self._owners.clear(sorted([*running, *(owner for owner in owners if owner not in groups)]), [STOPPING_TAG])
+        again = [one for one in marked if _is_new(one, one.idle_tags)]
+        groups = {
+            owner: state
+            for owner, state in owners.items()
+            if all(_is_new(one, state.idle_tags) for one in found if one.owner == owner) or not state.desired
+        }
+        running = [*(one.itself for one in marked if one not in again), *(one for one in owners if one not in groups)]
+        self._owners.clear(sorted(running), [STOPPING_TAG])
         try:
             instances = read_stopped(self._ec2(), self._settings)
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, "what an earlier run stopped could not be read", error)
             instances = []
-        if (groups or instances) and self._publish(earlier_message(self._settings, groups, instances)):
+        instances += again
+        back = {*(one.itself for one in again), *(owner for owner, state in groups.items() if state.desired)}
+        if (groups or instances) and self._publish(earlier_message(self._settings, groups, instances, back)):
             self._owners.clear(sorted([*groups, *(one.itself for one in instances)]), [STOPPING_TAG])
 
     def remind(self, reminders: Sequence[Reminder]) -> None:
@@ -155,3 +165,8 @@ class IdleNotifications:
         except AWS_ERRORS:
             return False
         return found.get("SubscriptionsConfirmed") == "0"
+
+
+def _is_new(instance: Instance, idle_tags: IdleTags) -> bool:
+    """Say whether an instance was launched, or started again, since a run began to stop what was there."""
+    return idle_tags.stopping_at is not None and instance.launched > idle_tags.stopping_at

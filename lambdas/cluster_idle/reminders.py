@@ -51,5 +51,5 @@ def _of_tags(owner: Owner, name: str, idle_tags: IdleTags, now: datetime) -> Ite
         if words:
             reminded = idle_tags.reminded_at is not None and now - idle_tags.reminded_at < _DAY
             # Without room for a tag the function could not record that it reminded, and would do so in each run.
-            is_due = not reminded and not idle_tags.excess
+            is_due = not reminded and (idle_tags.reminded_at is not None or not idle_tags.is_full)
             yield Reminder(owner=owner, name=name, key=key, description=words, is_due=is_due)

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from cluster_contract.tags import KEEP_UNTIL_TAG
 from cluster_idle.context import STANDBY, IdleContext, OwnerState
-from cluster_idle.idle_tags import MAX_TAGS, REFUSED_TAG, IdleTags
+from cluster_idle.idle_tags import MAX_TAGS, NEEDED_TAGS, REFUSED_TAG, IdleTags
 from cluster_idle.instances import Instance, Owner
 from cluster_idle.stopping import DENIED
 from cluster_idle.verdicts import IdleVerdict
@@ -29,10 +30,12 @@ class Obstacles:
         members = [one for one in together if one.owner.traits and not self._is_in_standby(one)]
         # An order to stop an owner whose size is zero already changes nothing.
         owned = [one for one in members if not self._is_at_zero(one)]
-        found = (self._of_owner(one, context.owners.get(one.owner)) for one in _one_of_each_owner(owned))
+        each = _one_of_each_owner(owned)
+        found = [self._of_owner(one, context.owners.get(one.owner)) for one in each]
+        full = [self._of_carrier(one) for one in each]
         unseen = None if self._is_alone else _find_unseen(members, together[0].node_group, context)
         self._unseen = (IdleVerdict.UNKNOWN, f"is idle, but {unseen}") if unseen else None
-        self._of_owners = next((one for one in found if one), None) or self._of_all(owned)
+        self._of_owners = _first(found) or self._of_all(owned) or _first(full)
 
     def find(self, instance: Instance) -> tuple[IdleVerdict, str] | None:
         """Say why one of the nodes, an idle one, is not stopped. None: it can be, and that saves money."""
@@ -79,9 +82,12 @@ class Obstacles:
         else:
             held = self._held(instance, owner)
             why = f"{words} does not terminate {min(held)}: {owner.why_held(min(held))}" if held else None
-            # One node of a group carries its warning itself.
-            carries = (instance.itself, instance.idle_tags) if self._is_alone else (instance.owner, owner.idle_tags)
-            why = why or _full(*carries)
+        return (IdleVerdict.UNSTOPPABLE, f"is idle, but {why}") if why else None
+
+    def _of_carrier(self, instance: Instance) -> tuple[IdleVerdict, str] | None:
+        """Say that what would carry the warning has no room for it: one node of a group carries its own."""
+        carrier = self._context.target(instance)
+        why = _full(carrier, self._context.idle_tags(carrier, instance))
         return (IdleVerdict.UNSTOPPABLE, f"is idle, but {why}") if why else None
 
     def _held(self, instance: Instance, owner: OwnerState) -> frozenset[str]:
@@ -89,6 +95,10 @@ class Obstacles:
         if self._is_alone:
             return frozenset({instance.id} if owner.why_held(instance.id) else ())
         return owner.protected_ids
+
+
+def _first(found: Sequence[tuple[IdleVerdict, str] | None]) -> tuple[IdleVerdict, str] | None:
+    return next((one for one in found if one), None)
 
 
 def _one_of_each_owner(owned: Sequence[Instance]) -> list[Instance]:
@@ -136,10 +146,10 @@ def _full(carrier: Owner, idle_tags: IdleTags) -> str | None:
     """Say why the function cannot record a warning on what would carry it, so that its clock could never run."""
     if not idle_tags.excess:
         return None
-    count = "1 tag" if idle_tags.excess == 1 else f"{idle_tags.excess} tags"
+    ended = f", such as {KEEP_UNTIL_TAG}, which has ended" if idle_tags.kept_until is not None else ""
     return (
-        f"{carrier.description} has no room for the tags that record the warning: remove {count}, since AWS allows "
-        f"{MAX_TAGS}"
+        f"{carrier.description} has {MAX_TAGS - NEEDED_TAGS + idle_tags.excess} tags besides the function's; the "
+        f"function needs {NEEDED_TAGS} of the {MAX_TAGS} that AWS allows: remove {idle_tags.excess}{ended}"
     )
 
 

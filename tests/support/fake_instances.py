@@ -11,6 +11,8 @@ from fake_service import ACCOUNT, REGION, FakePaginator, refusal
 from fake_spot_fleets import FakeFleet, FakeSpotFleets
 from policy_evaluator import Call
 
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
+MAX_TAGS = 50
 CLUSTER_TAG = "cdk-training-cluster:cluster"
 
 
@@ -109,6 +111,8 @@ class FakeInstances(FakeSpotFleets):
         self._record_each("CreateTags", parameters, parameters["Resources"], keys)
         for one in parameters["Resources"]:
             assert all(len(tag["Value"]) <= 256 for tag in parameters["Tags"])
+            if len({key for key in {*self._tagged(one).tags, *keys} if not key.startswith("aws:")}) > MAX_TAGS:
+                raise refusal("CreateTags", "TagLimitExceeded", "The maximum number of tags is 50.")
             self._tagged(one).tags.update({tag["Key"]: tag["Value"] for tag in parameters["Tags"]})
         return {}
 

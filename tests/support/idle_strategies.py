@@ -82,6 +82,8 @@ def idle_tags(draw: st.DrawFn) -> IdleTags:
         told=draw(st.booleans()),
         nodes=draw(st.sampled_from([None, 2, 9])),
         noted=True,
+        refused_at=draw(st.sampled_from([None] * 5 + [NOW])),
+        excess=draw(st.sampled_from([0] * 9 + [1])),
     )
 
 
@@ -97,7 +99,8 @@ def clusters(draw: st.DrawFn) -> Drawn:
     owners: dict[Owner, OwnerState] = {}
     kinds = draw(st.lists(st.sampled_from(["alone", "workers", "workers", "lab", "extras", "foreign"]), max_size=9))
     instances = tuple(draw(_instance(f"i-{number:08x}", kind)) for number, kind in enumerate(kinds))
-    for owner in {one.owner for one in instances if one.owner.traits}:
+    states = st.sampled_from(["InService"] * 9 + ["Standby"])
+    for owner in sorted({one.owner for one in instances if one.owner.traits}):
         if draw(st.sampled_from([True] * 9 + [False])):
             members = frozenset(one.id for one in instances if one.owner == owner)
             unseen = draw(st.sampled_from([frozenset[str]()] * 9 + [frozenset({"i-unseen"})]))
@@ -108,13 +111,13 @@ def clusters(draw: st.DrawFn) -> Drawn:
                 minimum=0,
                 maximum=8,
                 in_service=len(members),
-                nodes=dict.fromkeys(members | unseen, Node(state="InService")),
+                nodes={one: Node(state=draw(states)) for one in sorted(members | unseen)},
                 idle_tags=draw(idle_tags()),
             )
     settings = idle_settings(
         policy=policy,
         groups=groups,
-        power_function="power",
+        power_function=draw(st.sampled_from(["power"] * 9 + [""])),
         max_stops=draw(st.integers(1, 5)),
         max_unknown_share=draw(st.sampled_from([0.2, 0.5, 1.0])),
     )

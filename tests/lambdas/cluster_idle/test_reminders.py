@@ -76,6 +76,18 @@ def test_a_stop_that_is_put_off_stays_so_and_is_told_where_that_is_for_long(stop
     assert verdicts(scene.run()) == ["warn"]
 
 
+@pytest.mark.parametrize(("others", "sent"), [(47, 1), (48, 0)])
+def test_a_reminder_needs_room_for_one_tag(others: int, sent: int) -> None:
+    scene = IdleScene()
+    node = scene.add(90.0, tags={UNTIL: "soon", **{f"team:{number}": "x" for number in range(others)}})
+
+    scene.tick()
+    assert len(scene.subjects()) == sent
+    assert len(node.tags) == 50
+    scene.tick(24 * 60)
+    assert len(scene.subjects()) == 2 * sent
+
+
 def test_a_tag_on_a_group_is_told_with_the_command_for_the_group() -> None:
     scene = IdleScene()
     scene.add_group(count=2)

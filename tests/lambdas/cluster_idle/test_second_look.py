@@ -243,7 +243,7 @@ def test_what_a_run_stopped_that_died_is_told_by_the_next_and_once(monkeypatch: 
     assert len(scene.subjects()) == 2
 
 
-def test_what_a_run_stopped_that_died_and_an_operator_started_again_is_judged_anew(
+def test_what_a_run_stopped_that_died_and_an_operator_started_again_is_told_and_judged_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scene = IdleScene()
@@ -259,7 +259,10 @@ def test_what_a_run_stopped_that_died_and_an_operator_started_again_is_judged_an
     scene.join("workers", age=timedelta())
 
     scene.ticks(10)
-    assert len(scene.subjects()) == 1
+    assert scene.subjects()[1:] == ["base-pod: stopped by an earlier run: idle"]
+    assert [line for line in scene.texts()[1].splitlines()[4:] if line.startswith("  ")] == [
+        "  It has been started again since."
+    ] * 2
     tags = [node.tags, scene.auto_scaling.groups["workers-asg"].tags]
     assert not any("idle-" in key for one in tags for key in one)
 
