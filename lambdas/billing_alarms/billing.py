@@ -156,7 +156,7 @@ class Billing:
                 self._remove_topic()
         # The queue keeps no order, and keeps a throttled tick for minutes: one after this would make all anew.
         # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
-        with self._attempt("queued ticks could not be held back"):
+        with self._attempt("the function's concurrency could not be set to 0"):
             self._clients.functions().put_function_concurrency(
                 FunctionName=self._settings.function, ReservedConcurrentExecutions=0
             )

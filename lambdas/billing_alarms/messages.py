@@ -69,7 +69,7 @@ def over(settings: WatchedBudget, alarms: Sequence[str]) -> Notification:
         subject=f"{settings.cluster}: charges have reached the budget's thresholds",
         text=(
             f"These billing alarms of {settings.cluster} in {BILLING_REGION} are in alarm: {', '.join(alarms)}.\n\n"
-            f"Some subscribers do not get them: an address of the budget is not confirmed, or the topic "
+            f"Not every address gets them: an address of the budget is not confirmed, or the topic "
             f"{settings.topic_arn} has no confirmed subscription. Cost Explorer shows the costs."
         ),
     )

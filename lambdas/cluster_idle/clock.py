@@ -20,7 +20,7 @@ class Clock:
         stop_at: When they are stopped.
         warned: Whether a warning was sent, and no node has worked, come or been kept since.
         told: Whether a message said that a dry run would have stopped them.
-        renew: Whether the warning is about to be older than what metrics are read of.
+        renew: Whether the warning will soon be older than the metrics that a run reads: it is renewed before.
         refused: Whether AWS refused to stop them within the last day.
     """
 

@@ -222,9 +222,9 @@ def _idle_reason(unit: Unit, clock: Clock, context: IdleContext) -> str:
     what = f"is idle: its utilization has been {unit.idle_description}"
     dry = " (dry run: nothing is stopped)" if unit.dry_run else ""
     if not clock.warned:
-        return f"{what}; the function warns that it is stopped at {time_text(unit.stop_at)}{dry}"
+        return f"{what}; warning sent; it will be stopped at {time_text(unit.stop_at)}{dry}"
     if unit.stop_at > context.now:
-        return f"{what}; it is stopped at {time_text(unit.stop_at)} unless it works until then{dry}"
+        return f"{what}; it is stopped at {time_text(unit.stop_at)} unless it works before then{dry}"
     return f"{what}, and nothing has kept it since the warning: it is stopped{dry}"
 
 
@@ -276,7 +276,12 @@ def _defer(finding: IdleFinding, why: str, context: IdleContext) -> IdleFinding:
 def _void(instances: Sequence[Instance], findings: Sequence[IdleFinding], context: IdleContext) -> tuple[Owner, ...]:
     """Return what carries a warning that is void: of nodes that work again, are kept, or are gone."""
     noted = {one.itself for one in instances if one.idle_tags.noted}
-    noted |= {owner for owner, state in context.owners.items() if state.idle_tags.noted}
+    # The message on what an earlier run stopped, and could not tell, says what its note says.
+    noted |= {
+        owner
+        for owner, state in context.owners.items()
+        if state.idle_tags.noted and (state.desired or not state.idle_tags.stopping_at)
+    }
     # What cannot be seen lets a warning stand, but not beside a node that works, is young, or is kept.
     voided = {
         one.unit

@@ -91,7 +91,7 @@ class IdleNotifications:
         return max(unit.stop_at, now + self._settings.policy_of(unit.instances[0].node_group).warning)
 
     def tell_stopped(self, units: Sequence[Unit], stopped: frozenset[str], late: int) -> None:
-        """Send what was stopped; where the topic does not take it, it stays recorded, and the next run sends it."""
+        """Send what was stopped; a message that the topic does not take is sent by the next run."""
         if units and self._publish(stopped_message(self._settings, units, stopped, late)):
             self._owners.clear(sorted({target for unit in units for target in unit.targets}), [STOPPING_TAG])
 

@@ -77,6 +77,8 @@ class Obstacles:
         why: str | None = None
         if not self._context.settings.power_function:
             why = f"there is no power function to scale {words}"
+        elif owner.deleting:
+            why = f"{words} is cancelled or being deleted: terminate its instances"
         elif owner.terminating_suspended is not None:
             why = f"{words} has its process Terminate suspended: resume it"
         else:
@@ -132,8 +134,8 @@ def _obstacle_of_instance(instance: Instance, context: IdleContext) -> tuple[Idl
         why = "its root volume is instance store: EC2 cannot stop it, terminate it"
     elif instance.idle_tags.is_refused(context.now) and instance.idle_tags.refusal not in DENIED:
         why = (
-            f"EC2 refused to stop it ({instance.idle_tags.refusal}): it is tried again after a day, or without "
-            f"{REFUSED_TAG}"
+            f"EC2 refused to stop it ({instance.idle_tags.refusal}): the function tries again after a day, or as "
+            f"soon as you remove the tag {REFUSED_TAG}"
         )
     elif instance.spot_request is not None and not why:
         why = context.spot_requests.get(instance.spot_request)

@@ -130,8 +130,8 @@ def test_what_ec2_refuses_to_stop_is_told_once_and_keeps_nobody_waiting() -> Non
     found = scene.tick()[node.id]
     assert found["verdict"] == "unstoppable"
     assert found["reason"] == (
-        f"{node.id} is idle, but EC2 refused to stop it (OperationNotPermitted): it is tried again after a day, or "
-        f"without {REFUSED}"
+        f"{node.id} is idle, but EC2 refused to stop it (OperationNotPermitted): the function tries again after a "
+        f"day, or as soon as you remove the tag {REFUSED}"
     )
 
 
@@ -335,7 +335,7 @@ def test_a_second_page_that_cannot_be_read_stops_nothing() -> None:
             "unstoppable",
             "sir-1 has a launch group",
         ),
-        ({"InstanceLifecycle": "spot"}, {"Type": "persistent"}, "warn", "the function warns"),
+        ({"InstanceLifecycle": "spot"}, {"Type": "persistent"}, "warn", "warning sent"),
         ({"CapacityReservationId": "cr-1"}, {}, "reserved", "in the capacity reservation cr-1, which is billed"),
         ({"InstanceLifecycle": "capacity-block"}, {}, "reserved", "in a Capacity Block, which is billed"),
         ({"Operator": {"Managed": True}}, {}, "managed", "belongs to another service, which alone may stop it"),
@@ -436,3 +436,14 @@ def test_a_full_group_whose_nodes_are_billed_all_the_same_is_reserved(capsys: py
 
     assert verdicts(scene.tick()) == ["reserved"] * 2
     assert last_metrics(capsys)["IdleStuckNodes"] == 0
+
+
+def test_a_cancelled_fleet_whose_nodes_run_on_is_not_ordered_to_stop() -> None:
+    scene = IdleScene()
+    scene.add_fleet()
+    scene.ec2.fleets["sfr-extras"].state = "cancelled_running"
+
+    found = scene.ticks(60)
+    assert verdicts(found) == ["unstoppable"] * 2
+    assert "the Spot Fleet request sfr-extras is cancelled or being deleted" in next(iter(found.values()))["reason"]
+    assert (scene.lambda_.orders, scene.subjects()) == ([], [])

@@ -280,6 +280,24 @@ def test_a_stop_of_which_no_message_could_be_sent_is_told_in_the_next_run() -> N
     assert scene.subjects()[1:] == ["base-pod: stopped by an earlier run: idle"]
 
 
+def test_a_group_that_was_stopped_keeps_its_note_until_the_message_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    scene.ticks(30)
+    interrupt(monkeypatch, scene.lambda_, "invoke", Died())
+    with pytest.raises(Died):
+        scene.tick()
+    scene.sns.fails = True
+    for _ in range(3):
+        with pytest.raises(PartialFailureError, match="the notification could not be published"):
+            scene.tick()
+    scene.sns.fails = False
+
+    scene.ticks(10)
+    assert "was scaled to zero (idle since 2026-11-02T06:30:00Z - " in scene.texts()[1]
+    assert not any("idle-" in key for key in scene.auto_scaling.groups["workers-asg"].tags)
+
+
 def test_a_run_that_died_before_it_stopped_anything_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = IdleScene()
     node = scene.add()
