@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # jsii asks for no more than a Node runtime; the one in the virtual environment is newer than it knows.
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup rehearse live test test-local-aws test-all test-random lint format catalog prices plans schema bench release-templates clean
+.PHONY: help setup rehearse live test test-local-aws test-all test-random lint format catalog prices plans schema messages bench release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -71,6 +71,9 @@ plans: setup ## Write what training-cluster plan says into README and docs/plan.
 
 schema: setup ## Regenerate the JSON Schema of a cluster file
 	@training-cluster schema > clusters/cluster.schema.json
+
+messages: setup ## Write docs/messages.md, every sentence that the library can show
+	@python scripts/list_messages.py
 
 bench: setup ## Measure what the library costs beside typed CDK classes
 	@python -m benchmarks.bench $(ARGS)

@@ -1,0 +1,142 @@
+"""List every sentence that a user or an operator can be shown: `make messages`.
+
+`docs/messages.md` holds the alarms of the kept templates, and the texts in the source of the library, the cluster
+file, the command and the functions: one page to read when wording changes, and to search for a message that has
+come. A test makes it anew and compares.
+"""
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+_PROJECT = Path(__file__).resolve().parents[1]
+_TARGET = "docs/messages.md"
+
+_LEAST_WORDS = 4
+_WORD = re.compile(r"\b[a-zA-Z]{2,}\b")
+# What has this in it is for programs: patterns, policies, addresses, metric expressions.
+_FOR_PROGRAMS = re.compile(r"\\[sdw.]|\(\?|https?://\S+$|^SELECT |^arn:|^#!|^AWS::|^Template Outputs")
+# What a script on a node logs, or ends with.
+_SHELL = re.compile(r'\b(?:log|die) "([^"]*)"')
+
+_SECTIONS = (
+    ("Synthesis: what the constructs refuse or warn of", "constructs/cdk_training_cluster"),
+    ("Cluster files and the command", "stacks/cdk_training_cluster_stacks"),
+    ("Functions: messages, log entries and answers", "lambdas"),
+)
+
+
+def list_messages(project: Path) -> str:
+    """Return the page.
+
+    Args:
+        project: The folder of the project.
+    """
+    parts = [
+        "# Messages\n\nEvery sentence that this library can show: at synthesis, at the terminal, in an alarm, in a "
+        "message of the alert topic or in a function's log. `{name}` stands for a value. `make messages` writes this "
+        "page from the source and from the kept templates.",
+        "## Alarms\n\n| alarm | description |\n|---|---|\n"
+        + "\n".join(f"| {name} | {_escape(text)} |" for name, text in sorted(_alarms(project).items())),
+    ]
+    for title, folder in _SECTIONS:
+        parts.append(f"## {title}")
+        for path in sorted(path for path in (project / folder).rglob("*") if path.suffix in (".py", ".sh")):
+            texts = list(dict.fromkeys(_sentences(path)))
+            if texts:
+                name = path.relative_to(project).as_posix()
+                parts.append(f"### `{name}`\n\n" + "\n".join(f"- {_escape(text)}" for text in texts))
+    return "\n\n".join(parts) + "\n"
+
+
+def _alarms(project: Path) -> dict[str, str]:
+    alarms = {}
+    for path in sorted(project.glob("releases/*/*/*.template.json")):
+        template = json.loads(path.read_text(encoding="utf-8"))
+        for logical_id, resource in template["Resources"].items():
+            if resource["Type"] == "AWS::CloudWatch::Alarm":
+                text = _join(resource["Properties"]["AlarmDescription"])
+                # The description begins with the name of the example's cluster.
+                alarms[_short(logical_id)] = re.sub(r"^[^:]+:", "{cluster}:", text)
+    return alarms
+
+
+def _short(logical_id: str) -> str:
+    """Return a logical id without the construct that it is in, and without its hash."""
+    return re.sub(r"^TrainingCluster|[0-9A-F]{8}$", "", logical_id)
+
+
+def _join(value: object) -> str:
+    if isinstance(value, dict):
+        (function, argument), *_ = value.items()
+        if function == "Fn::Join":
+            return "".join(map(_join, argument[1]))
+        name = str(argument[0] if isinstance(argument, list) else argument)
+        return f"{{{_short(name)}}}"
+    return str(value)
+
+
+def _sentences(path: Path) -> Iterator[str]:
+    if path.suffix == ".sh":
+        yield from _SHELL.findall(path.read_text(encoding="utf-8"))
+        return
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inner = {
+        id(child)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for value in node.values
+        if isinstance(value, ast.Constant)
+        for child in [value]
+    }
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if id(node) in inner or id(node) in documentation:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        elif isinstance(node, ast.JoinedStr):
+            text = "".join(_part(value) for value in node.values)
+        else:
+            continue
+        words = len(_WORD.findall(re.sub(r"{[^}]*}", "", text)))
+        if words >= _LEAST_WORDS and " " in text.strip() and not _FOR_PROGRAMS.search(text):
+            yield " ".join(text.split())
+
+
+def _part(value: ast.expr) -> str:
+    return f"{{{_name(value.value)}}}" if isinstance(value, ast.FormattedValue) else str(ast.literal_eval(value))
+
+
+def _name(node: ast.expr) -> str:
+    """Return the word that says best what an expression yields."""
+    inner: ast.expr | None = None
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name.strip("_")
+        case ast.Call(args=[first, *_]):
+            inner = first
+        case ast.Call(func=ast.Attribute(value=ast.Constant(), attr="join")):
+            inner = None
+        case ast.Call(func=value) | ast.IfExp(body=value) | ast.BoolOp(values=[value, *_]):
+            inner = value
+        case (
+            ast.Subscript(value=value)
+            | ast.GeneratorExp(elt=value)
+            | ast.BinOp(left=value)
+            | ast.Starred(value=value)
+        ):
+            inner = value
+    return "value" if inner is None else _name(inner)
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    (_PROJECT / _TARGET).write_text(list_messages(_PROJECT), encoding="utf-8")
+    print(_TARGET, file=sys.stderr)
