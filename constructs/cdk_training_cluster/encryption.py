@@ -93,9 +93,9 @@ def allow(scope: Construct, key: kms.IKey | None, *users: KeyUser) -> None:
     if not _added(scope, key, *users):
         Annotations.of(Stack.of(scope)).add_warning_v2(
             "cdk-training-cluster:encryptionKeyPolicy",
-            "the policy of encryption_key is made elsewhere and must let AWS's services use the key: otherwise "
-            "log groups are refused, alarms reach nobody and nodes end with Client.InternalError at launch. See "
-            "docs/security.md for its statements; `training-cluster key-policy <file>` prints them.",
+            "the policy of encryption_key is managed outside this app and must let AWS's services use the key: "
+            "otherwise log groups are refused, alarms cannot be published and nodes end with Client.InternalError at "
+            "launch. See docs/security.md for its statements; `training-cluster key-policy <file>` prints them.",
         )
 
 
@@ -114,8 +114,8 @@ def allow_dataset(scope: Construct, bucket: s3.IBucket) -> None:
         )
         Annotations.of(stack).add_warning_v2(
             "cdk-training-cluster:datasetKeyPolicy",
-            f"dataset bucket {bucket.node.path}: its key's policy is made elsewhere and must let FSx read the "
-            f"bucket, or the link is MISCONFIGURED. The statement: {json.dumps(_datasets(place, bucket))}",
+            f"dataset bucket {bucket.node.path}: its key's policy is managed outside this app and must let FSx read "
+            f"the bucket, or the link is MISCONFIGURED. The statement: {json.dumps(_datasets(place, bucket))}",
         )
 
 

@@ -224,7 +224,7 @@ class TrainingCluster(Construct):
         return tuple(child for child in self.node.children if isinstance(child, Guardrail))
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Let somebody stop, start, terminate and ask about the nodes through the power function.
+        """Let a principal stop, start, terminate and ask about the nodes through the power function.
 
         Args:
             grantee: A role, user or function.
@@ -232,7 +232,7 @@ class TrainingCluster(Construct):
         return self.power.grant_power(grantee)
 
     def grant_resume(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Let somebody start node groups again with the runbook of `resume_document`.
+        """Let a principal start node groups again with the runbook of `resume_document`.
 
         Args:
             grantee: A role, user or function.

@@ -113,7 +113,7 @@ class PowerMetric(StrEnum):
     """How many nodes are in service, by cluster and by node group."""
 
     HELD_GROUPS = "HeldGroups"
-    """How many node groups have a size that somebody else gave them, by cluster."""
+    """How many node groups have a size that the power function did not give them, by cluster."""
 
     MIXED_GROUPS = "MixedGroups"
     """How many node groups have nodes of different launch template versions, by cluster."""

@@ -59,8 +59,8 @@ class ClusterStack(Stack):
         if not cluster.alerts.emails:
             Annotations.of(self).add_warning_v2(
                 "cdk-training-cluster:noAlerts",
-                "nobody hears of missing nodes and failures: name somebody under alerts.emails, or subscribe to the "
-                "topic that the output AlertTopicArn names.",
+                "no address receives messages about missing nodes and failures: list one under alerts.emails, or "
+                "subscribe to the topic that the output AlertTopicArn names.",
             )
         topic = self.training_cluster.alert_topic
         if isinstance(topic, sns.Topic):

@@ -141,7 +141,9 @@ def test_a_dataset_s_key_made_elsewhere_is_no_key_of_the_cluster() -> None:
     TrainingFileSystem(stack, "FileSystem", network=network, datasets=datasets)
 
     (text,) = (text for text in warnings(stack) if "KeyPolicy" in text)
-    assert text.startswith("dataset bucket Test/Corpus: its key's policy is made elsewhere and must let FSx read")
+    assert text.startswith(
+        "dataset bucket Test/Corpus: its key's policy is managed outside this app and must let FSx read"
+    )
     assert '"Sid": "LinkedBuckets"' in text
     assert '"kms:CallerAccount": "111122223333", "kms:ViaService": "s3.us-east-1.amazonaws.com"' in text
     # Of a bucket with a bucket key the context is the bucket, of any other the object.

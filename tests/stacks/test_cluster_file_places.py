@@ -61,7 +61,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "idle nodes of a group": (
         COUNT,
         f"{COUNT}\n    capacity: spot_fleet\n    idle: {{scope: node}}",
-        "12: node_groups[0].idle.scope: must be gang for spot_fleet, got node: the fleet, and nobody else, chooses "
+        "12: node_groups[0].idle.scope: must be gang for spot_fleet, got node: the fleet itself chooses "
         "which of its nodes goes; give the group idle settings of its own",
     ),
     "idle nodes of all groups": (

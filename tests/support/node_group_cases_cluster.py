@@ -30,7 +30,7 @@ def _together(names: str, most: int, counts: str) -> str:
 
 def _nobody_says(names: str, reserved: str = RESERVED) -> str:
     return (
-        f"node groups {names} share {reserved} and nobody says how many instances it has: if they are fewer than the "
+        f"node groups {names} share {reserved} and its number of instances is not given: if they are fewer than the "
         "nodes together, the groups take them from each other and none is whole; give instance_count"
     )
 

@@ -173,7 +173,7 @@ class ClusterFunction(Construct):
         return self.role.grant_principal
 
     def grant_invoke(self, grantee: iam.IGrantable, *, alias: str | None = None) -> iam.Grant:
-        """Let somebody call the function, through one alias or without any, and in no other way.
+        """Let a principal call the function, through one alias or without any, and in no other way.
 
         The function is told the alias, and so what its caller may have it do: Lambda does not tell it who that is.
 
@@ -242,7 +242,7 @@ class ClusterFunction(Construct):
         )
 
     def grant_send_failed_events(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Let somebody put events that did not reach the function into its queue.
+        """Let a principal put events that did not reach the function into its queue.
 
         Args:
             grantee: What delivers the events, such as the role of a schedule.

@@ -146,7 +146,7 @@ class BillingAlarms(Guardrail):
         if not budget.emails:
             Annotations.of(self).add_warning_v2(
                 "cdk-training-cluster:noBudgetEmails",
-                f"nobody hears of the billing alarms of {name}: name somebody in the budget's emails, or subscribe "
+                f"no address receives the billing alarms of {name}: list one in the budget's emails, or subscribe "
                 f"to the topic that the function makes in {BILLING_REGION}.",
             )
         self.budget = budget

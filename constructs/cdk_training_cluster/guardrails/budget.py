@@ -29,7 +29,7 @@ _NAMES = {
 }
 
 MAX_MONTHLY_USD = 1_000_000_000_000
-"""More than anybody is billed; each share of it is within CloudWatch's numbers.
+"""More than any bill; each share of it is within CloudWatch's numbers.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum.html
 """
@@ -67,7 +67,7 @@ class Budget:
             `AmazonEC2`, `AmazonFSx`, `AmazonSageMaker` or `AmazonS3`. Default: - none.
         linked_accounts: The accounts of the organization with alarms of their own; only the management account has
             their metrics. Default: - none.
-        emails: Addresses that the alarms notify; SNS asks each one to confirm. Default: - nobody; subscribe to the
+        emails: Addresses that the alarms notify; SNS asks each one to confirm. Default: - none; subscribe to the
             topic that the function makes.
 
     Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html
@@ -107,7 +107,7 @@ class Budget:
         yield f"  of the whole {whole}: {_joined(['in total', *self.services])}"
         if accounts:
             yield f"  and the same of {_joined(accounts)}"
-        yield f"  notify {', '.join(self.emails) or 'nobody'}"
+        yield f"  notify {', '.join(self.emails) or 'no address'}"
 
     def _problems(self) -> Iterator[tuple[str, str]]:
         """Yield what settings contradict of each other, each with its setting."""

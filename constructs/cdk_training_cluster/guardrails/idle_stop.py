@@ -76,7 +76,7 @@ _WATCHES = (
         statistic="Maximum",
         periods=1,
         trouble="the alert topic does not take the idle function's messages, so that no new countdown to a stop "
-        "starts and the running ones go on, or nobody has confirmed a subscription to it, so that all countdowns go "
+        "starts and the running ones go on, or it has no confirmed subscription, so that all countdowns go "
         "on",
         remedy="Check the topic, its policy, its key and its subscriptions",
     ),
@@ -109,7 +109,7 @@ class IdleStop(Guardrail):
     nodes of this library do. The CPU use of nodes of `node_groups` is what their agent reports; that of others is
     EC2's, in whole percents of all vCPUs where the hypervisor is Nitro, rounded down.
 
-    The alarms say when nobody watches: the function fails, has not succeeded in ten minutes, knows too little of
+    The alarms say when the guard is off: the function fails, has not succeeded in ten minutes, knows too little of
     nodes, or met so many unknown ones at once that it stops nothing; and when nodes stay idle that it cannot stop, or
     that are reserved. The one on silence may ring once right after the first deployment.
 

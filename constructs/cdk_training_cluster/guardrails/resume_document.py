@@ -23,7 +23,7 @@ class ResumeDocument(Construct):
     """Make a Systems Manager runbook that starts node groups again through the power function.
 
     It runs under a role of its own, which may have the power function start node groups and do nothing else; the
-    function asks Systems Manager who started the runbook. `grant_start()` lets somebody start it.
+    function asks Systems Manager who started the runbook. `grant_start()` lets a principal start it.
     Without parameters it starts every node group. It tries five times, for the function takes one request at a time;
     where all of them meet a run that goes on, run it again. What the function answers, such as which nodes EC2 does
     not have, is the output of the runbook's one step.
@@ -130,7 +130,7 @@ class ResumeDocument(Construct):
         )
 
     def grant_start(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Let somebody start node groups with the runbook and see what came of it.
+        """Let a principal start node groups with the runbook and see what came of it.
 
         Args:
             grantee: A role, user or function.

@@ -104,8 +104,8 @@ class ClusterPower(Guardrail):
     The function itself tells the topic, once when it begins and once when it ends, that nodes are missing, that more
     nodes run than should, that nodes run different launch template versions, and that a Capacity Block or a
     reservation cannot be used; and once, that one of them is about to end. The alarms stand behind it, and alone tell
-    of a size that somebody else gave a group that has nodes; of those, only the one on the function's silence also
-    says when it is over. It may ring once right after the first deployment, until the first tick has reported: a
+    of a size that the function did not give a group that has nodes; of those, only the one on the function's silence
+    also says when it is over. It may ring once right after the first deployment, until the first tick has reported: a
     function that has never reported is silent too.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, five more alarms, an
@@ -219,7 +219,7 @@ class ClusterPower(Guardrail):
         self.mixed_groups_alarm = self._alarms["MixedGroups"]
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Let somebody stop, start and ask about the node groups, and terminate single nodes.
+        """Let a principal stop, start and ask about the node groups, and terminate single nodes.
 
         Args:
             grantee: A role, user or function; it invokes `order_name`.
@@ -284,7 +284,7 @@ class ClusterPower(Guardrail):
         return self._metric(PowerMetric.RUNNING_NODES, statistic, period, node_group)
 
     def metric_held_groups(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
-        """Return how many node groups have a size that somebody or something else gave them.
+        """Return how many node groups have a size that the power function did not give them.
 
         Nodes that were terminated by order do not count.
 

@@ -28,7 +28,7 @@ def permit_execution_reads(role: iam.Role) -> None:
     """
     arn = f"arn:{PARTITION}:ssm:{REGION}:{ACCOUNT_ID}:{_EXECUTIONS}"
     role.add_to_policy(iam.PolicyStatement(actions=["ssm:GetAutomationExecution"], resources=[arn]))
-    reason = "An execution's id is made when somebody starts the runbook; the action changes nothing."
+    reason = "An execution's id is made when the runbook is started; the action changes nothing."
     acknowledge(role, f"AwsSolutions-IAM5[Resource::{_EXECUTIONS_AS_NAG_SAYS}]", reason)
 
 

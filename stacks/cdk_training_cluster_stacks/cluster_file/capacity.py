@@ -68,7 +68,7 @@ class ReservationSettings(CallSettings):
 
 
 class ExistingReservationSettings(CallSettings):
-    """A Capacity Reservation that somebody has made already; it is billed whether the nodes run or not."""
+    """A Capacity Reservation that exists already; it is billed whether the nodes run or not."""
 
     id: fields.CapacityReservationId = Field(examples=[_EXAMPLE_ID])
     """The reservation's id."""
@@ -96,7 +96,7 @@ class ExistingReservationSettings(CallSettings):
 
 
 class CapacityBlockSettings(CallSettings):
-    """A Capacity Block that somebody has bought already; the nodes come with its start and go before its end."""
+    """A Capacity Block that is bought already; the nodes come with its start and go before its end."""
 
     id: fields.CapacityReservationId = Field(examples=[_EXAMPLE_ID])
     """The block's id, which is that of a Capacity Reservation."""
@@ -180,10 +180,10 @@ class CapacitySettings(Settings):
     """A new On-Demand Capacity Reservation for the whole group, billed until its end, used or not."""
 
     from_reservation: ExistingReservationSettings | None = None
-    """A Capacity Reservation that somebody has made already."""
+    """A Capacity Reservation that exists already."""
 
     capacity_block: CapacityBlockSettings | None = None
-    """A Capacity Block that somebody has bought already."""
+    """A Capacity Block that is bought already."""
 
     spot: SpotSettings | None = None
     """Spot Instances, at a discount and with two minutes' notice: the recommended way to buy Spot."""

@@ -329,7 +329,7 @@ def test_what_is_no_budget_and_no_name_is_refused() -> None:
 def test_a_budget_that_nobody_hears_of_warns() -> None:
     (warning,) = warnings(Stack.of(made(budget=Budget(monthly_usd=5))))
 
-    assert "nobody hears of the billing alarms of pod" in warning
+    assert "no address receives the billing alarms of pod" in warning
     assert "cdk-training-cluster:noBudgetEmails" in warning
 
 

@@ -42,7 +42,7 @@ _GROUPS_AS_NAG_SAYS = (
     "arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/*"
 )
 _GROUPS_REASON = (
-    "A node cannot be told its group's name, since the group refers to its template; the condition on the cluster's "
+    "A node cannot receive its group's name, since the group refers to its template; the condition on the cluster's "
     "tag limits whose actions it completes."
 )
 

@@ -51,7 +51,7 @@ def _unknown_count(together: Together) -> Iterator[str]:
     for reserved, users in _shared(together.groups).items():
         if not _limits(users):
             yield (
-                f"node groups {_names(users)} share {reserved} and nobody says how many instances it has: if they "
+                f"node groups {_names(users)} share {reserved} and its number of instances is not given: if they "
                 "are fewer than the nodes together, the groups take them from each other and none is whole; give "
                 "instance_count"
             )

@@ -24,7 +24,7 @@ def _something_to_go_by(situation: Situation) -> Iterator[str]:
     if situation.policy is not None and given is not None and not given.is_off and not is_measured(situation.infos):
         yield (
             f"idle_policy must be {situation.words.idle_off} or left out for {_names(situation.infos)}, which "
-            "reports no utilization of accelerators: nobody could say when it is idle"
+            "reports no utilization of accelerators: the idle function could not judge it"
         )
 
 
@@ -38,7 +38,7 @@ def _a_fleet_is_one(situation: Situation) -> Iterator[str]:
     if policy is not None and policy.takes_single_nodes and capacity.owned_by_spot_fleet:
         yield (
             f"{words.part('scope', 'idle_policy')} must be {words.value(IdleScope.GANG)} for {situation.call}, got "
-            f"{words.value(IdleScope.NODE)}: the fleet, and nobody else, chooses which of its nodes goes; give the "
+            f"{words.value(IdleScope.NODE)}: the fleet itself chooses which of its nodes goes; give the "
             f"group {words.idle} of its own"
         )
 

@@ -102,6 +102,6 @@ def idle_warnings(together: Together, policy: IdlePolicy | None) -> Iterator[str
         if unmeasured and nodes.group.idle_policy is None:
             yield (
                 f"node group {nodes.group.name!r}: the accelerators of {' and '.join(unmeasured)} report no "
-                "utilization: idle nodes are neither told of nor stopped; say that you know with "
+                "utilization: idle nodes are neither reported nor stopped; confirm with "
                 f"{nodes.words.set_idle_off}"
             )

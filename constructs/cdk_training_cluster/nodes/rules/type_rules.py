@@ -23,7 +23,7 @@ IMAGE_AT_LAUNCH = (
 )
 """What is wrong with an image whose id only a launch would find, in a Spot Fleet."""
 
-# Families that nobody sees on the Spot market for long.
+# Families that the Spot market seldom has.
 _RARE_ON_SPOT = ("p5", "p6")
 
 

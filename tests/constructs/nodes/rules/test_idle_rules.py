@@ -40,7 +40,7 @@ CASES = {
         group("hpc7a.96xlarge", machine_image=_OWN, idle_policy=IdlePolicy(window=Duration.hours(2))),
         None,
         "node group 'lab': idle_policy must be IdlePolicy.off() or left out for hpc7a.96xlarge, which reports no "
-        "utilization of accelerators: nobody could say when it is idle",
+        "utilization of accelerators: the idle function could not judge it",
     ),
     "a warning that is longer than the window": (
         group("g5.xlarge", idle_policy=IdlePolicy(window=Duration.minutes(25))),
@@ -52,14 +52,14 @@ CASES = {
         group("g5.xlarge", capacity=Capacity.spot_fleet(), idle_policy=IdlePolicy(scope=IdleScope.NODE)),
         None,
         "node group 'lab': scope of idle_policy must be IdleScope.GANG for Capacity.spot_fleet(), got "
-        "IdleScope.NODE: the fleet, and nobody else, chooses which of its nodes goes; give the group an idle_policy "
+        "IdleScope.NODE: the fleet itself chooses which of its nodes goes; give the group an idle_policy "
         "of its own",
     ),
     "single nodes of the cluster, a fleet among them": (
         group("g5.xlarge", capacity=Capacity.spot_fleet()),
         IdlePolicy(scope=IdleScope.NODE),
         "node group 'lab': scope of idle_policy must be IdleScope.GANG for Capacity.spot_fleet(), got "
-        "IdleScope.NODE: the fleet, and nobody else, chooses which of its nodes goes; give the group an idle_policy "
+        "IdleScope.NODE: the fleet itself chooses which of its nodes goes; give the group an idle_policy "
         "of its own",
     ),
     "GPU memory of Neuron devices": (
@@ -148,8 +148,8 @@ def test_accelerated_nodes_that_nobody_watches_are_warned_of(
     node_group: NodeGroup, policy: IdlePolicy | None, is_told: bool
 ) -> None:
     told = [
-        "node group 'lab': the accelerators of g4ad.xlarge report no utilization: idle nodes are neither told of nor "
-        "stopped; say that you know with idle_policy=IdlePolicy.off()"
+        "node group 'lab': the accelerators of g4ad.xlarge report no utilization: idle nodes are neither reported "
+        "nor stopped; confirm with idle_policy=IdlePolicy.off()"
     ]
     assert list(idle_warnings(look_up([node_group], policy), policy)) == (told if is_told else [])
 

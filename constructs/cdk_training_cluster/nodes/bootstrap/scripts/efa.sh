@@ -1,5 +1,5 @@
 #!/bin/bash
-# A node with EFA interfaces but without their driver would train over TCP, slowly, and nobody would be told.
+# A node with EFA interfaces but without their driver would train over TCP, slowly, and without a message.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source ./lib.sh
