@@ -237,6 +237,7 @@ def test_placement_scores_are_of_zones_the_likeliest_first(ec2: tuple[Any, Stubb
 
 def test_the_cache_keeps_prices_with_source_and_date(tmp_path: Path) -> None:
     file = cache_file({"XDG_CACHE_HOME": str(tmp_path)})
+    assert file is not None
     assert kept_prices(file).on_demand.items() == ()
     keep_prices(file, committed_prices())
     assert document_of(kept_prices(file)) == document_of(committed_prices())

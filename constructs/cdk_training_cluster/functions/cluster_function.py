@@ -216,7 +216,7 @@ class ClusterFunction(Construct):
             maximum_event_age_in_seconds=self._max_event_age.to_seconds(),
             destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(on_failure=on_failure),
         )
-        config.add_dependency(alias)
+        config.node.add_dependency(alias)
         return alias
 
     def metric(

@@ -80,13 +80,13 @@ UNITS = {
         usage_type="Lambda-GB-Second-ARM",
     ),
     "dynamodb-write": Unit(
-        unit="request unit",
+        unit="write request unit",
         what="DynamoDB on-demand writes",
         service_code="AmazonDynamoDB",
         usage_type="WriteRequestUnits",
     ),
     "dynamodb-read": Unit(
-        unit="request unit",
+        unit="read request unit",
         what="DynamoDB on-demand reads",
         service_code="AmazonDynamoDB",
         usage_type="ReadRequestUnits",

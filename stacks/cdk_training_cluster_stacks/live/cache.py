@@ -10,14 +10,20 @@ from cdk_training_cluster.prices.book import book_of, document_of
 from cdk_training_cluster.prices.files import text_of
 
 
-def cache_file(environment: Mapping[str, str]) -> Path:
+def cache_file(environment: Mapping[str, str]) -> Path | None:
     """Return the file, in the user's cache directory: https://specifications.freedesktop.org/basedir-spec/latest/.
 
     Args:
         environment: The process's environment.
+
+    Returns:
+        The file. None: neither `XDG_CACHE_HOME` nor the user's home directory is known.
     """
     given = environment.get("XDG_CACHE_HOME", "")
-    directory = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
+    try:
+        directory = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
+    except RuntimeError:
+        return None
     return directory / "cdk-training-cluster" / "prices.json"
 
 

@@ -1,5 +1,6 @@
 """What a plan assumes: every figure that comes neither from the cluster file nor from a price list."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -11,6 +12,8 @@ HOURS_OF_A_MONTH = Decimal(730)
 """AWS's own month: https://docs.aws.amazon.com/pricing-calculator/latest/userguide/what-is-pricing-calculator.html"""
 
 _MOST = {"contingency_percent": 1000, "interruption_percent": 1000, "savings_plan_percent": 100}
+_DIGITS = 18
+_WITH_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +71,7 @@ class Assumptions:
             raise ValueError("--parameters and --tokens go together: give both, or neither")
         if self.checkpoints < 0:
             raise ValueError(f"--checkpoints must be at least 0, got {self.checkpoints}")
+        _check_size("--checkpoints", Decimal(self.checkpoints))
         types = set(instance_type_names())
         for name, usd in self.prices.items():
             if name not in UNITS and name not in types:
@@ -80,21 +84,23 @@ class Assumptions:
 
 
 def number(option: str, text: str) -> Decimal:
-    """Read a number that a user wrote: `336`, `0.5`, `70e9`.
+    """Read a number that a user wrote: `336`, `0.5`, `70e9`, `20,000`; commas separate thousands alone.
 
     Args:
         option: The option it was given to.
         text: What was written.
 
     Raises:
-        ValueError: It is no finite number.
+        ValueError: It is no finite number, or too large or too small to count with.
     """
+    written = text.strip()
     try:
-        value = Decimal(text.strip().replace(",", ""))
+        value = Decimal(written.replace(",", "") if _WITH_THOUSANDS.fullmatch(written) else written)
     except InvalidOperation:
         raise ValueError(f"{option} must be a number, such as 336 or 70e9, got {text!r}") from None
     if not value.is_finite():
         raise ValueError(f"{option} must be a finite number, got {text!r}")
+    _check_size(option, value)
     return value
 
 
@@ -106,6 +112,13 @@ def _check(name: str, value: Decimal, most: int | None) -> None:
     shown = name if " " in name else _option(name)
     if not value.is_finite():
         raise ValueError(f"{shown} must be a finite number, got {value}")
+    _check_size(shown, value)
     if value < 0 or (most is not None and value > most):
         allowed = "at least 0" if most is None else f"0 to {most}"
         raise ValueError(f"{shown} must be {allowed}, got {value:f}")
+
+
+def _check_size(shown: str, value: Decimal) -> None:
+    """Refuse what sums and quotients of a plan could not hold."""
+    if value != 0 and abs(value.adjusted()) > _DIGITS:
+        raise ValueError(f"{shown} must be 0, or of a size between 1e-{_DIGITS} and 1e{_DIGITS}, got {value}")

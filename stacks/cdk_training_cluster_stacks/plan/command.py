@@ -101,11 +101,11 @@ def run(file: Path, wanted: Wanted, assumptions: Assumptions) -> None:
         ClusterFileError: The file is wrong.
     """
     shape, now, cache = shape_of(read_cluster_file(file)), datetime.now(UTC), cache_file(os.environ)
-    kept = kept_prices(cache)
+    kept = PriceBook() if cache is None else kept_prices(cache)
     book, answer = committed_prices().updated(kept), None
     if wanted.live:
         answer = _ask(shape, book, now)
-        keep_prices(cache, kept.updated(answer.book))
+        _keep(cache, kept.updated(answer.book))
     plan = make_plan(shape, book, assumptions, today=now.date(), live=answer)
     if wanted.plot is not None:
         from cdk_training_cluster_stacks.plan.plot import draw  # noqa: PLC0415 - slow to import, and seldom wanted
@@ -117,6 +117,19 @@ def run(file: Path, wanted: Wanted, assumptions: Assumptions) -> None:
         sys.stdout.write(markdown(plan))
     else:
         show(plan, Console(highlight=False))
+
+
+def _keep(cache: Path | None, book: PriceBook) -> None:
+    """Keep prices for later plans; where that fails, say so and go on."""
+    reason: str | None = "the home directory is unknown; set XDG_CACHE_HOME"
+    if cache is not None:
+        try:
+            keep_prices(cache, book)
+        except OSError as error:
+            reason = error.strerror
+        else:
+            return
+    sys.stderr.write(f"warning: the prices are not kept for the next plan: {reason}\n")
 
 
 def _ask(shape: ClusterShape, book: PriceBook, now: datetime) -> LiveAnswer:

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from cdk_training_cluster.prices import Price, PriceBook, SpotRange
-from cdk_training_cluster.prices.book import STATED
+from cdk_training_cluster.prices import ByRegion, Price, PriceBook, SpotRange
 from cdk_training_cluster_stacks.plan.assumptions import Assumptions
 from cdk_training_cluster_stacks.plan.shape import GroupShape
 
@@ -77,17 +76,17 @@ def compute_line(group: GroupShape, region: str, book: PriceBook) -> Line:
     """
     key, names = f"compute.{group.name}", [info.name for info in group.instance_types]
     what = f"{group.count} x {' or '.join(names)}, {group.capacity.describe()}"
-    stated = [price for price in (book.on_demand.get(name, region) for name in names) if _is_stated(price)]
-    if group.capacity.usage_classes == ("capacity-block",) and len(stated) < len(names):
+    if group.capacity.usage_classes == ("capacity-block",):
         basis = f"a block is paid for when it is bought; state what it cost: --cost {key}=USD"
         return Line(key=key, what=what, per_hour=None, basis=basis)
-    if group.capacity.uses_spot and len(stated) < len(names):
+    if group.capacity.uses_spot:
         return _spot_line(group, region, book, key=key, what=what)
-    prices = [price for name in names if (price := book.on_demand.nearest(name, region)) is not None]
-    if len(prices) < len(names):
-        missing = [name for name in names if book.on_demand.nearest(name, region) is None]
-        basis = f"no On-Demand price is known of {' and '.join(missing)}: --price {missing[0]}=USD states one"
+    missing = unpriced(names, region, book.on_demand)
+    if missing:
+        unknown = f"the On-Demand price of {' and '.join(missing)} in {region} is unknown"
+        basis = f"{unknown}: --price {missing[0]}=USD states one"
         return Line(key=key, what=what, per_hour=None, basis=basis)
+    prices = [price for name in names if (price := book.on_demand.get(name, region)) is not None]
     dearest = max(prices, key=lambda price: price.usd)
     prepaid = "; nodes in a Capacity Block are counted at that price too, but are paid for beforehand"
     also = prepaid if group.capacity.block_ids else ""
@@ -95,31 +94,43 @@ def compute_line(group: GroupShape, region: str, book: PriceBook) -> Line:
         key=key,
         what=what,
         per_hour=group.count * dearest.usd,
-        basis=f"{group.count} x ${dearest.usd:f}{_elsewhere(dearest, region)}{also}",
+        basis=f"{group.count} x ${dearest.usd:f}{also}",
         figures=(dearest,),
     )
 
 
+def unpriced(names: Sequence[str], region: str, figures: ByRegion[Price] | ByRegion[SpotRange]) -> list[str]:
+    """Return the types without a figure in a region.
+
+    Args:
+        names: The types.
+        region: The region.
+        figures: The figures.
+    """
+    return [name for name in names if figures.get(name, region) is None]
+
+
 def _spot_line(group: GroupShape, region: str, book: PriceBook, *, key: str, what: str) -> Line:
-    """Price Spot at the highest price that was seen in the region, but at no more than the group pays."""
-    found = [book.spot.get(info.name, region) for info in group.instance_types]
-    ranges = [each for each in found if each is not None]
-    if len(ranges) < len(found):
-        missing = [info.name for info, each in zip(group.instance_types, found, strict=True) if each is None]
-        return Line(
-            key=key,
-            what=what,
-            per_hour=None,
-            basis=f"no Spot price is known of {' and '.join(missing)} in {region}",
-        )
+    """Price Spot at the highest price that was seen in the region of a type, but at no more than the group pays."""
+    names = [info.name for info in group.instance_types]
+    missing = unpriced(names, region, book.spot)
+    ranges = [each for name in names if (each := book.spot.get(name, region)) is not None]
+    if not ranges:
+        basis = f"the Spot price of {' and '.join(missing)} in {region} is unknown"
+        return Line(key=key, what=what, per_hour=None, basis=f"{basis}; ask with --live, or state --cost {key}=USD")
     dearest = max(ranges, key=lambda each: each.high)
     limit = group.capacity.max_price_text
     usd = dearest.high if limit is None else min(dearest.high, Decimal(limit))
     zones = {zone for each in ranges for zone in each.zones}
     place = next(iter(zones)) if len(zones) == 1 else region
     seen = f"Spot was ${min(each.low for each in ranges):f} to ${dearest.high:f} in {place}"
+    without = f", without {' and '.join(missing)}, whose Spot price is unknown" if missing else ""
     return Line(
-        key=key, what=what, per_hour=group.count * usd, basis=f"{group.count} x ${usd:f}; {seen}", figures=(dearest,)
+        key=key,
+        what=what,
+        per_hour=group.count * usd,
+        basis=f"{group.count} x ${usd:f}; {seen}{without}",
+        figures=(dearest,),
     )
 
 
@@ -182,10 +193,6 @@ def with_stated_costs(lines: Sequence[Line], assumptions: Assumptions) -> tuple[
         else replace(line, per_hour=_ZERO, once=assumptions.costs[line.key], basis="stated for the run", figures=())
         for line in lines
     )
-
-
-def _is_stated(price: Price | None) -> bool:
-    return price is not None and price.source == STATED
 
 
 def _elsewhere(price: Price, region: str) -> str:

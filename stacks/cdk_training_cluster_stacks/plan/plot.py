@@ -52,7 +52,7 @@ def draw(plan: Plan, file: Path) -> None:
 
 def _run(axes: "Axes", plan: Plan, ways: dict[str, Option]) -> None:
     """Draw what a run of the plan's length costs as it goes on."""
-    hours, total = float(plan.assumptions.hours), float(plan.total)
+    hours, total = float(plan.assumptions.hours), float(plan.known)
     for name, color in (("On-Demand", _ON_DEMAND), ("Savings Plan", _SAVED)):
         cost = ways[name].low
         if cost is not None:

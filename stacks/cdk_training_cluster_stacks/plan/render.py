@@ -45,7 +45,7 @@ def _rich(table: PlanTable) -> Table:
             heading, justify="right" if number else "left", no_wrap=number or position == 0, overflow="fold"
         )
     for row in table.rows:
-        shown.add_row(*map(escape, row), style="bold" if row[0] == "total" else None)
+        shown.add_row(*map(escape, row), style="bold" if row[0] in ("known so far", "total") else None)
     return shown
 
 

@@ -65,14 +65,25 @@ class Plan:
     scores: tuple[tuple[str, PlacementScore], ...] = ()
 
     @property
-    def total(self) -> Decimal:
+    def known(self) -> Decimal:
         """US dollars for the run, of all that is known."""
         return total(self.lines, self.assumptions.hours)
 
     @property
-    def contingency(self) -> Decimal:
-        """US dollars that are added to it."""
-        return self.total * self.assumptions.contingency_percent / _PERCENT
+    def total(self) -> Decimal | None:
+        """US dollars for the run, without small lines that are unknown. None: nodes or file system are unknown."""
+        large = any(line.kind == "compute" or line.key == "storage.file-system" for line in self.unknown)
+        return None if large else self.known
+
+    @property
+    def contingency(self) -> Decimal | None:
+        """US dollars that are added to the total. None: the total is unknown."""
+        return None if self.total is None else self.total * self.assumptions.contingency_percent / _PERCENT
+
+    @property
+    def with_contingency(self) -> Decimal | None:
+        """The total and the contingency in US dollars. None: they are unknown."""
+        return None if self.total is None or self.contingency is None else self.total + self.contingency
 
     @property
     def unknown(self) -> tuple[Line, ...]:
@@ -83,9 +94,11 @@ class Plan:
         """Return the plan as JSON; amounts are texts, so that they stay exact."""
         document = {
             **_plain(self),
-            "total_usd": str(self.total),
-            "contingency_usd": str(self.contingency),
-            "total_with_contingency_usd": str(self.total + self.contingency),
+            "complete": not self.unknown,
+            "known_usd": _plain(self.known),
+            "total_usd": _plain(self.total),
+            "contingency_usd": _plain(self.contingency),
+            "total_with_contingency_usd": _plain(self.with_contingency),
             "unknown": [line.key for line in self.unknown],
         }
         return json.dumps(document, indent=2, ensure_ascii=False)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cdk_training_cluster_stacks.plan.lines import total
 from cdk_training_cluster_stacks.plan.report import Plan, per_day
 
 _UNKNOWN = "unknown"
@@ -81,15 +80,16 @@ def _costs(plan: Plan) -> PlanTable:
         )
         for line in plan.lines
     ]
-    known = total(plan.lines, hours)
     missing = ", ".join(line.key for line in plan.unknown)
-    rows.append(("total", *_amounts(known, hours), f"without {missing}: unknown" if missing else "all of these"))
-    percent = f"{plan.assumptions.contingency_percent:f} %"
+    if missing:
+        rows.append(("known so far", *_amounts(plan.known, hours), f"{missing} not included: unknown"))
+    if not missing or plan.total is None:
+        rows.append(("total", *_amounts(plan.total, hours), "all of these"))
     rows.append(
         (
             "with contingency",
-            *_amounts(known + plan.contingency, hours),
-            f"{percent} for restarts and failures, assumed",
+            *_amounts(plan.with_contingency, hours),
+            f"{plan.assumptions.contingency_percent:f} % for restarts and failures, assumed",
         )
     )
     return PlanTable(

@@ -1,6 +1,8 @@
 """`training-cluster plan` as people use it."""
 
 import json
+import subprocess
+import sys
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +13,7 @@ from typer.testing import CliRunner, Result
 from cdk_training_cluster.prices import ByRegion, Price, PriceBook, Source
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.live.cache import cache_file, keep_prices
+from cdk_training_cluster_stacks.plan.command import _keep
 
 CLUSTERS = Path(__file__).parents[3] / "clusters"
 BASE_POD = str(CLUSTERS / "base-pod.yaml")
@@ -87,6 +90,22 @@ _BAD = {
     "no hours": ([BASE_POD, "--hours", "0"], "--hours must be above 0, got 0"),
     "NaN": ([BASE_POD, "--hours", "NaN"], "--hours must be a finite number, got 'NaN'"),
     "infinity": ([BASE_POD, "--dataset-gb", "inf"], "--dataset-gb must be a finite number, got 'inf'"),
+    "what no sum holds": (
+        [BASE_POD, "--parameters", "1e999999", "--tokens", "1e999999"],
+        "--parameters must be 0, or of a size between 1e-18 and 1e18, got 1E+999999",
+    ),
+    "what no quotient holds": (
+        [BASE_POD, "--hours", "1e-999999"],
+        "--hours must be 0, or of a size between 1e-18 and 1e18, got 1E-999999",
+    ),
+    "a decimal comma": (
+        [BASE_POD, "--savings-plan", "0,5"],
+        "--savings-plan must be a number, such as 336 or 70e9, got '0,5'",
+    ),
+    "another decimal comma": (
+        [BASE_POD, "--hours", "1,5"],
+        "--hours must be a number, such as 336 or 70e9, got '1,5'",
+    ),
     "no number": ([BASE_POD, "--hours", "two"], "--hours must be a number, such as 336 or 70e9, got 'two'"),
     "too much contingency": (
         [BASE_POD, "--contingency", "1001"],
@@ -158,9 +177,36 @@ def test_the_table_fits_and_shows_what_the_run_costs(columns: int) -> None:
     rows = {line.split()[0]: line.split() for line in lines if line.strip()}
     assert rows["compute.workers"][1:4] == ["219.58", "5,270", "73,778"]
     assert rows["storage.dataset"][1:4] == ["unknown"] * 3
-    assert rows["total"][1:4] == ["221.22", "5,309", "74,329"]
+    assert "total" not in rows
+    assert rows["known"][3:6] == ["221.22", "5,309", "74,329"]
     assert rows["with"][2:5] == ["265.46", "6,371", "89,194"]
     assert "- storage.dataset: its size is not given: --dataset-gb" in lines
+
+
+def test_what_is_a_small_part_of_the_bill_is_no_total() -> None:
+    file = CLUSTERS / "p5-capacity-block.yaml"
+    shown = {line.split()[0]: line.split() for line in plan(str(file)).stdout.splitlines() if line.strip()}
+    assert shown["total"][1:4] == ["unknown"] * 3
+    assert shown["with"][2:5] == ["unknown"] * 3
+
+
+def test_commas_separate_thousands() -> None:
+    assert plan(BASE_POD, "--hours", "1,000").stdout == plan(BASE_POD, "--hours", "1000").stdout
+
+
+def test_nothing_is_said_on_standard_error() -> None:
+    command = [str(Path(sys.executable).with_name("training-cluster")), "plan", BASE_POD]
+    assert subprocess.run(command, capture_output=True, check=True, text=True).stderr == ""
+
+
+def test_prices_that_cannot_be_kept_are_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    _keep(tmp_path / "file" / "prices.json", PriceBook())
+    assert capsys.readouterr().err == ("warning: the prices are not kept for the next plan: File exists\n")
+    _keep(None, PriceBook())
+    assert capsys.readouterr().err == (
+        "warning: the prices are not kept for the next plan: the home directory is unknown; set XDG_CACHE_HOME\n"
+    )
 
 
 def test_markdown_has_the_same_tables() -> None:
@@ -186,6 +232,7 @@ def test_a_profile_that_is_not_there_is_a_sentence(monkeypatch: pytest.MonkeyPat
 
 def test_the_figures_of_the_last_live_answer_count_with_their_age(tmp_path: Path) -> None:
     file = cache_file({"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    assert file is not None
     source = Source(address="https://example.com/list", as_of=date(2026, 1, 1))
     price = Price(usd=Decimal(20), unit="instance-hour", region="us-east-1", source=source)
     keep_prices(file, PriceBook(on_demand=ByRegion([("p4de.24xlarge", price)])))

@@ -1,5 +1,6 @@
 """What a plan says of each way to buy, of other options, and of what surprises on a bill."""
 
+import json
 from datetime import date
 from decimal import Decimal
 
@@ -82,12 +83,17 @@ _BOUGHT = {
     "no Spot price": (
         group(types="p5.4xlarge", capacity=Capacity.spot()),
         None,
-        "no Spot price is known of p5.4xlarge in us-east-1",
+        "the Spot price of p5.4xlarge in us-east-1 is unknown; ask with --live, or state --cost compute.workers=USD",
+    ),
+    "a Spot price of some types": (
+        group(types="p5.4xlarge p4de.24xlarge", capacity=Capacity.spot()),
+        "79.7872",
+        "8 x $9.9734; Spot was $8.6505 to $9.9734 in us-east-1, without p5.4xlarge, whose Spot price is unknown",
     ),
     "no price": (
         group(types="p5e.48xlarge"),
         None,
-        "no On-Demand price is known of p5e.48xlarge: --price p5e.48xlarge=USD states one",
+        "the On-Demand price of p5e.48xlarge in us-east-1 is unknown: --price p5e.48xlarge=USD states one",
     ),
 }
 
@@ -98,9 +104,29 @@ def test_what_a_group_costs_follows_from_how_it_is_bought(of: GroupShape, per_ho
     assert (line.per_hour, line.basis) == (None if per_hour is None else Decimal(per_hour), basis)
 
 
-def test_another_region_s_price_stands_in_with_a_warning() -> None:
+@pytest.mark.parametrize("capacity", [Capacity.spot(), Capacity.capacity_block(_ID)], ids=["Spot", "a block"])
+def test_a_stated_on_demand_price_is_none_of_spot_and_of_a_block(capacity: Capacity) -> None:
+    of = group(capacity=capacity)
+    stated = plan(of, prices={"p5.48xlarge": Decimal("31.464")})
+    assert stated.lines == plan(of).lines
+
+
+def test_without_nodes_or_file_system_there_is_no_total() -> None:
+    found = plan(group(capacity=Capacity.capacity_block(_ID)))
+    assert found.known > 0
+    assert (found.total, found.contingency, found.with_contingency) == (None, None, None)
+    document = json.loads(found.to_json())
+    assert document["complete"] is False
+    assert document["known_usd"] == str(found.known)
+    assert (document["total_usd"], document["total_with_contingency_usd"]) == (None, None)
+
+
+def test_another_region_s_price_stands_in_for_units_with_a_warning_and_never_for_nodes() -> None:
     found = plan(group(), region="eu-west-1")
-    assert found.lines[0].basis == "8 x $55.04 (the price in us-east-1; that in eu-west-1 is not known)"
+    assert found.lines[0].per_hour is None
+    assert found.lines[0].basis == (
+        "the On-Demand price of p5.48xlarge in eu-west-1 is unknown: --price p5.48xlarge=USD states one"
+    )
     assert found.warnings[-1] == (
         "prices in us-east-1 stand in where that in eu-west-1 is not known; --price states yours"
     )
