@@ -15,7 +15,7 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
 from cluster_common.errors import error_code
-from cluster_contract.state import StateAttribute, StatePart
+from cluster_contract.state import StateAttribute
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -33,10 +33,12 @@ class StateItem:
         values: Its attributes but for its keys, version and expiry: text, whole numbers, truth values, lists and
             mappings.
         version: Its version as DynamoDB has it. None: there is no such item yet.
+        expires: When DynamoDB may delete it, as DynamoDB has that. None: never.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     version: Any = None
+    expires: Any = None
 
 
 NO_ITEM = StateItem()
@@ -46,13 +48,13 @@ NO_ITEM = StateItem()
 class StateTable:
     """The items of one part, read as they are after the last write."""
 
-    def __init__(self, client: "DynamoDBClient", table: str, part: StatePart) -> None:
+    def __init__(self, client: "DynamoDBClient", table: str, part: str) -> None:
         """Know where the items are.
 
         Args:
             client: The client of DynamoDB.
             table: The table's name.
-            part: The part.
+            part: The part, by its partition key.
         """
         self._client = client
         self._part = part
@@ -98,8 +100,9 @@ class StateTable:
         serialize = TypeSerializer().serialize
         written = {key: serialize(value) for key, value in values.items()}
         item = {**written, **self._key(name), StateAttribute.VERSION: version}
-        if expires is not None:
-            item[StateAttribute.EXPIRES] = {"N": str(int(expires.timestamp()))}
+        forgotten = None if expires is None else {"N": str(int(expires.timestamp()))}
+        if forgotten is not None:
+            item[StateAttribute.EXPIRES] = forgotten
         condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(#version)"}
         if seen.version is not None:
             values_seen = {":seen": seen.version}
@@ -115,7 +118,7 @@ class StateTable:
             if error_code(error) == "ConditionalCheckFailedException":
                 raise StateChangedError(f"{self._part} {name} was changed by another run") from error
             raise
-        return StateItem(values=values, version=version)
+        return StateItem(values=values, version=version, expires=forgotten)
 
     def _key(self, name: str) -> dict[str, Any]:
         return {StateAttribute.PART: {"S": self._part}, StateAttribute.NAME: {"S": name}}
@@ -124,7 +127,7 @@ class StateTable:
 def _item(raw: Mapping[str, Any]) -> StateItem:
     deserialize = TypeDeserializer().deserialize
     values = {key: _plain(deserialize(value)) for key, value in raw.items() if key not in list(StateAttribute)}
-    return StateItem(values=values, version=raw.get(StateAttribute.VERSION))
+    return StateItem(values=values, version=raw.get(StateAttribute.VERSION), expires=raw.get(StateAttribute.EXPIRES))
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 (any value that DynamoDB holds)

@@ -7,7 +7,7 @@ class StateAttribute(StrEnum):
     """The attributes that every item of the table has."""
 
     PART = "part"
-    """The partition key: the part of the cluster's state that the item belongs to, which one function writes."""
+    """The partition key: what part of which cluster's state the item belongs to, as `StatePart.key` says."""
 
     NAME = "name"
     """The sort key: what the item is about, such as a node group."""
@@ -21,6 +21,10 @@ class StateAttribute(StrEnum):
 
 class StatePart(StrEnum):
     """The parts of a cluster's state. Each is written by one function."""
+
+    def key(self, cluster: str) -> str:
+        """Return the partition key of this part of one cluster's state: clusters may share a table."""
+        return f"{self.value}#{cluster}"
 
     POWER = "power"
     """Which node groups are stopped, and what the power function did with each: an item for each node group."""

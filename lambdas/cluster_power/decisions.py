@@ -103,6 +103,9 @@ def _give_size(group: Group, wanted: int, twins: Collection[str], window: Window
             return Verdict.BLOCKED, f"{should} and somebody set its group's minimum to {smallest}"
         case Group(busy=True):
             return Verdict.BLOCKED, _busy(group, wanted)
+        case Group(is_unrecorded=True) if group.desired > wanted > 0:
+            lost = f"{should}, and {group.desired} were there before the function had recorded a size"
+            return Verdict.HELD, f"{lost}: left alone {held_until(window)}"
     before = "" if record.size is None else f", {record.size} before"
     why = f"{record.state}, by {record.by}: {record.reason}" if record.state else "not seen before"
     if window is not None and window.phase is not Phase.OPEN:

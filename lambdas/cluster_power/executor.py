@@ -120,6 +120,8 @@ class Executor:
             decision = self._reserve(decision, decision.reserve)
         if decision.verdict is Verdict.SIZE:
             return self._size(decision, group)
+        if _is_first_seen(decision):
+            self._store.save(group, size=decision.wanted)
         return decision if decision.desired is None else self._set_desired(decision, group, decision.desired)
 
     def _resume(self, decision: Decision, group: Group) -> Decision:
@@ -230,7 +232,13 @@ class Executor:
 
 def _is_action(decision: Decision) -> bool:
     acts = decision.reserve is not None or decision.desired is not None or decision.resumes
-    return acts or decision.verdict is Verdict.SIZE
+    return acts or decision.verdict is Verdict.SIZE or _is_first_seen(decision)
+
+
+def _is_first_seen(decision: Decision) -> bool:
+    """Whether a group keeps a size of which nothing is recorded: that is recorded as if an operator had set it."""
+    group = decision.group
+    return decision.verdict is Verdict.HELD and group is not None and group.record.size is None
 
 
 def _wait(decision: Decision, why: str, group: Group | None = None) -> Decision:

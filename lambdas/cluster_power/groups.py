@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from cluster_common.owners.groups import Activity, OwnedGroup
-from cluster_power.records import NO_RECORD, Record
+from cluster_power.records import NO_RECORD, GroupState, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,16 +12,19 @@ class Group(OwnedGroup):
 
     Attributes:
         record: What the function has recorded of it.
+        is_unrecorded: Whether there is no entry for it: it is new, or its entry was lost.
         activities: What its owner did with it, newest first. None: that could not be read.
     """
 
     record: Record = NO_RECORD
+    is_unrecorded: bool = False
     activities: tuple[Activity, ...] | None = ()
 
     @classmethod
-    def recorded(cls, owned: OwnedGroup, record: Record) -> "Group":
+    def recorded(cls, owned: OwnedGroup, state: GroupState) -> "Group":
         """Return a group that was read, with its record."""
-        return cls(**{**vars(owned), "record": record})
+        is_unrecorded = owned.name not in state.owners
+        return cls(**{**vars(owned), "record": state.record(owned.name), "is_unrecorded": is_unrecorded})
 
     @property
     def is_new(self) -> bool:

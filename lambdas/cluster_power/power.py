@@ -11,6 +11,7 @@ from aws_lambda_powertools import Logger
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
+from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.node_owner import NodeOwner, Owners
 from cluster_common.owners.spot_fleets import SpotFleets
 from cluster_common.state_table import StateChangedError, StateTable
@@ -77,7 +78,7 @@ class Power:
         self._now = now.replace(microsecond=0)
         self._failures = Failures(logger, subject_key="node_group")
         self._owners = _owners(settings, clients, self._now)
-        table = StateTable(clients.dynamodb(), settings.state_table, StatePart.POWER)
+        table = StateTable(clients.dynamodb(), settings.state_table, StatePart.POWER.key(settings.cluster))
         self._store = store = StateStore(self._owners, table, settings.stack_id, logger)
         self._executor = Executor(settings, store, clients.ec2, self._failures, self._now)
         self._immediate_stops = ImmediateStops(store, self._failures, clients.pause)
@@ -141,7 +142,7 @@ class Power:
 
     def _read_groups(self, command: Command) -> tuple[list[Group], frozenset[str]]:
         """Read all groups, and say which node groups could not be read."""
-        groups: list[Group] = []
+        owned: list[OwnedGroup] = []
         unread: set[str] = set()
         for owner in self._owners:
             try:
@@ -153,8 +154,9 @@ class Power:
                 continue
             for name, why in reading.unread.items():
                 self._failures.add(name, "could not be read", why)
-            groups += self._store.load(reading.groups)
+            owned += reading.groups
             unread |= set(reading.unread)
+        groups = self._store.load(owned)
         overwrites = command.action in (Action.START, Action.STOP) and not command.all_or_nothing
         spoiled = {
             name: sentence

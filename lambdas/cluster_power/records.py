@@ -12,6 +12,9 @@ __all__ = ["NO_RECORD", "Desired", "GroupState", "Order", "Record", "State", "Te
 
 _T = TypeVar("_T")
 
+# The largest number that Auto Scaling takes.
+_MAX_SIZE = 2**31 - 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
@@ -82,6 +85,7 @@ class Record:
         told: The keys of the alerts that people were sent, and were not told the end of.
         terminated: The last command to terminate single nodes. None: there was none.
         desired: What explains a desired capacity other than the size. None: nothing does.
+        gone: When a tick first did not find the owner. None: it is there.
     """
 
     state: State | None = None
@@ -92,6 +96,7 @@ class Record:
     told: tuple[str, ...] = ()
     terminated: Termination | None = None
     desired: Desired | None = None
+    gone: datetime | None = None
 
     @property
     def ordered(self) -> tuple[object, ...]:
@@ -178,6 +183,7 @@ def _owner_values(own: Record) -> dict[str, Any]:
         and {"at": time_text(terminated.at), "text": terminated.text, "ids": list(terminated.ids)},
         "desired": desired
         and {"sizes": list(desired.sizes), "at": time_text(desired.at), **_given(goal=desired.goal)},
+        "gone": time_text(own.gone) if own.gone else None,
     }
     return _given(**values)
 
@@ -193,6 +199,7 @@ def _owner(values: Mapping[str, Any]) -> Record:
         told=_texts(values, "told"),
         terminated=_termination(_expect(dict, values, "terminated")) if "terminated" in values else None,
         desired=_desired(_expect(dict, values, "desired")) if "desired" in values else None,
+        gone=_time(values, "gone") if "gone" in values else None,
     )
 
 
@@ -203,12 +210,14 @@ def _termination(values: Mapping[str, Any]) -> Termination:
 def _desired(values: Mapping[str, Any]) -> Desired:
     goal = _size(values["goal"]) if "goal" in values else None
     sizes = tuple(_size(one) for one in _expect(list, values, "sizes"))
+    if not sizes:
+        raise ValueError("sizes must name at least one size, got []")
     return Desired(sizes=sizes, at=_time(values, "at"), goal=goal)
 
 
 def _size(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"a size must be a whole number of 0 or more, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_SIZE:
+        raise ValueError(f"a size must be a whole number from 0 to {_MAX_SIZE}, got {value!r}")
     return value
 
 

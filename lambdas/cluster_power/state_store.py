@@ -1,8 +1,9 @@
 """What the function remembers from one run to the next: an item for each node group in the cluster's state table."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from aws_lambda_powertools import Logger
 
@@ -13,16 +14,17 @@ from cluster_common.state_table import NO_ITEM, StateChangedError, StateItem, St
 from cluster_common.tags import tag_value
 from cluster_contract.tags import POWER_TAG
 from cluster_power.groups import Group
-from cluster_power.records import GroupState, Order, State
+from cluster_power.records import GroupState, Order, Record, State
 
 _ATTEMPTS = 5
 """How often a change is written that runs beside another: each time on what the other has written."""
 
-_FORGOTTEN_AFTER = timedelta(days=1)
-"""When DynamoDB may delete the item of a node group that has left the cluster's file."""
+_FORGOTTEN_AFTER = timedelta(days=14)
+"""For how long what is gone may come back as it was: CloudFormation may roll back the deployment that removed it."""
 
 # The stack that a cluster's functions belong to: one that is deployed anew begins anew.
 _STACK = "stack"
+_OWNERS = "owners"
 
 
 class UnreadableStateError(Exception):
@@ -50,7 +52,8 @@ _NOTHING = _Stored()
 class StateStore:
     """Load and save what is recorded of node groups, together with what owns their nodes.
 
-    What another stack has recorded, a cluster of the same name that was destroyed, counts as never seen.
+    What another stack has recorded, a cluster of the same name that was destroyed, counts as never seen, unless what
+    owned the nodes then is there: so it is where CloudFormation moves a cluster from one stack to another.
     """
 
     def __init__(self, owners: Owners, table: StateTable, stack_id: str, logger: Logger) -> None:
@@ -59,6 +62,7 @@ class StateStore:
         self._stack_id = stack_id
         self._logger = logger
         self._stored: dict[str, _Stored] = {}
+        self._present = set[str]()
 
     def read(self) -> None:
         """Read all items.
@@ -86,7 +90,12 @@ class StateStore:
 
     def load(self, groups: Iterable[OwnedGroup]) -> list[Group]:
         """Return groups that were read, each with its record."""
-        return [Group.recorded(group, self._of(group).state.record(group.name)) for group in groups]
+        groups = list(groups)
+        self._present |= {group.name for group in groups}
+        for name, stored in self._stored.items():
+            if self._is_foreign(stored.item):
+                self._stored[name] = self._parse(name, stored.item)
+        return [Group.recorded(group, self._of(group).state) for group in groups]
 
     def describe(self, group: Group) -> Group | None:
         """Read one group and its record again. None: it is gone, or another cluster's."""
@@ -154,7 +163,9 @@ class StateStore:
             self._logger.warning(f"{group.node_group}: the tag {POWER_TAG} was not written ({error_text(error)})")
 
     def prune(self, groups: Iterable[Group], known: Iterable[str], now: datetime) -> None:
-        """Forget owners that a deployment has replaced, and node groups that have left the cluster's file.
+        """Let what has been gone for a while be forgotten: owners, and node groups that left the cluster's file.
+
+        What comes back before that is as it was: a deployment that is rolled back must end no node.
 
         Args:
             groups: All groups of the cluster that there are.
@@ -166,11 +177,13 @@ class StateStore:
             present.setdefault(_key(group), set()).add(group.name)
         for name, stored in list(self._stored.items()):
             owners = present.get(name, set())
-            if name not in known and not owners:
-                self._write(name, lambda _: GroupState(), expires=now + _FORGOTTEN_AFTER, attempts=1)
-            elif owners and set(stored.state.owners) - owners:
-                kept = {one: own for one, own in stored.state.owners.items() if one in owners}
-                self._write(name, lambda state, kept=kept: replace(state, owners=kept), attempts=1)  # type: ignore[misc]  # bound now
+            if self._is_foreign(stored.item) and not self._is_taken_over(stored.item):
+                continue
+            if name in known or owners:
+                change = partial(_without_gone, present=owners, now=now)
+                self._write(name, change, attempts=1)
+            elif stored.item.expires is None:
+                self._write(name, lambda state: state, expires=now + _FORGOTTEN_AFTER, attempts=1)
 
     def _write(
         self,
@@ -186,7 +199,8 @@ class StateStore:
             if written is not None and stored.state == written:
                 return  # It was written, and the answer was lost.
             written = change(stored.state)
-            if written == stored.state and not stored.unreadable:
+            is_marked = stored.item.expires is not None or self._is_foreign(stored.item)
+            if written == stored.state and not (stored.unreadable or is_marked or expires):
                 return
             values = {_STACK: self._stack_id, **written.to_values()}
             try:
@@ -205,8 +219,16 @@ class StateStore:
     def _read_again(self, name: str) -> None:
         self._stored[name] = self._parse(name, self._table.read(name))
 
+    def _is_foreign(self, item: StateItem) -> bool:
+        return bool(item.values.get(_STACK, self._stack_id) != self._stack_id)
+
+    def _is_taken_over(self, item: StateItem) -> bool:
+        """Say whether an owner that another stack has recorded is among those that were read."""
+        owners = item.values.get(_OWNERS)
+        return isinstance(owners, Mapping) and not self._present.isdisjoint(owners)
+
     def _parse(self, name: str, item: StateItem) -> _Stored:
-        if item.values.get(_STACK, self._stack_id) != self._stack_id:
+        if self._is_foreign(item) and not self._is_taken_over(item):
             return _Stored(item=item)
         try:
             return _Stored(state=GroupState.from_values(item.values), item=item)
@@ -218,6 +240,16 @@ class StateStore:
 def _key(group: OwnedGroup) -> str:
     """Return the name of the item that a group is recorded in; one that lost its tag has an item of its own."""
     return group.node_group or group.name
+
+
+def _without_gone(state: GroupState, *, present: Collection[str], now: datetime) -> GroupState:
+    """Return a state that says since when owners are gone, and nothing of those that have been for long."""
+    owners: dict[str, Record] = {}
+    for name, own in state.owners.items():
+        gone = None if name in present else own.gone or now
+        if gone is None or now - gone < _FORGOTTEN_AFTER:
+            owners[name] = replace(own, gone=gone)
+    return replace(state, owners=owners)
 
 
 def _check_still(state: GroupState, group: Group) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster/Functions")
 
 CLUSTER = "base-pod"
+PART = f"power#{CLUSTER}"
 TOPIC = "arn:aws:sns:us-east-1:111122223333:alerts"
 STACK = "arn:aws:cloudformation:us-east-1:111122223333:stack/base-pod/1"
 START = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
@@ -107,7 +108,7 @@ class Scene:
 
     def recorded(self, node_group: str = "workers") -> GroupState:
         """Return what the function has recorded of a node group."""
-        return GroupState.from_values(self.dynamodb.values("power", node_group))
+        return GroupState.from_values(self.dynamodb.values(PART, node_group))
 
     def record(self, owner: FakeGroup | FakeFleet) -> Record:
         """Return what the function has recorded of one owner of a node group's nodes."""
@@ -116,14 +117,14 @@ class Scene:
     def change_record(self, owner: FakeGroup | FakeFleet, **values: Any) -> None:
         """Change what is recorded of an owner, as another run does; None takes it away."""
         node_group = owner.tags["cdk-training-cluster:node-group"]
-        item = self.dynamodb.values("power", node_group)
+        item = self.dynamodb.values(PART, node_group)
         own = {**item["owners"].get(owner.name, {}), **values}
         owners = {**item["owners"], owner.name: {key: value for key, value in own.items() if value is not None}}
-        self.dynamodb.change("power", node_group, owners=owners, version=item["version"] + 1)
+        self.dynamodb.change(PART, node_group, owners=owners, version=item["version"] + 1)
 
     def stopped(self) -> list[str]:
         """Return the node groups that are recorded as stopped."""
-        names = [name for part, name in sorted(self.dynamodb.items) if part == "power"]
+        names = [name for part, name in sorted(self.dynamodb.items) if part == PART]
         orders = {name: self.recorded(name).order for name in names}
         return [name for name, order in orders.items() if order and order.state is State.STOPPED]
 

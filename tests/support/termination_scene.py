@@ -42,9 +42,9 @@ def run_group(scene: Scene, node_group: str = "workers", **settings: Any) -> Fak
 def add_settled_twin(scene: Scene) -> FakeGroup:
     """Deploy a successor of the same size beside a group of 8 nodes, which the function has sized as well."""
     twin = scene.add(name="workers-asg-2", desired=8, in_service=8)
-    item = scene.dynamodb.values("power", "workers")
+    item = scene.dynamodb.values("power#base-pod", "workers")
     owners = {**item["owners"], twin.name: item["owners"]["workers-asg"]}
-    scene.dynamodb.change("power", "workers", owners=owners)
+    scene.dynamodb.change("power#base-pod", "workers", owners=owners)
     return twin
 
 

@@ -207,7 +207,7 @@ class ClusterPower(Guardrail):
             powertools_layer=powertools_layer,
             encryption_key=encryption_key,
         )
-        self.state.grant_read_write(self._cluster_function.role, StatePart.POWER)
+        self.state.grant_read_write(self._cluster_function.role, StatePart.POWER, cluster_name)
         self.order_name = self.function_name
         blocks = sorted({group.capacity_block for group in groups.values() if group.capacity_block is not None})
         if blocks:

@@ -52,6 +52,7 @@ class ClusterState(Construct):
         """
         super().__init__(scope, id)
         self._encryption_key = encryption_key
+        self._written = set[str]()
         self._table = dynamodb.Table(
             self,
             "Resource",
@@ -69,30 +70,42 @@ class ClusterState(Construct):
         self.table_name = self._table.table_name
         self.table_arn = self._table.table_arn
 
-    def grant_read(self, grantee: iam.IGrantable, part: StatePart) -> None:
-        """Let a function read one part.
+    def grant_read(self, grantee: iam.IGrantable, part: StatePart, cluster_name: str) -> None:
+        """Let a function read one part of one cluster's state.
 
         Args:
             grantee: The function's role.
             part: The part.
+            cluster_name: The cluster's name.
         """
-        self._grant(grantee, part, _READS)
+        self._grant(grantee, part.key(cluster_name), _READS)
 
-    def grant_read_write(self, grantee: iam.IGrantable, part: StatePart) -> None:
-        """Let a function read and write one part.
+    def grant_read_write(self, grantee: iam.IGrantable, part: StatePart, cluster_name: str) -> None:
+        """Let a function read and write one part of one cluster's state, as the only one.
 
         Args:
             grantee: The function's role.
             part: The part.
-        """
-        self._grant(grantee, part, _READS + _WRITES)
+            cluster_name: The cluster's name.
 
-    def _grant(self, grantee: iam.IGrantable, part: StatePart, actions: list[str]) -> None:
+        Raises:
+            ValueError: Another function writes it already: each would undo what the other does.
+        """
+        key = part.key(cluster_name)
+        if key in self._written:
+            raise ValueError(
+                f"the part {part.value} of the cluster {cluster_name} in the state table has a writer already: give "
+                "the other cluster another name, or another ClusterState"
+            )
+        self._written.add(key)
+        self._grant(grantee, key, _READS + _WRITES)
+
+    def _grant(self, grantee: iam.IGrantable, key: str, actions: list[str]) -> None:
         iam.Grant.add_to_principal(
             grantee=grantee,
             actions=actions,
             resource_arns=[self.table_arn],
-            conditions={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [part.value]}},
+            conditions={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [key]}},
         )
         if self._encryption_key is not None:
             # DynamoDB uses the key in the name of who asks for an item.

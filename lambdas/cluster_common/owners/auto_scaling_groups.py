@@ -95,8 +95,6 @@ class AutoScalingGroups:
 
     def set_size(self, group: OwnedGroup, size: int) -> None:
         """Set a group's desired capacity, without waiting for its cooldown."""
-        if group.desired == size:
-            return
         try:
             self._client.set_desired_capacity(
                 AutoScalingGroupName=group.name, DesiredCapacity=size, HonorCooldown=False

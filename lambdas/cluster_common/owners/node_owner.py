@@ -50,7 +50,7 @@ class NodeOwner(Protocol):
         """Read what it last did with a group, newest first; of some only what was after a time."""
 
     def set_size(self, group: OwnedGroup, size: int) -> None:
-        """Give a group a size, if it does not have it.
+        """Give a group a size, also one that it seems to have: what was read of it may be old.
 
         Raises:
             OwnerBusyError: It takes none at the moment.

@@ -99,9 +99,7 @@ class SpotFleets:
 
     def set_size(self, group: OwnedGroup, size: int) -> None:
         """Set a request's target, and whether nodes beyond it stay."""
-        keeps = group.should_keep_excess(size)
-        if group.desired == size and group.keeps_excess is keeps:
-            return
+        keeps = size > 0 and group.should_keep_excess(size) is not False
         try:
             self._client.modify_spot_fleet_request(
                 SpotFleetRequestId=group.name,

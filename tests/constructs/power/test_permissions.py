@@ -383,10 +383,18 @@ def test_no_other_log_topic_table_or_part_of_it_can_be_written(statements: list[
     for call in (
         Call(action="sns:Publish", resource=f"{TOPIC}-other"),
         Call(action="logs:PutLogEvents", resource=LOGS.replace("power", "other") + ":log-stream:1"),
-        Call(action="dynamodb:PutItem", resource=f"{TABLE_ARN}-other", context={"dynamodb:LeadingKeys": ["power"]}),
-        Call(action="dynamodb:PutItem", resource=TABLE_ARN, context={"dynamodb:LeadingKeys": ["idle"]}),
-        Call(action="dynamodb:GetItem", resource=TABLE_ARN, context={"dynamodb:LeadingKeys": ["idle"]}),
-        Call(action="dynamodb:PutItem", resource=TABLE_ARN, context={"dynamodb:LeadingKeys": ["power", "idle"]}),
+        Call(
+            action="dynamodb:PutItem",
+            resource=f"{TABLE_ARN}-other",
+            context={"dynamodb:LeadingKeys": ["power#base-pod"]},
+        ),
+        Call(action="dynamodb:PutItem", resource=TABLE_ARN, context={"dynamodb:LeadingKeys": ["power#other-pod"]}),
+        Call(action="dynamodb:GetItem", resource=TABLE_ARN, context={"dynamodb:LeadingKeys": ["power#other-pod"]}),
+        Call(
+            action="dynamodb:PutItem",
+            resource=TABLE_ARN,
+            context={"dynamodb:LeadingKeys": ["power#base-pod", "idle#base-pod"]},
+        ),
         Call(action="dynamodb:DeleteTable", resource=TABLE_ARN),
         Call(action="dynamodb:Scan", resource=TABLE_ARN),
     ):

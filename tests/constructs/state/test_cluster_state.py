@@ -44,7 +44,7 @@ def granted(stack: Stack, *, key: kms.IKey | None = None, writes: bool = False) 
     """Return the statements of a role that may read a part, or write it as well."""
     state = ClusterState(stack, "State", encryption_key=key)
     role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    (state.grant_read_write if writes else state.grant_read)(role, StatePart.POWER)
+    (state.grant_read_write if writes else state.grant_read)(role, StatePart.POWER, "base-pod")
     template = Template.from_stack(stack).to_json()
     ids = {resource["Type"]: name for name, resource in template["Resources"].items()}
     values = {
@@ -59,12 +59,12 @@ def granted(stack: Stack, *, key: kms.IKey | None = None, writes: bool = False) 
 @pytest.mark.parametrize(
     ("action", "part", "allowed"),
     [
-        ("GetItem", ["power"], True),
-        ("Query", ["power"], True),
-        ("PutItem", ["power"], None),
-        ("GetItem", ["idle"], False),
-        ("PutItem", ["power", "idle"], False),
-        ("DeleteItem", ["power"], False),
+        ("GetItem", ["power#base-pod"], True),
+        ("Query", ["power#base-pod"], True),
+        ("PutItem", ["power#base-pod"], None),
+        ("GetItem", ["power#other-pod"], False),
+        ("PutItem", ["power#base-pod", "idle#base-pod"], False),
+        ("DeleteItem", ["power#base-pod"], False),
         ("Scan", [], False),
     ],
 )
@@ -88,3 +88,20 @@ def test_the_key_is_used_through_dynamodb_only() -> None:
     }
 
     assert through == {"dynamodb": True, "s3": False}
+
+
+def test_a_part_of_a_cluster_has_one_writer_and_every_cluster_its_own() -> None:
+    stack = new_stack()
+    state = ClusterState(stack, "State")
+    one, other = (
+        iam.Role(stack, name, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")) for name in ("One", "Other")
+    )
+    state.grant_read_write(one, StatePart.POWER, "base-pod")
+    state.grant_read_write(other, StatePart.POWER, "other-pod")
+
+    with pytest.raises(
+        ValueError,
+        match="the part power of the cluster base-pod in the state table has a writer already: give the other "
+        "cluster another name, or another ClusterState",
+    ):
+        state.grant_read_write(other, StatePart.POWER, "base-pod")

@@ -27,7 +27,7 @@ def table() -> Iterator[StateTable]:
             KeySchema=[{"AttributeName": "part", "KeyType": "HASH"}, {"AttributeName": "name", "KeyType": "RANGE"}],
             BillingMode="PAY_PER_REQUEST",
         )
-        yield StateTable(client, TABLE, StatePart.POWER)
+        yield StateTable(client, TABLE, StatePart.POWER.key("base-pod"))
 
 
 def test_what_is_written_is_read_back(table: StateTable) -> None:
@@ -43,7 +43,7 @@ def test_who_has_not_seen_the_newest_item_is_refused(table: StateTable) -> None:
     second = table.write("workers", {"state": "running"}, seen=first)
 
     for seen in (NO_ITEM, first):
-        with pytest.raises(StateChangedError, match="power workers was changed by another run"):
+        with pytest.raises(StateChangedError, match="power#base-pod workers was changed by another run"):
             table.write("workers", VALUES, seen=seen)
     assert table.read("workers") == second
     table.write("workers", VALUES, seen=second)
@@ -69,7 +69,7 @@ def test_an_item_that_expires_says_when(table: StateTable) -> None:
 def test_an_item_that_an_operator_has_written_can_be_overwritten(
     table: StateTable, version: dict[str, str] | None
 ) -> None:
-    raw = {"part": {"S": "power"}, "name": {"S": "workers"}, "state": {"S": "stoped"}}
+    raw = {"part": {"S": "power#base-pod"}, "name": {"S": "workers"}, "state": {"S": "stoped"}}
     boto3.client("dynamodb").put_item(TableName=TABLE, Item=raw | ({"version": version} if version else {}))
 
     table.write("workers", VALUES, seen=table.read("workers"))

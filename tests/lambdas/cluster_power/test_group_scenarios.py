@@ -41,8 +41,8 @@ def test_the_first_tick_records_before_it_sizes_and_again_after(scene: Scene) ->
     summary = scene.order()
 
     assert writes == ["PutItem", "SetDesiredCapacity", "PutItem", "CreateOrUpdateTags"]
-    assert scene.dynamodb.values("power", "workers") == {
-        "part": "power",
+    assert scene.dynamodb.values("power#base-pod", "workers") == {
+        "part": "power#base-pod",
         "name": "workers",
         "version": 2,
         "stack": STACK,
@@ -350,7 +350,7 @@ def test_a_group_of_another_cluster_is_never_seen(scene: Scene) -> None:
 def test_an_item_that_somebody_spoiled_stops_everything_but_an_order(scene: Scene) -> None:
     group = scene.add()
     scene.minute(2)
-    scene.dynamodb.change("power", "workers", state="stoped")
+    scene.dynamodb.change("power#base-pod", "workers", state="stoped")
 
     with pytest.raises(PartialFailureError) as caught:
         scene.minute()
@@ -383,12 +383,12 @@ def test_a_cluster_that_is_deployed_anew_starts_though_its_predecessor_was_stopp
     scene.order("stop", by="ana", reason="the month is over")
     scene.stack = STACK.replace("/1", "/2")
     scene.auto_scaling.groups.clear()
-    group = scene.add()
+    group = scene.add(name="workers-asg-2")
 
     first = scene.minute(2)["workers"]
 
     assert (group.desired, first["why"]) == (8, "first start after the deploy")
-    assert scene.recorded().owners.keys() == {"workers-asg"}
+    assert scene.recorded().owners.keys() == {"workers-asg-2"}
 
 
 def test_a_note_that_cannot_be_written_keeps_nothing_waiting(scene: Scene) -> None:

@@ -208,7 +208,7 @@ def test_an_operators_stop_stays_armed(scene: Scene, group: FakeGroup) -> None:
 
 
 def test_a_group_whose_item_cannot_be_read_is_left_to_people(scene: Scene, group: FakeGroup) -> None:
-    scene.dynamodb.change("power", "workers", state="runing")
+    scene.dynamodb.change("power#base-pod", "workers", state="runing")
 
     assert "'runing' is not a valid PowerState): order a start or a stop" in failed_stop(scene)
     assert group.desired == 8

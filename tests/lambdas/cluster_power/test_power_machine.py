@@ -244,7 +244,7 @@ class PowerMachine(RuleBasedStateMachine):
                 assert parameters["DesiredCapacity"] <= self.reservation("held").bought
 
     def reason(self) -> str:
-        if ("power", "workers") not in self.scene.dynamodb.items:
+        if ("power#base-pod", "workers") not in self.scene.dynamodb.items:
             return ""
         return self.scene.record(self.group("workers")).reason
 

@@ -22,6 +22,7 @@ records = st.builds(
     terminated=st.none() | st.builds(Termination, at=moments, text=texts, ids=st.lists(texts, max_size=2).map(tuple)),
     desired=st.none()
     | st.builds(Desired, sizes=st.lists(counts, min_size=1).map(tuple), at=moments, goal=st.none() | counts),
+    gone=st.none() | moments,
 )
 
 
@@ -46,10 +47,15 @@ def test_an_attribute_that_a_newer_function_wrote_is_left_out() -> None:
         ({"state": "stopped", "by": "a", "reason": "b"}, "since must be text, got None"),
         ({"state": "stopped", "by": "a", "reason": "b", "since": "soon"}, "does not match format"),
         ({"owners": []}, "owners must be a mapping"),
-        ({"owners": {"asg": {"size": -1}}}, "a size must be a whole number of 0 or more, got -1"),
-        ({"owners": {"asg": {"size": True}}}, "a size must be a whole number of 0 or more, got True"),
+        ({"owners": {"asg": {"size": -1}}}, "a size must be a whole number from 0 to 2147483647, got -1"),
+        ({"owners": {"asg": {"size": True}}}, "a size must be a whole number from 0 to 2147483647, got True"),
         ({"owners": {"asg": {"told": "x"}}}, "told must be a list, got 'x'"),
         ({"owners": {"asg": {"desired": {"sizes": ["8"], "at": "2026-11-02T08:00:00Z"}}}}, "got '8'"),
+        (
+            {"owners": {"asg": {"desired": {"sizes": [], "at": "2026-11-02T08:00:00Z"}}}},
+            "at least one size, got \\[\\]",
+        ),
+        ({"owners": {"asg": {"size": 10**40}}}, "a size must be a whole number from 0 to 2147483647"),
         ({"owners": {"asg": {"terminated": {"at": "x", "text": "y"}}}}, "does not match format"),
     ],
 )

@@ -134,7 +134,7 @@ def test_a_group_whose_count_has_changed_is_left_to_the_tick(scene: Scene, group
 
 
 def test_a_group_whose_item_cannot_be_read_is_left_alone(scene: Scene, group: FakeGroup) -> None:
-    scene.dynamodb.change("power", "workers", since="eight")
+    scene.dynamodb.change("power#base-pod", "workers", since="eight")
 
     assert "is not what this function writes" in refused(scene, middle(group))
     assert (asked(scene), group.desired) == ([], 8)

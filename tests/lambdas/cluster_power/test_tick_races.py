@@ -157,3 +157,21 @@ def test_the_end_of_a_block_that_comes_while_a_tick_starts_nodes_wins() -> None:
     scene.minute()
 
     assert group.desired == 0
+
+
+@pytest.mark.parametrize("all_or_nothing", [False, True])
+def test_a_stop_that_reads_an_old_size_of_zero_is_applied_all_the_same(scene: Scene, all_or_nothing: bool) -> None:
+    group = scene.add()
+    before = scene.auto_scaling.describe_all()
+    scene.order()
+    scene.now += timedelta(seconds=5)
+    scene.auto_scaling.old = [before] * 9
+
+    if all_or_nothing:
+        scene.order("stop", all_or_nothing=True, by="ana", reason="weekend")
+    else:
+        scene.order("stop", by="ana", reason="weekend")
+
+    scene.auto_scaling.old.clear()
+    scene.minute()
+    assert (group.desired, scene.record(group).size) == (0, 0)

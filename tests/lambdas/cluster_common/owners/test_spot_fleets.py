@@ -129,19 +129,19 @@ def test_a_request_is_read_again_until_it_is_gone() -> None:
         pytest.param(4, 4, "noTermination", 0, (0, "default"), id="a stop"),
         pytest.param(4, 2, "noTermination", 0, (0, "default"), id="a stop while nodes launch"),
         pytest.param(4, 4, "noTermination", 2, (2, "default"), id="fewer"),
-        pytest.param(2, 3, "default", 2, None, id="still getting fewer"),
+        pytest.param(2, 3, "default", 2, (2, "default"), id="still getting fewer"),
         pytest.param(2, 2, "default", 2, (2, "noTermination"), id="fewer now"),
         pytest.param(0, 2, "noTermination", 0, (0, "default"), id="stopped, and a deploy let nodes live on"),
-        pytest.param(0, 0, "noTermination", 0, None, id="stopped from the start"),
-        pytest.param(0, 0, "default", 0, None, id="stopped"),
-        pytest.param(4, 4, "noTermination", 4, None, id="as it should be"),
-        pytest.param(4, 5, "noTermination", 4, None, id="one beside its replacement"),
-        pytest.param(4, 4, "", 4, None, id="as it should be, and it does not say whether nodes stay"),
+        pytest.param(0, 0, "noTermination", 0, (0, "default"), id="stopped from the start"),
+        pytest.param(0, 0, "default", 0, (0, "default"), id="stopped"),
+        pytest.param(4, 4, "noTermination", 4, (4, "noTermination"), id="as it should be"),
+        pytest.param(4, 5, "noTermination", 4, (4, "noTermination"), id="one beside its replacement"),
+        pytest.param(4, 4, "", 4, (4, "noTermination"), id="as it should be, and it does not say whether nodes stay"),
         pytest.param(4, 4, "", 0, (0, "default"), id="a stop, and it does not say whether nodes stay"),
     ],
 )
 def test_nodes_stay_while_it_runs_and_go_when_it_is_made_smaller(
-    before: int, alive: int, policy: str, size: int, modification: tuple[int, str] | None
+    before: int, alive: int, policy: str, size: int, modification: tuple[int, str]
 ) -> None:
     fake = FakeEc2()
     deploy(fake, target=before, alive=alive, policy=policy)

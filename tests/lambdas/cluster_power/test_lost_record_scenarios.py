@@ -1,0 +1,167 @@
+"""The power function where what it recorded is gone, or was written by the cluster's earlier stack: no job ends."""
+
+import pytest
+
+from cluster_power.records import State
+from fake_auto_scaling import FakeGroup
+from fake_spot_fleets import FakeFleet
+from power_scene import STACK, Scene
+
+OTHER_STACK = STACK.replace("/1", "/2")
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene(counts={"eval": 2, "workers": 8})
+
+
+@pytest.fixture
+def groups(scene: Scene) -> dict[str, FakeGroup]:
+    """Workers that an operator made 12 and evaluation that an operator stopped."""
+    made = {name: scene.add(name, maximum=12) for name in scene.counts}
+    scene.minute(2)
+    scene.order("stop", node_groups=["eval"], by="ana", reason="done")
+    made["workers"].desired = 12
+    scene.minute(2)
+    return made
+
+
+def test_groups_that_live_on_in_another_stack_keep_what_was_ordered_of_them(
+    scene: Scene, groups: dict[str, FakeGroup]
+) -> None:
+    scene.stack = OTHER_STACK
+
+    after = scene.minute(3)
+
+    assert (groups["workers"].desired, groups["eval"].desired) == (12, 0)
+    assert (after["workers"]["decision"], scene.stopped()) == ("held", ["eval"])
+    assert [scene.dynamodb.values("power#base-pod", name)["stack"] for name in scene.counts] == [OTHER_STACK] * 2
+
+
+def test_a_stop_that_moved_to_another_stack_outlives_the_owner_it_was_ordered_of(
+    scene: Scene, groups: dict[str, FakeGroup]
+) -> None:
+    scene.stack = OTHER_STACK
+    scene.minute()
+    del scene.auto_scaling.groups[groups["eval"].name]
+    new = scene.add("eval", name="eval-spot-asg")
+
+    scene.minute(2)
+
+    assert (new.desired, scene.stopped()) == (0, ["eval"])
+
+
+def test_a_group_that_the_new_stack_does_not_see_yet_keeps_its_stop(
+    scene: Scene, groups: dict[str, FakeGroup]
+) -> None:
+    scene.stack = OTHER_STACK
+    hidden = scene.auto_scaling.groups.pop(groups["eval"].name)
+    scene.minute()
+    scene.auto_scaling.groups[hidden.name] = hidden
+
+    scene.minute(2)
+
+    assert (hidden.desired, scene.stopped()) == (0, ["eval"])
+
+
+def test_a_group_of_which_the_record_is_lost_loses_no_node(scene: Scene, groups: dict[str, FakeGroup]) -> None:
+    scene.dynamodb.items.clear()
+
+    after = scene.minute(2)["workers"]
+
+    assert (groups["workers"].desired, after["decision"], after["wanted"]) == (12, "held", 8)
+    assert scene.record(groups["workers"]).size == 8
+
+
+def test_a_smaller_size_that_an_operator_sets_after_that_is_held_as_well(
+    scene: Scene, groups: dict[str, FakeGroup]
+) -> None:
+    scene.dynamodb.items.clear()
+    scene.minute()
+    groups["workers"].desired = 5
+
+    assert scene.minute(2)["workers"]["decision"] == "held"
+    assert groups["workers"].desired == 5
+
+
+def test_a_start_that_follows_gives_it_the_files_count(scene: Scene, groups: dict[str, FakeGroup]) -> None:
+    scene.dynamodb.items.clear()
+    scene.minute()
+
+    scene.order("start")
+
+    assert groups["workers"].desired == 8
+
+
+def test_a_stop_is_applied_though_the_record_is_lost(scene: Scene, groups: dict[str, FakeGroup]) -> None:
+    scene.dynamodb.items.clear()
+
+    scene.order("stop")
+
+    assert groups["workers"].desired == 0
+
+
+def fleet_of(scene: Scene, size: int) -> FakeFleet:
+    """Deploy a Spot Fleet, to which an operator gives another target."""
+    fleet = scene.add_fleet("extras")
+    scene.minute(3)
+    fleet.desired = size
+    if not size:
+        fleet.policy = "default"
+    scene.minute(3)
+    return fleet
+
+
+def test_a_deploy_that_is_rolled_back_leaves_a_group_that_it_took_out_of_the_file(scene: Scene) -> None:
+    fleet = fleet_of(scene, 9)
+    details = scene.details.pop("extras")
+    del scene.counts["extras"]
+    scene.minute(2)
+    assert "expires" in scene.dynamodb.values("power#base-pod", "extras")
+
+    scene.counts["extras"], scene.details["extras"] = 4, details
+    after = scene.minute(3)["extras"]
+
+    assert (fleet.desired, after["decision"]) == (9, "held")
+    assert "expires" not in scene.dynamodb.values("power#base-pod", "extras")
+
+
+@pytest.mark.parametrize("size", [0, 9])
+def test_a_deploy_that_is_rolled_back_leaves_a_fleet_that_it_replaced(scene: Scene, size: int) -> None:
+    old = fleet_of(scene, size)
+    details = scene.details["extras"]
+    new = scene.add_fleet("extras", id="sfr-new")
+    scene.minute(3)
+    assert new.desired == 4
+
+    scene.details["extras"] = details
+    after = scene.minute(3)["extras"]
+
+    assert (old.desired, after["decision"]) == (size, "held")
+
+
+def test_a_stop_outlives_a_deploy_that_is_rolled_back(scene: Scene) -> None:
+    fleet = scene.add_fleet("extras")
+    scene.minute(2)
+    scene.order("stop", node_groups=["extras"])
+    details = scene.details.pop("extras")
+    del scene.counts["extras"]
+    scene.minute(2)
+
+    scene.counts["extras"], scene.details["extras"] = 4, details
+    scene.minute(2)
+
+    assert (fleet.desired, scene.recorded("extras").order.state) == (0, State.STOPPED)  # type: ignore[union-attr]  # it is there
+
+
+def test_a_tick_writes_nothing_more_of_what_is_gone(scene: Scene) -> None:
+    fleet_of(scene, 4)
+    scene.add_fleet("extras", id="sfr-new")
+    scene.minute(5)
+    del scene.details["extras"], scene.counts["extras"]
+    scene.minute()
+    scene.dynamodb.calls.clear()
+
+    scene.minute(2)
+
+    assert scene.dynamodb.writes == []
