@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import jsii
-from aws_cdk import Annotations, Duration, Names, Tags
+from aws_cdk import Annotations, Duration, Names, RemovalPolicy, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_ec2 as ec2
@@ -95,7 +95,7 @@ class TrainingCluster(Construct):
             alert_topic: Where alarms and functions report; it must let CloudWatch publish.
                 Default: - a topic is made; subscribe to `alert_topic`.
             state: Where functions remember what was ordered and what they did. One of another stack outlives the
-                cluster. Default: - a table is made, and kept.
+                cluster. Default: - a table is made, and deleted with the stack.
             idle_policy: When nodes are idle and what becomes of them then; a node group's own policy says what
                 differs. Default: - see `IdlePolicy`; `IdlePolicy.off()` stops none.
             budget: What the account may cost in a month; billing alarms in us-east-1 watch it. Default: - none.
@@ -161,7 +161,10 @@ class TrainingCluster(Construct):
             for nodes in together.nodes
         }
         self.alert_topic: sns.ITopic = alert_topic or self._make_alert_topic()
-        self.state = state or ClusterState(self, "State", encryption_key=encryption_key)
+        # Of no use to another stack, whose node groups are others.
+        self.state = state or ClusterState(
+            self, "State", encryption_key=encryption_key, removal_policy=RemovalPolicy.DESTROY
+        )
         self.power = ClusterPower(
             self,
             "Power",

@@ -35,6 +35,9 @@ _ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_ti
 # all the same.
 _PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_timeout=3, read_timeout=60)
 
+# For what every run begins with and ends with: a run of 50 seconds has time left to tell that no answer came.
+_QUICK = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=2, read_timeout=3)
+
 
 @cache
 def auto_scaling() -> "AutoScalingClient":
@@ -56,8 +59,8 @@ def cloudwatch(region: str | None = None) -> "CloudWatchClient":
 
 @cache
 def dynamodb() -> "DynamoDBClient":
-    """Return the client of DynamoDB."""
-    return boto3.client("dynamodb", config=_CONFIG)
+    """Return the client of DynamoDB, which answers within milliseconds or is asked again soon."""
+    return boto3.client("dynamodb", config=_QUICK)
 
 
 @cache

@@ -87,3 +87,10 @@ def test_an_attribute_that_is_no_key_is_refused(stacks: Stacks) -> None:
     name = stacks.create(template)
 
     assert "Some AttributeDefinitions are not used: size" in stacks.reasons(name)["Items"]
+
+
+@pytest.mark.parametrize(("key", "value"), [("owner", "ana@example.com"), ("team@work", "ml")])
+def test_a_tag_with_a_character_that_dynamodb_does_not_take_is_refused(stacks: Stacks, key: str, value: str) -> None:
+    name = stacks.create(_table(Tags=[{"Key": key, "Value": value}]))
+
+    assert "provided is invalid" in stacks.reasons(name)["Items"]

@@ -1,9 +1,13 @@
 """What stays when a stack goes, and what goes when a successor takes its place."""
 
-from aws_cdk import CfnResource
+from aws_cdk import App, CfnResource
 
+from cdk_training_cluster import NodeGroup, TrainingCluster
 from cdk_training_cluster.retention import keep, keep_unless_replaced
-from synthesis import new_stack, only
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_stacks.foundation import FoundationStack
+from examples import PROJECT
+from synthesis import ZONE, new_stack, only
 
 
 def test_what_holds_data_outlives_its_stack_and_its_successor() -> None:
@@ -13,6 +17,18 @@ def test_what_holds_data_outlives_its_stack_and_its_successor() -> None:
     found = only(stack, "AWS::S3::Bucket")
 
     assert (found["DeletionPolicy"], found["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
+
+
+def test_the_state_table_goes_with_a_cluster_that_made_it_and_outlives_one_in_a_foundation() -> None:
+    stack = new_stack()
+    group = NodeGroup("workers", instance_types=["g6.48xlarge"], count=2)
+    TrainingCluster(stack, "Pod", availability_zone=ZONE, node_groups=[group])
+    file = read_cluster_file(PROJECT / "clusters/dev-box.yaml")
+    foundation = FoundationStack(App(), file.foundation_stack_name, cluster=file)
+
+    policies = {each: only(each, "AWS::DynamoDB::Table")["DeletionPolicy"] for each in (stack, foundation)}
+
+    assert policies == {stack: "Delete", foundation: "RetainExceptOnCreate"}
 
 
 def test_a_rule_outlives_its_stack_and_not_its_successor_which_ec2_would_refuse_as_a_duplicate() -> None:

@@ -27,6 +27,8 @@ REQUESTS: Mapping[str, str] = {
     "logsTagValue": "logs CreateLogGroup tags.k",
     "fsxTagKey": "fsx TagResource Tags.0.Key",
     "fsxTagValue": "fsx TagResource Tags.0.Value",
+    "dynamodbTagKey": "dynamodb TagResource Tags.0.Key",
+    "dynamodbTagValue": "dynamodb TagResource Tags.0.Value",
     "ssmTagKey": "ssm AddTagsToResource Tags.0.Key",
     "ssmTagValue": "ssm AddTagsToResource Tags.0.Value",
     "parameterTagKey": "ssm AddTagsToResource Tags.0.Key",

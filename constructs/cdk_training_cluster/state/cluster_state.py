@@ -1,11 +1,16 @@
 """The table in which a cluster's functions keep what has to outlive a run."""
 
-from aws_cdk import Aws, RemovalPolicy
+from collections.abc import Iterator
+from typing import Annotated
+
+import jsii
+from aws_cdk import Annotations, AspectPriority, Aspects, Aws, IAspect, RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from constructs import Construct
+from constructs import Construct, IConstruct
 
+from cdk_training_cluster.validation import text_problems
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.state import StateAttribute, StatePart
 
@@ -21,13 +26,51 @@ _KEY_USES = [
     "kms:ReEncryptTo",
 ]
 
+# CDK gives resources their tags by aspects too, which run before this one.
+_AFTER_TAGS = AspectPriority.READONLY
+_ABOVE_ANY_PRIORITY = 2**31
+
+
+def _no_snapshot(setting: str, value: object) -> Iterator[str]:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
+    if value is RemovalPolicy.SNAPSHOT:
+        yield f"{setting} must be DESTROY, RETAIN or RETAIN_ON_UPDATE_OR_DELETE, got SNAPSHOT, which no table has"
+
+
+@jsii.implements(IAspect)
+class _OnlyTagsOfDynamoDb:
+    """Leave off the table what DynamoDB does not take as a tag, such as an e-mail address, which other services take.
+
+    Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TaggingRestrictions.html
+    """
+
+    def visit(self, node: IConstruct) -> None:
+        """Look at the tags of a resource, when all that CDK gives it are there.
+
+        Args:
+            node: A construct of the table's tree.
+        """
+        if not isinstance(node, dynamodb.CfnTable):
+            return
+        for key, value in node.tags.tag_values().items():
+            problems = text_problems("its key", key, "dynamodbTagKey") or text_problems(
+                "its value", value, "dynamodbTagValue"
+            )
+            for problem in problems:
+                node.tags.remove_tag(key, _ABOVE_ANY_PRIORITY)
+                Annotations.of(node).add_warning_v2(
+                    "cdk-training-cluster:stateTableTag",
+                    f"the state table goes without the tag {key!r}, which DynamoDB does not take: {problem}.",
+                )
+
 
 class ClusterState(Construct):
     """Make the table that a cluster's functions remember with: which node groups are stopped, by whom and why.
 
-    Each function writes one part of it, which its role is limited to. The table is billed by request. It is kept when
-    its stack goes, and DynamoDB can restore it to any second of the last 35 days. CloudFormation's own deletion
-    protection is off: a stack whose creation fails takes the table away again, which that would refuse.
+    Each function writes one part of it, which its role is limited to. The table is billed by request, and DynamoDB
+    can restore it to any second of the last 35 days. DynamoDB's deletion protection is off: a stack whose creation
+    fails takes the table away again, which that would refuse. A tag that DynamoDB's documents do not allow is left
+    off, with a warning.
 
     Resources: one `AWS::DynamoDB::Table`.
 
@@ -41,7 +84,14 @@ class ClusterState(Construct):
     """
 
     @checked
-    def __init__(self, scope: Construct, id: str, *, encryption_key: kms.IKey | None = None) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        encryption_key: kms.IKey | None = None,
+        removal_policy: Annotated[RemovalPolicy, _no_snapshot] = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+    ) -> None:
         """Make the table.
 
         Args:
@@ -49,6 +99,8 @@ class ClusterState(Construct):
             id: The construct's id.
             encryption_key: The KMS key that encrypts the table; it can be given, changed and removed later.
                 Default: - a key that AWS owns.
+            removal_policy: What becomes of the table when its stack is deleted. One that is kept is not found again:
+                a new stack makes a new table. Default: - it is kept.
         """
         super().__init__(scope, id)
         self._encryption_key = encryption_key
@@ -65,8 +117,9 @@ class ClusterState(Construct):
             ),
             encryption=None if encryption_key is None else dynamodb.TableEncryption.CUSTOMER_MANAGED,
             encryption_key=encryption_key,
-            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+            removal_policy=removal_policy,
         )
+        Aspects.of(self._table).add(_OnlyTagsOfDynamoDb(), priority=_AFTER_TAGS)
         self.table_name = self._table.table_name
         self.table_arn = self._table.table_arn
 

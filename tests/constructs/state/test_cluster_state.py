@@ -3,16 +3,17 @@
 from typing import Any
 
 import pytest
-from aws_cdk import Stack
+from aws_cdk import Aws, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
 from cdk_training_cluster import ClusterState
 from cluster_contract.state import StatePart
 from fake_service import ACCOUNT, REGION
 from policy_evaluator import Call, is_allowed, role_statements
-from synthesis import new_stack, only
+from synthesis import new_stack, only, warnings
 
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 TABLE = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/state"
@@ -38,6 +39,50 @@ def test_the_table_is_kept_billed_by_request_restorable_and_has_no_name() -> Non
         "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
         "TimeToLiveSpecification": {"AttributeName": "expires", "Enabled": True},
     }
+
+
+def test_a_table_may_go_with_its_stack() -> None:
+    stack = new_stack()
+    ClusterState(stack, "State", removal_policy=RemovalPolicy.DESTROY)
+
+    table = only(stack, "AWS::DynamoDB::Table")
+
+    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Delete", "Delete")
+
+
+def test_a_table_has_no_snapshot() -> None:
+    with pytest.raises(ValueError, match="removal_policy must be DESTROY, RETAIN or RETAIN_ON_UPDATE_OR_DELETE, got"):
+        ClusterState(new_stack(), "State", removal_policy=RemovalPolicy.SNAPSHOT)
+
+
+def test_a_tag_that_dynamodb_refuses_and_other_services_take_is_left_off_with_a_warning() -> None:
+    stack = new_stack()
+    ClusterState(stack, "State")
+    sns.Topic(stack, "Topic")
+    for key, value in {"owner": "ana@example.com", "team@work": "ml", "cost": "ml 1+2"}.items():
+        Tags.of(stack).add(key, value, priority=1000)
+
+    told = [text for text in warnings(stack) if "the state table" in text]
+
+    assert only(stack, "AWS::DynamoDB::Table")["Properties"]["Tags"] == [{"Key": "cost", "Value": "ml 1+2"}]
+    assert len(only(stack, "AWS::SNS::Topic")["Properties"]["Tags"]) == 3
+    assert len(told) == 2
+    assert told[0].startswith(
+        "the state table goes without the tag 'owner', which DynamoDB does not take: its value must have at most 256 "
+        "characters, got 'ana@example.com': take '@' out."
+    )
+    assert "[ack: cdk-training-cluster:stateTableTag]" in told[0]
+
+
+def test_a_tag_that_only_the_deployment_knows_stays() -> None:
+    stack = new_stack()
+    ClusterState(stack, "State")
+    Tags.of(stack).add("stack", stack.stack_name)
+    Tags.of(stack).add("partition", Aws.PARTITION)
+
+    tags = only(stack, "AWS::DynamoDB::Table")["Properties"]["Tags"]
+
+    assert {"Key": "partition", "Value": {"Ref": "AWS::Partition"}} in tags
 
 
 def granted(stack: Stack, *, key: kms.IKey | None = None, writes: bool = False) -> list[dict[str, Any]]:

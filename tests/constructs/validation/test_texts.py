@@ -20,6 +20,8 @@ _PLAIN_TAGS = ("iam", "lambda", "logs", "fsx", "parameter", "resourceGroups", "s
 CASES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     **{f"{service}TagKey": _KEY for service in _PLAIN_TAGS},
     **{f"{service}TagValue": _VALUE for service in _PLAIN_TAGS},
+    "dynamodbTagKey": (["a", "a" * 128, "é_.:/=+- 1"], ["", "a" * 129, "aws:x", "a*b", "a@b"]),
+    "dynamodbTagValue": (["", "a" * 256, "aws:x é_.:/=+- 1"], ["a" * 257, "a,b", "ana@example.com"]),
     "ssmTagKey": _KEY,
     "ssmTagValue": (_VALUE[0][1:], ["", *_VALUE[1]]),
     "sqsTagKey": _KEY,

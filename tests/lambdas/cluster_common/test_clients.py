@@ -24,6 +24,14 @@ def test_what_the_other_work_must_not_wait_for_gives_up_soon() -> None:
     assert (config.connect_timeout, config.read_timeout) == (2, 3)
 
 
+def test_a_table_that_does_not_answer_leaves_the_power_function_time_to_say_so() -> None:
+    client: Any = clients.dynamodb()
+    config = client.meta.config
+
+    assert config.retries == {"mode": "standard", "total_max_attempts": 3}
+    assert 3 * (config.connect_timeout + config.read_timeout) == 15
+
+
 def test_what_must_not_be_done_twice_is_asked_for_once() -> None:
     client: Any = clients.auto_scaling_once()
     config = client.meta.config
