@@ -35,12 +35,14 @@ class LiveAnswer:
     Attributes:
         book: The prices.
         zones: What Spot Instances cost in the zones of the cluster's region.
+        spot_regions: The regions whose Spot prices EC2 said.
         scores: How likely EC2 calls it that each group's nodes can be had as Spot Instances, by group.
         refusals: What AWS did not answer, a sentence each.
     """
 
     book: PriceBook
     zones: tuple[ZonePrice, ...] = ()
+    spot_regions: tuple[str, ...] = ()
     scores: tuple[tuple[str, PlacementScore], ...] = ()
     refusals: tuple[str, ...] = ()
 
@@ -139,6 +141,7 @@ def ask(
             spot=ByRegion(entry for market in markets for entry in market.ranges.items()),
         ),
         zones=tuple(zone for market in markets if market.region == region for zone in market.zones),
+        spot_regions=tuple(market.region for market in markets),
         scores=tuple(sorted((one for part in scores for one in part), key=_likeliest)),
         refusals=questions.told(),
     )

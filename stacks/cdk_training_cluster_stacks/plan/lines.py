@@ -9,6 +9,8 @@ from cdk_training_cluster_stacks.plan.assumptions import Assumptions
 from cdk_training_cluster_stacks.plan.shape import GroupShape
 
 _ZERO = Decimal(0)
+_PERCENT = Decimal(100)
+BLOCK_PRICES = "https://aws.amazon.com/ec2/capacityblocks/pricing/"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +24,7 @@ class Line:
         once: US dollars that come once in a run.
         basis: How the amount comes about, or why it is unknown.
         figures: The prices that it rests on.
+        longer: By which factor it is billed for more hours than the run has without interruptions.
     """
 
     key: str
@@ -30,6 +33,7 @@ class Line:
     once: Decimal = _ZERO
     basis: str
     figures: tuple[Price | SpotRange, ...] = ()
+    longer: Decimal = Decimal(1)
 
     @property
     def kind(self) -> str:
@@ -42,7 +46,7 @@ class Line:
         Args:
             hours: How long the run takes.
         """
-        return None if self.per_hour is None else self.per_hour * hours + self.once
+        return None if self.per_hour is None else self.per_hour * self.longer * hours + self.once
 
 
 def total(lines: Iterable[Line], hours: Decimal) -> Decimal:
@@ -55,32 +59,40 @@ def total(lines: Iterable[Line], hours: Decimal) -> Decimal:
     return sum((cost for line in lines if (cost := line.run(hours)) is not None), _ZERO)
 
 
-def compute_lines(groups: Sequence[GroupShape], region: str, book: PriceBook) -> tuple[Line, ...]:
+def compute_lines(
+    groups: Sequence[GroupShape], region: str, book: PriceBook, assumptions: Assumptions, *, zone: str | None = None
+) -> tuple[Line, ...]:
     """Return a line for each node group, as it is bought.
 
     Args:
         groups: The node groups.
         region: The region they run in.
         book: The prices.
+        assumptions: What the plan assumes.
+        zone: The zone whose Spot prices these are. Default: - those of the region's zones
     """
-    return tuple(compute_line(group, region, book) for group in groups)
+    return tuple(compute_line(group, region, book, assumptions, zone=zone) for group in groups)
 
 
-def compute_line(group: GroupShape, region: str, book: PriceBook) -> Line:
+def compute_line(
+    group: GroupShape, region: str, book: PriceBook, assumptions: Assumptions, *, zone: str | None = None
+) -> Line:
     """Return what a node group costs, as it is bought; of several types, what the dearest costs.
 
     Args:
         group: The node group.
         region: The region it runs in.
         book: The prices.
+        assumptions: What the plan assumes.
+        zone: The zone whose Spot prices these are. Default: - those of the region's zones
     """
     key, names = f"compute.{group.name}", [info.name for info in group.instance_types]
     what = f"{group.count} x {' or '.join(names)}, {group.capacity.describe()}"
     if group.capacity.usage_classes == ("capacity-block",):
-        basis = f"a block is paid for when it is bought; state what it cost: --cost {key}=USD"
+        basis = f"a block is paid for when it is bought, see {BLOCK_PRICES}; state what it cost: --cost {key}=USD"
         return Line(key=key, what=what, per_hour=None, basis=basis)
     if group.capacity.uses_spot:
-        return _spot_line(group, region, book, key=key, what=what)
+        return _spot_line(group, region, book, assumptions, key=key, what=what, zone=zone)
     missing = unpriced(names, region, book.on_demand)
     if missing:
         unknown = f"the On-Demand price of {' and '.join(missing)} in {region} is unknown"
@@ -110,27 +122,39 @@ def unpriced(names: Sequence[str], region: str, figures: ByRegion[Price] | ByReg
     return [name for name in names if figures.get(name, region) is None]
 
 
-def _spot_line(group: GroupShape, region: str, book: PriceBook, *, key: str, what: str) -> Line:
+def _spot_line(
+    group: GroupShape,
+    region: str,
+    book: PriceBook,
+    assumptions: Assumptions,
+    *,
+    key: str,
+    what: str,
+    zone: str | None,
+) -> Line:
     """Price Spot at the highest price that was seen in the region of a type, but at no more than the group pays."""
     names = [info.name for info in group.instance_types]
     missing = unpriced(names, region, book.spot)
     ranges = [each for name in names if (each := book.spot.get(name, region)) is not None]
     if not ranges:
-        basis = f"the Spot price of {' and '.join(missing)} in {region} is unknown"
-        return Line(key=key, what=what, per_hour=None, basis=f"{basis}; ask with --live, or state --cost {key}=USD")
+        types = " and ".join(missing)
+        unknown = f"the Spot price of {types} in {region} is unknown; ask with --live, or"
+        basis = unknown if zone is None else f"EC2 has no Spot price of {types} in {zone};"
+        return Line(key=key, what=what, per_hour=None, basis=f"{basis} state --cost {key}=USD")
     dearest = max(ranges, key=lambda each: each.high)
     limit = group.capacity.max_price_text
     usd = dearest.high if limit is None else min(dearest.high, Decimal(limit))
-    zones = {zone for each in ranges for zone in each.zones}
-    place = next(iter(zones)) if len(zones) == 1 else region
-    seen = f"Spot was ${min(each.low for each in ranges):f} to ${dearest.high:f} in {place}"
+    low, place = min(each.low for each in ranges), zone or region
+    seen = f"Spot was ${low:f}{f' to ${dearest.high:f}' if low < dearest.high else ''} in {place}"
+    percent = assumptions.interruption_percent
     without = f", without {' and '.join(missing)}, whose Spot price is unknown" if missing else ""
     return Line(
         key=key,
         what=what,
         per_hour=group.count * usd,
-        basis=f"{group.count} x ${usd:f}; {seen}{without}",
+        basis=f"{group.count} x ${usd:f}; {seen}{without}; {percent:f} % longer for interruptions, assumed",
         figures=(dearest,),
+        longer=1 + percent / _PERCENT,
     )
 
 
@@ -162,7 +186,7 @@ def units_line(
     if missing:
         basis = f"no price is known: --price {missing[0]}=USD states one"
         return Line(key=key, what=what, per_hour=None, basis=basis)
-    rates = [f"${price.usd:f} per {price.unit}{_elsewhere(price, region)}" for price in prices.values()]
+    rates = [f"${price.usd:f}{_elsewhere(price, region)} per {price.unit}" for price in prices.values()]
     return Line(
         key=key,
         what=what,
@@ -196,4 +220,4 @@ def with_stated_costs(lines: Sequence[Line], assumptions: Assumptions) -> tuple[
 
 
 def _elsewhere(price: Price, region: str) -> str:
-    return "" if price.region == region else f" (the price in {price.region}; that in {region} is not known)"
+    return "" if price.region == region else "*"

@@ -51,8 +51,28 @@ def warnings(shape: ClusterShape, book: PriceBook, hours: Decimal) -> Iterator[s
         elif capacity.block_ids:
             yield f"{name} is in a Capacity Block, which is paid for in full beforehand; stopping saves nothing"
         if group.warm_nodes:
-            yield f"{name} keeps up to {group.warm_nodes} nodes while it is stopped, whose volumes are billed then"
+            price, size = book.units.nearest("ebs-gp3", shape.region), group.warm_nodes * group.root_volume_gib
+            billed = "are billed then" if price is None else f"then cost ${size * price.usd:,.2f} a month"
+            yield f"{name} keeps up to {group.warm_nodes} nodes while it is stopped, whose volumes {billed}"
     yield from _data(shape, book)
+
+
+def low_limits(shape: ClusterShape, book: PriceBook) -> Iterator[str]:
+    """Yield which limits of node groups are below every Spot price that is known for them.
+
+    Args:
+        shape: The cluster.
+        book: The prices, with the Spot prices that hold for the nodes.
+    """
+    for group in shape.groups:
+        limit = group.capacity.max_price_text if group.capacity.uses_spot else None
+        seen = [each for info in group.instance_types if (each := book.spot.get(info.name, shape.region)) is not None]
+        low = min((each.low for each in seen), default=None)
+        if limit is not None and low is not None and Decimal(limit) < low:
+            yield (
+                f"node group {group.name!r} pays at most ${limit} for a Spot Instance, and the lowest price seen is "
+                f"${low:f}: it may get none"
+            )
 
 
 def _data(shape: ClusterShape, book: PriceBook) -> Iterator[str]:
@@ -77,4 +97,4 @@ def stand_ins(regions: Sequence[str], region: str) -> str:
         regions: The other regions.
         region: The cluster's.
     """
-    return f"prices in {' and '.join(regions)} stand in where that in {region} is not known; --price states yours"
+    return f"* prices in {' and '.join(regions)} stand in where that in {region} is not known; --price states yours"

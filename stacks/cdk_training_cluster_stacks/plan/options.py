@@ -7,12 +7,13 @@ from decimal import ROUND_CEILING, Decimal
 from cdk_training_cluster import instance_type_info
 from cdk_training_cluster.prices import PriceBook
 from cdk_training_cluster_stacks.plan.assumptions import Assumptions
+from cdk_training_cluster_stacks.plan.lines import unpriced
 from cdk_training_cluster_stacks.plan.shape import GroupShape
 from cdk_training_cluster_stacks.plan.work import peak_tflops
 
 _PERCENT = Decimal(100)
 HOURS_OF_A_YEAR = Decimal(8760)
-_TRAINIUM = ("trn1.32xlarge", "trn2.48xlarge")
+TRAINIUM = ("trn1.32xlarge", "trn2.48xlarge")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +41,13 @@ class RegionPrice:
 
     Attributes:
         region: The region.
-        on_demand: US dollars for the run, On-Demand.
+        on_demand: US dollars for the run, On-Demand. None: unknown.
         spot_low: The lowest for Spot Instances, the interruptions' overhead included. None: unknown.
         spot_high: The highest.
     """
 
     region: str
-    on_demand: Decimal
+    on_demand: Decimal | None
     spot_low: Decimal | None
     spot_high: Decimal | None
 
@@ -70,7 +71,7 @@ def on_demand_rate(groups: Sequence[GroupShape], region: str, book: PriceBook) -
 
 
 def spot_rates(groups: Sequence[GroupShape], region: str, book: PriceBook) -> tuple[Decimal, Decimal] | None:
-    """Return what all nodes cost an hour as Spot Instances, at the lowest and at the highest price of the region.
+    """Return what all nodes cost an hour as Spot Instances, at the lowest and at the highest known price.
 
     Args:
         groups: The node groups.
@@ -81,7 +82,7 @@ def spot_rates(groups: Sequence[GroupShape], region: str, book: PriceBook) -> tu
     for group in groups:
         ranges = [book.spot.get(info.name, region) for info in group.instance_types]
         known = [each for each in ranges if each is not None]
-        if len(known) < len(ranges):
+        if not known:
             return None
         low += group.count * min(each.low for each in known)
         high += group.count * max(each.high for each in known)
@@ -99,7 +100,9 @@ def options(groups: Sequence[GroupShape], region: str, book: PriceBook, assumpti
     """
     hours, rate = assumptions.hours, on_demand_rate(groups, region, book)
     cost = None if rate is None else rate * hours
-    unknown = f"no On-Demand price of every type is known in {region}"
+    names = tuple(dict.fromkeys(info.name for group in groups for info in group.instance_types))
+    missing, no_spot = (unpriced(names, region, figures) for figures in (book.on_demand, book.spot))
+    unknown = f"the On-Demand price of {' and '.join(missing)} in {region} is unknown"
     yield Option(
         name="On-Demand",
         hours=hours,
@@ -113,9 +116,11 @@ def options(groups: Sequence[GroupShape], region: str, book: PriceBook, assumpti
         hours=hours * slower,
         low=None if spot is None else spot[0] * hours * slower,
         high=None if spot is None else spot[1] * hours * slower,
-        note=f"no Spot price of every type is known in {region}"
+        note=f"the Spot price of {' and '.join(no_spot)} in {region} is unknown"
         if spot is None
-        else f"{assumptions.interruption_percent:f} % longer for interruptions, assumed; lowest to highest price",
+        else f"{assumptions.interruption_percent:f} % longer for interruptions, assumed"
+        + ("; lowest to highest price" if spot[0] < spot[1] else "")
+        + (f"; without {' and '.join(no_spot)}, whose price is unknown" if no_spot else ""),
     )
     yield Option(
         name="Capacity Reservation",
@@ -133,6 +138,13 @@ def options(groups: Sequence[GroupShape], region: str, book: PriceBook, assumpti
         high=None if saved is None else saved * hours,
         note=_savings_plan_note(percent, saved, unknown),
     )
+    yield Option(
+        name="Capacity Block",
+        hours=hours,
+        low=None,
+        high=None,
+        note="paid for beforehand, at a price of the moment, where AWS sells blocks of these types",
+    )
     yield from trainium(groups, region, book, assumptions)
 
 
@@ -149,7 +161,7 @@ def trainium(
     """
     peaks = [(group, peak_tflops(group.instance_types[0])) for group in groups]
     known = [group.count * peak[0] for group, peak in peaks if peak is not None]
-    for name in _TRAINIUM:
+    for name in TRAINIUM:
         own, price = peak_tflops(instance_type_info(name)), book.on_demand.get(name, region)
         if own is None or any(name == group.instance_types[0].name for group in groups):
             continue
@@ -180,26 +192,41 @@ def _savings_plan_note(percent: Decimal | None, saved: Decimal | None, unknown: 
     )
 
 
-def regions(groups: Sequence[GroupShape], book: PriceBook, assumptions: Assumptions) -> tuple[RegionPrice, ...]:
-    """Return the regions where the On-Demand price of every type is known, the cheapest first.
+def regions(
+    groups: Sequence[GroupShape], own: str, book: PriceBook, assumptions: Assumptions
+) -> tuple[RegionPrice, ...]:
+    """Return the cluster's region and those where the On-Demand price of every type is known, the cheapest first.
 
     Args:
         groups: The node groups.
+        own: The cluster's region.
         book: The prices.
         assumptions: What the plan assumes.
     """
     slower = 1 + assumptions.interruption_percent / _PERCENT
     names = {info.name for group in groups for info in group.instance_types}
     found = []
-    for region in sorted({region for name in names for region in book.on_demand.regions(name)}):
-        rate, spot = on_demand_rate(groups, region, book), spot_rates(groups, region, book)
-        if rate is not None:
+    for region in sorted(priced_somewhere(groups, book) | {own}):
+        rate = on_demand_rate(groups, region, book)
+        spot = None if unpriced(tuple(names), region, book.spot) else spot_rates(groups, region, book)
+        if rate is not None or region == own:
             found.append(
                 RegionPrice(
                     region=region,
-                    on_demand=rate * assumptions.hours,
+                    on_demand=None if rate is None else rate * assumptions.hours,
                     spot_low=None if spot is None else spot[0] * assumptions.hours * slower,
                     spot_high=None if spot is None else spot[1] * assumptions.hours * slower,
                 )
             )
-    return tuple(sorted(found, key=lambda each: (each.on_demand, each.region)))
+    return tuple(sorted(found, key=lambda each: (each.on_demand is None, each.on_demand or 0, each.region)))
+
+
+def priced_somewhere(groups: Sequence[GroupShape], book: PriceBook) -> set[str]:
+    """Return the regions where the On-Demand price of at least one type is known.
+
+    Args:
+        groups: The node groups.
+        book: The prices.
+    """
+    names = {info.name for group in groups for info in group.instance_types}
+    return {region for name in names for region in book.on_demand.regions(name)}

@@ -23,7 +23,7 @@ def draw(plan: Plan, file: Path) -> None:
         file: A `.png` or `.svg` file.
 
     Raises:
-        ValueError: matplotlib is missing, the nodes have no On-Demand price, or the file cannot be written.
+        ValueError: matplotlib is missing, or the file cannot be written.
     """
     try:
         from matplotlib import rc_context  # noqa: PLC0415 - slow to import, and seldom wanted
@@ -32,16 +32,16 @@ def draw(plan: Plan, file: Path) -> None:
         raise ValueError("--plot needs matplotlib: pip install 'cdk-training-cluster[cli]'") from error
     ways = {option.name: option for option in plan.options}
     on_demand = ways["On-Demand"].low
-    if on_demand is None:
-        raise ValueError(
-            f"--plot draws against the On-Demand price, and {ways['On-Demand'].note}; --price states one"
-        )
     with rc_context({"svg.hashsalt": "plan", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}):
         figure = Figure(figsize=_INCHES, layout="constrained")
         run, year = figure.subplots(1, 2)
         figure.suptitle(f"{plan.name} in {plan.availability_zone}")
         _run(run, plan, ways)
-        _year(year, plan, on_demand / plan.assumptions.hours)
+        if on_demand is None:
+            year.set_axis_off()
+            year.text(0.5, 0.5, ways["On-Demand"].note, ha="center", va="center", wrap=True)
+        else:
+            _year(year, plan, on_demand / plan.assumptions.hours)
         try:
             figure.savefig(
                 file, dpi=120, metadata={"Date": None} if file.suffix.lower() == ".svg" else {"Software": None}
@@ -53,18 +53,21 @@ def draw(plan: Plan, file: Path) -> None:
 def _run(axes: "Axes", plan: Plan, ways: dict[str, Option]) -> None:
     """Draw what a run of the plan's length costs as it goes on."""
     hours, total = float(plan.assumptions.hours), float(plan.known)
-    for name, color in (("On-Demand", _ON_DEMAND), ("Savings Plan", _SAVED)):
+    for name, what, color in (
+        ("On-Demand", "On-Demand", _ON_DEMAND),
+        ("Savings Plan", "share of a year's Savings Plan", _SAVED),
+    ):
         cost = ways[name].low
         if cost is not None:
-            axes.plot([0, hours], [0, float(cost)], color=color, label=f"nodes, {name}: {cost:,.0f} USD")
+            axes.plot([0, hours], [0, float(cost)], color=color, label=f"nodes, {what}: {cost:,.0f} USD")
     spot = ways["Spot"]
     if spot.low is not None and spot.high is not None:
         times = [0, float(spot.hours)]
         label = f"nodes, Spot, lowest to highest: {spot.low:,.0f} to {spot.high:,.0f} USD"
         axes.fill_between(times, [0, float(spot.low)], [0, float(spot.high)], color=_SPOT, alpha=0.3, label=label)
-    axes.plot(
-        [0, hours], [0, total], color=_ALL, linestyle="--", label=f"all that is known, as planned: {total:,.0f} USD"
-    )
+    missing = ", ".join(line.key for line in plan.unknown)
+    label = f"as planned: {total:,.0f} USD" + (f", without {missing}: unknown" if missing else "")
+    axes.plot([0, hours], [0, total], color=_ALL, linestyle="--", label=label)
     axes.set_title("This run", loc="left")
     _finish(axes, "hours since the start")
 

@@ -6,7 +6,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from cdk_training_cluster_stacks.plan.report import Plan
-from cdk_training_cluster_stacks.plan.tables import PlanTable, notes, tables
+from cdk_training_cluster_stacks.plan.sentences import conclusion, notes
+from cdk_training_cluster_stacks.plan.tables import PlanTable, tables
 
 
 def show(plan: Plan, console: Console) -> None:
@@ -16,13 +17,14 @@ def show(plan: Plan, console: Console) -> None:
         plan: The plan.
         console: What shows it.
     """
-    for table in tables(plan):
+    for table in tables(plan, brief=True):
         console.print(f"[bold]{escape(table.title)}[/bold]")
         console.print(_rich(table))
-    for heading, sentences in notes(plan):
+    for heading, sentences in notes(plan, brief=True):
         console.print(f"[bold]{heading}[/bold]")
         for sentence in sentences:
             console.print(_item(sentence))
+    console.print(f"[bold]{escape(conclusion(plan))}[/bold]")
 
 
 def markdown(plan: Plan) -> str:
@@ -45,7 +47,12 @@ def _rich(table: PlanTable) -> Table:
             heading, justify="right" if number else "left", no_wrap=number or position == 0, overflow="fold"
         )
     for row in table.rows:
-        shown.add_row(*map(escape, row), style="bold" if row[0] in ("known so far", "total") else None)
+        shown.add_row(
+            *map(escape, row),
+            style="bold"
+            if row[0] in ("compute", "storage", "transfer", "guardrails", "known so far", "total")
+            else None,
+        )
     return shown
 
 

@@ -1,13 +1,12 @@
 """The plan itself: all that is known of what a cluster costs, as values that a program can read."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from cdk_training_cluster.prices import ByRegion, Price, PriceBook, Source, SpotRange
+from cdk_training_cluster.prices import ByRegion, PriceBook, Source, SpotRange
 from cdk_training_cluster.prices.book import STATED
 from cdk_training_cluster_stacks.live.asking import LiveAnswer
 from cdk_training_cluster_stacks.live.spot_market import PlacementScore, ZonePrice
@@ -20,11 +19,12 @@ from cdk_training_cluster_stacks.plan.lines import (
     total,
     with_stated_costs,
 )
-from cdk_training_cluster_stacks.plan.notices import stand_ins, warnings
-from cdk_training_cluster_stacks.plan.options import Option, RegionPrice, options, regions
+from cdk_training_cluster_stacks.plan.notices import low_limits, stand_ins, warnings
+from cdk_training_cluster_stacks.plan.options import Option, RegionPrice, options, priced_somewhere, regions
 from cdk_training_cluster_stacks.plan.shape import ClusterShape
+from cdk_training_cluster_stacks.plan.sources import sources
 from cdk_training_cluster_stacks.plan.storage import storage_lines, transfer_lines
-from cdk_training_cluster_stacks.plan.work import Work, works
+from cdk_training_cluster_stacks.plan.work import Work, left_out, works
 
 _PERCENT = Decimal(100)
 _HOURS_OF_A_DAY = 24
@@ -44,6 +44,7 @@ class Plan:
         options: Other ways to buy the nodes.
         regions: Regions by the nodes' price.
         works: Types by what the model costs on them.
+        left_out: What is not compared, and why.
         warnings: What to know before paying.
         sources: Where the prices are from, each with its age.
         zones: What Spot Instances cost in the region's zones now, where AWS was asked.
@@ -59,6 +60,7 @@ class Plan:
     options: tuple[Option, ...]
     regions: tuple[RegionPrice, ...]
     works: tuple[Work, ...]
+    left_out: tuple[str, ...]
     warnings: tuple[str, ...]
     sources: tuple[tuple[Source, str], ...]
     zones: tuple[ZonePrice, ...] = ()
@@ -90,10 +92,29 @@ class Plan:
         """The lines that are in no sum."""
         return tuple(line for line in self.lines if line.per_hour is None)
 
+    def by_kind(self) -> dict[str, Decimal | None]:
+        """Return US dollars for the run by the kind of line, of what is known. None: nothing of the kind is."""
+        kinds = dict.fromkeys(line.kind for line in self.lines)
+        of_kind = {kind: [line for line in self.lines if line.kind == kind] for kind in kinds}
+        return {
+            kind: None if all(line.per_hour is None for line in lines) else total(lines, self.assumptions.hours)
+            for kind, lines in of_kind.items()
+        }
+
     def to_json(self) -> str:
         """Return the plan as JSON; amounts are texts, so that they stay exact."""
         document = {
             **_plain(self),
+            "lines": [
+                {
+                    **_plain(line),
+                    "run": _plain(run),
+                    "per_day": None if run is None else str(per_day(run / self.assumptions.hours)),
+                }
+                for line in self.lines
+                for run in (line.run(self.assumptions.hours),)
+            ],
+            "by_kind": {kind: _plain(usd) for kind, usd in self.by_kind().items()},
             "complete": not self.unknown,
             "known_usd": _plain(self.known),
             "total_usd": _plain(self.total),
@@ -126,9 +147,11 @@ def make_plan(
     """
     said = LiveAnswer(book=PriceBook()) if live is None else live
     book = book.updated(said.book).with_stated(assumptions.prices, shape.region)
+    zone = shape.availability_zone if shape.region in said.spot_regions else None
+    for_nodes = book if zone is None else _in_zone(book, shape, said)
     lines = with_stated_costs(
         (
-            *compute_lines(shape.groups, shape.region, _in_zone(book, shape, said)),
+            *compute_lines(shape.groups, shape.region, for_nodes, assumptions, zone=zone),
             *storage_lines(shape, book, assumptions),
             *transfer_lines(shape, book, assumptions),
             *guardrail_lines(shape, book),
@@ -137,6 +160,10 @@ def make_plan(
     )
     figures = [figure for line in lines for figure in line.figures]
     elsewhere = sorted({figure.region for figure in figures} - {shape.region})
+    own = {info.name for group in shape.groups for info in group.instance_types}
+    compared = regions(shape.groups, shape.region, book, assumptions)
+    worked = works(shape.region, book, assumptions, own)
+    unpriced_regions = sorted(priced_somewhere(shape.groups, book) - {each.region for each in compared})
     return Plan(
         name=shape.name,
         availability_zone=shape.availability_zone,
@@ -145,21 +172,30 @@ def make_plan(
         lines=lines,
         hardware=hardware_of(shape.groups, shape.file_system),
         options=tuple(options(shape.groups, shape.region, book, assumptions)),
-        regions=regions(shape.groups, book, assumptions),
-        works=works(shape.region, book, assumptions),
+        regions=compared,
+        works=worked,
+        left_out=(
+            *(left_out(shape.region, book, own) if worked else ()),
+            *(
+                [f"regions left out, because the price of a type is unknown: {', '.join(unpriced_regions)}"]
+                if unpriced_regions
+                else []
+            ),
+        ),
         warnings=(
             *said.refusals,
             *warnings(shape, book, assumptions.hours),
+            *low_limits(shape, for_nodes),
             *([stand_ins(elsewhere, shape.region)] if elsewhere else []),
         ),
-        sources=tuple((source, source.age(today)) for source in _sources(figures)),
+        sources=tuple((source, source.age(today)) for source in sources(figures, shape, book, compared, worked)),
         zones=said.zones,
         scores=said.scores,
     )
 
 
 def _in_zone(book: PriceBook, shape: ClusterShape, said: LiveAnswer) -> PriceBook:
-    """Return a book whose Spot prices in the cluster's region are those of its zone, where AWS said them."""
+    """Return a book whose Spot prices in the cluster's region are those of its zone alone, as AWS said them."""
     here = [each for each in said.zones if each.zone == shape.availability_zone]
     source = next((each.source for _, each in said.book.spot.items()), STATED)
     prices = [
@@ -169,13 +205,8 @@ def _in_zone(book: PriceBook, shape: ClusterShape, said: LiveAnswer) -> PriceBoo
         )
         for each in here
     ]
-    return book.updated(PriceBook(spot=ByRegion(prices)))
-
-
-def _sources(figures: Iterable[Price | SpotRange]) -> list[Source]:
-    return sorted(
-        {figure.source for figure in figures} - {STATED}, key=lambda source: (source.address, str(source.as_of))
-    )
+    others = [each for each in book.spot.items() if each[1].region != shape.region]
+    return replace(book, spot=ByRegion([*others, *prices]))
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON is of any type

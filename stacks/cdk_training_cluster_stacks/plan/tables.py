@@ -11,6 +11,13 @@ _REGIONS_SHOWN = 6
 _TYPES_SHOWN = 12
 _SCORES_SHOWN = 10
 _CENTS_BELOW = 1000
+_KINDS = {
+    "compute": "all node groups",
+    "storage": "all storage",
+    "transfer": "all transfer",
+    "guardrails": "metrics, alarms, reports and functions",
+}
+_WORDS = ((12, "trillion"), (9, "billion"), (6, "million"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,34 +50,26 @@ def usd(amount: Decimal | None) -> str:
     return f"{amount:,.0f}" if amount >= _CENTS_BELOW else f"{amount:,.2f}"
 
 
-def tables(plan: Plan) -> Iterator[PlanTable]:
+def tables(plan: Plan, *, brief: bool = False) -> Iterator[PlanTable]:
     """Yield the tables of a plan, each of which has rows.
 
     Args:
         plan: The plan.
+        brief: Whether the lines of guardrails are left to their sum.
     """
-    found = (_costs(plan), _hardware(plan), _options(plan), _regions(plan), _zones(plan), _scores(plan), _works(plan))
+    found = (
+        _costs(plan, brief=brief),
+        _hardware(plan),
+        _options(plan),
+        _regions(plan),
+        _zones(plan),
+        _scores(plan),
+        _works(plan),
+    )
     yield from (table for table in found if table.rows)
 
 
-def notes(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield what is said beside the tables: a heading and its sentences.
-
-    Args:
-        plan: The plan.
-    """
-    unknown = tuple(f"{line.key}: {line.basis}" for line in plan.unknown)
-    if unknown:
-        yield "Unknown, and in no sum", unknown
-    yield "Know before paying", plan.warnings
-    yield "Assumed", tuple(_assumed(plan))
-    yield (
-        "Prices from",
-        tuple(f"{source.address}, {age}{f'. {source.note}' if source.note else ''}" for source, age in plan.sources),
-    )
-
-
-def _costs(plan: Plan) -> PlanTable:
+def _costs(plan: Plan, *, brief: bool) -> PlanTable:
     hours = plan.assumptions.hours
     rows = [
         (
@@ -79,7 +78,11 @@ def _costs(plan: Plan) -> PlanTable:
             line.what if line.per_hour is None else f"{line.what}: {line.basis}",
         )
         for line in plan.lines
+        if not (brief and line.kind == "guardrails")
     ]
+    for kind, run in plan.by_kind().items():
+        unknown = ", ".join(line.key for line in plan.unknown if line.kind == kind)
+        rows.append((kind, *_amounts(run, hours), f"{unknown} not included: unknown" if unknown else _KINDS[kind]))
     missing = ", ".join(line.key for line in plan.unknown)
     if missing:
         rows.append(("known so far", *_amounts(plan.known, hours), f"{missing} not included: unknown"))
@@ -160,7 +163,7 @@ def _regions(plan: Plan) -> PlanTable:
     shown = plan.regions[:_REGIONS_SHOWN]
     rest = len(plan.regions) - len(shown)
     return PlanTable(
-        title="Regions, by the nodes' On-Demand price: USD for the run" + (f" ({rest} more)" if rest else ""),
+        title="Regions, by the nodes' On-Demand price: USD for the run" + _more(rest),
         headings=("Region", "On-Demand", "Spot, with interruptions"),
         rows=tuple((each.region, usd(each.on_demand), _range(each.spot_low, each.spot_high)) for each in shown),
         numbers=(1, 2),
@@ -178,7 +181,8 @@ def _zones(plan: Plan) -> PlanTable:
 
 def _scores(plan: Plan) -> PlanTable:
     return PlanTable(
-        title="Spot placement scores of all nodes in one zone: 10 is likeliest; below three types EC2 scores low",
+        title="Spot placement scores of all nodes in one zone: 10 is likeliest; below three types EC2 scores low"
+        + _more(len(plan.scores[_SCORES_SHOWN:])),
         headings=("Group", "Region", "Zone", "Score"),
         rows=tuple(
             (group, each.region, each.zone_id, str(each.score)) for group, each in plan.scores[:_SCORES_SHOWN]
@@ -191,36 +195,39 @@ def _works(plan: Plan) -> PlanTable:
     assumptions = plan.assumptions
     if assumptions.parameters is None or assumptions.tokens is None:
         return PlanTable(title="", headings=(), rows=())
+    own = {each.instance_type for each in plan.hardware.groups}
+    others = [each for each in plan.works[_TYPES_SHOWN:] if each.instance_type in own or each.usd is None]
+    shown = (*plan.works[:_TYPES_SHOWN], *others)
+    rest = len(plan.works) - len(shown)
     return PlanTable(
         title=(
-            f"Types, by USD for {assumptions.parameters:.3g} parameters and {assumptions.tokens:.3g} tokens at "
-            f"{assumptions.utilization_percent:f} % of the peak, On-Demand in {plan.region}"
+            f"Types, by USD for {_count(assumptions.parameters)} parameters and {_count(assumptions.tokens)} tokens "
+            f"at {assumptions.utilization_percent:f} % of the peak, On-Demand in {plan.region}{_more(rest)}"
         ),
         headings=("Type", "USD an hour", "Peak TFLOPS", "Node-hours", "USD"),
         rows=tuple(
             (
                 each.instance_type,
                 usd(each.usd_per_hour),
-                f"{each.peak_tflops:,.0f}",
-                f"{each.node_hours:,.0f}",
+                _whole(each.peak_tflops),
+                _whole(each.node_hours),
                 usd(each.usd),
             )
-            for each in plan.works[:_TYPES_SHOWN]
+            for each in shown
         ),
         numbers=(1, 2, 3, 4),
     )
 
 
-def _assumed(plan: Plan) -> Iterator[str]:
-    yield (
-        "a month has 730 hours; a GB of a volume or file system is billed as a GiB; taxes, support and free tiers "
-        "are left out"
-    )
-    if plan.works:
-        sources = sorted({each.source for each in plan.works})
-        yield (
-            "training takes 6 FLOPs for each parameter and token (https://arxiv.org/abs/2001.08361); "
-            f"peaks are dense BF16 of {'; '.join(sources)}"
-        )
-    for name, price in sorted(plan.assumptions.prices.items()):
-        yield f"you state ${price:f} for {name}"
+def _more(rest: int) -> str:
+    return f" ({rest} more)" if rest else ""
+
+
+def _whole(number: Decimal | None) -> str:
+    return _UNKNOWN if number is None else f"{number:,.0f}"
+
+
+def _count(number: Decimal) -> str:
+    """Write a large number as people say it: 70 billion."""
+    word = next(((power, word) for power, word in _WORDS if number >= 10**power), None)
+    return f"{number:,f}" if word is None else f"{(number / 10 ** word[0]).normalize():,f} {word[1]}"

@@ -5,6 +5,7 @@ Peaks are dense BF16, from the vendors' documents in `peaks.json`; an accelerato
 """
 
 import json
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -41,20 +42,20 @@ class Work:
     Attributes:
         instance_type: The type.
         region: The region whose price it is.
-        usd_per_hour: What a node costs an hour, On-Demand.
-        peak_tflops: What all accelerators of a node compute at most.
-        node_hours: How many hours of one node the model takes.
-        usd: What that costs.
-        source: Where the peak is written.
+        usd_per_hour: What a node costs an hour, On-Demand. None: unknown.
+        peak_tflops: What all accelerators of a node compute at most. None: unknown.
+        node_hours: How many hours of one node the model takes. None: the peak is unknown.
+        usd: What that costs. None: the price or the peak is unknown.
+        source: Where the peak is written. None: it is unknown.
     """
 
     instance_type: str
     region: str
-    usd_per_hour: Decimal
-    peak_tflops: Decimal
-    node_hours: Decimal
-    usd: Decimal
-    source: str
+    usd_per_hour: Decimal | None
+    peak_tflops: Decimal | None
+    node_hours: Decimal | None
+    usd: Decimal | None
+    source: str | None
 
 
 @cache
@@ -78,13 +79,14 @@ def peak_tflops(info: InstanceTypeInfo) -> tuple[Decimal, str] | None:
     return sum((peak.tflops * count for peak, count in known), Decimal(0)), known[0][0].source
 
 
-def works(region: str, book: PriceBook, assumptions: Assumptions) -> tuple[Work, ...]:
-    """Return what a model costs on each type whose price in the region and whose peak are known, the cheapest first.
+def works(region: str, book: PriceBook, assumptions: Assumptions, own: Collection[str]) -> tuple[Work, ...]:
+    """Return what a model costs on the cluster's types and on each whose price and peak are known, cheapest first.
 
     Args:
         region: The region.
         book: The prices.
         assumptions: The model, and how much of a peak its training sustains.
+        own: The cluster's types.
     """
     if assumptions.parameters is None or assumptions.tokens is None:
         return ()
@@ -92,18 +94,40 @@ def works(region: str, book: PriceBook, assumptions: Assumptions) -> tuple[Work,
     found = []
     for info in all_instance_types():
         price, peak = book.on_demand.get(info.name, region), peak_tflops(info)
-        if price is not None and peak is not None:
-            sustained = peak[0] * _FLOPS_OF_A_TERAFLOP * assumptions.utilization_percent / _PERCENT
-            hours = flops / sustained / _SECONDS_OF_AN_HOUR
+        if (price is not None and peak is not None) or info.name in own:
+            utilization = assumptions.utilization_percent / _PERCENT
+            sustained = None if peak is None else peak[0] * _FLOPS_OF_A_TERAFLOP * utilization
+            hours = None if sustained is None else flops / sustained / _SECONDS_OF_AN_HOUR
             found.append(
                 Work(
                     instance_type=info.name,
                     region=region,
-                    usd_per_hour=price.usd,
-                    peak_tflops=peak[0],
+                    usd_per_hour=None if price is None else price.usd,
+                    peak_tflops=None if peak is None else peak[0],
                     node_hours=hours,
-                    usd=hours * price.usd,
-                    source=peak[1],
+                    usd=None if hours is None or price is None else hours * price.usd,
+                    source=None if peak is None else peak[1],
                 )
             )
-    return tuple(sorted(found, key=lambda each: (each.usd, each.instance_type)))
+    return tuple(sorted(found, key=lambda each: (each.usd is None, each.usd or 0, each.instance_type)))
+
+
+def left_out(region: str, book: PriceBook, own: Collection[str]) -> Iterator[str]:
+    """Yield which other types with accelerators are not compared, and why.
+
+    Args:
+        region: The region.
+        book: The prices.
+        own: The cluster's types, which are compared anyway.
+    """
+    others = [info for info in all_instance_types() if info.accelerators and info.name not in own]
+    no_peak = {each.name for info in others if peak_tflops(info) is None for each in info.accelerators}
+    no_price = [
+        info.name
+        for info in others
+        if peak_tflops(info) is not None and book.on_demand.get(info.name, region) is None
+    ]
+    if no_price:
+        yield f"types left out, because their price in {region} is unknown: {', '.join(sorted(no_price))}"
+    if no_peak:
+        yield f"accelerators whose types are left out, because their peak is unknown: {', '.join(sorted(no_peak))}"

@@ -254,12 +254,14 @@ def test_a_picture_is_drawn_the_same_each_time(tmp_path: Path, suffix: str, star
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_a_picture_needs_an_on_demand_price(tmp_path: Path) -> None:
+def test_without_an_on_demand_price_the_picture_says_so(tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     file.write_text(
         "name: pod\navailability_zone: us-east-2b\n"
         "node_groups: [{name: workers, instance_types: [p5e.48xlarge], count: 1, image: latest}]\n"
     )
-    result = plan(str(file), "--plot", str(tmp_path / "plan.png"))
-    assert result.exit_code == 2
-    assert "no On-Demand price of every type is known in us-east-2; --price states one\n" in result.stderr
+    result = plan(str(file), "--plot", str(tmp_path / "plan.svg"))
+    assert result.exit_code == 0, result.stderr
+    drawn = (tmp_path / "plan.svg").read_text()
+    assert "the On-Demand price of p5e.48xlarge in us-east-2 is unknown" in drawn
+    assert "without compute.workers" in drawn

@@ -1,6 +1,7 @@
 """What a plan says of each way to buy, of other options, and of what surprises on a bill."""
 
 import json
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -58,22 +59,23 @@ _BOUGHT = {
     "Spot, at the region's highest": (
         group(types="p4de.24xlarge", capacity=Capacity.spot()),
         "79.7872",
-        "8 x $9.9734; Spot was $8.6505 to $9.9734 in us-east-1",
+        "8 x $9.9734; Spot was $8.6505 to $9.9734 in us-east-1; 10 % longer for interruptions, assumed",
     ),
     "Spot with a limit": (
         group(types="p4de.24xlarge", capacity=Capacity.spot(max_price=9)),
         "72",
-        "8 x $9; Spot was $8.6505 to $9.9734 in us-east-1",
+        "8 x $9; Spot was $8.6505 to $9.9734 in us-east-1; 10 % longer for interruptions, assumed",
     ),
     "a fleet": (
         group(types="g5.48xlarge", count=2, capacity=Capacity.spot_fleet()),
         "14.0154",
-        "2 x $7.0077; Spot was $4.5408 to $7.0077 in us-east-1",
+        "2 x $7.0077; Spot was $4.5408 to $7.0077 in us-east-1; 10 % longer for interruptions, assumed",
     ),
     "a block": (
         group(capacity=Capacity.capacity_block(_ID)),
         None,
-        "a block is paid for when it is bought; state what it cost: --cost compute.workers=USD",
+        "a block is paid for when it is bought, see https://aws.amazon.com/ec2/capacityblocks/pricing/; state what "
+        "it cost: --cost compute.workers=USD",
     ),
     "several in turn": (
         group(capacity=Capacity.prioritized(reservations=[_ID], capacity_blocks=[_OTHER])),
@@ -88,7 +90,8 @@ _BOUGHT = {
     "a Spot price of some types": (
         group(types="p5.4xlarge p4de.24xlarge", capacity=Capacity.spot()),
         "79.7872",
-        "8 x $9.9734; Spot was $8.6505 to $9.9734 in us-east-1, without p5.4xlarge, whose Spot price is unknown",
+        "8 x $9.9734; Spot was $8.6505 to $9.9734 in us-east-1, without p5.4xlarge, whose Spot price is unknown; "
+        "10 % longer for interruptions, assumed",
     ),
     "no price": (
         group(types="p5e.48xlarge"),
@@ -128,7 +131,7 @@ def test_another_region_s_price_stands_in_for_units_with_a_warning_and_never_for
         "the On-Demand price of p5.48xlarge in eu-west-1 is unknown: --price p5.48xlarge=USD states one"
     )
     assert found.warnings[-1] == (
-        "prices in us-east-1 stand in where that in eu-west-1 is not known; --price states yours"
+        "* prices in us-east-1 stand in where that in eu-west-1 is not known; --price states yours"
     )
 
 
@@ -159,7 +162,7 @@ _WARNINGS = {
     ),
     "a warm pool": (
         [group(warm=2)],
-        "node group 'workers' keeps up to 2 nodes while it is stopped, whose volumes are billed then",
+        "node group 'workers' keeps up to 2 nodes while it is stopped, whose volumes then cost $32.00 a month",
     ),
     "data elsewhere": (
         [group()],
@@ -197,7 +200,12 @@ def test_a_live_spot_price_of_the_zone_counts_for_its_nodes_and_the_region_s_for
     ]
     source = Source(address="https://example.com", as_of=date(2026, 11, 22))
     spot = SpotRange(low=Decimal(8), high=Decimal(10), zones=("a", "b", "c"), region="us-east-1", source=source)
-    live = LiveAnswer(book=PriceBook(spot=ByRegion([("p4de.24xlarge", spot)])), zones=tuple(zones), refusals=("no",))
+    live = LiveAnswer(
+        book=PriceBook(spot=ByRegion([("p4de.24xlarge", spot)])),
+        zones=tuple(zones),
+        spot_regions=("us-east-1",),
+        refusals=("no",),
+    )
     shape = ClusterShape(
         name="pod",
         availability_zone="us-east-1b",
@@ -205,7 +213,16 @@ def test_a_live_spot_price_of_the_zone_counts_for_its_nodes_and_the_region_s_for
         groups=(group(types="p4de.24xlarge", count=2, capacity=Capacity.spot()),),
     )
     found = make_plan(shape, committed_prices(), Assumptions(hours=Decimal(10)), today=date(2026, 11, 22), live=live)
-    assert (found.lines[0].per_hour, found.lines[0].basis) == (Decimal(18), "2 x $9; Spot was $9 to $9 in us-east-1b")
+    assert (found.lines[0].run(Decimal(10)), found.lines[0].basis) == (
+        Decimal(198),
+        "2 x $9; Spot was $9 in us-east-1b; 10 % longer for interruptions, assumed",
+    )
+    elsewhere = replace(live, zones=tuple(each for each in zones if each.zone != "us-east-1b"))
+    none = make_plan(shape, committed_prices(), Assumptions(), today=date(2026, 11, 22), live=elsewhere)
+    assert (none.lines[0].per_hour, none.lines[0].basis) == (
+        None,
+        "EC2 has no Spot price of p4de.24xlarge in us-east-1b; state --cost compute.workers=USD",
+    )
     assert found.options[1].low == 2 * 8 * 11
     assert found.options[1].high == 2 * 10 * 11
     assert found.warnings[0] == "no"
@@ -228,6 +245,7 @@ def test_the_options_stand_side_by_side() -> None:
         ("Spot", 125, Decimal("10239.7"), 55_040),
         ("Capacity Reservation", 100, 44_032, 44_032),
         ("Savings Plan", 100, Decimal("26419.2"), Decimal("26419.2")),
+        ("Capacity Block", 100, None, None),
         ("21 x trn1.32xlarge", 100, 45_150, 45_150),
         ("trn2.48xlarge", 100, None, None),
     ]
@@ -237,10 +255,33 @@ def test_the_options_stand_side_by_side() -> None:
     assert plan(group()).options[3].low is None
 
 
+def test_a_limit_below_every_spot_price_is_told() -> None:
+    found = plan(group(types="p4de.24xlarge", capacity=Capacity.spot(max_price=1)))
+    assert (
+        "node group 'workers' pays at most $1 for a Spot Instance, and the lowest price seen is $8.6505: it may get "
+        "none" in found.warnings
+    )
+
+
+def test_the_sources_of_what_is_compared_are_named() -> None:
+    found = plan(group(capacity=Capacity.capacity_block(_ID)))
+    assert any("skypilot" in source.address for source, _ in found.sources)
+
+
+def test_the_sums_by_kind_are_the_sum() -> None:
+    found = plan(group())
+    assert list(found.by_kind()) == ["compute", "storage", "transfer", "guardrails"]
+    assert sum((usd or 0 for usd in found.by_kind().values()), Decimal(0)) == found.known
+    line = json.loads(found.to_json())["lines"][0]
+    assert (Decimal(line["run"]), Decimal(line["per_day"])) == (Decimal(44_032), Decimal("10567.68"))
+
+
 def test_regions_are_sorted_by_price_and_have_every_type() -> None:
     found = plan(group(), group("prep", types="g5.xlarge")).regions
     assert [each.region for each in found] == ["us-east-1", "us-east-2", "us-west-2", "ap-northeast-1"]
-    assert [each.on_demand for each in found] == sorted(each.on_demand for each in found)
+    amounts = [each.on_demand for each in found if each.on_demand is not None]
+    assert amounts == sorted(amounts)
+    assert len(amounts) == len(found)
 
 
 def test_types_are_compared_by_what_a_model_costs_on_them() -> None:
@@ -248,9 +289,21 @@ def test_types_are_compared_by_what_a_model_costs_on_them() -> None:
     p5 = next(each for each in found if each.instance_type == "p5.48xlarge")
     # 6 x 70e9 x 1.4e12 FLOPs at half of 8 x 989.5 TFLOPS.
     assert p5.peak_tflops == Decimal("7916")
+    assert p5.node_hours is not None
     assert round(p5.node_hours) == round(6 * 70e9 * 1.4e12 / (0.5 * 7916e12) / 3600)
     assert p5.usd == p5.node_hours * Decimal("55.04")
-    assert [each.usd for each in found] == sorted(each.usd for each in found)
-    assert all(each.source.startswith("https://") for each in found)
+    amounts = [each.usd for each in found if each.usd is not None]
+    assert amounts == sorted(amounts)
+    assert len(amounts) == len(found)
+    assert all(each.source is not None and each.source.startswith("https://") for each in found)
     assert "g5.48xlarge" not in {each.instance_type for each in found}  # no vendor's figure is known here
     assert plan(group()).works == ()
+    unknown = plan(group(types="g5.48xlarge"), parameters=Decimal("70e9"), tokens=Decimal("1.4e12"))
+    assert (unknown.works[-1].instance_type, unknown.works[-1].usd) == ("g5.48xlarge", None)
+    assert any("because their peak is unknown: " in each for each in unknown.left_out)
+
+
+def test_the_cluster_s_region_is_compared_though_its_price_is_unknown() -> None:
+    found = plan(group(types="p5.48xlarge g6e.24xlarge"))
+    assert [(each.region, each.on_demand) for each in found.regions][-1] == ("us-east-1", None)
+    assert found.left_out[-1].startswith("regions left out, because the price of a type is unknown: ")
