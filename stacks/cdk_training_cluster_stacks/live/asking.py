@@ -86,7 +86,8 @@ class _Questions:
     def told(self) -> tuple[str, ...]:
         """Return a sentence for each reason."""
         return tuple(
-            f"{action} was not answered for {', '.join(places)} ({reason}): what it says is unknown, or older"
+            f"{action} was not answered for {', '.join(dict.fromkeys(places))} ({reason}): what it says is unknown, "
+            "or older"
             for (action, reason), places in self.refusals.items()
         )
 
@@ -129,7 +130,9 @@ def ask(
         "ec2:DescribeSpotPriceHistory",
         [(each, partial(spot_market, clients[each], each, types, now)) for each in regions],
     )
-    parts = [regions[at : at + MAX_REGIONS] for at in range(0, len(regions), MAX_REGIONS)]
+    # Of many zones EC2 names the best alone, so that the cluster's region is asked for by itself.
+    others = [each for each in regions if each != region]
+    parts = [[region], *(others[at : at + MAX_REGIONS] for at in range(0, len(others), MAX_REGIONS))]
     scores = questions.all(
         "ec2:GetSpotPlacementScores",
         [(group.group, partial(_scores, clients[region], part, group)) for group in groups for part in parts],

@@ -28,11 +28,13 @@ class ZonePrice:
         instance_type: Its type.
         zone: The zone's name, as the account has it.
         usd: US dollars an hour.
+        zone_id: The zone's id, which placement scores name; empty where EC2 did not say it.
     """
 
     instance_type: str
     zone: str
     usd: Decimal
+    zone_id: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +106,8 @@ def spot_market(client: "EC2Client", region: str, instance_types: Sequence[str],
             )
         )
     zones = [
-        ZonePrice(instance_type=name, zone=zone, usd=usd) for (name, zone), (_, usd, _) in sorted(latest.items())
+        ZonePrice(instance_type=name, zone=zone, usd=usd, zone_id=zone_id)
+        for (name, zone), (_, usd, zone_id) in sorted(latest.items())
     ]
     return SpotMarket(region=region, zones=tuple(zones), ranges=ByRegion(ranges))
 

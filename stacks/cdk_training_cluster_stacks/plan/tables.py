@@ -7,6 +7,7 @@ from decimal import Decimal
 from cdk_training_cluster_stacks.plan.report import Plan, per_day
 
 _UNKNOWN = "unknown"
+_YOURS = " (yours)"
 _REGIONS_SHOWN = 6
 _TYPES_SHOWN = 12
 _SCORES_SHOWN = 10
@@ -173,19 +174,31 @@ def _regions(plan: Plan) -> PlanTable:
 def _zones(plan: Plan) -> PlanTable:
     return PlanTable(
         title="Spot Instances now, by zone: USD an hour",
-        headings=("Zone", "Type", "USD"),
-        rows=tuple((each.zone, each.instance_type, f"{each.usd:f}") for each in plan.zones),
-        numbers=(2,),
+        headings=("Zone", "Id", "Type", "USD"),
+        rows=tuple(
+            (
+                f"{each.zone}{_YOURS if each.zone == plan.availability_zone else ''}",
+                each.zone_id,
+                each.instance_type,
+                f"{each.usd:f}",
+            )
+            for each in plan.zones
+        ),
+        numbers=(3,),
     )
 
 
 def _scores(plan: Plan) -> PlanTable:
+    yours = {each.zone_id for each in plan.zones if each.zone == plan.availability_zone and each.zone_id}
+    others = [scored for scored in plan.scores[_SCORES_SHOWN:] if scored[1].region == plan.region]
+    shown = (*plan.scores[:_SCORES_SHOWN], *others)
     return PlanTable(
         title="Spot placement scores of all nodes in one zone: 10 is likeliest; below three types EC2 scores low"
-        + _more(len(plan.scores[_SCORES_SHOWN:])),
+        + _more(len(plan.scores) - len(shown)),
         headings=("Group", "Region", "Zone", "Score"),
         rows=tuple(
-            (group, each.region, each.zone_id, str(each.score)) for group, each in plan.scores[:_SCORES_SHOWN]
+            (group, each.region, f"{each.zone_id}{_YOURS if each.zone_id in yours else ''}", str(each.score))
+            for group, each in shown
         ),
         numbers=(3,),
     )

@@ -13,6 +13,7 @@ from cdk_training_cluster.prices import ByRegion, PriceBook, Source, SpotRange, 
 from cdk_training_cluster_stacks.live.asking import LiveAnswer
 from cdk_training_cluster_stacks.live.spot_market import ZonePrice
 from cdk_training_cluster_stacks.plan import Assumptions, ClusterShape, FileSystemShape, GroupShape, Plan, make_plan
+from cdk_training_cluster_stacks.plan.tables import tables
 
 _ZONES = tuple(zip("abc", (0, 1, 2), strict=True))
 _ID, _OTHER = "cr-0a1b2c3d", "cr-1a1b2c3d"
@@ -196,7 +197,10 @@ _MEMORY = 8 * 8 * 80 + Decimal(2 * 22_888) / 1024
 
 def test_a_live_spot_price_of_the_zone_counts_for_its_nodes_and_the_region_s_for_comparisons() -> None:
     zones = [
-        ZonePrice(instance_type="p4de.24xlarge", zone=f"us-east-1{at}", usd=Decimal(8 + more)) for at, more in _ZONES
+        ZonePrice(
+            instance_type="p4de.24xlarge", zone=f"us-east-1{at}", usd=Decimal(8 + more), zone_id=f"use1-az{more}"
+        )
+        for at, more in _ZONES
     ]
     source = Source(address="https://example.com", as_of=date(2026, 11, 22))
     spot = SpotRange(low=Decimal(8), high=Decimal(10), zones=("a", "b", "c"), region="us-east-1", source=source)
@@ -226,6 +230,12 @@ def test_a_live_spot_price_of_the_zone_counts_for_its_nodes_and_the_region_s_for
     assert found.options[1].low == 2 * 8 * 11
     assert found.options[1].high == 2 * 10 * 11
     assert found.warnings[0] == "no"
+    (shown,) = [table for table in tables(found) if table.title.startswith("Spot Instances now")]
+    assert [row[:2] for row in shown.rows] == [
+        ("us-east-1a", "use1-az0"),
+        ("us-east-1b (yours)", "use1-az1"),
+        ("us-east-1c", "use1-az2"),
+    ]
     assert (source, "of today") in found.sources
 
 
