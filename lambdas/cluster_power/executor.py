@@ -57,11 +57,18 @@ class Executor:
             try:
                 self._store.order(name, order, unless_changed=unless_changed)
             except (*AWS_ERRORS, StateChangedError) as error:
+                # DynamoDB may have written it though its answer was lost.
+                is_recorded = self._store.has_order(name, order)
+                if is_recorded:
+                    continue
                 refused.add(name)
                 if not (unless_changed and isinstance(error, StateChangedError)):
-                    what = (
-                        f"it could not be recorded that it is {order.state}: nothing was done, give the order again"
+                    came_of_it = (
+                        "nothing was done, give the order again"
+                        if is_recorded is False
+                        else "it may have been recorded, and is then applied within a minute: ask for the status"
                     )
+                    what = f"it could not be recorded that it is {order.state}: {came_of_it}"
                     self._failures.add(name, what, error)
         return frozenset(refused)
 
@@ -207,6 +214,11 @@ class Executor:
             self._explain(group, before)
             return _wait(decision, "is busy with another scaling activity: the next tick tries again")
         record = replace(group.record, desired=replace(given, sizes=(desired,)))
+        try:
+            self._explain(group, record.desired)
+        except StateChangedError:
+            self._store.forget_size(group)  # An order that came meanwhile was undone.
+            raise
         return replace(decision, group=replace(group, desired=desired, record=record))
 
     def _grows(self, group: Group, desired: int) -> bool:

@@ -20,6 +20,8 @@ _PAUSES = (1, 2)
 # A sentence that people read names no more nodes.
 _MAX_NAMED = 3
 
+_NEXT_TICK = "the next tick gives it what was ordered"
+
 _LEFT_ALONE = frozenset({Verdict.DELETING, Verdict.UNCONFIGURED})
 
 
@@ -106,13 +108,21 @@ class ImmediateStops:
         try:
             self._store.save_stop(due, order)
         except StateChangedError:
-            return sizes, f"{name} was given another order at the same moment"
+            self._forget_sizes(due)
+            return sizes, f"{name} was brought to 0 and given another order at the same moment: {_NEXT_TICK}"
         except AWS_ERRORS as error:
             self._failures.add(name, "was brought to 0, and that could not be recorded", error)
             return sizes, ""
         for group in due:
             self._store.annotate(group)
         return sizes, ""
+
+    def _forget_sizes(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            try:
+                self._store.forget_size(group)
+            except (*AWS_ERRORS, StateChangedError) as error:
+                self._failures.add(group.node_group, "could not record that its size has to be set again", error)
 
     def _set_zero(self, group: Group, expected: Expected | None) -> tuple[int, str]:
         """Bring a group to zero.
@@ -186,7 +196,8 @@ def _untouched(decision: Decision) -> Decision:
 
 
 def _taken_back(decision: Decision, why: str) -> Decision:
-    return replace(decision, reason=f"{why.removesuffix('.')}. The stop was taken back", taken_back=True)
+    ends = "" if why.endswith(_NEXT_TICK) else ". The stop was taken back"
+    return replace(decision, reason=f"{why.removesuffix('.')}{ends}", taken_back=True)
 
 
 def _is_still(group: Group, fresh: Group) -> bool:

@@ -127,6 +127,8 @@ class StateStore:
 
         def change(state: GroupState) -> GroupState:
             _check_still(state, group)
+            if "terminated" in changes and state.record(group.name).terminated != group.record.terminated:
+                raise StateChangedError(f"nodes of {group.node_group} were terminated by command at the same moment")
             return state.with_changes(group.name, changes)
 
         self._write(_key(group), change)
@@ -149,8 +151,25 @@ class StateStore:
         self._write(_key(groups[0]), change)
 
     def forget_size(self, group: Group) -> None:
-        """Record that the size of a group has to be set again, whatever was ordered of it meanwhile."""
-        self._write(_key(group), lambda state: state.with_changes(group.name, {"size": None}))
+        """Record that the size of a group has to be set again, whatever was ordered of it meanwhile.
+
+        It is dated after all that was recorded of the group, so that a run that has yet to record a size is refused.
+        """
+
+        def change(state: GroupState) -> GroupState:
+            since = state.record(group.name).since
+            later = since + timedelta(seconds=1) if since else None
+            return state.with_changes(group.name, {"size": None, "since": later})
+
+        self._write(_key(group), change)
+
+    def has_order(self, node_group: str, order: Order) -> bool | None:
+        """Read a node group's item again, and say whether it holds an order. None: it could not be read."""
+        try:
+            self._read_again(node_group)
+        except AWS_ERRORS:
+            return None
+        return self._stored[node_group].state.order == order
 
     def annotate(self, group: Group) -> None:
         """Write on what owns a group's nodes what people want to know; no function reads it."""

@@ -84,7 +84,7 @@ class Terminations:
         fresh = self._look(group) or group
         if len(asked | unsure) < len(due) and fresh.record.terminated == mark:
             left = replace(mark, ids=(*recent, *(one for one in due if one in asked | unsure)))
-            self._write(group, left if asked | unsure else group.record.terminated)
+            self._write(fresh, left if asked | unsure else group.record.terminated)
         done = tuple(one for one in ids if one in asked or one in _going(fresh, ids))
         return _outcome(command, decision, settle(fresh, self._now), done)
 

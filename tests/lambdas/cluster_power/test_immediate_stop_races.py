@@ -11,6 +11,9 @@ from power_scene import Scene
 from termination_scene import LambdaEndedError, end_run, run_group
 
 SAME_MOMENT = "workers was given another size at the same moment. The stop was taken back"
+OTHER_ORDER = (
+    "workers was brought to 0 and given another order at the same moment: the next tick gives it what was ordered"
+)
 
 
 @pytest.fixture
@@ -87,7 +90,7 @@ def test_a_start_that_comes_after_the_size_was_set_is_not_undone(scene: Scene, g
     told = stop_now(scene)
 
     assert told["taken_back"]
-    assert told["reason"] == "workers was given another order at the same moment. The stop was taken back"
+    assert told["reason"] == OTHER_ORDER
     assert (scene.record(group).state, scene.record(group).by, stopped(scene)) == ("running", "ana", [])
     assert scene.minute(10)["workers"]["in_service"] == 8
 
@@ -152,6 +155,7 @@ def test_a_tick_that_gives_it_another_count_at_the_same_moment_is_not_stopped_la
     told = stop_now(scene)
 
     assert told["taken_back"]
+    assert told["reason"] == OTHER_ORDER
     kept = scene.minute(10)["workers"]
     assert (kept["decision"], kept["state"], group.in_service, stopped(scene)) == ("keep", "running", 6, [])
 

@@ -218,3 +218,17 @@ def test_a_run_that_gives_way_leaves_the_mark_of_the_other(scene: Scene, group: 
     assert mark is not None
     assert mark.text == "2026-11-02T08:02:01Z by cluster_idle: idle for an hour"
     assert (asked(scene), group.desired) == (idle[:1], 7)
+
+
+def test_two_equal_runs_at_the_same_moment_ask_each_node_once(scene: Scene, group: FakeGroup) -> None:
+    idle, before = middle(group), scene.auto_scaling.describe_all()
+
+    def order_again() -> None:
+        scene.now += timedelta(seconds=1)
+        terminate(scene, idle)
+        scene.auto_scaling.old = [before] * 9
+
+    scene.dynamodb.before_next("PutItem", "workers", order_again)
+
+    assert "nodes of workers were terminated by command at the same moment" in refused(scene, idle)
+    assert (asked(scene), group.desired) == (idle, 5)

@@ -1,12 +1,23 @@
 """The power function where a group changes while it looks or acts."""
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from aws_lambda_powertools import Logger
+from botocore.exceptions import ConnectionClosedError
 
 from cluster_common.errors import PartialFailureError
-from power_scene import Scene
+from cluster_common.owners.groups import OwnedGroup
+from cluster_common.owners.node_owner import Owners
+from cluster_common.state_table import StateChangedError, StateTable
+from cluster_power.state_store import StateStore
+from fake_dynamodb import TABLE
+from power_scene import PART, STACK, Scene
+from termination_scene import LambdaEndedError, end_run
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
 @pytest.fixture
@@ -175,3 +186,69 @@ def test_a_stop_that_reads_an_old_size_of_zero_is_applied_all_the_same(scene: Sc
     scene.auto_scaling.old.clear()
     scene.minute()
     assert (group.desired, scene.record(group).size) == (0, 0)
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_stop_whose_record_has_no_answer_is_not_called_undone(scene: Scene, readable: bool) -> None:
+    group = scene.add()
+    scene.minute(2)
+    put = scene.dynamodb.put_item
+
+    def lose_answer(**parameters: Any) -> dict[str, Any]:
+        put(**parameters)
+        scene.dynamodb.put_item = put  # type: ignore[method-assign]  # the next one is answered
+        if not readable:
+            scene.dynamodb.fail_next("GetItem", "InternalServerError", group="workers")
+        raise ConnectionClosedError(endpoint_url="https://dynamodb.us-east-1.amazonaws.com")
+
+    scene.dynamodb.put_item = lose_answer  # type: ignore[method-assign]  # as a network does
+
+    if readable:
+        scene.order("stop")
+        assert group.desired == 0
+    else:
+        with pytest.raises(
+            PartialFailureError, match="it may have been recorded, and is then applied within a minute"
+        ):
+            scene.order("stop")
+    scene.minute()
+    assert group.desired == 0
+
+
+def test_a_stop_while_a_tick_lowers_a_group_that_lacks_nodes_is_a_stop(scene: Scene) -> None:
+    """The tick lowers the group after the stop has brought it to 0: the next tick brings it there again."""
+    group = scene.add(capacity=3)
+    scene.minute(10)
+    assert group.desired == 8
+
+    def stop() -> None:
+        scene.now += timedelta(seconds=1)
+        scene.order("stop", by="ana", reason="weekend")
+
+    scene.auto_scaling.before_next("SetDesiredCapacity", "workers-asg", stop)
+    late = scene.minute(3)["workers"]
+    scene.minute(2)
+
+    assert (group.desired, scene.record(group).size, late["state"]) == (0, 0, "stopped")
+
+
+def test_a_size_that_has_to_be_set_again_is_not_recorded_by_a_run_that_set_it_before(scene: Scene) -> None:
+    """A stop sets 0, a tick that looked before it sets 6 and gives way, and then the stop records what it set."""
+    group = scene.add()
+    scene.minute(2)
+    scene.auto_scaling.before_next("SetDesiredCapacity", "workers-asg", end_run)
+    with pytest.raises(LambdaEndedError):
+        scene.order("stop", by="ana", reason="weekend")
+    owned = OwnedGroup(name=group.name, node_group="workers", desired=8, minimum=0, maximum=8, in_service=8)
+    table = StateTable(cast("DynamoDBClient", scene.dynamodb), TABLE, PART)
+    stop, tick = (StateStore(Owners([]), table, STACK, Logger(service="test")) for _ in range(2))
+    stop.read()
+    [stopped] = stop.load([owned])
+    tick.read()
+    tick.forget_size(tick.load([owned])[0])
+
+    with pytest.raises(StateChangedError, match="workers was given another order at the same moment"):
+        stop.save(stopped, size=0, since=scene.now)
+
+    scene.minute()
+    assert group.desired == 0
