@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG, POWER_TAG
 from rehearsal.readback import Client
 
 ON_DEMAND = "on-demand"
@@ -76,7 +76,7 @@ def _node_group(client: Client, tags: Mapping[str, str], running: Sequence[dict[
         "reservation": _reservation(client, tags),
         "availability_zone": _only({instance["Placement"]["AvailabilityZone"] for instance in running}),
         "instance_ids": [instance["InstanceId"] for instance in running],
-        "power": {key.split(":", 1)[1]: value for key, value in sorted(tags.items()) if ":power-" in key},
+        "power": tags.get(POWER_TAG, ""),
     }
 
 

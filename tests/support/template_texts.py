@@ -25,6 +25,10 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
         "AWS::CloudWatch::Alarm Metrics.*.MetricStat.Stat",
         "AWS::CloudWatch::Alarm Statistic",
         "AWS::CloudWatch::Alarm TreatMissingData",
+        "AWS::DynamoDB::Table *.AttributeType",
+        "AWS::DynamoDB::Table *.KeyType",
+        "AWS::DynamoDB::Table BillingMode",
+        "AWS::DynamoDB::Table SSESpecification.SSEType",
         "AWS::EC2::CapacityReservation EndDateType",
         "AWS::EC2::CapacityReservation InstanceMatchCriteria",
         "AWS::EC2::CapacityReservation InstancePlatform",
@@ -56,6 +60,7 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
         "AWS::SSM::Parameter Type",
         "AWS::Scheduler::Schedule FlexibleTimeWindow.Mode",
     ),
+    "names that the library itself gives": ("AWS::DynamoDB::Table *.AttributeName",),
     "ids, ARNs, zones, types, addresses and times, whose form is checked where they are given": (
         "AWS::*Arn",
         "AWS::*CidrBlock",
