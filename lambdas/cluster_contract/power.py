@@ -59,8 +59,8 @@ class PowerFunctionSettings:
         closing_notice: How long before its nodes go people are notified that a Capacity Block ends.
         topic_arn: The SNS topic that is notified when a problem begins and ends. Empty: there is none.
         state_table: The name of the cluster's state table.
-        stack_id: The id of the stack that the function belongs to; what another one has recorded counts as never
-            seen.
+        stack_id: The id of the stack that the function belongs to. Items that another stack wrote are ignored unless
+            their owners are still there: a cluster that is deployed again starts.
     """
 
     cluster: str

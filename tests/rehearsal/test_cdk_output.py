@@ -114,10 +114,10 @@ def _cli(directory: Path, *, path: str = os.environ["PATH"], seconds: float = MA
 
 def test_a_failing_command_is_told_with_its_reason_and_its_log_and_writes_to_its_own_folder(tmp_path: Path) -> None:
     with pytest.raises(CdkFailedError) as failure:
-        _cli(tmp_path).bootstrap()
+        _cli(tmp_path).synth()
     log = tmp_path / "cdk.log"
-    assert str(failure.value) == (f"cdk bootstrap failed: {tmp_path}/none.yaml: there is no such file; see {log}")
-    assert log.read_text().startswith("$ cdk bootstrap aws://123456789012/us-east-1 ")
+    assert str(failure.value) == f"cdk synth failed: {tmp_path}/none.yaml: there is no such file; see {log}"
+    assert log.read_text().startswith("$ cdk synth --quiet ")
     assert "error: " in log.read_text()
     assert (tmp_path / "cdk.out").is_dir()
 

@@ -6,11 +6,11 @@ Nodes are started by the deployed power function's own code.
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import App, DefaultStackSynthesizer, Environment, Stack, Tags
+from aws_cdk import App, DefaultStackSynthesizer, Environment, Stack
 
 from cdk_training_cluster import instance_type_info
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
@@ -40,12 +40,12 @@ class Deployed:
         self.aws, self._directory, self._name = aws, directory, name
         self._deployed: Any = None
 
-    def deploy(self, plan: ClusterPlan, tags: Mapping[str, str] | None = None) -> None:
+    def deploy(self, plan: ClusterPlan) -> None:
         """Make the stack, or change it if there is something to change, as the CDK CLI does."""
-        template, assets = _synthesized(plan, self._directory, self.aws, self._name, tags)
-        if (template, tags) == self._deployed:
+        template, assets = _synthesized(plan, self._directory, self.aws, self._name)
+        if template == self._deployed:
             return
-        self._deployed = template, tags
+        self._deployed = template
         for bucket, key, body in assets:
             self.aws.client("s3").create_bucket(Bucket=bucket)
             self.aws.client("s3").put_object(Bucket=bucket, Key=key, Body=body)
@@ -108,18 +108,13 @@ class Deployed:
         resources = readback.stack_resources(self.aws.client, self._name)
         return {resource["PhysicalResourceId"] for resource in resources}
 
-    def written(self) -> str:
-        """What the function has written down of stopped node groups."""
-        name = next(one for one in self.own() if "Stopped" in one)
-        return str(self.aws.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
-
     @property
     def _cloudformation(self) -> Any:
         return self.aws.client("cloudformation")
 
 
 def _synthesized(
-    plan: ClusterPlan, directory: Path, aws: LocalAws, name: str, tags: Mapping[str, str] | None
+    plan: ClusterPlan, directory: Path, aws: LocalAws, name: str
 ) -> tuple[dict[str, Any], Iterator[tuple[str, str, bytes]]]:
     app = App(outdir=str(directory / "cdk.out"))
     stack = Stack(
@@ -129,8 +124,6 @@ def _synthesized(
         synthesizer=DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
     )
     plan.make(stack, name)
-    for key, value in (tags or {}).items():
-        Tags.of(stack).add(key, value)
     template: dict[str, Any] = app.synth().get_stack_by_name("Sample").template
     return template, _assets(directory / "cdk.out")
 

@@ -12,6 +12,7 @@ from aws_lambda_powertools import Logger
 
 from cdk_training_cluster.functions import function_source
 from cluster_contract.idle import IdleFunctionSettings, Policy
+from cluster_contract.state import StateAttribute
 from cluster_idle.idle import Action, Idle, IdleClients
 from idle_function_settings import Group, idle_settings
 from local_aws import LocalAws, sessions
@@ -204,6 +205,7 @@ class IdleOnAws:
             ec2.delete_launch_template(LaunchTemplateName=f"{self.name}-template")
             self.aws.client("lambda").delete_function(FunctionName=self.power)
             self.aws.client("iam").delete_role(RoleName=self.power)
+            self.aws.client("dynamodb").delete_table(TableName=f"{self.name}-state")
         self.aws.client("sns").delete_topic(TopicArn=self.topic)
         if self._launched:
             ec2.terminate_instances(InstanceIds=self._launched)
@@ -236,6 +238,13 @@ class IdleOnAws:
         role = self.aws.client("iam").create_role(RoleName=f"{self.name}-power", AssumeRolePolicyDocument=_TRUST)
         settings = {"cluster": self.name, "groups": {GROUP: {"count": count}}}
         self.power = f"{self.name}-power"
+        keys = {StateAttribute.PART: "HASH", StateAttribute.NAME: "RANGE"}
+        self.aws.client("dynamodb").create_table(
+            TableName=f"{self.name}-state",
+            KeySchema=[{"AttributeName": str(name), "KeyType": kind} for name, kind in keys.items()],
+            AttributeDefinitions=[{"AttributeName": str(name), "AttributeType": "S"} for name in keys],
+            BillingMode="PAY_PER_REQUEST",
+        )
         self.aws.client("lambda").create_function(
             FunctionName=self.power,
             Runtime="python3.13",
@@ -247,6 +256,7 @@ class IdleOnAws:
                 "Variables": {
                     "CLUSTER_POWER_SETTINGS": json.dumps(settings),
                     "ALERT_TOPIC_ARN": self.topic,
+                    "STATE_TABLE": f"{self.name}-state",
                     "POWERTOOLS_METRICS_NAMESPACE": "CdkTrainingCluster/Functions",
                     "POWERTOOLS_SERVICE_NAME": "cluster_power",
                 }
