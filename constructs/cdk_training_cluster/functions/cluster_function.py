@@ -299,7 +299,8 @@ class ClusterFunction(Construct):
             self,
             "Errors",
             alarm_description=self.alarm_description(
-                f"{package} has failed in two of its last three periods of 5 minutes", "Mend what its last error says"
+                f"{package} has failed in two of its last three periods of 5 minutes",
+                "Correct what its last error names",
             ),
             threshold=1,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,

@@ -208,7 +208,9 @@ class Guardrail(Construct):
             "Silence",
             metric=self._metric(silence.metric, "Sum"),
             alarm_description=self._cluster_function.alarm_description(
-                silence.trouble, "Mend what its last error says"
+                silence.trouble,
+                "Correct what its last error names. If there is none, see that its schedule is enabled and that its "
+                "reserved concurrency is above 0",
             ),
             threshold=1,
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,

@@ -34,7 +34,8 @@ _WATCHES = (
     Watch(
         id="UnknownNodes",
         metric=IdleMetric.UNKNOWN_NODES,
-        trouble="for 15 minutes the idle function could not tell whether some nodes work, so it does not stop them",
+        trouble="for 15 minutes the idle function could not tell whether some nodes are idle, so it does not stop "
+        "them",
         remedy="The log names the reason for each node: most often its CloudWatch agent does not run, a GPU is in "
         "MIG mode or lost, or its type is missing in gpu_counts",
     ),
@@ -49,8 +50,11 @@ _WATCHES = (
     Watch(
         id="StuckNodes",
         metric=IdleMetric.STUCK_NODES,
-        trouble="some nodes have been idle for 15 minutes, and the idle function cannot stop them",
-        remedy="Stop or terminate them yourself",
+        trouble="for 15 minutes the idle function could not stop nodes that are due to be stopped, and they are "
+        "billed",
+        remedy="The log names each node and what prevents its stop, such as a suspended Terminate, a one-time Spot "
+        "request or 50 tags. Remove that cause, or stop the node group through the power function; a member of an "
+        "Auto Scaling group that is stopped in EC2 is replaced",
     ),
     Watch(
         id="LingeringNodes",
@@ -60,25 +64,26 @@ _WATCHES = (
         periods=36,
         datapoints=27,
         trouble="the accelerators of some nodes have been idle for most of three hours, and the nodes run on: their "
-        "CPUs, network or sessions, other nodes of their group, or their turn may keep them",
+        "CPUs, network or sessions, other nodes of their group, or the limit on stops in a run may keep them",
         remedy="Read its records with lingering = true, which name node, reason, signal and USD an hour, and end "
         "what keeps the nodes, or stop the group",
     ),
     Watch(
         id="UnclearTags",
         metric=IdleMetric.UNCLEAR_TAGS,
-        trouble="some tags keep nodes from being stopped without a clear end, such as keep-until = tomorrow",
-        remedy="Write a time with its zone, such as 2026-11-30T18:00Z, or take the tag away",
+        trouble="some nodes are kept running by tags whose end is not a clear time, such as keep-until = tomorrow",
+        remedy="Write a time with its zone, such as 2026-11-30T18:00Z, or remove the tag",
     ),
     Watch(
         id="FailedNotifications",
         metric=IdleMetric.FAILED_NOTIFICATIONS,
         statistic="Maximum",
         periods=1,
-        trouble="the alert topic does not take the idle function's messages, so that no new countdown to a stop "
-        "starts and the running ones go on, or it has no confirmed subscription, so that all countdowns go "
-        "on",
-        remedy="Check the topic, its policy, its key and its subscriptions",
+        trouble="the idle function's warnings do not arrive: nodes that were warned of are still stopped at their "
+        "time. Either the alert topic refuses messages, and no further node is warned of, or it has no confirmed "
+        "subscription, and warnings and stops go on unread",
+        remedy="Check the topic, its policy, its key and its subscriptions; the tag "
+        "cdk-training-cluster:keep-until keeps a node until its time",
     ),
 )
 
@@ -89,9 +94,10 @@ _RESERVED_IDLE = Watch(
     periods=12,
     datapoints=9,
     threshold=0.01,
-    trouble="some nodes in capacity reservations or Capacity Blocks have been idle for most of an hour, and cost the "
-    "same if they were stopped",
-    remedy="Give them work, or cancel the reservation",
+    trouble="some nodes in capacity reservations or Capacity Blocks have been idle for most of an hour; the idle "
+    "function leaves them running, since they cost the same if they were stopped",
+    remedy="Run jobs on them. A reservation that is no longer needed can be removed from the cluster's file or "
+    "cancelled, which cannot be undone; a Capacity Block is paid for and cannot be cancelled",
 )
 
 

@@ -42,15 +42,16 @@ _WATCHES = (
         id="MissingNodes",
         metric=PowerMetric.MISSING_NODES,
         trouble="for 15 minutes fewer nodes have run than should",
-        remedy="The log names EC2's answer. If it is capacity, the function asks again every 10 minutes; otherwise "
-        "mend what it names",
+        remedy="The log gives EC2's answer. If EC2 lacks capacity, the function asks again every 10 minutes; "
+        "otherwise correct what the log names",
     ),
     Watch(
         id="SurplusNodes",
         metric=PowerMetric.SURPLUS_NODES,
-        trouble="for 15 minutes more nodes have run, and been billed, than should",
-        remedy="The log names the reason, such as a node group that has left the file, a suspended Terminate or "
-        "protection from scale-in: mend that, or terminate them yourself",
+        trouble="for 15 minutes more nodes have run, and been billed, than the power function wants",
+        remedy="The log names the node group and the cause: the group was removed from the cluster's file, the "
+        "process Terminate of its Auto Scaling group is suspended, or nodes are protected from scale-in. Remove "
+        "that cause; terminate by hand only nodes whose group has the desired capacity 0, since others are replaced",
     ),
     Watch(
         id="HeldGroups",
@@ -60,15 +61,18 @@ _WATCHES = (
         datapoints=9,
         trouble="for an hour some node groups have had another size than the power function gave them, so it leaves "
         "them alone",
-        remedy='Invoke $function with {"action": "status"} to see which, then with start or stop',
+        remedy='Invoke $function with {"action": "status"}, which names them. Then give a group its count with '
+        '{"action": "start", "node_groups": ["NAME"]}, or end its nodes with "stop" instead; without node_groups the '
+        "order is for every group",
     ),
     Watch(
         id="MixedGroups",
         metric=PowerMetric.MIXED_GROUPS,
         trouble="for 15 minutes nodes of one node group have run different versions of its launch template, and "
         "perhaps different images",
-        remedy='Invoke $function with {"action": "status"} to see which group, and stop and start it when its '
-        "work is saved",
+        remedy='Jobs go on. Invoke $function with {"action": "status"} to see which group. When its jobs have '
+        'saved a checkpoint, invoke it with {"action": "stop", "node_groups": ["NAME"]}, which loses what is on '
+        'the nodes\' disks, and, once no node is left, with "start" instead',
     ),
 )
 

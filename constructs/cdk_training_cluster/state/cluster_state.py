@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct
 
+from cdk_training_cluster.checks import shown
 from cdk_training_cluster.validation import text_problems
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.state import StateAttribute, StatePart
@@ -33,8 +34,9 @@ _ABOVE_ANY_PRIORITY = 2**31
 
 def _no_snapshot(setting: str, value: object) -> Iterator[str]:
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
-    if value is RemovalPolicy.SNAPSHOT:
-        yield f"{setting} must be DESTROY, RETAIN or RETAIN_ON_UPDATE_OR_DELETE, got SNAPSHOT, which no table has"
+    if not isinstance(value, RemovalPolicy) or value is RemovalPolicy.SNAPSHOT:
+        given = "SNAPSHOT, which no table has" if value is RemovalPolicy.SNAPSHOT else shown(value)
+        yield f"{setting} must be RemovalPolicy.DESTROY, RETAIN or RETAIN_ON_UPDATE_OR_DELETE, got {given}"
 
 
 @jsii.implements(IAspect)

@@ -51,7 +51,9 @@ def test_a_table_may_go_with_its_stack() -> None:
 
 
 def test_a_table_has_no_snapshot() -> None:
-    with pytest.raises(ValueError, match="removal_policy must be DESTROY, RETAIN or RETAIN_ON_UPDATE_OR_DELETE, got"):
+    with pytest.raises(
+        ValueError, match=r"removal_policy must be RemovalPolicy\.DESTROY, RETAIN or RETAIN_ON_UPDATE_OR_DELETE, got"
+    ):
         ClusterState(new_stack(), "State", removal_policy=RemovalPolicy.SNAPSHOT)
 
 
