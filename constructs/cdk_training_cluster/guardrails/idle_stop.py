@@ -79,11 +79,11 @@ _WATCHES = (
         metric=IdleMetric.FAILED_NOTIFICATIONS,
         statistic="Maximum",
         periods=1,
-        trouble="the idle function's warnings do not arrive: nodes that were warned of are still stopped at their "
-        "time. Either the alert topic refuses messages, and no further node is warned of, or it has no confirmed "
-        "subscription, and warnings and stops go on unread",
-        remedy="Check the topic, its policy, its key and its subscriptions; the tag "
-        "cdk-training-cluster:keep-until keeps a node until its time",
+        trouble="the idle function's warnings do not arrive, and nodes that were warned of are still stopped at "
+        "their time",
+        remedy="If the alert topic refuses messages, no further node is warned of or stopped; if it has no confirmed "
+        "subscription, warnings and stops go on unread. Check the topic, its policy, its key and its "
+        "subscriptions; the tag cdk-training-cluster:keep-until keeps a node until its time",
     ),
 )
 
@@ -94,8 +94,8 @@ _RESERVED_IDLE = Watch(
     periods=12,
     datapoints=9,
     threshold=0.01,
-    trouble="some nodes in capacity reservations or Capacity Blocks have been idle for most of an hour; the idle "
-    "function leaves them running, since they cost the same if they were stopped",
+    trouble="some nodes in capacity reservations or Capacity Blocks have been idle for most of an hour, and are left "
+    "running, since they cost the same if they were stopped",
     remedy="Run jobs on them. A reservation that is no longer needed can be removed from the cluster's file or "
     "cancelled, which cannot be undone; a Capacity Block is paid for and cannot be cancelled",
 )
