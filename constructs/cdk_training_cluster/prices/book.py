@@ -16,7 +16,7 @@ from cdk_training_cluster.prices.units import UNITS
 from cluster_contract import prices as contract
 
 NEAREST_KNOWN = "us-east-1"
-"""The region whose price stands in where that of a region is not known; whoever shows it says so."""
+"""The region whose price stands in where that of a region is not known; a plan or check that shows it says so."""
 
 _Figure = TypeVar("_Figure", "Price", "SpotRange")
 

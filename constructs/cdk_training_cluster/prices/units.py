@@ -13,7 +13,7 @@ class Unit:
 
     Attributes:
         unit: What a price is for, such as `GB-month`.
-        what: What it is, in words.
+        what: What it is, as text.
         service_code: The service in the Price List. None: this library does not know how the list names the item, so
             that a refresh leaves its price as it is.
         usage_type: The item's `usagetype` without the region's prefix.

@@ -72,7 +72,7 @@ IN_A_FILE = "cluster-file"
 
 
 def words_of(scope: IConstruct) -> Words:
-    """Return the words of whoever gives the settings below a construct.
+    """Return the words of the user or file that gives the settings below a construct.
 
     Args:
         scope: The construct.

@@ -18,7 +18,7 @@ class GroupHardware:
         group: The node group's name.
         instance_type: The type.
         nodes: How many nodes run.
-        accelerators: What one node has, in words.
+        accelerators: What one node has, as text.
         accelerator_count: How many accelerators all nodes have.
         memory_gib: The accelerators' memory of all nodes.
         efa_gbps: The EFA bandwidth of a node; 0 without EFA. None: unknown.

@@ -19,7 +19,7 @@ class Line:
 
     Attributes:
         key: Its name, such as `compute.workers`; the part before the point is its kind.
-        what: What is billed, in words.
+        what: What is billed, as text.
         per_hour: US dollars an hour while all nodes run. None: unknown.
         once: US dollars that come once in a run.
         basis: How the amount comes about, or why it is unknown.
@@ -172,7 +172,7 @@ def units_line(
 
     Args:
         key: The line's name.
-        what: What is billed, in words.
+        what: What is billed, as text.
         region: The region.
         book: The prices.
         an_hour: How many units an hour takes, by the names of `UNITS`.
