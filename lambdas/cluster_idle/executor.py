@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
+from cluster_common.power_function import PowerFunction
+from cluster_contract.aliases import Alias
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_idle.context import IdleContext
 from cluster_idle.idle_tags import (
@@ -19,7 +21,6 @@ from cluster_idle.idle_tags import (
 from cluster_idle.instances import Instance, read_again
 from cluster_idle.notifications import IdleNotifications
 from cluster_idle.owners import Owners
-from cluster_idle.power_function import PowerFunction
 from cluster_idle.second_look import SecondLook
 from cluster_idle.stopping import MAX_AT_ONCE, Stopper
 from cluster_idle.verdicts import Decisions, IdleVerdict, Unit
@@ -73,7 +74,7 @@ class IdleExecutor:
         self._settings = settings
         self._owners = owners
         self._ec2 = ec2
-        self._power = PowerFunction(lambda_, settings.power_function, pause)
+        self._power = PowerFunction(lambda_, settings.power_function, Alias.IDLE, pause)
         self._failures = failures
         self._context = context
         self._second_look = SecondLook(

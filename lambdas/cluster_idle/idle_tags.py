@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta, timezone
+from datetime import datetime, timedelta
 
+from cluster_common.keep_tags import FOR_EVER, NO_TIME, KeepTags, read_keep_until
 from cluster_common.tags import tag_value
 from cluster_common.times import parse_time, time_text
 from cluster_contract.tags import IDLE_TAG_PREFIX, KEEP_TAG, KEEP_UNTIL_TAG
@@ -44,28 +45,15 @@ MAX_TAGS = 50
 _NOT_YET = "not yet"
 _REFUSED_FOR = timedelta(days=1)
 
-# A stop that is put off, or a time without a zone, may last so long without a word, and a wish to keep so long.
+# A stop may be put off for so long without a reminder.
 _FAR = timedelta(days=7)
-_VERY_FAR = timedelta(days=30)
-
-# Where a day ends last: what names no zone is over, wherever its writer lives, when it is over there.
-_LAST_ZONE = timezone(timedelta(hours=-12))
-
-_NO_TIME = "is not a time such as 2026-11-30T18:00Z"
-
-_NOT_KEPT = frozenset({"", "false", "no", "0"})
-
-# The calendar ends with the year that operators write for "for ever".
-_FOR_EVER = datetime.max.replace(microsecond=0, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class IdleTags:
+class IdleTags(KeepTags):
     """What the tags of an instance, a group or a Spot Fleet request say about stopping it.
 
     Attributes:
-        keep: The value of the tag `keep`. None: there is no such tag.
-        keep_until: The value of the tag `keep-until`, likewise.
         idle_since: Since when it was idle when the warning was sent. None: none was sent, or it cannot be read.
         nodes: How many nodes its group had then. None: likewise.
         warned_at: When the warning of its stop was sent, or when it was last seen idle since. None: likewise.
@@ -81,8 +69,6 @@ class IdleTags:
         is_full: Whether it can take no more tags at all.
     """
 
-    keep: str | None = None
-    keep_until: str | None = None
     idle_since: datetime | None = None
     nodes: int | None = None
     warned_at: datetime | None = None
@@ -136,44 +122,11 @@ class IdleTags:
         if self.stop_text is None:
             return None
         # A message tells of times after it.
-        return min(read_keep_until(self.stop_text) or _FOR_EVER, _FOR_EVER - timedelta(days=365))
+        return min(read_keep_until(self.stop_text) or FOR_EVER, FOR_EVER - timedelta(days=365))
 
     def is_refused(self, now: datetime) -> bool:
         """Say whether AWS refused to stop it within the last day: then it would refuse again."""
         return self.refused_at is not None and now - self.refused_at < _REFUSED_FOR
-
-    @property
-    def kept_until(self) -> datetime | None:
-        """When the tag `keep-until` ends, or ended. None: there is none, or it cannot be read."""
-        return read_keep_until(self.keep_until) if self.keep_until is not None else None
-
-    def kept(self, now: datetime) -> str | None:
-        """Say which tag keeps it running: the end of a sentence. None: no tag does.
-
-        A time that cannot be read keeps it, since its writer meant to.
-        """
-        if self._is_kept_for_ever:
-            return f"has the tag {KEEP_TAG}"
-        if self.keep_until is None:
-            return None
-        until = read_keep_until(self.keep_until)
-        if until is None:
-            return self.unclear(now)
-        return f"has the tag {KEEP_UNTIL_TAG}, which ends at {time_text(until)}" if now < until else None
-
-    def unclear(self, now: datetime) -> str | None:
-        """Say why its `keep-until` keeps it for longer than its writer may mean: the end of a sentence."""
-        if self.keep_until is None or self._is_kept_for_ever:
-            return None
-        until, tag = read_keep_until(self.keep_until), f"has the tag {KEEP_UNTIL_TAG} with {self.keep_until!r}"
-        if until is None:
-            return f"{tag}, which {_NO_TIME}: it is kept until the tag is corrected"
-        if until - now > _FAR and not _names_zone(self.keep_until):
-            end = f"it is kept until {time_text(until)}, when that time has passed in every time zone"
-            return f"{tag}, which names no time zone: {end}"
-        if until - now <= _VERY_FAR:
-            return None
-        return f"{tag}, more than {_VERY_FAR.days} days ahead: the tag {KEEP_TAG} = true keeps it without a reminder"
 
     def far(self, now: datetime) -> str | None:
         """Say that its stop was put off by more than a week: the end of a sentence. None: it was not."""
@@ -181,12 +134,8 @@ class IdleTags:
             return None
         tag = f"has the tag {STOP_AT_TAG} with {self.stop_text!r}"
         if read_keep_until(self.stop_text) is None:
-            return f"{tag}, which {_NO_TIME}: it is not stopped until the tag is corrected"
+            return f"{tag}, which {NO_TIME}: it is not stopped until the tag is corrected"
         return f"{tag}: it is not stopped before"
-
-    @property
-    def _is_kept_for_ever(self) -> bool:
-        return self.keep is not None and self.keep.strip().lower() not in _NOT_KEPT
 
 
 NO_IDLE_TAGS = IdleTags()
@@ -235,29 +184,6 @@ def dry_run_tags(note: str) -> dict[str, str]:
 def refusal_tags(refused_at: datetime, code: str) -> dict[str, str]:
     """Return the tag that says that AWS refused to stop it."""
     return {REFUSED_TAG: tag_value(f"{time_text(refused_at)} {code}")}
-
-
-def read_keep_until(text: str) -> datetime | None:
-    """Read a time as operators write it: ISO 8601; a date lasts to its end, and without a zone to the last zone's.
-
-    A week is no time: 2026-W48 would be its first day.
-    """
-    text = text.strip()
-    if "W" in text.upper():
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=_LAST_ZONE)
-    is_date = "T" not in text.upper() and " " not in text and moment.timetz().replace(tzinfo=None) == time()
-    more = timedelta(days=1 if is_date else 0)
-    return moment + more if moment < _FOR_EVER - more else _FOR_EVER
-
-
-def _names_zone(text: str) -> bool:
-    return datetime.fromisoformat(text.strip()).tzinfo is not None
 
 
 def _time(text: str | None) -> datetime | None:

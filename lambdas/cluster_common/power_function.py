@@ -42,11 +42,22 @@ class Answer:
 
 
 class PowerFunction:
-    """Give orders to the power function."""
+    """Send commands to the power function."""
 
-    def __init__(self, client: "Callable[[], LambdaClient]", name: str, pause: Callable[[float], None]) -> None:
+    def __init__(
+        self, client: "Callable[[], LambdaClient]", name: str, alias: Alias, pause: Callable[[float], None]
+    ) -> None:
+        """Send nothing yet.
+
+        Args:
+            client: Makes the client of Lambda, which sends a request once.
+            name: The power function's name.
+            alias: The alias that the caller may invoke.
+            pause: Waits for some seconds.
+        """
         self._client = client
         self._name = name
+        self._alias = alias
         self._pause = pause
 
     def order(self, order: Mapping[str, object], reason: str, is_due: Callable[[], bool]) -> Answer:
@@ -88,7 +99,7 @@ class PowerFunction:
 
     def _invoke_once(self, payload: bytes) -> "InvocationResponseTypeDef":
         return self._client().invoke(
-            FunctionName=self._name, Qualifier=Alias.IDLE, InvocationType="RequestResponse", Payload=payload
+            FunctionName=self._name, Qualifier=self._alias, InvocationType="RequestResponse", Payload=payload
         )
 
 
