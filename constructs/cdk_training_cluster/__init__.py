@@ -4,7 +4,7 @@
 """
 
 from cdk_training_cluster.capacity import UNTIL_CANCELLED, Capacity, OnIdle, UntilCancelled
-from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleGroup, IdleStop, ResumeDocument
+from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleGroup, IdleStop, OnExceed, ResumeDocument
 from cdk_training_cluster.instance_types import (
     Accelerator,
     AcceleratorKind,
@@ -50,6 +50,7 @@ __all__ = [
     "NetworkInterface",
     "NodeFleet",
     "NodeGroup",
+    "OnExceed",
     "OnIdle",
     "Placement",
     "ResumeDocument",

@@ -318,6 +318,9 @@ NUMBERS: dict[str, tuple[list[float], list[float]]] = {
     "idle.signals.gpu_memory_mib": ([0.1], [0]),
     "budget.monthly_usd": ([0.01], [0]),
     "budget.thresholds.0": ([0.1, 1000], [0, 1001]),
+    "budget.forecast_thresholds.0": ([0.1, 1000], [0, 1001]),
+    "budget.warning_minutes": ([10, 660], [9, 661]),
+    "budget.max_usd_per_hour": ([0.01], [0]),
 }
 
 
@@ -326,7 +329,7 @@ def test_a_number_is_taken_up_to_its_limits(tmp_path: Path, where: str) -> None:
     for legal, values in zip((True, False), NUMBERS[where], strict=True):
         for value in values:
             document = yaml.safe_load(f"{SMALLEST}file_system: {{}}\nidle: {{warning_minutes: 10}}\n")
-            document["budget"] = {"monthly_usd": 1, "thresholds": [50]}
+            document["budget"] = {"monthly_usd": 1, "thresholds": [50], "forecast_thresholds": [50]}
             put(document, where, value)
             found = problems(tmp_path, yaml.safe_dump(document), legal=True)
             assert (found == []) is legal, (value, found)

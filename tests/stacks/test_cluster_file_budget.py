@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cdk_training_cluster import Budget
+from cdk_training_cluster import Budget, OnExceed
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
 from cluster_files import RIGHT, problems
@@ -20,13 +20,18 @@ ALERTS = "alerts: {emails: [ml@example.com]}\n"
         ("budget: {monthly_usd: 20000}", Budget(monthly_usd=20_000, emails=("ml@example.com",))),
         (
             "budget: {monthly_usd: 99.5, thresholds: [33.3], services: [AmazonEC2], linked_accounts: "
-            "['111122223333'], emails: []}",
+            "['111122223333'], emails: [], forecast_thresholds: [], on_exceed: no-new-nodes, warning_minutes: 10, "
+            "max_usd_per_hour: 500}",
             Budget(
                 monthly_usd=99.5,
                 thresholds=(33.3,),
                 services=("AmazonEC2",),
                 linked_accounts=("111122223333",),
                 emails=(),
+                forecast_thresholds=(),
+                on_exceed=OnExceed.NO_NEW_NODES,
+                warning_minutes=10,
+                max_usd_per_hour=500,
             ),
         ),
     ],
@@ -40,6 +45,10 @@ def test_a_budget_is_read(text: str, budget: Budget | None, tmp_path: Path) -> N
 WRONG: dict[str, tuple[str, str]] = {
     "no amount": ("{}", "budget.monthly_usd: is missing; add it, such as monthly_usd: 20000"),
     "a threshold": ("{monthly_usd: 1, thresholds: [1001]}", "budget.thresholds[0]: must be at most 1000, got 1001"),
+    "a word": (
+        "{monthly_usd: 1, on_exceed: halt}",
+        'budget.on_exceed: must be notify, no-new-nodes or stop, got "halt"',
+    ),
     "a service": (
         "{monthly_usd: 1, services: [E C2]}",
         'budget.services[0]: must be the name of a service in the billing metrics, such as AmazonEC2, got "E C2"',

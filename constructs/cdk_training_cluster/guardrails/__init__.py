@@ -7,6 +7,7 @@ from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_stop import IdleStop
 from cdk_training_cluster.guardrails.resume_document import ResumeDocument
 from cdk_training_cluster.power import ClusterPower
+from cluster_contract.spend import OnExceed
 
 GUARDRAILS: tuple[type[Guardrail], ...] = (ClusterPower, IdleStop, BillingAlarms)
 """The kinds of guardrails that a cluster may have, in the order in which its overview shows them."""
@@ -17,6 +18,7 @@ __all__ = [
     "Budget",
     "IdleGroup",
     "IdleStop",
+    "OnExceed",
     "ResumeDocument",
     "place_problems",
 ]

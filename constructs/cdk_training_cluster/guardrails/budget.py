@@ -1,4 +1,4 @@
-"""What an account may cost in a month, and who hears of it."""
+"""What a cluster may cost in a month, what happens when it costs more, and who is notified."""
 
 import re
 from collections import Counter
@@ -10,6 +10,7 @@ from cdk_training_cluster.checks import shown
 from cdk_training_cluster.validation.bounds import Form, Number, Text
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import refuse
+from cluster_contract.spend import OnExceed
 
 # A service's name is whatever AWS reports it under, such as AmazonEC2 or awskms: an open set.
 # https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/monitor-charges.html
@@ -34,9 +35,11 @@ MAX_MONTHLY_USD = 1_000_000_000_000
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum.html
 """
 
-# The function computes with both.
+# Functions compute with them.
 MONTHLY_USD = Number(above=0, maximum=MAX_MONTHLY_USD, known=True)
 THRESHOLD = Number(above=0, maximum=1000, known=True)
+# As long as the warning of an idle stop, but a number: the warning waits for nothing else.
+WARNING_MINUTES = Number(minimum=10, maximum=11 * 60, known=True)
 
 MAX_ALARMS = 100
 """The most alarms of one budget: CloudWatch takes three PutMetricAlarm a second, and a first run makes all of them.
@@ -44,40 +47,61 @@ MAX_ALARMS = 100
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html
 """
 
-# A topic has at most 50 tags, and the function keeps one an address.
-# https://docs.aws.amazon.com/sns/latest/api/API_TagResource.html
-_MAX_EMAILS = 20
+# An AWS budget has at most ten notifications, each to at most ten addresses.
+# https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_Notification.html
+_MAX_NOTIFICATIONS = 10
+_MAX_EMAILS = 10
 
 
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What an AWS account may cost in a month, and the shares of it at which alarms go off.
+    """What a cluster may cost in a month, the shares of it that notify people, and what happens at the whole of it.
 
-    AWS reports estimated charges by account, not by cluster: the alarms count everything in the account, and in an
-    organization's management account everything in the organization. For each
-    threshold there is one alarm on the total, and one for each service, each linked account, and each service of
-    each linked account, all on shares of the same budget.
+    The same amount, thresholds and addresses serve three watchers, each of another sum:
+
+    - The billing alarms (`BillingAlarms`) compare it with the charges of the whole AWS account, and in an
+      organization's management account with those of the organization, hours late. For each threshold there is one
+      alarm on the total, and one for each service, each linked account, and each service of each linked account.
+    - The spend function compares it with the cluster's own dollars: what its nodes, volumes, file system and
+      functions cost by their prices, every five minutes. It alone acts: `on_exceed`, `warning_minutes` and
+      `max_usd_per_hour` are its settings.
+    - An AWS budget compares it with the cluster's own bill, which AWS adds up by the cluster's tag, up to a day late.
 
     Attributes:
         monthly_usd: The budget, in USD a month: above 0, at most `MAX_MONTHLY_USD`.
-        thresholds: The shares of the budget at which alarms go off, in percent: above 0, at most 1000.
-            Default: - 50, 80 and 100.
-        services: The services with alarms of their own, under the names that the billing metrics have, such as
-            `AmazonEC2`, `AmazonFSx`, `AmazonSageMaker` or `AmazonS3`. Default: - none.
-        linked_accounts: The accounts of the organization with alarms of their own; only the management account has
-            their metrics. Default: - none.
-        emails: Addresses that the alarms notify; SNS asks each one to confirm. Default: - none; subscribe to the
-            topic that the function makes.
+        thresholds: The shares of the budget that notify people when a sum reaches them, in percent: above 0, at most
+            1000. Used by all three. Default: - 50, 80 and 100.
+        forecast_thresholds: The shares that notify people when the month is forecast to end above them, likewise.
+            Used by the spend function and the AWS budget; CloudWatch has no forecast of an account's charges.
+            Default: - 100.
+        services: The services with billing alarms of their own, under the names that the billing metrics have, such
+            as `AmazonEC2`, `AmazonFSx`, `AmazonSageMaker` or `AmazonS3`. Default: - none.
+        linked_accounts: The accounts of the organization with billing alarms of their own; only the management
+            account has their metrics. Default: - none.
+        emails: Addresses to notify, at most 10. Used by the billing alarms, for which SNS asks each one to confirm,
+            and by the AWS budget, for which AWS does not ask. Default: - none; subscribe to the topic in us-east-1
+            that the billing function makes, and to the cluster's alert topic.
+        on_exceed: What the spend function does when the cluster's dollars of the month reach the budget.
+            Default: - `OnExceed.NOTIFY`: notify people and leave the nodes alone.
+        warning_minutes: How long before `OnExceed.STOP` stops nodes the spend function warns people, in minutes:
+            10 to 660. Default: - 30.
+        max_usd_per_hour: What the cluster may cost in an hour, in USD, before the spend function's alarm on the rate
+            goes off: above 0. Default: - no such alarm.
 
-    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html
+    Sources: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html
+    and https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html
     """
 
     monthly_usd: Annotated[float, MONTHLY_USD]
     thresholds: Sequence[Annotated[float, THRESHOLD]] = (50, 80, 100)
+    forecast_thresholds: Sequence[Annotated[float, THRESHOLD]] = (100,)
     services: Sequence[Annotated[str, _SERVICE]] = ()
     linked_accounts: Sequence[Annotated[str, _ACCOUNT]] = ()
     emails: Sequence[Annotated[str, _EMAIL]] = ()
+    on_exceed: OnExceed = OnExceed.NOTIFY
+    warning_minutes: Annotated[float, WARNING_MINUTES] = 30
+    max_usd_per_hour: Annotated[float, MONTHLY_USD] | None = None
 
     def __post_init__(self) -> None:
         """Check the settings.
@@ -96,18 +120,37 @@ class Budget:
         return len(self.thresholds) * (1 + len(self.services)) * (1 + len(self.linked_accounts))
 
     def describe(self) -> Iterator[str]:
-        """Say in a few lines which alarms there will be."""
-        shares = _joined([f"{each:g} % ({_usd(self.monthly_usd * each / 100)})" for each in self.thresholds])
+        """Say in a few lines which billing alarms there will be."""
         accounts = [f"linked account {each}" for each in self.linked_accounts]
         yield (
             f"Billing alarms: {self.alarm_count} in us-east-1, for {self.alarm_count * 0.1:,.2f} USD a month, at "
-            f"{shares} of a month's {_usd(self.monthly_usd)}"
+            f"{self._shares(self.thresholds)} of a month's {_usd(self.monthly_usd)}"
         )
         whole = "organization" if accounts else "account; in a management account, of the organization"
         yield f"  of the whole {whole}: {_joined(['in total', *self.services])}"
         if accounts:
             yield f"  and the same of {_joined(accounts)}"
         yield f"  notify {', '.join(self.emails) or 'no address'}"
+
+    def describe_spend(self) -> Iterator[str]:
+        """Say in a few lines what the cluster's own dollars set off."""
+        yield f"Cluster's dollars: alarms at {self._shares(self.thresholds)} of a month's {_usd(self.monthly_usd)}"
+        if self.forecast_thresholds:
+            yield f"  when the month is forecast to reach {self._shares(self.forecast_thresholds)}"
+        if self.max_usd_per_hour is not None:
+            yield f"  above {_usd(self.max_usd_per_hour)} an hour"
+        yield f"  at the whole budget: {self._effect}"
+
+    @property
+    def _effect(self) -> str:
+        if self.on_exceed is OnExceed.STOP:
+            return f"node groups are stopped {self.warning_minutes:g} minutes after a warning"
+        if self.on_exceed is OnExceed.NO_NEW_NODES:
+            return "no new nodes are started"
+        return "people are notified, nodes run on"
+
+    def _shares(self, thresholds: Sequence[float]) -> str:
+        return _joined([f"{each:g} % ({_usd(self.monthly_usd * each / 100)})" for each in thresholds])
 
     def _problems(self) -> Iterator[tuple[str, str]]:
         """Yield what settings contradict of each other, each with its setting."""
@@ -117,13 +160,20 @@ class Budget:
             known = _NAMES.get(re.sub("^(amazon|aws)", "", name.lower()), name)
             if name != known:
                 yield "services", f"services must be names of billing metrics, got {shown(name)}: write {known}"
-        for setting in ("thresholds", "services", "linked_accounts", "emails"):
+        for setting in ("thresholds", "forecast_thresholds", "services", "linked_accounts", "emails"):
             values = [f"{each:g}" if isinstance(each, int | float) else each for each in getattr(self, setting)]
             for value, times in Counter(values).items():
                 if times > 1:
                     yield setting, f"{setting} must be different, got {value} {times} times: leave out all but one"
         if len(self.emails) > _MAX_EMAILS:
             yield "emails", f"emails must be at most {_MAX_EMAILS}, got {len(self.emails)}: use a mailing list"
+        notifications = len(self.thresholds) + len(self.forecast_thresholds)
+        if notifications > _MAX_NOTIFICATIONS:
+            yield (
+                "thresholds",
+                f"thresholds and forecast_thresholds must be at most {_MAX_NOTIFICATIONS} together, got "
+                f"{notifications}: leave some out",
+            )
         if self.alarm_count > MAX_ALARMS:
             yield (
                 "thresholds",

@@ -1,11 +1,11 @@
-"""What the account may cost: `budget:` in a cluster file."""
+"""What the cluster may cost: `budget:` in a cluster file."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cdk_training_cluster import Budget
-from cdk_training_cluster.guardrails.budget import MONTHLY_USD, THRESHOLD
+from cdk_training_cluster import Budget, OnExceed
+from cdk_training_cluster.guardrails.budget import MONTHLY_USD, THRESHOLD, WARNING_MINUTES
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
@@ -14,30 +14,47 @@ _Percent = Annotated[float, fields.within(THRESHOLD)]
 
 
 class BudgetSettings(Settings):
-    """What the AWS account may cost in a month; alarms in us-east-1 go off at shares of it."""
+    """What may be spent in a month, for three watchers: billing alarms in us-east-1 watch the account's charges, a
+    function this cluster's dollars now, an AWS budget this cluster's billed dollars."""
 
     monthly_usd: _Usd = Field(examples=[20000])
-    """The budget in USD a month. AWS reports charges by account, so it is for all that the account does."""
+    """The budget in USD a month. Billing alarms compare it with all that the account does."""
 
     thresholds: Annotated[tuple[_Percent, ...], Field(min_length=1)] = Field(
         default=(50, 80, 100), examples=[[50, 80, 100]]
     )
-    """The shares at which alarms go off, in percent: above 0, at most 1000."""
+    """The shares of the budget that notify people, in percent: above 0, at most 1000. All three watch them."""
+
+    forecast_thresholds: tuple[_Percent, ...] = Field(default=(100,), examples=[[100]])
+    """The shares that the forecast of the month's end must stay below, in percent. The function and the AWS budget
+    watch them; AWS forecasts no account's charges for alarms."""
+
+    on_exceed: Literal["notify", "no-new-nodes", "stop"] = Field(default="notify", examples=["stop"])
+    """What the function does when this cluster's dollars of the month reach the budget: `notify` leaves the nodes
+    alone, `no-new-nodes` starts none beside those that run, `stop` warns people and then stops the node groups."""
+
+    warning_minutes: Annotated[float, fields.within(WARNING_MINUTES)] = 30
+    """How long before such a stop people are warned: 10 to 660."""
+
+    max_usd_per_hour: _Usd | None = Field(default=None, examples=[500])
+    """What this cluster may cost in an hour, in USD, before an alarm goes off. Left out: no such alarm."""
 
     services: tuple[fields.BilledService, ...] = Field(default=(), examples=[["AmazonEC2", "AmazonFSx"]])
-    """Services with alarms of their own, under the names that AWS's billing metrics have."""
+    """Services with billing alarms of their own, under the names that AWS's billing metrics have."""
 
     linked_accounts: tuple[fields.AccountId, ...] = Field(default=(), examples=[["111122223333"]])
-    """Accounts of the organization with alarms of their own, in quotes. Only the management account has them."""
+    """Accounts of the organization with billing alarms of their own, in quotes; only the management account has
+    their charges."""
 
     emails: tuple[fields.Email, ...] | None = Field(default=None, examples=[["ml-platform@example.com"]])
-    """Addresses that get the alarms; AWS asks each one to confirm first. Left out: those of alerts."""
+    """At most 10 addresses that billing alarms and the AWS budget notify; for the alarms AWS asks each one to confirm
+    first. Left out: those of alerts."""
 
     def to_budget(self, alert_emails: tuple[str, ...] = ()) -> Budget:
         """Return the budget as the constructs take it.
 
         Args:
-            alert_emails: The addresses that hear of other trouble.
+            alert_emails: The addresses that the cluster's alert topic notifies.
 
         Raises:
             ValueError: The settings contradict each other; every reason, a line each.
@@ -45,6 +62,10 @@ class BudgetSettings(Settings):
         return Budget(
             monthly_usd=self.monthly_usd,
             thresholds=self.thresholds,
+            forecast_thresholds=self.forecast_thresholds,
+            on_exceed=OnExceed(self.on_exceed),
+            warning_minutes=self.warning_minutes,
+            max_usd_per_hour=self.max_usd_per_hour,
             services=self.services,
             linked_accounts=self.linked_accounts,
             emails=alert_emails if self.emails is None else self.emails,

@@ -144,7 +144,7 @@ class ClusterFile(Settings):
     """Who hears of trouble."""
 
     budget: BudgetSettings | None = Field(default=None, examples=[{"monthly_usd": 20000}])
-    """What the account may cost in a month. Left out: no billing alarms are made."""
+    """What may be spent in a month, and what happens then. Left out: nothing watches it."""
 
     encryption_key: fields.KeyArn | None = Field(default=None, examples=[_KEY_ARN])
     """The KMS key that encrypts all that the stacks make, but the file system, which has its own setting.

@@ -14,7 +14,7 @@ from aws_cdk.assertions import Template
 from billing_alarms.decisions import decide
 from billing_alarms.settings import WatchedBudget
 from billing_scene import ALERTS, BILLING, PREFIX, TOPIC, BillingScene
-from cdk_training_cluster import BillingAlarms, Budget, NodeGroup, TrainingCluster
+from cdk_training_cluster import BillingAlarms, Budget, NodeGroup, OnExceed, TrainingCluster
 from cdk_training_cluster.validation import text_problems
 from fake_service import ACCOUNT
 from policy_evaluator import Call, is_allowed, resolve, role_statements, unused
@@ -268,13 +268,27 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "form",
     ),
     "too many addresses": (
-        {"emails": [f"m{number}@example.com" for number in range(21)]},
-        "emails must be at most 20, got 21: use a mailing list",
+        {"emails": [f"m{number}@example.com" for number in range(11)]},
+        "emails must be at most 10, got 11: use a mailing list",
     ),
     "too many alarms": (
         {"services": [f"Service{number}" for number in range(33)]},
         "thresholds, services and linked_accounts must make at most 100 alarms, got 102: leave some out",
     ),
+    "too many notifications": (
+        {"thresholds": range(1, 9), "forecast_thresholds": [1, 2, 3]},
+        "thresholds and forecast_thresholds must be at most 10 together, got 11: leave some out",
+    ),
+    "a forecast twice": (
+        {"forecast_thresholds": [100, 100]},
+        "forecast_thresholds must be different, got 100 2 times: leave out all but one",
+    ),
+    "a word": (
+        {"on_exceed": "stop"},
+        "on_exceed must be OnExceed.NOTIFY or OnExceed.NO_NEW_NODES or OnExceed.STOP, got 'stop'",
+    ),
+    "a short warning": ({"warning_minutes": 9}, "warning_minutes must be from 10 to 660, got 9"),
+    "no rate": ({"max_usd_per_hour": 0}, f"max_usd_per_hour must be above 0 {_AT_MOST}, got 0"),
     "several": (
         {"monthly_usd": -1, "services": ["?"]},
         f"monthly_usd must be above 0 {_AT_MOST}, got -1\n"
@@ -289,6 +303,25 @@ def test_a_wrong_budget_is_refused_in_one_sentence_a_problem(settings: dict[str,
         Budget(**{"monthly_usd": 100, **settings})
 
     assert str(refused.value) == says
+
+
+def test_a_budget_says_what_the_clusters_own_dollars_set_off() -> None:
+    budget = Budget(
+        monthly_usd=20_000, thresholds=[100], max_usd_per_hour=99.5, on_exceed=OnExceed.STOP, warning_minutes=45
+    )
+    assert list(budget.describe_spend()) == [
+        "Cluster's dollars: alarms at 100 % (20,000 USD) of a month's 20,000 USD",
+        "  when the month is forecast to reach 100 % (20,000 USD)",
+        "  above 99.50 USD an hour",
+        "  at the whole budget: node groups are stopped 45 minutes after a warning",
+    ]
+    quiet = Budget(monthly_usd=5, thresholds=[100], forecast_thresholds=[])
+    assert list(quiet.describe_spend()) == [
+        "Cluster's dollars: alarms at 100 % (5 USD) of a month's 5 USD",
+        "  at the whole budget: people are notified, nodes run on",
+    ]
+    *_, effect = replace(quiet, on_exceed=OnExceed.NO_NEW_NODES).describe_spend()
+    assert effect == "  at the whole budget: no new nodes are started"
 
 
 def test_an_amount_that_only_the_deployment_knows_is_refused() -> None:
