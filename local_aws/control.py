@@ -15,6 +15,7 @@ from local_aws.services import (
     layers,
     lifecycle_hooks,
     metric_data,
+    prices,
     session_manager,
     spot_fleets,
     stops,
@@ -86,6 +87,8 @@ CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "session": session_manager.add,
     "end-sessions": session_manager.end_all,
     "launch-time": stops.set_launch_time,
+    "spot-price": prices.set_spot_price,
+    "product-price": prices.set_product_price,
     "clock": invocations.set_clock,
     "concurrency-quota": invocations.set_concurrency_quota,
 }

@@ -52,6 +52,7 @@ from local_aws.services import (
     metric_data,
     networks,
     placement_groups,
+    prices,
     reserved_launches,
     resource_groups,
     roles,
@@ -77,6 +78,7 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
     (EC2Response, instances.describe_instances, "pages by reservations, slowly"),
     (EC2Response, stops.stop_instances, "stops nearly anything, and some before it refuses"),
     (EC2Response, spot_instances.describe_spot_instance_requests, "hides unknown ids and has no pages"),
+    (EC2Response, prices.describe_spot_price_history, "has one price for everything, since 2006"),
     (EC2Response, spot_fleets.request_spot_fleet, "launches nothing from launch templates"),
     (EC2Response, spot_fleets.describe_spot_fleet_requests, "hides unknown ids"),
     (EC2Response, spot_fleets.describe_spot_fleet_instances, "hides unknown ids"),
@@ -168,6 +170,7 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
 # Likewise, where what takes the place of a method has another name than the method.
 _OTHERS: tuple[tuple[type, str, Any, str], ...] = (
     (Instance, "cpu_options", property(instances.cpu_options), "missing"),
+    (Instance, "state_transition_reason", property(instances.transition_reason), "writes UTC where EC2 writes GMT"),
     (TaggedEC2Resource, "get_tags", instances.tags_of, "reads the tags of all resources"),
     (EC2Response, "request_spot_instances", spot_instances.not_carried_out, "launches by no rules"),
     (EC2Response, "cancel_spot_instance_requests", spot_instances.not_carried_out, "forgets the request"),

@@ -34,8 +34,12 @@ from werkzeug.serving import make_server
 from local_aws import calls, control, errors, faults, install, texts
 from local_aws.cloudformation.resources import custom
 from local_aws.loopback import only_loopback
+from local_aws.refusal import Refusal
+from local_aws.services import prices
 
 logger = logging.getLogger("local_aws")
+
+_PRICE_LIST = "AWSPriceListService."
 
 
 class LocalAwsApplication:
@@ -74,6 +78,8 @@ class LocalAwsApplication:
         return body
 
     def _service(self, environ: WSGIEnvironment) -> str:
+        if str(environ.get("HTTP_X_AMZ_TARGET")).startswith(_PRICE_LIST):
+            return "pricing"
         try:
             return str(self._moto.get_application(environ).service)
         except Exception:  # moto takes headers for granted; it fails again, and is told then
@@ -84,6 +90,8 @@ class LocalAwsApplication:
         if refused is not None:
             return _refuse(answer, call, *refused, None)
         try:
+            if call.service == "pricing":
+                return _price_list(call, environ, answer)
             body = list(self._moto(environ, answer))
             if answer.is_unknown_path():
                 raise NotImplementedError(f"no such path: {environ.get('PATH_INFO', '')}")  # noqa: TRY301 - told like moto's own failures
@@ -92,6 +100,17 @@ class LocalAwsApplication:
             text = f"the local AWS cannot do {call.operation}: {type(error).__name__}: {error}"
             return _refuse(answer, call, "LocalAwsFailure", text, 400)
         return body
+
+
+def _price_list(call: calls.Call, environ: WSGIEnvironment, answer: "_Answer") -> list[bytes]:
+    """Answer a request to the Price List, which moto lacks; the region is the one that it is signed for."""
+    region = environ["HTTP_AUTHORIZATION"].split("Credential=")[1].split("/")[2]
+    try:
+        found = prices.get_products(call, region)
+    except Refusal as refusal:
+        return _refuse(answer, call, refusal.code, refusal.message, None)
+    answer("200 OK", [("Content-Type", "application/x-amz-json-1.1")])
+    return [json.dumps(found).encode()]
 
 
 def _refuse(answer: "_Answer", call: calls.Call, code: str, message: str, status: int | None) -> list[bytes]:

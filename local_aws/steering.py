@@ -187,6 +187,31 @@ class Steering(ABC):
         """
         self._control("clock", {"seconds": later.total_seconds()})
 
+    def set_spot_price(self, instance_type: str, availability_zone: str, usd: float) -> None:
+        """Let the price of Spot Instances of a type change in a zone, from now on; there are no others.
+
+        Args:
+            instance_type: The type, such as "p5.48xlarge".
+            availability_zone: The zone.
+            usd: US dollars an hour.
+        """
+        request = {"instance_type": instance_type, "availability_zone": availability_zone, "usd": usd}
+        self._control("spot-price", {**self._place, **request})
+
+    def set_product_price(
+        self, service_code: str, attributes: Mapping[str, str], usd: float, unit: str = "Hrs"
+    ) -> None:
+        """Put a product on the Price List, or give one with the same attributes another price; there are no others.
+
+        Args:
+            service_code: Such as "AmazonEC2".
+            attributes: What GetProducts filters by, such as "instanceType", "regionCode" and "operatingSystem".
+            usd: US dollars for a unit.
+            unit: The unit. Default: Hrs
+        """
+        request = {"service_code": service_code, "attributes": attributes, "usd": usd, "unit": unit}
+        self._control("product-price", request)
+
     def suspend_launching(self, auto_scaling_group: str) -> None:
         """Let Auto Scaling suspend the process Launch of a group, as after a day of failed launches.
 

@@ -83,6 +83,12 @@ def cpu_options(instance: Any) -> dict[str, int]:
     return {"CoreCount": facts["DefaultVCpus"] // threads, "ThreadsPerCore": threads}
 
 
+def transition_reason(instance: Any) -> str:
+    """Return StateTransitionReason, such as `User initiated (2026-11-22 18:30:00 GMT)`."""
+    reason: str = instance._reason
+    return reason.replace(" UTC)", " GMT)")
+
+
 def tags_of(resource: Any) -> list[dict[str, str]]:
     """Return a resource's tags; replaces `TaggedEC2Resource.get_tags`, which reads the tags of all resources."""
     kind = EC2_PREFIX_TO_RESOURCE.get(get_prefix(resource.id), "") if resource.id else ""
