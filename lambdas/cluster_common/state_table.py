@@ -1,11 +1,13 @@
 """One part of a cluster's state: items of a DynamoDB table, by name, that only one function writes.
 
-Every write is conditional on the version that the writer has seen, so that no run overwrites what it does not know.
+A write of one item is conditional on the version that the writer has seen, so that no run overwrites what it does not
+know. A write of many has no condition: it is for functions of which one run ends before the next begins.
 
-Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html
+Sources: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html and
+https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -19,6 +21,11 @@ from cluster_contract.state import StateAttribute
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
+
+
+# BatchWriteItem takes so many, and may leave some of them for another request.
+_MAX_ITEMS = 25
+_PAUSES = (0.05, 0.2, 1.0)
 
 
 class StateChangedError(Exception):
@@ -119,6 +126,36 @@ class StateTable:
                 raise StateChangedError(f"{self._part} {name} was changed by another run") from error
             raise
         return StateItem(values=values, version=version, expires=forgotten)
+
+    def write_many(self, items: Mapping[str, Mapping[str, Any] | None], pause: Callable[[float], None]) -> None:
+        """Write items whole, or delete them, whatever they hold: 25 with each request.
+
+        Args:
+            items: The attributes of each item, by its name. None: it is deleted.
+            pause: Waits for some seconds.
+
+        Raises:
+            ClientError: DynamoDB wrote some items, or none.
+        """
+        requests = [self._request(name, values) for name, values in items.items()]
+        for start in range(0, len(requests), _MAX_ITEMS):
+            left = requests[start : start + _MAX_ITEMS]
+            for seconds in _PAUSES:
+                answer = self._client.batch_write_item(RequestItems={self.name: left})
+                left = answer.get("UnprocessedItems", {}).get(self.name, [])
+                if not left:
+                    break
+                pause(seconds)
+            else:
+                code = "ProvisionedThroughputExceededException"
+                message = f"{len(left)} items were not written"
+                raise ClientError({"Error": {"Code": code, "Message": message}}, "BatchWriteItem")
+
+    def _request(self, name: str, values: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 (boto3's input is not its output)
+        if values is None:
+            return {"DeleteRequest": {"Key": self._key(name)}}
+        serialize = TypeSerializer().serialize
+        return {"PutRequest": {"Item": {key: serialize(value) for key, value in values.items()} | self._key(name)}}
 
     def _key(self, name: str) -> dict[str, Any]:
         return {StateAttribute.PART: {"S": self._part}, StateAttribute.NAME: {"S": name}}

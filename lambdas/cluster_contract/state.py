@@ -29,6 +29,9 @@ class StatePart(StrEnum):
     POWER = "power"
     """Which node groups are stopped, and what the power function did with each: an item for each node group."""
 
+    IDLE = "idle"
+    """The warnings that the idle function has sent, and its reminders: an item for each."""
+
 
 class PowerState(StrEnum):
     """Whether a node group is meant to run: the attribute `state` of its item."""

@@ -11,7 +11,7 @@ from fake_service import ACCOUNT, REGION, FakePaginator, FakeService, refusal
 TABLE = "state-table"
 _PARTITION_KEY, _SORT_KEY = "part", "name"
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
-_MAX_ITEM_BYTES, _MAX_SORT_KEY_BYTES = 400 * 1024, 1024
+_MAX_BATCH, _MAX_ITEM_BYTES, _MAX_SORT_KEY_BYTES = 25, 400 * 1024, 1024
 
 
 class FakeDynamoDb(FakeService):
@@ -20,12 +20,14 @@ class FakeDynamoDb(FakeService):
     Attributes:
         items: The items as DynamoDB holds them, by partition and sort key.
         page_size: How many items a page of a query holds.
+        leaves: How many items the next BatchWriteItem does not write.
     """
 
     def __init__(self) -> None:
         super().__init__("dynamodb")
         self.items: dict[tuple[str, str], dict[str, Any]] = {}
         self.page_size = 2
+        self.leaves = 0
 
     def values(self, part: str, name: str) -> dict[str, Any]:
         """Return the attributes of an item, as Python has them."""
@@ -66,6 +68,26 @@ class FakeDynamoDb(FakeService):
         self.items[key] = dict(item)
         return {}
 
+    def batch_write_item(self, **parameters: Any) -> dict[str, Any]:
+        """Answer BatchWriteItem; the first `leaves` items of each request are left for another one."""
+        ((table, requests),) = parameters["RequestItems"].items()
+        assert 0 < len(requests) <= _MAX_BATCH
+        items = [
+            one["PutRequest"]["Item"] if "PutRequest" in one else one["DeleteRequest"]["Key"] for one in requests
+        ]
+        (part,) = {item[_PARTITION_KEY]["S"] for item in items}
+        names = [item[_SORT_KEY]["S"] for item in items]
+        assert len(set(names)) == len(names)
+        self._ask("BatchWriteItem", parameters, part, *names)
+        left, self.leaves = requests[: self.leaves], 0
+        for item, request in list(zip(items, requests, strict=True))[len(left) :]:
+            assert len(json.dumps(item)) <= _MAX_ITEM_BYTES
+            if "PutRequest" in request:
+                self.items[_key(item)] = dict(item)
+            else:
+                self.items.pop(_key(item), None)
+        return {"UnprocessedItems": {table: left} if left else {}}
+
     def get_paginator(self, operation: str) -> FakePaginator:
         """Return the paginator of an operation."""
         return FakePaginator({"query": self._query}[operation])
@@ -82,16 +104,24 @@ class FakeDynamoDb(FakeService):
             yield {"Items": found[start : start + self.page_size]}
 
     def _ask(self, operation: str, parameters: dict[str, Any], part: str, *names: str) -> None:
-        arn = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{parameters['TableName']}"
+        (table,) = parameters.get("RequestItems", [parameters.get("TableName")])
+        arn = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{table}"
         keys: dict[str, str | list[str]] = {"dynamodb:LeadingKeys": [part]}
-        self.record(operation, parameters, names=[part, *names], arn=arn, context=keys)
-        if parameters["TableName"] != TABLE:
+        sent = {
+            key: value for key, value in parameters.items() if key != "TableName" or operation != "BatchWriteItem"
+        }
+        self.record(operation, sent, names=[part, *names], arn=arn, context=keys)
+        if table != TABLE:
             raise refusal(operation, "ResourceNotFoundException", "Requested resource not found")
 
     @property
     def writes(self) -> list[str]:
         """The operations that changed something, in order."""
-        return [call.action.split(":")[1] for call in self.calls if call.action == "dynamodb:PutItem"]
+        return [
+            call.action.split(":")[1]
+            for call in self.calls
+            if call.action in ("dynamodb:PutItem", "dynamodb:BatchWriteItem")
+        ]
 
 
 def _key(attributes: dict[str, Any]) -> tuple[str, str]:

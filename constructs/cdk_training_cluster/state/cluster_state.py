@@ -17,6 +17,10 @@ from cluster_contract.state import StateAttribute, StatePart
 
 _READS = ["dynamodb:GetItem", "dynamodb:Query"]
 _WRITES = ["dynamodb:PutItem"]
+
+# The parts whose function reads all items with one request and writes many with one, which is all it does.
+_AT_ONCE = frozenset({StatePart.IDLE})
+_AT_ONCE_ACTIONS = ["dynamodb:BatchWriteItem", "dynamodb:Query"]
 _KEY_USES = [
     "kms:Decrypt",
     "kms:DescribeKey",
@@ -153,7 +157,7 @@ class ClusterState(Construct):
                 "the other cluster another name, or another ClusterState"
             )
         self._written.add(key)
-        self._grant(grantee, key, _READS + _WRITES)
+        self._grant(grantee, key, _AT_ONCE_ACTIONS if part in _AT_ONCE else _READS + _WRITES)
 
     def _grant(self, grantee: iam.IGrantable, key: str, actions: list[str]) -> None:
         iam.Grant.add_to_principal(

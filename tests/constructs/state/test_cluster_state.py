@@ -87,11 +87,13 @@ def test_a_tag_that_only_the_deployment_knows_stays() -> None:
     assert {"Key": "partition", "Value": {"Ref": "AWS::Partition"}} in tags
 
 
-def granted(stack: Stack, *, key: kms.IKey | None = None, writes: bool = False) -> list[dict[str, Any]]:
+def granted(
+    stack: Stack, *, key: kms.IKey | None = None, part: StatePart = StatePart.POWER, writes: bool = False
+) -> list[dict[str, Any]]:
     """Return the statements of a role that may read a part, or write it as well."""
     state = ClusterState(stack, "State", encryption_key=key)
     role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    (state.grant_read_write if writes else state.grant_read)(role, StatePart.POWER, "base-pod")
+    (state.grant_read_write if writes else state.grant_read)(role, part, "base-pod")
     template = Template.from_stack(stack).to_json()
     ids = {resource["Type"]: name for name, resource in template["Resources"].items()}
     values = {
@@ -120,6 +122,25 @@ def test_a_function_is_limited_to_its_part(action: str, part: list[str], allowed
     call = Call(action=f"dynamodb:{action}", resource=TABLE, context=context)
 
     assert is_allowed(granted(new_stack(), writes=writes), call) is (writes if allowed is None else allowed)
+
+
+def test_the_idle_function_reads_and_writes_all_items_of_its_part_at_once() -> None:
+    stack = new_stack()
+    statements = granted(stack, part=StatePart.IDLE, writes=True)
+
+    allowed = {
+        (action, part): is_allowed(
+            statements,
+            Call(action=f"dynamodb:{action}", resource=TABLE, context={"dynamodb:LeadingKeys": [part]}),
+        )
+        for action in ("BatchWriteItem", "Query", "PutItem", "GetItem")
+        for part in ("idle#base-pod", "power#base-pod")
+    }
+
+    assert {call for call, is_granted in allowed.items() if is_granted} == {
+        ("BatchWriteItem", "idle#base-pod"),
+        ("Query", "idle#base-pod"),
+    }
 
 
 def test_the_key_is_used_through_dynamodb_only() -> None:

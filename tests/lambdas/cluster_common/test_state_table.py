@@ -1,15 +1,21 @@
 """One part of a cluster's state, against moto's DynamoDB."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from cluster_common.state_table import NO_ITEM, StateChangedError, StateTable
 from cluster_contract.state import StatePart
-from fake_dynamodb import TABLE
+from fake_dynamodb import TABLE, FakeDynamoDb
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
 
 VALUES = {"state": "stopped", "owners": {"asg": {"size": 8, "told": ["a", "b"], "done": True}}, "by": ""}
 
@@ -75,3 +81,34 @@ def test_an_item_that_an_operator_has_written_can_be_overwritten(
     table.write("workers", VALUES, seen=table.read("workers"))
 
     assert table.read("workers").values == VALUES
+
+
+def test_many_items_are_written_and_deleted_with_a_request_for_25(table: StateTable) -> None:
+    before = {f"node-{number:02}": VALUES for number in range(60)}
+    after = {name: None if number % 2 else {"by": "ana"} for number, name in enumerate(before)}
+
+    table.write_many(before, list[float]().append)
+    assert {name: item.values for name, item in table.read_all().items()} == before
+    table.write_many(after, list[float]().append)
+
+    assert {name: item.values for name, item in table.read_all().items()} == {
+        name: values for name, values in after.items() if values
+    }
+    kept = table.read("node-00")
+    assert table.write("node-00", VALUES, seen=kept).values == VALUES
+
+
+@pytest.mark.parametrize(("times", "pauses"), [(1, [0.05]), (3, [0.05, 0.2, 1.0])])
+def test_items_that_dynamodb_leaves_are_written_again_or_raised(times: int, pauses: list[float]) -> None:
+    fake, waited = FakeDynamoDb(), list[float]()
+    table = StateTable(cast("DynamoDBClient", fake), TABLE, "idle#base-pod")
+    fake.leaves = 2
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        fake.leaves = 2 if len(waited) < times else 0
+
+    with pytest.raises(ClientError, match="2 items were not written") if times == 3 else nullcontext():
+        table.write_many({f"node-{number}": VALUES for number in range(4)}, wait)
+
+    assert (waited, len(fake.items)) == (pauses, 2 if times == 3 else 4)
