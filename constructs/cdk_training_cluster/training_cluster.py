@@ -227,7 +227,7 @@ class TrainingCluster(Construct):
         return tuple(child for child in self.node.children if isinstance(child, Guardrail))
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Let a principal stop, start, terminate and ask about the nodes through the power function.
+        """Let a principal stop, start, limit, terminate and ask about the nodes through the power function.
 
         Args:
             grantee: A role, user or function.

@@ -20,3 +20,6 @@ class Alias(StrEnum):
 
     IDLE = "idle"
     """For the function that stops idle nodes."""
+
+    BUDGET = "budget"
+    """For the function that watches what the cluster costs, which may stop and limit node groups."""

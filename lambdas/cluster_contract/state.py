@@ -37,4 +37,10 @@ class PowerState(StrEnum):
     """Whether a node group is meant to run: the attribute `state` of its item."""
 
     RUNNING = "running"
+    """It has its count."""
+
+    LIMITED = "limited"
+    """It has at most the nodes that it had when it was limited."""
+
     STOPPED = "stopped"
+    """It has no nodes."""

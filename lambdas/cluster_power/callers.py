@@ -29,6 +29,9 @@ class Action(StrEnum):
     STOP = "stop"
     """Take groups to zero, until somebody orders a start."""
 
+    LIMIT = "limit"
+    """Let groups keep the nodes that they have and get no more, until a start."""
+
     TERMINATE = "terminate"
     """Terminate single nodes of one group, and make it smaller by as many, until somebody orders a start."""
 
@@ -38,9 +41,10 @@ class Action(StrEnum):
 
 _ALLOWED: Mapping[Alias | None, tuple[Action, ...]] = {
     None: (Action.TICK, Action.STATUS),
-    Alias.OPERATE: (Action.START, Action.STOP, Action.TERMINATE, Action.STATUS),
+    Alias.OPERATE: (Action.START, Action.STOP, Action.LIMIT, Action.TERMINATE, Action.STATUS),
     Alias.START: (Action.START,),
     Alias.IDLE: (Action.STOP, Action.TERMINATE),
+    Alias.BUDGET: (Action.STOP, Action.LIMIT, Action.STATUS),
 }
 
 
@@ -74,9 +78,10 @@ class Caller:
     @property
     def by(self) -> str:
         """Who orders, as people are told."""
+        functions = {Alias.IDLE: "cluster_idle", Alias.BUDGET: "cluster_spend"}
         if self.alias is Alias.OPERATE:
             return f"an operator in request {self.request_id}"
-        return "cluster_idle" if self.alias is Alias.IDLE else "cluster_power"
+        return functions.get(self.alias, "cluster_power") if self.alias else "cluster_power"
 
     def check(self, action: Action) -> None:
         """Refuse what this caller may not order.

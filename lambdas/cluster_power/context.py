@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cluster_power.groups import Group
-from cluster_power.records import NO_RECORD, State
+from cluster_power.records import Order, Record, State
 from cluster_power.reservations import NO_RESERVATIONS, Reservations
 from cluster_power.settings import Settings
 from cluster_power.windows import Phase, Window, find_window
@@ -20,14 +20,14 @@ class Context:
         now: The time.
         reservations: What is known of Capacity Blocks and reservations.
         unread: The node groups that could not be read.
-        states: Whether node groups are meant to run, of all of which that is known.
+        orders: What node groups are meant to be, of all of which that is known.
     """
 
     settings: Settings
     now: datetime
     reservations: Reservations = NO_RESERVATIONS
     unread: Collection[str] = ()
-    states: Mapping[str, State] = field(default_factory=dict)
+    orders: Mapping[str, Order] = field(default_factory=dict)
 
     def is_configured(self, group: Group) -> bool:
         """Say whether the cluster's file gives a group its nodes, and with this kind of owner."""
@@ -41,16 +41,18 @@ class Context:
         block = self.reservations.find(own.block)
         return find_window(node_group, own, block, group=group, settings=self.settings, now=self.now)
 
-    def wanted(self, node_group: str, group: Group | None, window: Window | None) -> int | None:
+    def wanted(self, node_group: str, record: Record, window: Window | None) -> int | None:
         """Return the size that a node group should have. None: it keeps the size that it has.
 
-        That is zero while it is stopped and while its Capacity Block is not open, and else the file's count. A
-        block that has fewer instances gets what it has, but none of the nodes that run go for that; and one that
-        the nodes cannot run in, since it has not started or has ended, leaves the size alone.
+        That is zero while it is stopped and while its Capacity Block is not open, and else the file's count, or
+        what it is limited to if that is less. A group whose block has fewer instances gets those, but none of the
+        nodes that run go for that. A block in which the nodes cannot run, since it has not started or has ended,
+        leaves the size alone.
         """
-        count, record = self.settings.groups[node_group].count, group.record if group else NO_RECORD
         if record.state is State.STOPPED:
             return 0
+        count = self.settings.groups[node_group].count
+        count = count if record.limit is None else min(count, record.limit)
         if window is None:
             return count
         if window.phase is Phase.UNSEEN or window.is_elsewhere:

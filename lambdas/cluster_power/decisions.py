@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cluster_common.times import time_text
 from cluster_power.context import Context
-from cluster_power.desired_state import is_stopped
+from cluster_power.desired_state import first_order
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import (
@@ -18,7 +18,7 @@ from cluster_power.problems import (
     find_surplus,
     left_behind,
 )
-from cluster_power.records import Record, State
+from cluster_power.records import GroupState, Record, State
 from cluster_power.reserved import decide_listed, decide_reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.shortages import decide_desired, decide_resume
@@ -40,9 +40,8 @@ def decide(groups: Sequence[Group], context: Context) -> list[Decision]:
     decisions = [_decide_group(group, context, twins) for group in configured]
     decisions += [_unconfigured(group, context) for group in groups if not context.is_configured(group)]
     present = {group.node_group for group in configured}
-    stopped = is_stopped(context)
     decisions += [
-        _unread(name, own) if name in context.unread else _absent(name, own, context, stopped=stopped)
+        _unread(name, own) if name in context.unread else _absent(name, own, context)
         for name, own in context.settings.groups.items()
         if name not in present
     ]
@@ -58,7 +57,7 @@ def _decide_group(group: Group, context: Context, twins: Collection[str]) -> Dec
     """Decide about a group that the cluster's file knows: the first case that fits."""
     name, record = group.node_group, group.record
     window = _window(group, context)
-    size = context.wanted(name, group, window)
+    size = context.wanted(name, record, window)
     wanted = group.goal if size is None else size
     if group.deleting:
         return _decision(group, Verdict.DELETING, f"{name} is being deleted", wanted=wanted)
@@ -235,10 +234,13 @@ def _judge(group: Group, decision: Decision, missing: Finding, surplus: Finding)
 
 
 def _kept(group: Group, wanted: int, window: Window | None) -> str:
+    name, record = group.node_group, group.record
+    if record.limit == wanted:
+        return f"{name} is limited to its {_nodes(wanted)} by {record.by}: {record.reason}; a start ends the limit"
     if wanted:
         until = f" until {time_text(window.down_at)}: {window.cause}" if window and window.down_at else ""
-        return f"{group.node_group} has all of its {_nodes(wanted)}{until}"
-    return f"{group.node_group} is stopped, by {group.record.by}: {group.record.reason}"
+        return f"{name} has all of its {_nodes(wanted)}{until}"
+    return f"{name} is stopped, by {record.by}: {record.reason}"
 
 
 def _busy(group: Group, wanted: int) -> str:
@@ -248,10 +250,9 @@ def _busy(group: Group, wanted: int) -> str:
     )
 
 
-def _absent(name: str, own: GroupSettings, context: Context, *, stopped: bool) -> Decision:
-    window = context.window(name)
-    is_meant = context.states.get(name, State.STOPPED if stopped else State.RUNNING)
-    wanted = 0 if is_meant is State.STOPPED else context.wanted(name, None, window) or 0
+def _absent(name: str, own: GroupSettings, context: Context) -> Decision:
+    record = GroupState(order=context.orders.get(name) or first_order(context)).record(name)
+    wanted = context.wanted(name, record, context.window(name)) or 0
     what, why = "group", "failed"
     if own.spot_fleet:
         what, why = f"Spot Fleet request {own.spot_fleet} that launches nodes", "somebody cancelled it"

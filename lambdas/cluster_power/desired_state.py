@@ -27,6 +27,8 @@ def new_orders(groups: Sequence[Group], context: Context, command: Command) -> d
             state = State.RUNNING
         case Action.STOP:
             state = State.STOPPED
+        case Action.LIMIT:
+            state = State.LIMITED
         case _:
             return {}
     order = Order(state=state, by=command.by, reason=command.reason, since=context.now)
@@ -35,28 +37,61 @@ def new_orders(groups: Sequence[Group], context: Context, command: Command) -> d
         if group.node_group in owners and not group.deleting and context.is_configured(group):
             owners[group.node_group].append(group)
     # Where it is so already, who ordered it first, and why, stays.
+    if state is State.LIMITED:
+        # Of a node group that could not be read it is unknown how many nodes it has.
+        seen = {name: every for name, every in owners.items() if name not in context.unread}
+        limits = {name: _limit(order, every, context) for name, every in seen.items()}
+        return {name: limit for name, limit in limits.items() if not _is_limited(name, limit, context)}
     return {name: order for name, every in owners.items() if not _is_so(name, every, state, context)}
 
 
-def is_stopped(context: Context) -> bool:
-    """Say whether there are node groups whose state is known, and all of them are stopped."""
-    known = {context.states[name] for name in context.settings.groups if name in context.states}
-    return known == {State.STOPPED}
+def first_order(context: Context) -> Order:
+    """Return what a node group is meant to be that the function sees for the first time.
+
+    It runs, if one that is known runs or none is known. Else it gets no node: all others are stopped, or limited.
+    """
+    known = {context.orders[name].state for name in context.settings.groups if name in context.orders}
+    order = Order(state=State.RUNNING, by=FUNCTION, reason="first start after the deploy", since=context.now)
+    if not known or State.RUNNING in known:
+        return order
+    if known == {State.STOPPED}:
+        reason = "the cluster was stopped when this node group came"
+        return replace(order, state=State.STOPPED, reason=reason)
+    return replace(order, state=State.LIMITED, reason="the cluster was limited when this node group came", limit=0)
 
 
-def with_states(context: Context, orders: Mapping[str, Order]) -> Context:
+def with_orders(context: Context, orders: Mapping[str, Order]) -> Context:
     """Return the context as it is once orders are recorded."""
-    return replace(context, states={**context.states, **{name: order.state for name, order in orders.items()}})
+    return replace(context, orders={**context.orders, **orders})
 
 
 def _is_so(name: str, owners: Sequence[Group], state: State, context: Context) -> bool:
-    if context.states.get(name) is not state or name in context.unread:
+    order = context.orders.get(name)
+    if order is None or order.state is not state or name in context.unread:
         return False
     return all(_has_size(group, context) for group in owners)
 
 
+def _is_limited(name: str, limit: Order, context: Context) -> bool:
+    """Say whether a node group is stopped, which is stricter, or limited to as many nodes."""
+    order = context.orders.get(name)
+    return order is not None and (order.state is State.STOPPED or order.limit == limit.limit)
+
+
+def _limit(order: Order, owners: Sequence[Group], context: Context) -> Order:
+    """Return the order that a node group keeps at most the nodes that it has; none of its owners is sized for it."""
+    limit = sum(group.kept for group in owners)
+    kept: dict[str, int] = {}
+    for group in owners:
+        record = replace(group.record, limit=limit)
+        wanted = context.wanted(group.node_group, record, context.window(group.node_group, group))
+        size = wanted if record.size is None else record.size
+        kept[group.name] = group.desired if size is None else min(size, group.desired)
+    return replace(order, limit=limit, kept=kept)
+
+
 def _has_size(group: Group, context: Context) -> bool:
-    size = context.wanted(group.node_group, group, context.window(group.node_group, group))
+    size = context.wanted(group.node_group, group.record, context.window(group.node_group, group))
     size = group.record.size if size is None else size
     return group.record.size == size == group.desired
 
@@ -65,7 +100,4 @@ def _adoptions(groups: Sequence[Group], context: Context) -> dict[str, Order]:
     if context.unread:
         return {}  # One that is not seen may run: then the cluster is not stopped.
     new = {group.node_group for group in groups if group.is_new and context.is_configured(group)}
-    state, why = State.RUNNING, "first start after the deploy"
-    if is_stopped(context):
-        state, why = State.STOPPED, "the cluster was stopped when this node group came"
-    return dict.fromkeys(sorted(new), Order(state=state, by=FUNCTION, reason=why, since=context.now))
+    return dict.fromkeys(sorted(new), first_order(context))

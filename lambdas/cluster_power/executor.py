@@ -175,7 +175,6 @@ class Executor:
             # What is recorded and what is there must not stay apart: it would look like an operator's size.
             self._store.forget_size(group)
             raise
-        self._store.annotate(group)
         return replace(decision, group=replace(group, desired=decision.wanted, record=record))
 
     def _retire_warm_nodes(self, group: Group, size: int) -> None:

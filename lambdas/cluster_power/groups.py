@@ -40,6 +40,12 @@ class Group(OwnedGroup):
         return max(size if given.goal is None else given.goal, self.desired)
 
     @property
+    def kept(self) -> int:
+        """How many nodes it keeps when it gets no more: of a Spot Fleet also those that its target does not count."""
+        lets_live = self.owner.reset_by_deployments and self.keeps_excess is not False
+        return max(self.desired, self.alive) if lets_live else self.desired
+
+    @property
     def is_smaller_by_order(self) -> bool:
         """Whether an order to terminate single nodes, since the function gave it a size, explains a smaller one."""
         given = self.record.desired

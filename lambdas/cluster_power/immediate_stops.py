@@ -113,8 +113,6 @@ class ImmediateStops:
         except AWS_ERRORS as error:
             self._failures.add(name, "was brought to 0, and that could not be recorded", error)
             return sizes, ""
-        for group in due:
-            self._store.annotate(group)
         return sizes, ""
 
     def _forget_sizes(self, groups: Sequence[Group]) -> None:

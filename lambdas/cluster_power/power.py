@@ -20,7 +20,7 @@ from cluster_power.callers import Action
 from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.decisions import decide
-from cluster_power.desired_state import new_orders, with_states
+from cluster_power.desired_state import new_orders, with_orders
 from cluster_power.executor import Executor
 from cluster_power.groups import Group
 from cluster_power.immediate_stops import ImmediateStops
@@ -96,11 +96,11 @@ class Power:
         # First, so that an order that comes while the groups are read shows when an item is read again.
         self._store.read()
         read, unread = self._read_groups(command)
-        context = replace(context, reservations=self._read_reservations(), unread=unread, states=self._store.states)
+        context = replace(context, reservations=self._read_reservations(), unread=unread, orders=self._store.orders)
         settled = [settle(group, self._now) for group in read]
         groups = [self._with_activities(group) if context.is_configured(group) else group for group in settled]
         orders, ticks = new_orders(groups, context, command), command.action is Action.TICK
-        every = decide(ordered(groups, orders), with_states(context, orders))
+        every = decide(ordered(groups, orders), with_orders(context, orders))
         decisions = [one for one in every if ticks or one.node_group in command.node_groups]
         match command.action:
             case Action.TICK:
@@ -113,7 +113,7 @@ class Power:
                 decisions = self._immediate_stops.apply(
                     decisions, orders, before=read, unordered=decide(groups, context), expected=command.expected
                 )
-            case Action.START | Action.STOP:
+            case Action.START | Action.STOP | Action.LIMIT:
                 decisions = self._executor.apply_command(decisions, self._executor.record(orders))
         for decision in decisions:
             self._log(decision)
@@ -128,6 +128,8 @@ class Power:
         for decision in decisions:
             self._executor.note(decision, before.get(decision.group.name if decision.group else ""))
             self._notifications.notify(decision, context)
+        for group in filter(context.is_configured, read):
+            self._store.annotate(group)
         if not context.unread:
             self._prune(read)
         emit_metrics(context, decisions, complete=not self._failures)
@@ -157,7 +159,7 @@ class Power:
             owned += reading.groups
             unread |= set(reading.unread)
         groups = self._store.load(owned)
-        overwrites = command.action in (Action.START, Action.STOP) and not command.all_or_nothing
+        overwrites = command.action in (Action.START, Action.STOP, Action.LIMIT) and not command.all_or_nothing
         spoiled = {
             name: sentence
             for name, sentence in self._store.unreadable.items()

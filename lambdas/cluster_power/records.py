@@ -25,15 +25,21 @@ class Order:
         by: Who orders that.
         reason: Why.
         since: When it was ordered.
+        limit: The most nodes that a limited node group gets. Default: - its count.
+        kept: The sizes that its owners keep, by their names or ids. Default: - the size of each has to be set again.
     """
 
     state: State
     by: str
     reason: str
     since: datetime
+    limit: int | None = None
+    kept: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:
-        return f"{self.state} by {self.by} since {time_text(self.since)}: {self.reason}"
+        nodes = "1 node" if self.limit == 1 else f"{self.limit} nodes"
+        limited = "" if self.limit is None else f" to {nodes} until a start,"
+        return f"{self.state}{limited} by {self.by} since {time_text(self.since)}: {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +86,7 @@ class Record:
         state: Whether the node group is meant to run. None: the function has not seen it yet.
         by: Who ordered the state.
         reason: Why.
+        limit: The most nodes that the node group gets while it is limited. None: its count.
         size: The last size that the function set. None: there is none, or it has to be set again.
         since: When the state was ordered, or the size set after that.
         told: The keys of the alerts that people were sent, and were not told the end of.
@@ -91,6 +98,7 @@ class Record:
     state: State | None = None
     by: str = ""
     reason: str = ""
+    limit: int | None = None
     size: int | None = None
     since: datetime | None = None
     told: tuple[str, ...] = ()
@@ -101,11 +109,7 @@ class Record:
     @property
     def ordered(self) -> tuple[object, ...]:
         """What an order or a new size changes; what ticks note and tell changes at any time."""
-        return self.state, self.size, self.by, self.reason, self.since
-
-    def with_order(self, order: Order) -> "Record":
-        """Return what is recorded once something else is ordered: the size has to be set again."""
-        return replace(self, state=order.state, by=order.by, reason=order.reason, since=order.since, size=None)
+        return self.state, self.limit, self.size, self.by, self.reason, self.since
 
 
 NO_RECORD = Record()
@@ -131,13 +135,16 @@ class GroupState:
         if order is None:
             return own
         since = own.since or order.since
-        return replace(own, state=order.state, by=order.by, reason=order.reason, since=since)
+        return replace(own, state=order.state, by=order.by, reason=order.reason, limit=order.limit, since=since)
 
     def with_order(self, order: Order) -> "GroupState":
-        """Return the state once something else is ordered: the size of every owner has to be set again."""
-        return GroupState(
+        """Return the state once something else is ordered: an owner keeps its size, or it has to be set again."""
+        state = GroupState(
             order=order, owners={name: replace(own, size=None, since=None) for name, own in self.owners.items()}
         )
+        for name, size in order.kept.items():
+            state = state.with_changes(name, {"size": size, "desired": None})
+        return state
 
     def with_changes(self, owner: str, changes: Mapping[str, Any]) -> "GroupState":
         """Return the state once attributes of an owner's record, by their names, have changed."""
@@ -148,7 +155,13 @@ class GroupState:
         """Return the attributes of the item; what is not there is left out."""
         order = self.order
         ordered = (
-            {"state": order.state.value, "by": order.by, "reason": order.reason, "since": time_text(order.since)}
+            {
+                "state": order.state.value,
+                "by": order.by,
+                "reason": order.reason,
+                "since": time_text(order.since),
+                **_given(limit=order.limit),
+            }
             if order
             else {}
         )
@@ -168,6 +181,7 @@ class GroupState:
                 by=_text(values, "by"),
                 reason=_text(values, "reason"),
                 since=_time(values, "since"),
+                limit=_size(values.get("limit")) if values["state"] == State.LIMITED else None,
             )
         owners = _expect(dict, values, "owners") if "owners" in values else {}
         return cls(order=order, owners={name: _owner(_expect(dict, owners, name)) for name in owners})

@@ -14,7 +14,7 @@ from cluster_common.state_table import NO_ITEM, StateChangedError, StateItem, St
 from cluster_common.tags import tag_value
 from cluster_contract.tags import POWER_TAG
 from cluster_power.groups import Group
-from cluster_power.records import GroupState, Order, Record, State
+from cluster_power.records import GroupState, Order, Record
 
 _ATTEMPTS = 5
 """How often a change is written that runs beside another: each time on what the other has written."""
@@ -83,10 +83,10 @@ class StateStore:
         return {name: stored.unreadable for name, stored in self._stored.items() if stored.unreadable}
 
     @property
-    def states(self) -> dict[str, State]:
-        """Whether node groups are meant to run, of all of which that is known."""
+    def orders(self) -> dict[str, Order]:
+        """What node groups are meant to be, of all of which that is known."""
         orders = {name: stored.state.order for name, stored in self._stored.items()}
-        return {name: order.state for name, order in orders.items() if order}
+        return {name: order for name, order in orders.items() if order}
 
     def load(self, groups: Iterable[OwnedGroup]) -> list[Group]:
         """Return groups that were read, each with its record."""
@@ -172,12 +172,17 @@ class StateStore:
         return self._stored[node_group].state.order == order
 
     def annotate(self, group: Group) -> None:
-        """Write on what owns a group's nodes what people want to know; no function reads it."""
+        """Write on what owns a group's nodes what is ordered of it, where it says something else.
+
+        It is for people: no function reads it. Only a run of the schedule writes it, so that it also becomes right
+        after a run that was interrupted.
+        """
         order = self._of(group).state.order
-        if order is None:
+        text = tag_value(str(order)) if order else ""
+        if group.deleting or group.tags.get(POWER_TAG, "") == text:
             return
         try:
-            self.owners.of(group).tag(group, {POWER_TAG: tag_value(str(order))})
+            self.owners.of(group).tag(group, {POWER_TAG: text})
         except AWS_ERRORS as error:
             self._logger.warning(f"{group.node_group}: the tag {POWER_TAG} was not written ({error_text(error)})")
 
@@ -279,8 +284,12 @@ def _check_still(state: GroupState, group: Group) -> None:
 def ordered(groups: Iterable[Group], orders: Mapping[str, Order]) -> list[Group]:
     """Return groups as they are once orders are recorded."""
     return [
-        replace(group, record=group.record.with_order(orders[group.node_group]))
+        replace(group, record=_record_once_ordered(group, orders[group.node_group]))
         if group.node_group in orders
         else group
         for group in groups
     ]
+
+
+def _record_once_ordered(group: Group, order: Order) -> Record:
+    return GroupState(owners={group.name: group.record}).with_order(order).record(group.name)

@@ -70,10 +70,10 @@ def test_the_story_of_a_cluster(aws: LocalAws, tmp_path: Path) -> None:
     # Somebody stops the cluster; who and why stand on the group. Neither a deployment nor a new count wakes it.
     story.told("stop", reason="no jobs until Monday")
     assert story.group["count_running"] == 0
-    assert story.group["power"].startswith("stopped by an operator in request ")
-    assert story.group["power"].endswith(": no jobs until Monday")
     story.deploy_count(3)
     story.told("tick")
+    assert story.group["power"].startswith("stopped by an operator in request ")
+    assert story.group["power"].endswith(": no jobs until Monday")
     assert (story.group["desired_capacity"], story.group["count_running"]) == (0, 0)
 
     # Started again, it has the count of the file as it was last deployed.

@@ -88,10 +88,11 @@ class ClusterPower(Guardrail):
     against that size all the time. What Auto Scaling itself suspends after about a day of failed launches, the
     function resumes. It remembers what was ordered and what it did in `state`, leaves alone what an operator has
     changed, and says in plain words what EC2 cannot give and which nodes go on running, and costing, that should not.
-    A tag on what owns a group's nodes says who started or stopped it last. Operators and other functions invoke its
-    alias `operate` with `{"action": "stop", "node_groups": ["workers"], "reason": "..."}`, or with `start` or
-    `status`. With `terminate` and `"instance_ids": [...]` single nodes go from a group that allows it, and its size
-    goes down by as many until a start.
+    A tag on what owns a group's nodes says who started, stopped or limited it last. Operators and other functions
+    invoke its alias `operate` with `{"action": "stop", "node_groups": ["workers"], "reason": "..."}`, or with `start`
+    or `status`. With `limit` groups keep the nodes that they have, but get no more, until a start. With `terminate`
+    and `"instance_ids": [...]` single nodes go from a group that allows it, and its size goes down by as many until a
+    start.
 
     A group in a Capacity Block is up from the block's own start, which is read each minute, until 10 minutes before
     EC2 begins to terminate what runs in it; people are told half an hour ahead to save their checkpoint. A block that
@@ -223,7 +224,7 @@ class ClusterPower(Guardrail):
         self.mixed_groups_alarm = self._alarms["MixedGroups"]
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Let a principal stop, start and ask about the node groups, and terminate single nodes.
+        """Let a principal stop, start, limit and ask about the node groups, and terminate single nodes.
 
         Args:
             grantee: A role, user or function; it invokes `order_name`.
@@ -248,6 +249,14 @@ class ClusterPower(Guardrail):
             grantee: That function's role.
         """
         return self._cluster_function.grant_invoke(grantee, alias=Alias.IDLE)
+
+    def grant_budget(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Let the function that watches what the cluster costs stop node groups, limit them and ask about them.
+
+        Args:
+            grantee: That function's role.
+        """
+        return self._cluster_function.grant_invoke(grantee, alias=Alias.BUDGET)
 
     def metric_missing_nodes(
         self, *, node_group: str | None = None, statistic: str = "Minimum", period: Duration | None = None

@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import pytest
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_iam as iam
@@ -64,19 +66,29 @@ def test_metrics_have_the_dimensions_of_the_nodes() -> None:
     assert (mixed.metric_name, mixed.dimensions) == ("MixedGroups", {"Cluster": "base-pod"})
 
 
-def test_grant_power_lets_somebody_invoke_the_function_and_nothing_else() -> None:
+@pytest.mark.parametrize(
+    ("grant", "alias"),
+    [
+        (ClusterPower.grant_power, "operate"),
+        (ClusterPower.grant_idle_stop, "idle"),
+        (ClusterPower.grant_budget, "budget"),
+    ],
+)
+def test_a_grant_lets_a_principal_invoke_one_alias_and_nothing_else(
+    grant: Callable[[ClusterPower, iam.IGrantable], iam.Grant], alias: str
+) -> None:
     stack = new_stack()
     power = make_power(stack)
     role = iam.Role(stack, "Operator", assumed_by=iam.AccountRootPrincipal())
 
-    power.grant_power(role)
+    grant(power, role)
 
     policy = next(one for name, one in resources(stack, "AWS::IAM::Policy").items() if name.startswith("Operator"))
     assert policy["Properties"]["PolicyDocument"]["Statement"] == [
         {
             "Action": "lambda:InvokeFunction",
             "Effect": "Allow",
-            "Resource": {"Ref": next(iter(resources(stack, "AWS::Lambda::Alias")))},
+            "Resource": {"Ref": next(iter(resources(stack, "AWS::Lambda::Alias", {"Name": alias})))},
         }
     ]
 

@@ -30,9 +30,10 @@ MORE: dict[str, dict[str, Any]] = {
     [
         ("", {"tick", "status"}),
         (":$LATEST", {"tick", "status"}),
-        (":operate", {"start", "stop", "terminate", "status"}),
+        (":operate", {"start", "stop", "limit", "terminate", "status"}),
         (":start", {"start"}),
         (":idle", {"stop", "terminate"}),
+        (":budget", {"stop", "limit", "status"}),
     ],
 )
 def test_each_alias_takes_its_own_orders(alias: str, allowed: set[str]) -> None:
@@ -50,7 +51,7 @@ def test_each_alias_takes_its_own_orders(alias: str, allowed: set[str]) -> None:
         (
             ":start",
             {"action": "stop"},
-            "through the alias start it takes start, got stop; invoke the alias operate, idle for that",
+            "through the alias start it takes start, got stop; invoke the alias operate, idle, budget for that",
         ),
         (
             "",
@@ -76,7 +77,7 @@ def test_nobody_orders_in_anothers_name(alias: str, event: dict[str, Any], messa
 
 
 def test_an_alias_of_somebody_elses_is_refused() -> None:
-    with pytest.raises(InvalidEventError, match="its aliases operate, start, idle, got 'live'"):
+    with pytest.raises(InvalidEventError, match="its aliases operate, start, idle, budget, got 'live'"):
         Caller.of(f"{ARN}:live", "1111")
 
 

@@ -96,8 +96,8 @@ def test_an_order_for_no_reason_says_so() -> None:
     ("event", "message"),
     [
         ([], "the event must be a JSON object, got []"),
-        ({"action": "halt"}, "action must be one of tick, start, stop, terminate, status, got 'halt'"),
-        ({"action": ["stop"]}, "action must be one of tick, start, stop, terminate, status, got ['stop']"),
+        ({"action": "halt"}, "action must be one of tick, start, stop, limit, terminate, status, got 'halt'"),
+        ({"action": ["stop"]}, "action must be one of tick, start, stop, limit, terminate, status, got ['stop']"),
         (
             {"action": "stop", "node_group": ["workers"]},
             "the event takes action, automation_execution_id, expected_instance_ids, expected_size, "

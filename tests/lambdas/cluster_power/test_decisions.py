@@ -38,6 +38,10 @@ def group(**settings: Any) -> Group:
     return Group(**(whole | settings))
 
 
+def order_of(state: State) -> Order:
+    return Order(state=state, by="ana", reason="weekend", since=LONG_AGO)
+
+
 def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
     [decision] = decide(groups, Context(settings=settings, now=NOW))
     return decision
@@ -201,7 +205,7 @@ def test_a_group_that_the_file_knows_and_nobody_made_is_missing_with_all_its_nod
 
 def test_an_absent_group_of_a_stopped_cluster_misses_nothing() -> None:
     settings = replace(SETTINGS, groups=plain(extra=2, workers=8))
-    context = Context(settings=settings, now=NOW, states={"workers": State.STOPPED})
+    context = Context(settings=settings, now=NOW, orders={"workers": order_of(State.STOPPED)})
     decisions = decide([group(desired=0, in_service=0, record=STOPPED)], context)
 
     assert [(one.node_group, one.verdict, one.missing) for one in decisions] == [
@@ -245,7 +249,8 @@ def test_a_node_that_is_replaced_is_pending_for_the_grace_and_no_problem() -> No
 def orders(found: Group, command: Command, settings: Settings = SETTINGS, **states: State) -> dict[str, Order]:
     """Return what is recorded of a group, and of others whose states are known."""
     own = {found.node_group: found.record.state} if found.record.state else {}
-    return new_orders([found], Context(settings=settings, now=NOW, states={**own, **states}), command)
+    known = {name: order_of(state) for name, state in {**own, **states}.items()}
+    return new_orders([found], Context(settings=settings, now=NOW, orders=known), command)
 
 
 def command(action: Action) -> Command:
@@ -266,12 +271,13 @@ def test_new_groups_are_adopted_as_running() -> None:
     [
         ({"extra": State.STOPPED}, State.STOPPED),
         ({"extra": State.STOPPED, "more": State.RUNNING}, State.RUNNING),
+        ({"extra": State.STOPPED, "more": State.LIMITED}, State.LIMITED),
         # It is not in the file any more, and no order reaches it.
         ({"extra": State.STOPPED, "old": State.RUNNING}, State.STOPPED),
         ({"old": State.STOPPED}, State.RUNNING),
     ],
 )
-def test_a_new_group_of_a_stopped_cluster_is_adopted_as_stopped(states: dict[str, State], adopted: State) -> None:
+def test_a_new_group_gets_nodes_only_if_another_one_runs(states: dict[str, State], adopted: State) -> None:
     settings = replace(SETTINGS, groups=plain(extra=2, more=2, workers=8))
 
     assert orders(group(record=NEW), TICK, settings, **states)["workers"].state is adopted

@@ -116,7 +116,7 @@ def test_a_stop_is_recorded_first_then_applied(scene: Scene) -> None:
 
     stopped = scene.order("stop", by="ana", reason="weekend")["workers"]
 
-    assert writes == ["PutItem", "SetDesiredCapacity", "PutItem", "CreateOrUpdateTags"]
+    assert writes == ["PutItem", "SetDesiredCapacity", "PutItem"]
     assert (stopped["state"], stopped["desired"], stopped["by"], stopped["why"]) == (
         "stopped",
         0,

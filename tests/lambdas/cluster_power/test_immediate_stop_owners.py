@@ -30,7 +30,7 @@ def test_a_fleet_is_stopped_once_it_took_the_new_target(fleet: tuple[Scene, Fake
 
     told = stop_now(scene, "extras")
 
-    assert scene.ec2.writes == ["ModifySpotFleetRequest", "CreateTags"]
+    assert scene.ec2.writes == ["ModifySpotFleetRequest"]
     assert (told["taken_back"], told["desired"], request.state) == (False, 0, "modifying")
     assert (scene.record(request).state, stopped(scene)) == ("stopped", ["extras"])
     assert scene.minute(10)["extras"]["decision"] == "keep"

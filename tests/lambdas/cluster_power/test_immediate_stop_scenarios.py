@@ -27,7 +27,7 @@ def test_a_stop_that_nothing_hinders_is_a_stop(scene: Scene, group: FakeGroup) -
 
     told = stop_now(scene)
 
-    assert scene.auto_scaling.writes == ["SetDesiredCapacity", "CreateOrUpdateTags"]
+    assert scene.auto_scaling.writes == ["SetDesiredCapacity"]
     assert {name: told[name] for name in ("desired", "taken_back", "decision", "state", "by", "why")} == {
         "desired": 0,
         "taken_back": False,

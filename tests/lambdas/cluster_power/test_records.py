@@ -13,7 +13,16 @@ moments = st.datetimes(min_value=datetime(2020, 1, 1), timezones=st.just(UTC)).m
 )
 texts = st.text("abc -.", max_size=20)
 counts = st.integers(min_value=0, max_value=10_000)
-orders = st.builds(Order, state=st.sampled_from(State), by=texts, reason=texts, since=moments)
+limits = st.tuples(st.just(State.LIMITED), counts) | st.tuples(
+    st.sampled_from([State.RUNNING, State.STOPPED]), st.none()
+)
+orders = st.builds(
+    lambda limit, **texts: Order(state=limit[0], limit=limit[1], **texts),
+    limits,
+    by=texts,
+    reason=texts,
+    since=moments,
+)
 records = st.builds(
     Record,
     size=st.none() | counts,
@@ -46,6 +55,10 @@ def test_an_attribute_that_a_newer_function_wrote_is_left_out() -> None:
         ({"state": "stoped"}, "'stoped' is not a valid PowerState"),
         ({"state": "stopped", "by": "a", "reason": "b"}, "since must be text, got None"),
         ({"state": "stopped", "by": "a", "reason": "b", "since": "soon"}, "does not match format"),
+        (
+            {"state": "limited", "by": "a", "reason": "b", "since": "2026-11-02T08:00:00Z"},
+            "a size must be a whole number from 0 to 2147483647, got None",
+        ),
         ({"owners": []}, "owners must be a mapping"),
         ({"owners": {"asg": {"size": -1}}}, "a size must be a whole number from 0 to 2147483647, got -1"),
         ({"owners": {"asg": {"size": True}}}, "a size must be a whole number from 0 to 2147483647, got True"),
