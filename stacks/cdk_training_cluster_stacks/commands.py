@@ -133,3 +133,17 @@ def plan(
             costs=cost or [],
         )
         run(file, wanted, assumptions)
+
+
+@training_cluster.command()
+def costs(
+    file: Annotated[Path, typer.Argument(help="The cluster file.", show_default=False)],
+    *,
+    days: Annotated[int, typer.Option(help="How many days, up to yesterday.")] = 30,
+    format: Annotated[str, typer.Option(metavar="table|json|markdown", help="How to show it.")] = "table",
+) -> None:
+    """Show what a cluster has cost, and what would have cost less. Asks AWS; Cost Explorer bills $0.01 a request."""
+    from cdk_training_cluster_stacks.costs.command import run  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        run(file, days=days, format=format)

@@ -69,8 +69,3 @@ def test_a_defect_is_no_refusal() -> None:
     session.ec2["us-east-1"].record = lambda *_, **__: 1 / 0  # type: ignore[method-assign,assignment]
     with pytest.raises(ZeroDivisionError):
         asked(session)
-
-
-def test_without_credentials_it_says_how_to_get_some() -> None:
-    with pytest.raises(ValueError, match=r"^--live asks AWS, and there are no credentials: set AWS_PROFILE, or run "):
-        asked(FakeSession((), credentials=False))

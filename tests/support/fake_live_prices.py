@@ -84,15 +84,11 @@ class FakeSpot(FakeService):
 class FakeSession:
     """A session of boto3 with fakes behind it."""
 
-    def __init__(self, regions: Sequence[str], *, credentials: bool = True) -> None:
+    def __init__(self, regions: Sequence[str]) -> None:
         self.pricing = FakePricing(regions)
         self.ec2 = {region: FakeSpot(region) for region in {*regions, "us-east-1"}}
         for client in self.ec2.values():
             client.enabled = sorted(self.ec2)
-        self._credentials = credentials
-
-    def get_credentials(self) -> object | None:
-        return object() if self._credentials else None
 
     def client(self, service: str, *, region_name: str) -> FakeService:
         return self.pricing if service == "pricing" else self.ec2[region_name]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cdk_training_cluster.prices import UNITS, ByRegion, PriceBook
 from cdk_training_cluster_stacks.live.price_list import REGION, on_demand_prices, unit_prices
+from cdk_training_cluster_stacks.live.session import refusal
 from cdk_training_cluster_stacks.live.spot_market import (
     MAX_REGIONS,
     PlacementScore,
@@ -75,7 +76,7 @@ class _Questions:
         with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
             asked = [(place, pool.submit(question)) for place, question in questions]
             for done, (place, future) in enumerate(asked, 1):
-                reason = _refusal(future.exception())
+                reason = refusal(future.exception())
                 if reason is None:
                     answers.append(future.result())
                 else:
@@ -112,14 +113,7 @@ def ask(
         known: The prices known so far: they say where types are sold, if the Price List does not answer.
         now: The time.
         advance: Is told how far it is.
-
-    Raises:
-        ValueError: There are no credentials.
     """
-    if session.get_credentials() is None:
-        raise ValueError(
-            "--live asks AWS, and there are no credentials: set AWS_PROFILE, or run aws configure or aws sso login"
-        )
     questions = _Questions(advance=advance)
     types = tuple(dict.fromkeys(name for group in groups for name in group.instance_types))
     book = _price_list(questions, session.client("pricing", region_name=REGION), types)
@@ -168,16 +162,3 @@ def _scores(client: "EC2Client", regions: Sequence[str], nodes: Nodes) -> list[t
 def _likeliest(scored: tuple[str, PlacementScore]) -> tuple[str, int, str, str]:
     group, score = scored
     return group, -score.score, score.region, score.zone_id
-
-
-def _refusal(error: BaseException | None) -> str | None:
-    """Return why AWS did not answer. None: it did."""
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - a plan without --live needs none of it
-
-    if error is None:
-        return None
-    if isinstance(error, ClientError):
-        return str(error.response["Error"]["Code"])
-    if isinstance(error, BotoCoreError):
-        return type(error).__name__
-    raise error

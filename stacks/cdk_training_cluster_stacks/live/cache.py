@@ -27,15 +27,17 @@ def cache_file(environment: Mapping[str, str]) -> Path | None:
     return directory / "cdk-training-cluster" / "prices.json"
 
 
-def kept_prices(file: Path) -> PriceBook:
+def kept_prices(file: Path | None) -> PriceBook:
     """Return the prices in the file; an empty book where there is none.
 
     Args:
-        file: The file.
+        file: The file. None: there is no place for one.
 
     Raises:
         ValueError: It is no price book.
     """
+    if file is None:
+        return PriceBook()
     try:
         return book_of(json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:

@@ -68,9 +68,18 @@ def unit_prices(client: "PricingClient", item: str) -> ByRegion[Price]:
     products = [
         each
         for each in _products(client, unit.service_code, filters)
-        if _PREFIX.sub("", _attributes(each).get("usagetype", ""), count=1) == unit.usage_type
+        if without_region(_attributes(each).get("usagetype", "")) == unit.usage_type
     ]
     return _by_region(_found(item, products), unit.unit)
+
+
+def without_region(usage_type: str) -> str:
+    """Return a usage type without the region that it begins with.
+
+    Args:
+        usage_type: The usage type, such as `USW2-NatGateway-Hours`.
+    """
+    return _PREFIX.sub("", usage_type, count=1)
 
 
 def _products(

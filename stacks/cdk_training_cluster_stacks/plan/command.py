@@ -16,12 +16,13 @@ from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.live.asking import LiveAnswer, Nodes, ask
 from cdk_training_cluster_stacks.live.cache import cache_file, keep_prices, kept_prices
+from cdk_training_cluster_stacks.live.session import aws_session
 from cdk_training_cluster_stacks.plan.assumptions import Assumptions, number
-from cdk_training_cluster_stacks.plan.render import markdown, show
 from cdk_training_cluster_stacks.plan.report import make_plan
+from cdk_training_cluster_stacks.plan.sentences import document
 from cdk_training_cluster_stacks.plan.shape import ClusterShape, shape_of
+from cdk_training_cluster_stacks.showing import check_format, show
 
-FORMATS = ("table", "json", "markdown")
 _PLOTS = (".png", ".svg")
 
 
@@ -45,8 +46,7 @@ class Wanted:
         Raises:
             ValueError: The format or the picture's kind is unknown.
         """
-        if self.format not in FORMATS:
-            raise ValueError(f"--format must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, got {self.format!r}")
+        check_format(self.format)
         if self.plot is not None and self.plot.suffix.lower() not in _PLOTS:
             raise ValueError(f"--plot must be a file that ends with .png or .svg, got {str(self.plot)!r}")
 
@@ -101,7 +101,7 @@ def run(file: Path, wanted: Wanted, assumptions: Assumptions) -> None:
         ClusterFileError: The file is wrong.
     """
     shape, now, cache = shape_of(read_cluster_file(file)), datetime.now(UTC), cache_file(os.environ)
-    kept = PriceBook() if cache is None else kept_prices(cache)
+    kept = kept_prices(cache)
     book, answer = committed_prices().updated(kept), None
     if wanted.live:
         answer = _ask(shape, book, now)
@@ -111,12 +111,7 @@ def run(file: Path, wanted: Wanted, assumptions: Assumptions) -> None:
         from cdk_training_cluster_stacks.plan.plot import draw  # noqa: PLC0415 - slow to import, and seldom wanted
 
         draw(plan, wanted.plot)
-    if wanted.format == "json":
-        sys.stdout.write(f"{plan.to_json()}\n")
-    elif wanted.format == "markdown":
-        sys.stdout.write(markdown(plan))
-    else:
-        show(plan, Console(highlight=False))
+    show(wanted.format, document(plan, brief=wanted.format == "table"), plan.values())
 
 
 def _keep(cache: Path | None, book: PriceBook) -> None:
@@ -134,27 +129,17 @@ def _keep(cache: Path | None, book: PriceBook) -> None:
 
 def _ask(shape: ClusterShape, book: PriceBook, now: datetime) -> LiveAnswer:
     """Ask AWS, and show on standard error how far it is."""
-    import boto3  # noqa: PLC0415 - a plan without --live does without it
-    from botocore.config import Config  # noqa: PLC0415
-    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
-    from botocore.session import get_session  # noqa: PLC0415
-
     nodes = [
         Nodes(group=group.name, instance_types=tuple(info.name for info in group.instance_types), count=group.count)
         for group in shape.groups
     ]
-    try:
-        core = get_session()
-        core.set_default_client_config(Config(retries={"mode": "standard", "max_attempts": 5}))
-        session = boto3.Session(botocore_session=core)
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            bars: dict[str, TaskID] = {}
+    session = aws_session("--live")
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bars: dict[str, TaskID] = {}
 
-            def advance(action: str, done: int, total: int) -> None:
-                if action not in bars:
-                    bars[action] = progress.add_task(action, total=total)
-                progress.update(bars[action], completed=done)
+        def advance(action: str, done: int, total: int) -> None:
+            if action not in bars:
+                bars[action] = progress.add_task(action, total=total)
+            progress.update(bars[action], completed=done)
 
-            return ask(session, shape.region, nodes, book, now=now, advance=advance)
-    except BotoCoreError as error:
-        raise ValueError(f"--live cannot ask AWS: {str(error).rstrip('.')}") from error
+        return ask(session, shape.region, nodes, book, now=now, advance=advance)

@@ -1,10 +1,8 @@
 """The plan itself: all that is known of what a cluster costs, as values that a program can read."""
 
-import json
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from typing import Any
 
 from cdk_training_cluster.prices import ByRegion, PriceBook, Source, SpotRange
 from cdk_training_cluster.prices.book import STATED
@@ -25,6 +23,7 @@ from cdk_training_cluster_stacks.plan.shape import ClusterShape
 from cdk_training_cluster_stacks.plan.sources import sources
 from cdk_training_cluster_stacks.plan.storage import storage_lines, transfer_lines
 from cdk_training_cluster_stacks.plan.work import Work, left_out, works
+from cdk_training_cluster_stacks.showing import json_text
 
 _PERCENT = Decimal(100)
 _HOURS_OF_A_DAY = 24
@@ -101,28 +100,27 @@ class Plan:
             for kind, lines in of_kind.items()
         }
 
-    def to_json(self) -> str:
-        """Return the plan as JSON; amounts are texts, so that they stay exact."""
-        document = {
-            **_plain(self),
+    def values(self) -> dict[str, object]:
+        """Return the plan by names, with its sums, for programs."""
+        return {
+            **vars(self),
             "lines": [
-                {
-                    **_plain(line),
-                    "run": _plain(run),
-                    "per_day": None if run is None else str(per_day(run / self.assumptions.hours)),
-                }
+                {**vars(line), "run": run, "per_day": None if run is None else per_day(run / self.assumptions.hours)}
                 for line in self.lines
                 for run in (line.run(self.assumptions.hours),)
             ],
-            "by_kind": {kind: _plain(usd) for kind, usd in self.by_kind().items()},
+            "by_kind": self.by_kind(),
             "complete": not self.unknown,
-            "known_usd": _plain(self.known),
-            "total_usd": _plain(self.total),
-            "contingency_usd": _plain(self.contingency),
-            "total_with_contingency_usd": _plain(self.with_contingency),
+            "known_usd": self.known,
+            "total_usd": self.total,
+            "contingency_usd": self.contingency,
+            "total_with_contingency_usd": self.with_contingency,
             "unknown": [line.key for line in self.unknown],
         }
-        return json.dumps(document, indent=2, ensure_ascii=False)
+
+    def to_json(self) -> str:
+        """Return the plan as JSON."""
+        return json_text(self.values())
 
 
 def make_plan(
@@ -207,19 +205,6 @@ def _in_zone(book: PriceBook, shape: ClusterShape, said: LiveAnswer) -> PriceBoo
     ]
     others = [each for each in book.spot.items() if each[1].region != shape.region]
     return replace(book, spot=ByRegion([*others, *prices]))
-
-
-def _plain(value: object) -> Any:  # noqa: ANN401 - JSON is of any type
-    """Return a value as JSON has it."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (Decimal, date)):
-        return str(value)
-    return value
 
 
 def per_day(per_hour: Decimal) -> Decimal:

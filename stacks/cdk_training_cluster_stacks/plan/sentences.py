@@ -4,7 +4,20 @@ from collections.abc import Iterator
 
 from cdk_training_cluster_stacks.plan.lines import BLOCK_PRICES
 from cdk_training_cluster_stacks.plan.report import Plan
-from cdk_training_cluster_stacks.plan.tables import usd
+from cdk_training_cluster_stacks.plan.tables import tables
+from cdk_training_cluster_stacks.showing import Document, usd
+
+
+def document(plan: Plan, *, brief: bool) -> Document:
+    """Return what is shown of a plan.
+
+    Args:
+        plan: The plan.
+        brief: Whether it is for a terminal: without the lines of guardrails and the list of sources.
+    """
+    return Document(
+        tables=tuple(tables(plan, brief=brief)), notes=tuple(notes(plan, brief=brief)), conclusion=conclusion(plan)
+    )
 
 
 def notes(plan: Plan, *, brief: bool = False) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -20,8 +33,7 @@ def notes(plan: Plan, *, brief: bool = False) -> Iterator[tuple[str, tuple[str, 
         f"{source.address}, {age}{f'. {source.note}' if source.note else ''}" for source, age in plan.sources
     )
     yield "Prices from", (f"{len(told)} sources; --format json or markdown lists them",) if brief else told
-    if unknown:
-        yield "Unknown, and in no sum", unknown
+    yield "Unknown, and in no sum", unknown
     yield "Know before paying", plan.warnings
 
 

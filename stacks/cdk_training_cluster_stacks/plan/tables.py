@@ -1,17 +1,15 @@
 """A plan as tables of texts: the same for a terminal and for Markdown."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 
 from cdk_training_cluster_stacks.plan.report import Plan, per_day
+from cdk_training_cluster_stacks.showing import UNKNOWN, Table, usd
 
-_UNKNOWN = "unknown"
 _YOURS = " (yours)"
 _REGIONS_SHOWN = 6
 _TYPES_SHOWN = 12
 _SCORES_SHOWN = 10
-_CENTS_BELOW = 1000
 _KINDS = {
     "compute": "all node groups",
     "storage": "all storage",
@@ -21,56 +19,19 @@ _KINDS = {
 _WORDS = ((12, "trillion"), (9, "billion"), (6, "million"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanTable:
-    """A table of texts.
-
-    Attributes:
-        title: What it shows.
-        headings: The headings of its columns.
-        rows: Its rows.
-        numbers: The positions of columns that hold numbers.
-    """
-
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numbers: tuple[int, ...] = ()
-
-
-def usd(amount: Decimal | None) -> str:
-    """Write an amount as people read it: cents where they matter.
-
-    Args:
-        amount: US dollars. None: unknown.
-    """
-    if amount is None:
-        return _UNKNOWN
-    if 0 < amount < Decimal("0.01"):
-        return "< 0.01"
-    return f"{amount:,.0f}" if amount >= _CENTS_BELOW else f"{amount:,.2f}"
-
-
-def tables(plan: Plan, *, brief: bool = False) -> Iterator[PlanTable]:
-    """Yield the tables of a plan, each of which has rows.
+def tables(plan: Plan, *, brief: bool = False) -> Iterator[Table]:
+    """Yield the tables of a plan.
 
     Args:
         plan: The plan.
         brief: Whether the lines of guardrails are left to their sum.
     """
-    found = (
-        _costs(plan, brief=brief),
-        _hardware(plan),
-        _options(plan),
-        _regions(plan),
-        _zones(plan),
-        _scores(plan),
-        _works(plan),
-    )
-    yield from (table for table in found if table.rows)
+    yield _costs(plan, brief=brief)
+    for table in (_hardware, _options, _regions, _zones, _scores, _works):
+        yield table(plan)
 
 
-def _costs(plan: Plan, *, brief: bool) -> PlanTable:
+def _costs(plan: Plan, *, brief: bool) -> Table:
     hours = plan.assumptions.hours
     rows = [
         (
@@ -96,21 +57,22 @@ def _costs(plan: Plan, *, brief: bool) -> PlanTable:
             f"{plan.assumptions.contingency_percent:f} % for restarts and failures, assumed",
         )
     )
-    return PlanTable(
+    return Table(
         title=f"{plan.name} in {plan.availability_zone}, {hours:,f} hours, in USD",
         headings=("Line", "Hour", "Day", "Run", "What"),
         rows=tuple(rows),
         numbers=(1, 2, 3),
+        bold=frozenset((*_KINDS, "known so far", "total")),
     )
 
 
 def _amounts(run: Decimal | None, hours: Decimal) -> tuple[str, str, str]:
     if run is None:
-        return (_UNKNOWN,) * 3
+        return (UNKNOWN,) * 3
     return usd(run / hours), usd(per_day(run / hours)), usd(run)
 
 
-def _hardware(plan: Plan) -> PlanTable:
+def _hardware(plan: Plan) -> Table:
     hardware = plan.hardware
     rows = [
         (
@@ -131,7 +93,7 @@ def _hardware(plan: Plan) -> PlanTable:
     if speed is not None:
         share = "" if each_has is None else f", {each_has:.3f} GB/s for each accelerator"
         title += f"; file system {speed:,.2f} GB/s{share}"
-    return PlanTable(
+    return Table(
         title=title,
         headings=("Group", "Nodes", "Accelerators of a node", "Memory GiB", "EFA Gbps", "of all nodes"),
         rows=tuple(rows),
@@ -140,11 +102,11 @@ def _hardware(plan: Plan) -> PlanTable:
 
 
 def _gbps(speed: Decimal | None) -> str:
-    return _UNKNOWN if speed is None else f"{speed.normalize():,f}" if speed else "none"
+    return UNKNOWN if speed is None else f"{speed.normalize():,f}" if speed else "none"
 
 
-def _options(plan: Plan) -> PlanTable:
-    return PlanTable(
+def _options(plan: Plan) -> Table:
+    return Table(
         title="The same nodes, bought otherwise: USD for the run, nodes alone",
         headings=("Way", "Hours", "USD", "What to know"),
         rows=tuple(
@@ -156,14 +118,14 @@ def _options(plan: Plan) -> PlanTable:
 
 def _range(low: Decimal | None, high: Decimal | None) -> str:
     if low is None or high is None:
-        return _UNKNOWN
+        return UNKNOWN
     return usd(low) if low == high else f"{usd(low)} to {usd(high)}"
 
 
-def _regions(plan: Plan) -> PlanTable:
+def _regions(plan: Plan) -> Table:
     shown = plan.regions[:_REGIONS_SHOWN]
     rest = len(plan.regions) - len(shown)
-    return PlanTable(
+    return Table(
         title="Regions, by the nodes' On-Demand price: USD for the run" + _more(rest),
         headings=("Region", "On-Demand", "Spot, with interruptions"),
         rows=tuple((each.region, usd(each.on_demand), _range(each.spot_low, each.spot_high)) for each in shown),
@@ -171,8 +133,8 @@ def _regions(plan: Plan) -> PlanTable:
     )
 
 
-def _zones(plan: Plan) -> PlanTable:
-    return PlanTable(
+def _zones(plan: Plan) -> Table:
+    return Table(
         title="Spot Instances now, by zone: USD an hour",
         headings=("Zone", "Id", "Type", "USD"),
         rows=tuple(
@@ -188,11 +150,11 @@ def _zones(plan: Plan) -> PlanTable:
     )
 
 
-def _scores(plan: Plan) -> PlanTable:
+def _scores(plan: Plan) -> Table:
     yours = {each.zone_id for each in plan.zones if each.zone == plan.availability_zone and each.zone_id}
     others = [scored for scored in plan.scores[_SCORES_SHOWN:] if scored[1].region == plan.region]
     shown = (*plan.scores[:_SCORES_SHOWN], *others)
-    return PlanTable(
+    return Table(
         title="Spot placement scores of all nodes in one zone: 10 is likeliest; below three types EC2 scores low"
         + _more(len(plan.scores) - len(shown)),
         headings=("Group", "Region", "Zone", "Score"),
@@ -204,15 +166,15 @@ def _scores(plan: Plan) -> PlanTable:
     )
 
 
-def _works(plan: Plan) -> PlanTable:
+def _works(plan: Plan) -> Table:
     assumptions = plan.assumptions
     if assumptions.parameters is None or assumptions.tokens is None:
-        return PlanTable(title="", headings=(), rows=())
+        return Table(title="", headings=(), rows=())
     own = {each.instance_type for each in plan.hardware.groups}
     others = [each for each in plan.works[_TYPES_SHOWN:] if each.instance_type in own or each.usd is None]
     shown = (*plan.works[:_TYPES_SHOWN], *others)
     rest = len(plan.works) - len(shown)
-    return PlanTable(
+    return Table(
         title=(
             f"Types, by USD for {_count(assumptions.parameters)} parameters and {_count(assumptions.tokens)} tokens "
             f"at {assumptions.utilization_percent:f} % of the peak, On-Demand in {plan.region}{_more(rest)}"
@@ -237,7 +199,7 @@ def _more(rest: int) -> str:
 
 
 def _whole(number: Decimal | None) -> str:
-    return _UNKNOWN if number is None else f"{number:,.0f}"
+    return UNKNOWN if number is None else f"{number:,.0f}"
 
 
 def _count(number: Decimal) -> str:

@@ -1,0 +1,152 @@
+"""What a cluster has cost, as values that a program can read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from statistics import median
+
+from cdk_training_cluster.prices import PriceBook
+from cdk_training_cluster_stacks.costs.advice import GroupNodes, advice
+from cdk_training_cluster_stacks.costs.analysis import Trend, next_days, spike_limit, trend
+from cdk_training_cluster_stacks.costs.bill import USD_A_REQUEST, Bill
+from cdk_training_cluster_stacks.costs.usage import Usage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spike:
+    """A day that cost far more than the median day.
+
+    Attributes:
+        day: The day.
+        amount: What it cost.
+        item: The item that was furthest above its own median.
+        above: By how much that item was above it.
+    """
+
+    day: date
+    amount: Decimal
+    item: str
+    above: Decimal
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostReport:
+    """What a cluster has cost.
+
+    Attributes:
+        name: The cluster's name.
+        region: Its region.
+        bill: What it was billed in the days that are shown.
+        days: What each day cost.
+        spike_limit: Above which amount a day is a spike. None: there are too few days.
+        spikes: The spikes.
+        trend: How the days change. None: there are too few days.
+        month_to_date: What the month has cost up to the last day.
+        month_forecast: What the month will cost if the days go on as they did. None: there are too few days.
+        usage: What the nodes did. None: unknown.
+        advice: What would have cost less.
+        unknown: What was not answered, and why.
+    """
+
+    name: str
+    region: str
+    bill: Bill
+    days: tuple[tuple[date, Decimal], ...]
+    spike_limit: Decimal | None
+    spikes: tuple[Spike, ...]
+    trend: Trend | None
+    month_to_date: Decimal
+    month_forecast: Decimal | None
+    usage: Usage | None
+    advice: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> Decimal:
+        """What the days cost together."""
+        return sum((amount for _, amount in self.days), Decimal(0))
+
+    @property
+    def idle_cost(self) -> Decimal | None:
+        """What idle nodes cost, at the mean price of a node-hour. None: unknown."""
+        nodes = [each for each in self.bill.charges if each.hours is not None and not each.is_unused]
+        hours = sum((each.hours or Decimal(0) for each in nodes), Decimal(0))
+        if self.usage is None or self.usage.idle_share is None or not hours:
+            return None
+        return self.usage.idle_node_hours * sum((each.amount for each in nodes), Decimal(0)) / hours
+
+    def values(self) -> dict[str, object]:
+        """Return the report by names, with its sums, for programs."""
+        return {
+            **vars(self),
+            "total": self.total,
+            "by_item": self.bill.by_item(),
+            "idle_share": None if self.usage is None else self.usage.idle_share,
+            "idle_cost": self.idle_cost,
+            "requests_usd": self.bill.requests * USD_A_REQUEST,
+        }
+
+
+def first_of_month(day: date) -> date:
+    """Return the first day of a day's month.
+
+    Args:
+        day: The day.
+    """
+    return day.replace(day=1)
+
+
+def make_report(
+    name: str,
+    region: str,
+    *,
+    bill: Bill,
+    usage: Usage | None,
+    groups: Sequence[GroupNodes],
+    book: PriceBook,
+    start: date,
+    unknown: Sequence[str] = (),
+) -> CostReport:
+    """Return what a cluster has cost.
+
+    Args:
+        name: The cluster's name.
+        region: Its region.
+        bill: What it was billed, from the first of the month or the first day shown, whichever is earlier.
+        usage: What its nodes did. None: unknown.
+        groups: Its node groups.
+        book: The prices of other types.
+        start: The first day shown.
+        unknown: What was not answered, and why. Default: - all was
+    """
+    shown, today = bill.since(start), bill.end
+    month = first_of_month(today)
+    days = shown.by_day()
+    amounts = list(days.values())
+    limit = spike_limit(amounts)
+    spent = sum((amount for day, amount in bill.by_day().items() if day >= month), Decimal(0))
+    left = next_days(amounts, (first_of_month(month + timedelta(days=31)) - today).days)
+    return CostReport(
+        name=name,
+        region=region,
+        bill=shown,
+        days=tuple(days.items()),
+        spike_limit=limit,
+        spikes=tuple(_spike(shown, day) for day, amount in days.items() if limit is not None and amount > limit),
+        trend=trend(amounts),
+        month_to_date=spent,
+        month_forecast=None if left is None else spent + left,
+        usage=usage,
+        advice=tuple(advice(shown, usage, groups, region, book)),
+        unknown=tuple(unknown),
+    )
+
+
+def _spike(bill: Bill, day: date) -> Spike:
+    above = {}
+    for item in bill.by_item():
+        days = bill.by_day(item.__eq__)
+        above[item] = days[day] - median(days.values())
+    item = max(sorted(above), key=lambda each: above[each])
+    return Spike(day=day, amount=bill.by_day()[day], item=item, above=above[item])
