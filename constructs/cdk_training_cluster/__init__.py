@@ -4,7 +4,16 @@
 """
 
 from cdk_training_cluster.capacity import UNTIL_CANCELLED, Capacity, OnIdle, UntilCancelled
-from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleGroup, IdleStop, OnExceed, ResumeDocument
+from cdk_training_cluster.guardrails import (
+    BillingAlarms,
+    Budget,
+    ClusterSpend,
+    IdleGroup,
+    IdleStop,
+    OnExceed,
+    ResumeDocument,
+    SpendGroup,
+)
 from cdk_training_cluster.instance_types import (
     Accelerator,
     AcceleratorKind,
@@ -36,6 +45,7 @@ __all__ = [
     "Capacity",
     "ClusterNetwork",
     "ClusterPower",
+    "ClusterSpend",
     "ClusterState",
     "Dataset",
     "EfaSecurityGroup",
@@ -54,6 +64,7 @@ __all__ = [
     "OnIdle",
     "Placement",
     "ResumeDocument",
+    "SpendGroup",
     "TrainingCluster",
     "TrainingFileSystem",
     "UntilCancelled",

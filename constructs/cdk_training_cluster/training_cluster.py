@@ -18,7 +18,17 @@ from cdk_training_cluster.cluster_checks import check_cluster, check_name
 from cdk_training_cluster.conditions import ACCOUNT_ID, in_this_region
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions import Guardrail
-from cdk_training_cluster.guardrails import BillingAlarms, Budget, IdleGroup, IdleStop, ResumeDocument
+from cdk_training_cluster.guardrails import (
+    BillingAlarms,
+    Budget,
+    ClusterSpend,
+    IdleGroup,
+    IdleStop,
+    ResumeDocument,
+    SpendGroup,
+)
+from cdk_training_cluster.guardrails.fixed_parts import fixed_parts
+from cdk_training_cluster.guardrails.spend import alarm_count, scheduled_function
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, node_metric, utilization_metric
@@ -50,11 +60,13 @@ class TrainingCluster(Construct):
     stopped half an hour after a warning, which comes after an hour; `idle_policy` says otherwise.
 
     Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterState`, `ClusterPower`, `IdleStop`,
-    `BillingAlarms` and `ResumeDocument` make, one instance role and profile, and an SNS topic for alerts.
+    `BillingAlarms`, `ClusterSpend` and `ResumeDocument` make, one instance role and profile, and an SNS topic for
+    alerts.
 
     Attributes:
         idle_stop: What stops idle nodes. None: every node group's policy is off.
         billing_alarms: What keeps the billing alarms. None: there is no budget.
+        spend: What counts the cluster's dollars. None: likewise.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
     """
@@ -191,6 +203,8 @@ class TrainingCluster(Construct):
             node_groups=list(self._node_groups),
             power=self.power,
         )
+        # Last, since it counts what all the others cost.
+        self.spend = self._make_spend(budget, powertools_layer)
         Tags.of(self).add(CLUSTER_TAG, self.cluster_name)
 
     @property
@@ -344,6 +358,33 @@ class TrainingCluster(Construct):
             budget=budget,
             name=self.cluster_name,
             alert_topic=self.alert_topic,
+            powertools_layer=powertools_layer,
+            encryption_key=self._encryption_key,
+        )
+
+    def _make_spend(
+        self, budget: Budget | None, powertools_layer: lambda_.ILayerVersion | None
+    ) -> ClusterSpend | None:
+        if budget is None:
+            return None
+        fixed = fixed_parts(
+            self,
+            network=self.network,
+            file_system=self.file_system,
+            groups=len(self._node_groups),
+            own_alarms=alarm_count(budget),
+            own_function=scheduled_function(),
+        )
+        return ClusterSpend(
+            self,
+            "Spend",
+            cluster_name=self.cluster_name,
+            budget=budget,
+            alert_topic=self.alert_topic,
+            node_groups={name: SpendGroup.of(fleet) for name, fleet in self._node_groups.items()},
+            fixed=fixed,
+            prices=budget.prices,
+            state=self.state,
             powertools_layer=powertools_layer,
             encryption_key=self._encryption_key,
         )

@@ -1,4 +1,4 @@
-"""What an On-Demand Instance costs an hour, from `prices.json`, which names its source and date.
+"""What On-Demand Instances and other units cost, from `prices.json`, which names sources and dates.
 
 The list is the part of the price book (`cdk_training_cluster.prices`) that functions need: a snapshot, for planning.
 `make prices` refreshes it. A price that it lacks is unknown, not zero.
@@ -6,18 +6,24 @@ The list is the part of the price book (`cdk_training_cluster.prices`) that func
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
+
+NEAREST_KNOWN = "us-east-1"
+"""The region whose price stands in where that of a region is not known; what shows it says so."""
 
 
 @cache
 def on_demand_prices() -> Mapping[str, Mapping[str, float]]:
     """Return the prices in USD an hour, by instance type and region."""
-    return cast(Mapping[str, Mapping[str, float]], on_demand_document()["on_demand"])
+    return cast(Mapping[str, Mapping[str, float]], price_document()["on_demand"])
 
 
-def on_demand_document(parse_float: Callable[[str], Any] = float) -> Mapping[str, Any]:
+@cache
+def price_document(parse_float: Callable[[str], Any] = float) -> Mapping[str, Any]:
     """Return all of `prices.json`: the prices, with their source and date.
 
     Args:
@@ -35,3 +41,45 @@ def on_demand_price(instance_type: str, region: str) -> float | None:
         region: The region it runs in.
     """
     return on_demand_prices().get(instance_type, {}).get(region)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitPrice:
+    """What a unit costs.
+
+    Attributes:
+        usd: US dollars.
+        region: The region whose price it is.
+        source: The address that it was read at.
+        as_of: The day on which it held. Empty: the source gives none.
+    """
+
+    usd: Decimal
+    region: str
+    source: str
+    as_of: str
+
+
+def unit_price(name: str, region: str) -> UnitPrice | None:
+    """Return what a unit costs in a region, or in the one that stands in for it. None: it is not known anywhere.
+
+    Args:
+        name: The unit's name in the price book, such as `ebs-gp3`.
+        region: The region.
+    """
+    known = _unit_prices().get(name, {})
+    for each in (region, NEAREST_KNOWN, *sorted(known)):
+        if each in known:
+            return known[each]
+    return None
+
+
+@cache
+def _unit_prices() -> Mapping[str, Mapping[str, UnitPrice]]:
+    found: dict[str, dict[str, UnitPrice]] = {}
+    for group in price_document()["units"]:
+        for name, regions in group["prices"].items():
+            for region, usd in regions.items():
+                price = UnitPrice(usd=Decimal(usd), region=region, source=group["source"], as_of=group["as_of"] or "")
+                found.setdefault(name, {})[region] = price
+    return found

@@ -32,6 +32,9 @@ class StatePart(StrEnum):
     IDLE = "idle"
     """The warnings that the idle function has sent, and its reminders: an item for each."""
 
+    SPEND = "spend"
+    """What the cluster has cost: an item for each month."""
+
 
 class PowerState(StrEnum):
     """Whether a node group is meant to run: the attribute `state` of its item."""

@@ -8,9 +8,9 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cluster_common import clients
+from cluster_common.pages import without_interfaces
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_idle.idle import Idle, IdleClients, parse_action
-from cluster_idle.pages import without_interfaces
 
 logger = Logger()
 

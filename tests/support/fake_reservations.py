@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fake_auto_scaling import FakeGroup
@@ -30,6 +30,8 @@ class FakeReservation:
             into this one.
         last: The one that a deploy replaced by this one. None: there is none.
         counted: Whether EC2 says how many of its instances are available.
+        instance_type: The type of its instances.
+        owner: The account that owns it.
     """
 
     id: str
@@ -47,6 +49,8 @@ class FakeReservation:
     stays: int | None = None
     last: "FakeReservation | None" = None
     counted: bool = True
+    instance_type: str = "p5.48xlarge"
+    owner: str = ACCOUNT
 
     @property
     def arn(self) -> str:
@@ -94,6 +98,9 @@ class FakeReservation:
         raw: dict[str, Any] = {
             "CapacityReservationId": self.id,
             "CapacityReservationArn": self.arn,
+            "OwnerId": self.owner,
+            "InstanceType": self.instance_type,
+            "CreateDate": datetime(2026, 10, 1, tzinfo=UTC),
             "State": self.state,
             "AvailabilityZone": self.zone,
             "TotalInstanceCount": self.instances,

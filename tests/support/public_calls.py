@@ -42,7 +42,7 @@ def public_calls() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 # Made by the library alone; their settings are nothing that a user gives.
-NOT_CALLED = {"IdleSignal", "NetworkInterface", "IdleGroup.of"}
+NOT_CALLED = {"IdleSignal", "NetworkInterface", "IdleGroup.of", "SpendGroup.of"}
 
 
 def parameters(call: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
@@ -115,6 +115,11 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
         "groups": {"workers": PowerGroup.of(_cluster(stack).node_group("workers"), DEFAULT_IDLE_POLICY)},
         "alert_topic": sns.Topic(stack, "T"),
     },
+    "ClusterSpend": lambda stack: {
+        "cluster_name": "pod",
+        "budget": Budget(monthly_usd=1),
+        "alert_topic": sns.Topic(stack, "T"),
+    },
     "ClusterState": lambda _: {},
     "Dataset": lambda stack: {
         "bucket": s3.Bucket.from_bucket_name(stack, "B", "bucket"),
@@ -135,6 +140,7 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
     "NodeFleet": _fleet,
     "NodeGroup": lambda _: {"name": "workers", "instance_types": ["g5.xlarge"], "count": 1},
     "ResumeDocument": lambda stack: {"cluster_name": "pod", "node_groups": ["workers"], "power": _power(stack)},
+    "SpendGroup": lambda _: {},
     "TrainingCluster": lambda _: {"availability_zone": ZONE, "node_groups": [_group()]},
     "TrainingFileSystem": lambda stack: {"network": ClusterNetwork(stack, "Net", availability_zone=ZONE)},
     "WarmPool": lambda _: {"size": 1},

@@ -6,19 +6,23 @@ from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_stop import IdleStop
 from cdk_training_cluster.guardrails.resume_document import ResumeDocument
+from cdk_training_cluster.guardrails.spend import ClusterSpend
+from cdk_training_cluster.guardrails.spend_group import SpendGroup
 from cdk_training_cluster.power import ClusterPower
 from cluster_contract.spend import OnExceed
 
-GUARDRAILS: tuple[type[Guardrail], ...] = (ClusterPower, IdleStop, BillingAlarms)
+GUARDRAILS: tuple[type[Guardrail], ...] = (ClusterPower, IdleStop, ClusterSpend, BillingAlarms)
 """The kinds of guardrails that a cluster may have, in the order in which its overview shows them."""
 
 __all__ = [
     "GUARDRAILS",
     "BillingAlarms",
     "Budget",
+    "ClusterSpend",
     "IdleGroup",
     "IdleStop",
     "OnExceed",
     "ResumeDocument",
+    "SpendGroup",
     "place_problems",
 ]

@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from cdk_training_cluster.checks import shown
@@ -88,6 +88,9 @@ class Budget:
             10 to 660. Default: - 30.
         max_usd_per_hour: What the cluster may cost in an hour, in USD, before the spend function's alarm on the rate
             goes off: above 0. Default: - no such alarm.
+        prices: What an instance costs an hour, in USD, by its type or by the id of the Capacity Block that it runs
+            in, where that is known better than from AWS's price list; above 0. Only the spend function uses them.
+            Default: - AWS's prices; of a Capacity Block none is known.
 
     Sources: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html
     and https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html
@@ -102,6 +105,7 @@ class Budget:
     on_exceed: OnExceed = OnExceed.NOTIFY
     warning_minutes: Annotated[float, WARNING_MINUTES] = 30
     max_usd_per_hour: Annotated[float, MONTHLY_USD] | None = None
+    prices: Mapping[str, Annotated[float, MONTHLY_USD]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the settings.

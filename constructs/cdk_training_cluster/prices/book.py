@@ -14,9 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from cdk_training_cluster.prices.units import UNITS
 from cluster_contract import prices as contract
-
-NEAREST_KNOWN = "us-east-1"
-"""The region whose price stands in where that of a region is not known; a plan or check that shows it says so."""
+from cluster_contract.prices import NEAREST_KNOWN
 
 _Figure = TypeVar("_Figure", "Price", "SpotRange")
 
@@ -169,8 +167,9 @@ class PriceBook:
 def committed_prices() -> PriceBook:
     """Return the snapshot that comes with this library: for planning, where nothing newer is known."""
     document = json.loads(resources.files(__package__).joinpath("snapshot.json").read_text(encoding="utf-8"))
-    on_demand = contract.on_demand_document(parse_float=Decimal)
-    return book_of({**document, "on_demand": [{**on_demand, "prices": on_demand["on_demand"]}]})
+    carried = contract.price_document(parse_float=Decimal)
+    on_demand = {**carried, "prices": carried["on_demand"]}
+    return book_of({**document, "on_demand": [on_demand], "units": carried["units"]})
 
 
 def book_of(document: Mapping[str, Any]) -> PriceBook:

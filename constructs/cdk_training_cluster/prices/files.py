@@ -8,16 +8,16 @@ from cdk_training_cluster.prices.book import PriceBook, document_of
 
 
 def snapshot_text(book: PriceBook) -> str:
-    """Return the text of `snapshot.json`: all but the On-Demand prices, which functions carry.
+    """Return the text of `snapshot.json`: the Spot prices, which functions do not carry.
 
     Args:
         book: The book.
     """
-    return text_of({section: groups for section, groups in document_of(book).items() if section != "on_demand"})
+    return text_of({"spot": document_of(book)["spot"]})
 
 
 def contract_text(book: PriceBook) -> str:
-    """Return the text of the contract's `prices.json`: the On-Demand prices, which have one source.
+    """Return the text of the contract's `prices.json`: the On-Demand prices, which have one source, and the units.
 
     Args:
         book: The book.
@@ -25,7 +25,8 @@ def contract_text(book: PriceBook) -> str:
     Raises:
         ValueError: They have several sources.
     """
-    groups = document_of(book)["on_demand"]
+    document = document_of(book)
+    groups = document["on_demand"]
     if len(groups) != 1:
         raise ValueError(f"On-Demand prices must have one source, got {len(groups)}")
     group = groups[0]
@@ -35,7 +36,8 @@ def contract_text(book: PriceBook) -> str:
         for name, regions in group["prices"].items()
     ]
     head = "".join(f"  {json.dumps(key)}: {json.dumps(value)},\n" for key, value in told.items())
-    return "{\n" + head + '  "on_demand": {\n' + ",\n".join(lines) + "\n  }\n}\n"
+    units = text_of({"units": document["units"]}).removeprefix("{\n")
+    return "{\n" + head + '  "on_demand": {\n' + ",\n".join(lines) + "\n  },\n" + units
 
 
 def text_of(document: Mapping[str, Any]) -> str:

@@ -101,6 +101,8 @@ class TrainingFileSystem(Construct):
         check_templates(self)
         self.network = network
         self.mount_point = mount_point
+        self.storage_capacity_gib = storage_capacity_gib
+        self.throughput_mbps_per_tib = throughput_mbps_per_tib
         group = self._make_security_group()
         rules = self._make_rules(group)
         file_system = fsx.CfnFileSystem(

@@ -39,6 +39,10 @@ class BudgetSettings(Settings):
     max_usd_per_hour: _Usd | None = Field(default=None, examples=[500])
     """What this cluster may cost in an hour, in USD, before an alarm goes off. Left out: no such alarm."""
 
+    prices: dict[str, _Usd] = Field(default={}, examples=[{"cr-0a1b2c3d4e5f67890": 30}])
+    """What an instance costs an hour, in USD, by its type or by the id of its Capacity Block, where AWS's price list
+    does not say it or your price is another. The function uses them."""
+
     services: tuple[fields.BilledService, ...] = Field(default=(), examples=[["AmazonEC2", "AmazonFSx"]])
     """Services with billing alarms of their own, under the names that AWS's billing metrics have."""
 
@@ -66,6 +70,7 @@ class BudgetSettings(Settings):
             on_exceed=OnExceed(self.on_exceed),
             warning_minutes=self.warning_minutes,
             max_usd_per_hour=self.max_usd_per_hour,
+            prices=self.prices,
             services=self.services,
             linked_accounts=self.linked_accounts,
             emails=alert_emails if self.emails is None else self.emails,

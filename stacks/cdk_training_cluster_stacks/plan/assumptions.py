@@ -7,9 +7,9 @@ from decimal import Decimal, InvalidOperation
 
 from cdk_training_cluster.instance_types import instance_type_names
 from cdk_training_cluster.prices import UNITS
+from cluster_contract import spend
 
-HOURS_OF_A_MONTH = Decimal(730)
-"""AWS's own month: https://docs.aws.amazon.com/pricing-calculator/latest/userguide/what-is-pricing-calculator.html"""
+HOURS_OF_A_MONTH = Decimal(spend.HOURS_OF_A_MONTH)
 
 _MOST = {"contingency_percent": 1000, "interruption_percent": 1000, "savings_plan_percent": 100}
 _DIGITS = 18

@@ -10,8 +10,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from cluster_common.pages import without_interfaces
 from cluster_idle.instances import parse_instance
-from cluster_idle.pages import without_interfaces
 from idle_function_settings import Group, idle_settings
 
 SETTINGS = idle_settings(groups={"workers": Group()})

@@ -1,6 +1,6 @@
-"""Pages of DescribeInstances without network interfaces, which the function does not read.
+"""Pages of DescribeInstances without network interfaces, which the functions do not read.
 
-A node with 33 network interfaces is 35 KB of XML, nearly all of it the interfaces. botocore would spend most of the
+A node with 33 network interfaces is 35 KB of XML, nearly all of it the interfaces. botocore would spend most of a
 function's time and memory on them: they are cut out before it parses a page.
 """
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
 
 _START, _END = b"<networkInterfaceSet>", b"</networkInterfaceSet>"
-_HOOK = "cluster-idle-without-interfaces"
+_HOOK = "cluster-without-interfaces"
 
 
 def without_interfaces(client: "EC2Client") -> "EC2Client":

@@ -1,0 +1,150 @@
+"""What of a cluster is billed by the hour whether or not nodes run: counted in the constructs that make it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_scheduler as scheduler
+from constructs import IConstruct
+
+from cdk_training_cluster.checks import is_unknown
+from cdk_training_cluster.network import ClusterNetwork
+from cdk_training_cluster.prices import watching
+from cdk_training_cluster.prices.watching import ScheduledFunction
+from cdk_training_cluster.storage import TrainingFileSystem
+from cluster_contract.spend import HOURS_OF_A_MONTH, SpendKind
+
+_MINUTES = {"minute": 1, "minutes": 1, "hour": 60, "hours": 60}
+
+UNKNOWN_FILE_SYSTEM = "file system whose size is known at deployment only"
+"""Names a price that no list has."""
+
+FixedParts = dict[str, dict[str, float]]
+"""Units an hour by their names in the price list, by the kind of charge."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchedParts:
+    """What watches a cluster, and what its network takes.
+
+    Attributes:
+        alarm_metrics: How many metrics its alarms look at.
+        functions: Its functions that run on a schedule.
+        tables: How many DynamoDB tables there are.
+        nat_gateways: How many NAT gateways there are.
+    """
+
+    alarm_metrics: int = 0
+    functions: tuple[ScheduledFunction, ...] = ()
+    tables: int = 0
+    nat_gateways: int = 0
+
+
+def watched_parts(scope: IConstruct) -> WatchedParts:
+    """Count what is in a construct and below it.
+
+    Args:
+        scope: The construct.
+    """
+    every = scope.node.find_all()
+    return WatchedParts(
+        alarm_metrics=sum(_metrics(each) for each in every if isinstance(each, cloudwatch.CfnAlarm)),
+        functions=_functions(every),
+        tables=sum(isinstance(each, dynamodb.CfnTable) for each in every),
+        nat_gateways=sum(isinstance(each, ec2.CfnNatGateway) for each in every),
+    )
+
+
+def file_system_units(file_system: TrainingFileSystem | None) -> dict[str, Decimal]:
+    """Return what a file system takes in an hour.
+
+    Args:
+        file_system: The file system, or None.
+    """
+    if file_system is None:
+        return {}
+    size, tier = file_system.storage_capacity_gib, file_system.throughput_mbps_per_tib
+    if is_unknown(size) or is_unknown(tier):
+        return {UNKNOWN_FILE_SYSTEM: Decimal(1)}
+    return {f"fsx-persistent-2-{tier}": Decimal(size) / HOURS_OF_A_MONTH}
+
+
+def network_units(nat_gateways: int) -> dict[str, Decimal]:
+    """Return what NAT gateways with their addresses take in an hour.
+
+    Args:
+        nat_gateways: How many there are.
+    """
+    return {"nat-gateway": Decimal(nat_gateways), "public-ipv4": Decimal(nat_gateways)} if nat_gateways else {}
+
+
+def fixed_parts(
+    scope: IConstruct,
+    *,
+    network: ClusterNetwork,
+    file_system: TrainingFileSystem | None,
+    groups: int,
+    own_alarms: int,
+    own_function: ScheduledFunction,
+) -> FixedParts:
+    """Return what of a cluster is billed by the hour whether or not nodes run.
+
+    Args:
+        scope: The cluster, with everything in it but the spend function.
+        network: Its network, which may be another stack's.
+        file_system: Its file system, or None.
+        groups: How many node groups it has.
+        own_alarms: How many alarms the spend function adds.
+        own_function: The spend function.
+    """
+    watched = watched_parts(scope)
+    guardrails = (
+        watching.metric_units(watching.series(groups, 0, spend=True)),
+        watching.alarm_units(watched.alarm_metrics + own_alarms),
+        watching.function_units([*watched.functions, own_function], watched.tables),
+    )
+    parts = {
+        SpendKind.FILE_SYSTEM: file_system_units(file_system),
+        SpendKind.NETWORK: network_units(watched_parts(network).nat_gateways),
+        SpendKind.GUARDRAILS: watching.sum_units(guardrails),
+    }
+    return {kind.value: as_floats(units) for kind, units in parts.items() if units}
+
+
+def as_floats(units: dict[str, Decimal]) -> dict[str, float]:
+    """Return units as settings hold them, to nine digits."""
+    return {name: float(f"{count:.9g}") for name, count in units.items()}
+
+
+def _metrics(alarm: cloudwatch.CfnAlarm) -> int:
+    """Count what CloudWatch bills an alarm for: each metric it looks at, not the expressions over them."""
+    queries: Sequence[object] = alarm.metrics if isinstance(alarm.metrics, list) else ()
+    of_metrics = [each for each in queries if getattr(each, "metric_stat", None) is not None]
+    return max(len(of_metrics), 1)
+
+
+def _functions(every: Sequence[IConstruct]) -> tuple[ScheduledFunction, ...]:
+    """Return a function for each schedule: the schedule's constructs are siblings of the function it calls."""
+    found = []
+    for schedule in every:
+        if isinstance(schedule, scheduler.CfnSchedule) and schedule.node.scope is not None:
+            near = schedule.node.scope.node.find_all()
+            memory = [each.memory_size or 128 for each in near if isinstance(each, lambda_.CfnFunction)]
+            found.append(
+                ScheduledFunction(
+                    memory_mib=int(max(memory, default=128)), every_minutes=_minutes(schedule.schedule_expression)
+                )
+            )
+    return tuple(sorted(found, key=lambda each: (each.every_minutes, each.memory_mib)))
+
+
+def _minutes(expression: str) -> int:
+    match = re.fullmatch(r"rate\((\d+) (minutes?|hours?)\)", expression)
+    if match is None:
+        raise ValueError(f"the schedule {expression!r} must be a rate of minutes or hours")
+    return int(match[1]) * _MINUTES[match[2]]

@@ -1,0 +1,275 @@
+"""The construct that counts a cluster's dollars: its function, its tick, its alarms and its permissions."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_training_cluster.capacity import MAX_HOURLY_USD
+from cdk_training_cluster.functions import ClusterPermissions, Guardrail, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.guardrails.budget import Budget
+from cdk_training_cluster.guardrails.fixed_parts import FixedParts, as_floats
+from cdk_training_cluster.guardrails.spend_group import SpendGroup
+from cdk_training_cluster.prices.watching import ScheduledFunction, node_units
+from cdk_training_cluster.state import ClusterState
+from cdk_training_cluster.times import to_duration
+from cdk_training_cluster.validation.bounds import ClusterName, Number
+from cdk_training_cluster.validation.kinds import checked
+from cluster_contract.spend import SpendFunctionSettings, SpendMetric
+from cluster_contract.state import StatePart
+from cluster_contract.tags import CLUSTER_TAG
+
+_PRICE = Number(above=0, maximum=MAX_HOURLY_USD)
+_TICK = to_duration(SpendFunctionSettings.tick)
+
+# On errors, on events that failed, and on silence.
+_ALARMS_OF_EVERY_GUARDRAIL = 3
+
+_REMEDY = 'Invoke $function with {"action": "status"}, which says what costs how much, and stop what is not needed'
+
+_WATCHES = (
+    Watch(
+        id="UnknownPrices",
+        metric=SpendMetric.UNKNOWN_PRICES,
+        trouble="for 15 minutes something of the cluster has been billed whose price the spend function does not "
+        "know, so that the cluster's dollars are more than it counts",
+        remedy='Invoke $function with {"action": "status"}, which names it under unknown_prices, and state its price '
+        "in the budget's prices; what was billed until then is counted then",
+    ),
+)
+
+
+class ClusterSpend(Guardrail):
+    """Make the function that counts a cluster's dollars as they are spent, and acts where they exceed its budget.
+
+    Every five minutes it prices what EC2 says: running instances (On-Demand, or the Spot price of their type and zone
+    now), reservations and Capacity Blocks, which are billed whether or not anything runs in them, and root volumes;
+    and beside them what the deployment made: file system, NAT gateway, metrics, alarms and functions. It publishes
+    dollars an hour, of this month of UTC, and at its end if the cluster goes on as it is: for the cluster, each node
+    group and each kind of charge. The month is kept in `state`. A run that is missed, fails or ends halfway loses
+    nothing: the next one counts from where the last one ended, by the times at which instances were launched and have
+    ended. Only instances that ended while no run succeeded for more than an hour, in which EC2 lists them, are
+    missing; the length of such a gap is a metric.
+
+    A price that is not known is counted as unknown, named and alarmed; what was billed until then is counted as soon
+    as it is known. The sums are list prices: no Savings Plan, discount, free tier, tax or transfer is in them, and
+    the bill is what counts. A Capacity Block is paid for when it is bought: state its price in the budget's `prices`,
+    in USD an hour of one instance, and it is spread over the block's time.
+
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and an
+    `AWS::CloudWatch::Alarm` for each threshold and forecast threshold of the budget, for its rate, for unknown prices
+    and for the function's silence.
+
+    Attributes:
+        budget: What the cluster may cost.
+        month_alarms: Go off when the month's dollars reach a threshold, by the threshold in percent.
+        forecast_alarms: Go off when the month is forecast to reach a threshold, likewise.
+        rate_alarm: Goes off when the cluster costs more an hour than it may. None: the budget names no rate.
+        unknown_prices_alarm: Goes off when something is billed whose price is not known.
+
+    Sources: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html,
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html and
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-pricing-billing.html
+    """
+
+    spec = GuardrailSpec(
+        package="cluster_spend",
+        purpose="Counts the dollars of the training cluster $name",
+        output="SpendFunctionName",
+        every=_TICK,
+        timeout=Duration.minutes(4),
+        silence=Silence(
+            metric=SpendMetric.SUCCESSFUL_TICKS,
+            trouble="the spend function has not succeeded for 15 minutes, so the cluster may cost more than its "
+            "budget without a message",
+        ),
+        watches=_WATCHES,
+    )
+
+    @checked
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: ClusterName,
+        budget: Budget,
+        alert_topic: sns.ITopic,
+        node_groups: Mapping[str, SpendGroup] | None = None,
+        fixed: FixedParts | None = None,
+        prices: Mapping[str, Annotated[float, _PRICE]] | None = None,
+        state: ClusterState | None = None,
+        powertools_layer: lambda_.ILayerVersion | None = None,
+        encryption_key: kms.IKey | None = None,
+    ) -> None:
+        """Make the function, its tick and its alarms.
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            cluster_name: The value of the tag `cdk-training-cluster:cluster` on the instances that it counts, and of
+                its metrics' dimension `Cluster`.
+            budget: What the cluster may cost in a month and in an hour, and what happens when it costs more.
+            alert_topic: What the function and its alarms notify. It must let CloudWatch publish; if it is encrypted,
+                so must its key.
+            node_groups: What is billed beside the instances of each node group, by its name. Default: - instances
+                alone are counted.
+            fixed: What else is billed by the hour: units an hour by their names in the library's price list, by the
+                kind of charge, such as `{"file-system": {"fsx-persistent-2-250": 6.58}}`. Default: - nothing.
+            prices: What an instance costs an hour, in USD, by its type or by the id of the Capacity Block that it
+                runs in, where that is known better than from AWS's lists. Default: - those lists.
+            state: Where the function keeps what it has counted. Default: - a table is made, and kept.
+            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
+            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
+
+        Raises:
+            ValueError: A setting is of the wrong kind, another function counts a cluster of this name in `state`, or
+                `ClusterFunction` refuses its settings.
+        """
+        super().__init__(scope, id)
+        self.budget = budget
+        self.state = state or ClusterState(self, "State", encryption_key=encryption_key)
+        groups = node_groups or {}
+        self._reserves = any(group.reservations for group in groups.values())
+        settings = SpendFunctionSettings(
+            cluster=cluster_name,
+            monthly_usd=budget.monthly_usd,
+            thresholds=tuple(budget.thresholds),
+            groups={name: group.settings for name, group in groups.items()},
+            fixed=fixed or {},
+            node=as_floats(node_units()),
+            prices=prices or {},
+            topic_arn=alert_topic.topic_arn,
+            state_table=self.state.table_name,
+        )
+        self._make(
+            name=cluster_name,
+            settings=settings,
+            alert_topic=alert_topic,
+            permit=lambda role: self._grant(role, cluster_name),
+            powertools_layer=powertools_layer,
+            encryption_key=encryption_key,
+        )
+        self.state.grant_read_write(self._cluster_function.role, StatePart.SPEND, cluster_name)
+        self.month_alarms = {share: self._watch(_month_watch(budget, share)) for share in budget.thresholds}
+        self.forecast_alarms = {
+            share: self._watch(_forecast_watch(budget, share)) for share in budget.forecast_thresholds
+        }
+        rate = budget.max_usd_per_hour
+        self.rate_alarm = None if rate is None else self._watch(_rate_watch(rate))
+        self.unknown_prices_alarm = self._alarms["UnknownPrices"]
+
+    def describe(self) -> Iterator[str]:
+        """See `Guardrail.describe`."""
+        yield from self.budget.describe_spend()
+
+    def metric_dollars_per_hour(
+        self, *, node_group: str | None = None, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Return what the cluster costs an hour, in USD.
+
+        Args:
+            node_group: One node group's part. Default: - the whole cluster.
+            statistic: Over what the function reports every 5 minutes. Default: - `Average`.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(SpendMetric.DOLLARS_PER_HOUR, statistic, period, node_group)
+
+    def metric_month_to_date_dollars(
+        self, *, node_group: str | None = None, statistic: str = "Maximum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Return what the cluster has cost since the month began in UTC, in USD.
+
+        Args:
+            node_group: One node group's part. Default: - the whole cluster.
+            statistic: Over what the function reports every 5 minutes. Default: - `Maximum`.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(SpendMetric.MONTH_TO_DATE, statistic, period, node_group)
+
+    def metric_forecast_dollars(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Return what the cluster will have cost at the month's end if it goes on costing as much an hour, in USD.
+
+        Args:
+            statistic: Over what the function reports every 5 minutes. Default: - `Average`.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(SpendMetric.FORECAST, statistic, period)
+
+    def _grant(self, role: iam.Role, cluster_name: str) -> None:
+        """Give the permissions to the function's role.
+
+        Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
+        """
+        permissions = ClusterPermissions(role, cluster_name=cluster_name, tag_key=CLUSTER_TAG, own_tags=CLUSTER_TAG)
+        reads = ["ec2:DescribeInstances", "ec2:DescribeSpotPriceHistory"]
+        permissions.read([*(["ec2:DescribeCapacityReservations"] if self._reserves else []), *reads])
+
+
+def alarm_count(budget: Budget) -> int:
+    """Return how many alarms `ClusterSpend` makes for a budget.
+
+    Args:
+        budget: The budget.
+    """
+    own = len(budget.thresholds) + len(budget.forecast_thresholds) + (budget.max_usd_per_hour is not None)
+    return _ALARMS_OF_EVERY_GUARDRAIL + len(ClusterSpend.spec.watches) + own
+
+
+def scheduled_function() -> ScheduledFunction:
+    """Return the function of `ClusterSpend` as what runs again and again."""
+    spec = ClusterSpend.spec
+    return ScheduledFunction(memory_mib=spec.memory_size_mib, every_minutes=int(spec.every.to_minutes()))
+
+
+def _month_watch(budget: Budget, share: float) -> Watch:
+    return Watch(
+        id=f"Month{_name(share)}",
+        metric=SpendMetric.MONTH_TO_DATE,
+        statistic="Maximum",
+        periods=1,
+        threshold=budget.monthly_usd * share / 100,
+        trouble=f"the cluster has cost {share:g} % of its budget of {_usd(budget.monthly_usd)} USD since the month "
+        "began in UTC",
+        remedy=_REMEDY,
+    )
+
+
+def _forecast_watch(budget: Budget, share: float) -> Watch:
+    return Watch(
+        id=f"Forecast{_name(share)}",
+        metric=SpendMetric.FORECAST,
+        # An hour, of which some points may be missing: nodes that come for a short while are no trend.
+        periods=12,
+        datapoints=9,
+        threshold=budget.monthly_usd * share / 100,
+        trouble=f"at the month's end the cluster will have cost {share:g} % of its budget of "
+        f"{_usd(budget.monthly_usd)} USD or more if it goes on costing as much an hour as it has for an hour",
+        remedy=_REMEDY,
+    )
+
+
+def _rate_watch(usd: float) -> Watch:
+    return Watch(
+        id="Rate",
+        metric=SpendMetric.DOLLARS_PER_HOUR,
+        threshold=usd,
+        trouble=f"for 15 minutes the cluster has cost {_usd(usd)} USD an hour or more",
+        remedy=_REMEDY,
+    )
+
+
+def _name(share: float) -> str:
+    return f"{share:g}".replace(".", "Point").replace("+", "").replace("-", "Minus")
+
+
+def _usd(amount: float) -> str:
+    return f"{amount:,.2f}".removesuffix(".00")

@@ -1,0 +1,28 @@
+"""The entry point of the spend function."""
+
+import os
+from datetime import UTC, datetime
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from cluster_common import clients
+from cluster_common.pages import without_interfaces
+from cluster_contract.spend import SpendFunctionSettings
+from cluster_spend.spend import SpendClients, SpendRun, parse_action
+
+logger = Logger()
+
+# arn:aws:lambda:us-east-1:111122223333:function:name
+_ACCOUNT = 4
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, object], context: LambdaContext) -> dict[str, object]:
+    """Count what the cluster costs and, where that exceeds its budget, do what the budget says."""
+    settings = SpendFunctionSettings.from_environment(os.environ)
+    logger.append_keys(cluster=settings.cluster)
+    action = parse_action(event)
+    aws = SpendClients(ec2=lambda: without_interfaces(clients.ec2()), dynamodb=clients.dynamodb)
+    account = context.invoked_function_arn.split(":")[_ACCOUNT]
+    return SpendRun(settings, aws, logger, account=account, now=datetime.now(UTC)).run(action)

@@ -1,0 +1,119 @@
+"""The months as the state table keeps them: an item for each, written if no other run has written it since."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from cluster_common.state_table import NO_ITEM, StateItem, StateTable
+from cluster_spend.charges import Charge
+from cluster_spend.months import Month, counted, gap_between, month_name, month_start, spans
+from cluster_spend.prices import Prices
+
+_KEPT = timedelta(days=400)
+
+
+class UnreadableMonthError(Exception):
+    """Say that the item of a month holds something that this function has not written. Nothing was changed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kept:
+    item: StateItem
+    month: Month
+
+
+class Ledger:
+    """Counts what is spent, month by month."""
+
+    def __init__(self, table: StateTable) -> None:
+        """Know the table.
+
+        Args:
+            table: The part of the state table that this function writes.
+        """
+        self._table = table
+        self._kept: dict[str, _Kept] = {}
+
+    def read(self, now: datetime) -> None:
+        """Read the months.
+
+        Args:
+            now: The time.
+
+        Raises:
+            UnreadableMonthError: The newest of them cannot be read.
+        """
+        items = {name: item for name, item in self._table.read_all().items() if name[:1].isdigit()}
+        if not items:
+            return
+        newest = max(items)
+        for name in {newest, month_name(now)} & items.keys():
+            try:
+                self._kept[name] = _Kept(item=items[name], month=Month.from_values(items[name].values))
+            except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+                raise UnreadableMonthError(
+                    f"the item {name} of the state table {self._table.name} does not hold what the spend function "
+                    "writes: delete it, and this month is counted anew from the launch times of its instances"
+                ) from error
+
+    def through(self, now: datetime) -> datetime:
+        """Return until when everything is counted; in the first run, when this month began.
+
+        Args:
+            now: The time.
+        """
+        return max((one.month.through for one in self._kept.values()), default=month_start(now))
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was counted yet."""
+        return not self._kept
+
+    def month(self, now: datetime) -> Month:
+        """Return what is counted of the month of a time.
+
+        Args:
+            now: The time.
+        """
+        kept = self._kept.get(month_name(now))
+        if kept is not None:
+            return kept.month
+        start = month_start(now)
+        return Month(since=now if self.is_new else start, through=start)
+
+    @property
+    def ended(self) -> frozenset[str]:
+        """The ids of instances that were counted when they had ended at a time that EC2 does not tell."""
+        return self._kept[max(self._kept)].month.ended if self._kept else frozenset()
+
+    def count(self, charges: Sequence[Charge], now: datetime, prices: Prices, *, ended: frozenset[str]) -> None:
+        """Count what is billed until now, the oldest month first.
+
+        Args:
+            charges: What is billed.
+            now: The time.
+            prices: What is known of prices.
+            ended: The ids of instances that have ended at a time that EC2 does not tell.
+
+        Raises:
+            StateChangedError: Another run has counted meanwhile; the next one counts what is left.
+        """
+        first = self.through(now)
+        unseen = first if self.is_new else first + gap_between(first, now)
+        for start, end in spans(first, now):
+            gap = max(min(unseen, end) - start, timedelta(0))
+            month = self.month(now if self.is_new else start)
+            self.write(replace(counted(month, charges, end, prices, gap=gap), ended=ended))
+
+    def write(self, month: Month) -> None:
+        """Write a month.
+
+        Args:
+            month: The month.
+
+        Raises:
+            StateChangedError: Another run has written it since it was read.
+        """
+        seen = self._kept[month.name].item if month.name in self._kept else NO_ITEM
+        item = self._table.write(month.name, month.to_values(), seen=seen, expires=month.end + _KEPT)
+        self._kept[month.name] = _Kept(item=item, month=month)

@@ -1,0 +1,83 @@
+"""What things cost, with the source and the age of each figure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from cluster_contract.prices import on_demand_price, price_document, unit_price
+from cluster_contract.spend import SpendFunctionSettings
+
+_ON_DEMAND, _SPOT, _BLOCK = "on-demand", "spot", "capacity-block"
+
+
+def on_demand_price_name(instance_type: str) -> str:
+    """Return the name of the price of an On-Demand Instance."""
+    return f"{_ON_DEMAND} {instance_type}"
+
+
+def spot_price_name(instance_type: str, zone: str) -> str:
+    """Return the name of the price of a Spot Instance."""
+    return f"{_SPOT} {instance_type} {zone}"
+
+
+def block_price_name(block: str) -> str:
+    """Return the name of the price of an instance in a Capacity Block."""
+    return f"{_BLOCK} {block}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figure:
+    """A price.
+
+    Attributes:
+        usd: US dollars an hour of an instance, or a unit.
+        source: Where it is from.
+        as_of: When it held, as text. Empty: the source does not say.
+    """
+
+    usd: Decimal
+    source: str
+    as_of: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prices:
+    """Holds what is known of prices: what is stated first, then what AWS said, then the list in the contract.
+
+    Attributes:
+        settings: The function's settings.
+        asked: What AWS said, by the names of the prices.
+    """
+
+    settings: SpendFunctionSettings
+    asked: Mapping[str, Figure] = field(default_factory=dict)
+
+    def find(self, name: str) -> Figure | None:
+        """Return a price by its name. None: it is not known."""
+        kind, _, rest = name.partition(" ")
+        stated = self.settings.prices.get(rest) if kind in (_ON_DEMAND, _BLOCK) else None
+        if stated is not None:
+            return Figure(usd=Decimal(str(stated)), source="stated in the settings")
+        if name in self.asked:
+            return self.asked[name]
+        if kind == _ON_DEMAND:
+            return self._listed(rest)
+        return None if kind in (_SPOT, _BLOCK) else self._unit(name)
+
+    def known(self, names: Iterable[str]) -> dict[str, Figure]:
+        """Return those prices that are known, by name."""
+        return {name: figure for name in names if (figure := self.find(name)) is not None}
+
+    def _listed(self, instance_type: str) -> Figure | None:
+        usd, document = on_demand_price(instance_type, self.settings.region), price_document()
+        if usd is None:
+            return None
+        return Figure(usd=Decimal(str(usd)), source=document["source"], as_of=document["as_of"] or "")
+
+    def _unit(self, name: str) -> Figure | None:
+        """Return the price of a unit; that of another region stands in for one that is not known, and says so."""
+        found = unit_price(name, self.settings.region)
+        if found is None:
+            return None
+        where = "" if found.region == self.settings.region else f", the price in {found.region}"
+        return Figure(usd=found.usd, source=found.source + where, as_of=found.as_of)

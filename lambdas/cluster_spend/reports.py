@@ -1,0 +1,156 @@
+"""What people and alarms get to see: the summary and the metrics."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from aws_lambda_powertools.metrics import MetricUnit
+
+from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit
+from cluster_common.times import format_minutes, time_text
+from cluster_contract.spend import KIND_DIMENSION, SpendFunctionSettings, SpendMetric
+from cluster_spend.charges import Item
+from cluster_spend.months import Month
+from cluster_spend.prices import Prices
+
+_HOUR = 3600
+_MICRO = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spend:
+    """What a cluster costs.
+
+    Attributes:
+        now: The time.
+        month: What is counted of this month.
+        units: What is billed an hour now.
+        prices: What is known of prices.
+    """
+
+    now: datetime
+    month: Month
+    units: Mapping[Item, Decimal]
+    prices: Prices
+
+    @property
+    def rates(self) -> dict[Item, Decimal]:
+        """What is billed an hour now whose price is known, in USD."""
+        known = self.prices.known({item.price for item in self.units})
+        return {item: count * known[item.price].usd for item, count in self.units.items() if item.price in known}
+
+    @property
+    def usd_per_hour(self) -> Decimal:
+        """What the cluster costs an hour now, as far as prices are known."""
+        return sum(self.rates.values(), Decimal())
+
+    @property
+    def forecast_usd(self) -> Decimal:
+        """What it will have cost at the end of the month if it goes on costing as much an hour."""
+        left = Decimal(int((self.month.end - self.now).total_seconds())) / _HOUR
+        return self.month.usd + self.usd_per_hour * left
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The names of the prices that are not known, of what is or was billed this month."""
+        names = {item.price for item in (*self.units, *self.month.unpriced)}
+        return tuple(sorted(names - self.prices.known(names).keys()))
+
+    def by_group(self) -> dict[str, tuple[Decimal, Decimal]]:
+        """Return USD an hour and of this month by node group, the cluster's own parts under an empty name."""
+        return self._by(0)
+
+    def by_kind(self) -> dict[str, tuple[Decimal, Decimal]]:
+        """Return USD an hour and of this month by kind."""
+        return self._by(1)
+
+    def _by(self, part: int) -> dict[str, tuple[Decimal, Decimal]]:
+        rates, months = defaultdict[str, Decimal](Decimal), defaultdict[str, Decimal](Decimal)
+        for item, usd in self.rates.items():
+            rates[item[part]] += usd
+        for key, micro in self.month.spent.items():
+            months[key[part]] += Decimal(micro) / _MICRO
+        return {name: (rates[name], months[name]) for name in sorted({*rates, *months})}
+
+
+def emit_metrics(settings: SpendFunctionSettings, spend: Spend, *, complete: bool) -> None:
+    """Write the run's metrics for the cluster, its node groups and its kinds of charges.
+
+    Args:
+        settings: The function's settings.
+        spend: What the cluster costs.
+        complete: Whether nothing failed.
+    """
+    cluster = {CLUSTER_DIMENSION: settings.cluster}
+    dollars = {
+        SpendMetric.DOLLARS_PER_HOUR: spend.usd_per_hour,
+        SpendMetric.MONTH_TO_DATE: spend.month.usd,
+        SpendMetric.FORECAST: spend.forecast_usd,
+        SpendMetric.GAP_MINUTES: Decimal(int(spend.month.gap.total_seconds() // 60)),
+        SpendMetric.UNKNOWN_PRICES: Decimal(len(spend.unknown)),
+        SpendMetric.SUCCESSFUL_TICKS: Decimal(int(complete)),
+    }
+    _emit(dollars, cluster)
+    for dimension, parts in ((NODE_GROUP_DIMENSION, spend.by_group()), (KIND_DIMENSION, spend.by_kind())):
+        for name, (rate, month) in parts.items():
+            if name:
+                values = {SpendMetric.DOLLARS_PER_HOUR: rate, SpendMetric.MONTH_TO_DATE: month}
+                _emit(values, {**cluster, dimension: name})
+
+
+def _emit(values: Mapping[SpendMetric, Decimal], dimensions: Mapping[str, str]) -> None:
+    emit({name.value: round(float(value), 6) for name, value in values.items()}, MetricUnit.NoUnit, **dimensions)
+
+
+def emit_failure(settings: SpendFunctionSettings) -> None:
+    """Write that a run failed: it knows no dollars, and writes no point of them."""
+    _emit({SpendMetric.SUCCESSFUL_TICKS: Decimal()}, {CLUSTER_DIMENSION: settings.cluster})
+
+
+def summarize(settings: SpendFunctionSettings, action: str, spend: Spend) -> dict[str, object]:
+    """Return what the cluster costs, as plain JSON.
+
+    Args:
+        settings: The function's settings.
+        action: What was asked for.
+        spend: What the cluster costs.
+    """
+    month, prices = spend.month, spend.prices
+    known = prices.known({item.price for item in spend.units})
+    return {
+        "cluster": settings.cluster,
+        "action": action,
+        "usd_per_hour": _usd(spend.usd_per_hour),
+        "month": month.name,
+        "month_to_date_usd": _usd(month.usd),
+        "counted_since": time_text(month.since),
+        "counted_through": time_text(month.through),
+        "forecast_usd": _usd(spend.forecast_usd),
+        "budget_usd": settings.monthly_usd,
+        "node_groups": {name: _pair(pair) for name, pair in spend.by_group().items() if name},
+        "kinds": {name: _pair(pair) for name, pair in spend.by_kind().items()},
+        "prices": {
+            name: {"usd": str(one.usd), "source": one.source, "as_of": one.as_of or None}
+            for name, one in sorted(known.items())
+        },
+        "unknown_prices": list(spend.unknown),
+        **({"gap": gap_sentence(month)} if month.gap else {}),
+    }
+
+
+def gap_sentence(month: Month) -> str:
+    """Say that instances may be missing in the month-to-date."""
+    return (
+        f"no run succeeded for {format_minutes(month.gap)} longer than EC2 lists terminated instances: those that "
+        "ended in that time are not counted"
+    )
+
+
+def _pair(pair: tuple[Decimal, Decimal]) -> dict[str, float]:
+    return {"usd_per_hour": _usd(pair[0]), "month_to_date_usd": _usd(pair[1])}
+
+
+def _usd(amount: Decimal) -> float:
+    return round(float(amount), 4)

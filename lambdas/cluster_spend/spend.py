@@ -1,0 +1,185 @@
+"""One run: read, price, count, report."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from aws_lambda_powertools import Logger
+
+from cluster_common.errors import AWS_ERRORS, InvalidEventError
+from cluster_common.failures import Failures
+from cluster_common.state_table import StateChangedError, StateTable
+from cluster_contract.spend import SpendFunctionSettings, SpendKind
+from cluster_contract.state import StatePart
+from cluster_spend.charges import Charge, Item, units_now
+from cluster_spend.ledger import Ledger, UnreadableMonthError
+from cluster_spend.nodes import Node, node_charges, read_nodes
+from cluster_spend.prices import Figure, Prices
+from cluster_spend.reports import Spend, emit_failure, emit_metrics, gap_sentence, summarize
+from cluster_spend.reservations import Reservation, read_reservations, reservation_charges
+from cluster_spend.spot import spot_prices
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_ec2.client import EC2Client
+
+
+class Action(StrEnum):
+    """What an event asks for."""
+
+    TICK = "tick"
+    """Count, report, and act where the budget says so."""
+
+    STATUS = "status"
+    """Report; change nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpendClients:
+    """What the function talks to. Each client is made when it is needed.
+
+    Attributes:
+        ec2: Makes the client of EC2.
+        dynamodb: Makes the client of DynamoDB.
+    """
+
+    ec2: "Callable[[], EC2Client]"
+    dynamodb: "Callable[[], DynamoDBClient]"
+
+
+def parse_action(event: object) -> Action:
+    """Read an event; `{}` is a tick.
+
+    Raises:
+        InvalidEventError: The event asks for something that the function does not do.
+    """
+    if not isinstance(event, dict):
+        raise InvalidEventError(f"the event must be a JSON object, got {event!r}")
+    unknown = sorted(str(key) for key in event if key != "action")
+    if unknown:
+        raise InvalidEventError(f"the event takes action, got {', '.join(unknown)}")
+    try:
+        return Action(event.get("action", Action.TICK))
+    except ValueError:
+        raise InvalidEventError(f"action must be one of {', '.join(Action)}, got {event['action']!r}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Seen:
+    """What EC2 says of the cluster."""
+
+    nodes: list[Node]
+    reservations: list[Reservation]
+
+
+class SpendRun:
+    """Count what a cluster costs, once. A run that cannot read everything counts nothing: the next one does."""
+
+    def __init__(
+        self, settings: SpendFunctionSettings, clients: SpendClients, logger: Logger, *, account: str, now: datetime
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            settings: The function's settings.
+            clients: What it talks to.
+            logger: Where it writes what it finds.
+            account: The id of the account that it runs in.
+            now: The time.
+        """
+        self._settings = settings
+        self._clients = clients
+        self._logger = logger
+        self._account = account
+        self._now = now.replace(microsecond=0)
+        self._failures = Failures(logger)
+        table = StateTable(clients.dynamodb(), settings.state_table, StatePart.SPEND.key(settings.cluster))
+        self._ledger = Ledger(table)
+
+    def run(self, action: Action) -> dict[str, object]:
+        """Do what was asked and return a summary for operators.
+
+        Raises:
+            PartialFailureError: Something failed, after everything was tried.
+        """
+        seen = self._read()
+        if seen is None:
+            if action is Action.TICK:
+                emit_failure(self._settings)
+            self._failures.raise_all()
+            return {}
+        prices = Prices(settings=self._settings, asked=self._ask_prices(seen.nodes))
+        charges = list(self._charges(seen))
+        if action is Action.TICK:
+            self._count(charges, seen, prices)
+        month = self._ledger.month(self._now)
+        spend = Spend(now=self._now, month=month, units=units_now(charges), prices=prices)
+        self._log(spend)
+        if action is Action.TICK:
+            emit_metrics(self._settings, spend, complete=not self._failures)
+        self._failures.raise_all()
+        return summarize(self._settings, action.value, spend)
+
+    def _read(self) -> _Seen | None:
+        """Read the months, the instances and the reservations. None: not all of them could be read."""
+        what = "its month-to-date could not be read"
+        try:
+            self._ledger.read(self._now)
+            what = "its instances could not be read"
+            nodes = read_nodes(self._clients.ec2(), self._settings)
+            what = "its capacity reservations could not be read"
+            ids = {one for group in self._settings.groups.values() for one in group.reservations}
+            reservations = read_reservations(self._clients.ec2(), ids, self._account)
+            return _Seen(nodes=nodes, reservations=reservations)
+        except UnreadableMonthError as error:
+            self._failures.add_sentence(self._settings.cluster, str(error))
+        except AWS_ERRORS as error:
+            self._failures.add(self._settings.cluster, f"{what}: the next run counts this time too", error)
+        return None
+
+    def _ask_prices(self, nodes: list[Node]) -> dict[str, Figure]:
+        try:
+            return spot_prices(self._clients.ec2(), nodes, self._now)
+        except AWS_ERRORS as error:
+            what = "Spot prices could not be read: its Spot Instances are counted when they can"
+            self._failures.add(self._settings.cluster, what, error)
+            return {}
+
+    def _charges(self, seen: _Seen) -> Iterator[Charge]:
+        through, now = self._ledger.through(self._now), self._now
+        yield from node_charges(
+            seen.nodes,
+            self._settings,
+            reserved={one.id for one in seen.reservations},
+            ended=self._ledger.ended,
+            through=through,
+            now=now,
+        )
+        yield from reservation_charges(seen.reservations, self._settings, now)
+        # Since when the fixed parts exist is not known: they are counted from the first run on.
+        start = now if self._ledger.is_new else through
+        for kind, units in self._settings.fixed.items():
+            for price, count in units.items():
+                item = Item("", SpendKind(kind), price)
+                yield Charge(item=item, units=Decimal(str(count)), start=start)
+
+    def _count(self, charges: list[Charge], seen: _Seen, prices: Prices) -> None:
+        ended = frozenset(node.id for node in seen.nodes if node.has_unknown_end)
+        try:
+            self._ledger.count(charges, self._now, prices, ended=ended)
+        except StateChangedError:
+            self._logger.warning("another run has counted this time: the next run counts what is left")
+        except AWS_ERRORS as error:
+            what = "its month-to-date could not be written: the next run counts this time too"
+            self._failures.add(self._settings.cluster, what, error)
+
+    def _log(self, spend: Spend) -> None:
+        for name in spend.unknown:
+            self._logger.warning(
+                f"the price of {name} is not known: it is billed, and counted when its price is known"
+            )
+        if spend.month.gap:
+            self._logger.warning(gap_sentence(spend.month))

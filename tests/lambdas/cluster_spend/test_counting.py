@@ -1,0 +1,271 @@
+"""What is counted: every second of everything that is billed, once, at its price."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cluster_common.errors import PartialFailureError
+from cluster_contract.spend import SpendGroupSettings
+from spend_scene import G5, P5, START, SpendScene
+
+HOUR = timedelta(hours=1)
+
+
+def test_running_nodes_are_counted_by_the_second_from_their_launch() -> None:
+    scene = SpendScene()
+    scene.add(2, age=HOUR)
+    scene.add(age=timedelta(minutes=1), node_group="lab", instance_type="g5.xlarge")
+    told = scene.tick(0)
+    assert told["usd_per_hour"] == pytest.approx(2 * P5 + G5)
+    assert scene.spent() == pytest.approx(2 * P5 + G5 / 60, abs=1e-5)
+    told = scene.tick()
+    assert told["month_to_date_usd"] == pytest.approx(2 * P5 * 65 / 60 + G5 * 6 / 60, abs=1e-4)
+    assert told["node_groups"]["workers"] == {
+        "usd_per_hour": pytest.approx(2 * P5),
+        "month_to_date_usd": pytest.approx(2 * P5 * 65 / 60, abs=1e-4),
+    }
+    assert told["kinds"] == {
+        "on-demand": {"usd_per_hour": pytest.approx(111.086), "month_to_date_usd": told["month_to_date_usd"]}
+    }
+    assert "gap" not in told
+
+
+@pytest.mark.parametrize(
+    ("state", "told", "minutes"), [("terminated", True, 2), ("terminated", False, 5), ("stopped", True, 2)]
+)
+def test_a_node_that_ends_is_counted_until_then_or_until_it_is_seen_and_no_longer(
+    state: str, told: bool, minutes: int
+) -> None:
+    scene = SpendScene()
+    (node,) = scene.add()
+    scene.tick(0)
+    scene.now += timedelta(minutes=2)
+    scene.end(node, state, told=told)
+    assert scene.tick(3)["usd_per_hour"] == 0
+    for _ in range(3):
+        scene.tick()
+    assert scene.spent() == pytest.approx(P5 * minutes / 60, abs=1e-5)
+
+
+def test_a_spot_node_whose_end_is_unknown_is_not_counted_again_in_the_next_month() -> None:
+    scene = SpendScene(now=datetime(2026, 11, 30, 23, 50, tzinfo=UTC))
+    (node,) = scene.add_spot()
+    scene.tick(0)
+    scene.end(node, told=False)
+    scene.tick()
+    scene.tick(10)
+    assert scene.spent() == pytest.approx(12.5 * 5 / 60, abs=1e-5)
+    assert scene.month("2026-12")["spent"] == {}
+
+
+def test_root_volumes_are_billed_while_nodes_are_stopped() -> None:
+    scene = SpendScene(groups={"workers": SpendGroupSettings(volume_gib=730)})
+    (node,) = scene.add()
+    scene.tick(0)
+    scene.end(node, "stopped")
+    told = scene.tick(60)
+    assert told["kinds"]["volumes"] == {"usd_per_hour": 0.08, "month_to_date_usd": 0.08}
+    scene.end(node)
+    assert scene.tick(60)["month_to_date_usd"] == 0.08
+
+
+@pytest.mark.parametrize("used", [0, 2])
+@pytest.mark.parametrize("block", [False, True])
+def test_a_reservation_and_a_block_are_billed_whole_and_their_nodes_not_again(used: int, block: bool) -> None:
+    scene = SpendScene(
+        groups={"workers": SpendGroupSettings(reservations=("cr-1",))}, details={"prices": {"cr-1": 30.0}}
+    )
+    scene.ec2.add_reservation("cr-1", 4, starts=START, is_block=block)
+    of_block: dict[str, Any] = {"InstanceLifecycle": "capacity-block", "CapacityBlockId": "cb-1"} if block else {}
+    scene.add(used, CapacityReservationId="cr-1", **of_block)
+    scene.tick(0)
+    told = scene.tick(60)
+    kind, usd = ("capacity-block", 30) if block else ("reservation", P5)
+    assert told["kinds"] == {
+        kind: {"usd_per_hour": pytest.approx(4 * usd), "month_to_date_usd": pytest.approx(4 * usd)}
+    }
+    assert told["node_groups"].keys() == {"workers"}
+
+
+def test_a_reservation_is_billed_until_it_ends_and_once_for_several_groups() -> None:
+    both = SpendGroupSettings(reservations=("cr-1", "cr-gone"))
+    scene = SpendScene(groups={"workers": both, "lab": both})
+    held = scene.ec2.add_reservation("cr-1", 1, starts=START, ends=START + timedelta(minutes=70))
+    scene.tick(0)
+    told = scene.tick(60)
+    assert (told["usd_per_hour"], told["node_groups"]) == (P5, {})
+    held.state = "expired"
+    told = scene.tick(60)
+    assert told["usd_per_hour"] == 0
+    assert told["month_to_date_usd"] == pytest.approx(P5 * 70 / 60, abs=1e-4)
+
+
+def test_of_another_account_s_reservation_what_runs_in_it_is_billed() -> None:
+    scene = SpendScene(groups={"workers": SpendGroupSettings(reservations=("cr-1",))})
+    scene.ec2.add_reservation("cr-1", 4, starts=START, owner="999999999999")
+    scene.add(CapacityReservationId="cr-1")
+    assert scene.tick()["kinds"].keys() == {"on-demand"}
+    assert scene.tick()["usd_per_hour"] == P5
+
+
+@pytest.mark.parametrize("state", ["scheduled", "payment-pending", "cancelled", "failed"])
+def test_a_reservation_that_holds_nothing_is_not_billed(state: str) -> None:
+    scene = SpendScene(groups={"workers": SpendGroupSettings(reservations=("cr-1",))})
+    scene.ec2.add_reservation("cr-1", 4, state=state, starts=START)
+    scene.tick(0)
+    assert (scene.tick()["month_to_date_usd"], scene.tick()["usd_per_hour"]) == (0, 0)
+
+
+def test_the_fixed_parts_are_counted_from_the_first_run_on() -> None:
+    fixed = {"file-system": {"fsx-persistent-2-250": 2.0}, "network": {"nat-gateway": 1}, "guardrails": {}}
+    scene = SpendScene(details={"fixed": fixed})
+    assert scene.tick(0)["month_to_date_usd"] == 0
+    told = scene.tick(60)
+    assert told["kinds"] == {
+        "file-system": {"usd_per_hour": 0.42, "month_to_date_usd": 0.42},
+        "network": {"usd_per_hour": 0.045, "month_to_date_usd": 0.045},
+    }
+    assert told["prices"]["fsx-persistent-2-250"]["source"].endswith(", the price in us-west-2")
+
+
+def test_what_has_no_price_is_named_and_counted_as_soon_as_it_has_one() -> None:
+    scene = SpendScene()
+    scene.add_spot(None)
+    scene.add(instance_type="p9.48xlarge")
+    scene.add()
+    scene.tick(0)
+    told = scene.tick(60)
+    assert told["unknown_prices"] == ["on-demand p9.48xlarge", "spot p5.48xlarge us-east-1b"]
+    assert told["month_to_date_usd"] == told["usd_per_hour"] == P5
+    scene.ec2.spot_prices["p5.48xlarge", "us-east-1b"] = "10"
+    scene.details["prices"] = {"p9.48xlarge": 100.0}
+    told = scene.tick(60)
+    assert told["unknown_prices"] == []
+    assert told["month_to_date_usd"] == pytest.approx(2 * (P5 + 10 + 100))
+
+
+def test_a_stated_price_counts_before_the_list() -> None:
+    scene = SpendScene(details={"prices": {"p5.48xlarge": 31.5}})
+    scene.add()
+    told = scene.tick(0)
+    assert told["prices"]["on-demand p5.48xlarge"] == {
+        "usd": "31.5",
+        "source": "stated in the settings",
+        "as_of": None,
+    }
+    assert told["usd_per_hour"] == 31.5
+
+
+def test_a_tick_over_the_end_of_a_month_is_split_at_midnight_utc() -> None:
+    scene = SpendScene(now=datetime(2026, 12, 31, 23, 57, tzinfo=UTC))
+    scene.add()
+    scene.tick(0)
+    told = scene.tick()
+    assert scene.spent("2026-12") == pytest.approx(P5 * 3 / 60, abs=1e-5)
+    assert scene.spent("2027-01") == pytest.approx(P5 * 2 / 60, abs=1e-5)
+    assert (told["month"], told["month_to_date_usd"]) == ("2027-01", pytest.approx(P5 * 2 / 60, abs=1e-4))
+
+
+def test_missed_ticks_lose_nothing_that_ec2_still_lists_and_a_longer_gap_is_told() -> None:
+    scene = SpendScene()
+    first, second = scene.add(2)
+    scene.tick(0)
+    scene.now += timedelta(minutes=20)
+    scene.end(first)
+    told = scene.tick(40)
+    assert scene.spent() == pytest.approx(P5 * 80 / 60, abs=1e-5)
+    assert "gap" not in told
+    del scene.ec2.nodes[second.id]
+    told = scene.tick(90)
+    assert scene.spent() == pytest.approx(P5 * 80 / 60, abs=1e-5)
+    assert told["gap"].startswith("no run succeeded for 30 minutes longer than EC2 lists terminated instances")
+
+
+def test_a_clock_that_goes_back_and_a_second_tick_count_nothing_twice() -> None:
+    scene = SpendScene()
+    scene.add()
+    scene.tick(0)
+    scene.tick(60)
+    for minutes in (0, -30, 10):
+        scene.tick(minutes)
+    assert scene.spent() == pytest.approx(P5)
+    scene.tick(20)
+    assert scene.spent() == pytest.approx(P5)
+    scene.tick(60)
+    assert scene.spent() == pytest.approx(2 * P5)
+
+
+def test_status_changes_nothing() -> None:
+    scene = SpendScene()
+    scene.add(age=HOUR)
+    assert (scene.run()["usd_per_hour"], scene.dynamodb.items) == (P5, {})
+
+
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        ("DescribeInstances", "RequestLimitExceeded"),
+        ("DescribeInstances", "UnauthorizedOperation"),
+        ("DescribeCapacityReservations", "RequestLimitExceeded"),
+        ("Query", "ProvisionedThroughputExceededException"),
+        ("Query", "AccessDeniedException"),
+        ("PutItem", "InternalServerError"),
+        ("PutItem", "ResourceNotFoundException"),
+    ],
+)
+def test_a_run_that_cannot_read_or_write_counts_nothing_and_the_next_one_counts_it(operation: str, code: str) -> None:
+    scene = SpendScene(groups={"workers": SpendGroupSettings(reservations=("cr-1",))})
+    scene.ec2.add_reservation("cr-1", 1, starts=START)
+    scene.add()
+    scene.tick(0)
+    service: Any = scene.dynamodb if operation in ("Query", "PutItem") else scene.ec2
+    service.fail_next(operation, code)
+    with pytest.raises(PartialFailureError, match=code):
+        scene.tick(30)
+    scene.tick(30)
+    assert scene.spent() == pytest.approx(2 * P5)
+
+
+def test_spot_prices_that_cannot_be_read_fail_the_run_and_lose_nothing() -> None:
+    scene = SpendScene()
+    scene.add_spot("10")
+    scene.add()
+    scene.tick(0)
+    scene.ec2.fail_next("DescribeSpotPriceHistory", "RequestLimitExceeded")
+    with pytest.raises(PartialFailureError, match="Spot prices could not be read"):
+        scene.tick(30)
+    assert scene.spent() == pytest.approx(P5 / 2)
+    assert scene.tick(30)["month_to_date_usd"] == pytest.approx(P5 + 10)
+
+
+def test_another_run_that_has_counted_meanwhile_is_not_overwritten() -> None:
+    scene = SpendScene()
+    scene.add()
+    scene.tick(0)
+    scene.tick(5)
+    scene.now += timedelta(minutes=5)
+    scene.dynamodb.before_next("PutItem", "2026-11", lambda: scene.run("tick"))
+    scene.run("tick")
+    assert scene.spent() == pytest.approx(P5 / 6, abs=1e-5)
+
+
+def test_an_item_that_something_else_wrote_stops_the_count_and_says_what_to_do() -> None:
+    scene = SpendScene()
+    scene.tick(0)
+    scene.dynamodb.change("spend#base-pod", "2026-11", through="tomorrow")
+    with pytest.raises(
+        PartialFailureError, match=r"the item 2026-11 of the state table .* delete it, and this month"
+    ):
+        scene.tick()
+
+
+def test_calls_a_tick_are_one_for_200_instances_and_a_constant() -> None:
+    scene = SpendScene(groups={"workers": SpendGroupSettings(reservations=("cr-1",))})
+    scene.ec2.add_reservation("cr-1", 1)
+    scene.add_spot()
+    scene.add(1999)
+    scene.tick(0)
+    before = len(scene.calls)
+    scene.tick()
+    assert len(scene.calls) - before <= 2000 / 200 + 4
