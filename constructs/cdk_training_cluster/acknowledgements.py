@@ -19,12 +19,11 @@ def ignore_lint(resource: CfnResource, check: str) -> None:
     """Ask cfn-lint, in the template's metadata, to ignore one check on one resource.
 
     Args:
-        resource: The resource to leave alone. The reason stands beside the call.
+        resource: The resource to leave alone, of which cfn-lint ignores this check only. The reason stands beside
+            the call.
         check: The check's id, such as `W3010`.
     """
-    metadata = resource.get_metadata("cfn-lint") or {"config": {"ignore_checks": []}}
-    checks = sorted({*metadata["config"]["ignore_checks"], check})
-    resource.add_metadata("cfn-lint", {"config": {"ignore_checks": checks}})
+    resource.add_metadata("cfn-lint", {"config": {"ignore_checks": [check]}})
 
 
 def default_child(construct: Construct) -> CfnResource:

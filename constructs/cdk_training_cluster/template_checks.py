@@ -1,8 +1,9 @@
-"""Looks at a synthesized template, after the last escape hatch, and ends the synth where it breaks a rule."""
+"""Looks at synthesized templates, after the last escape hatch, and ends the synth where one breaks a rule."""
 
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import jsii
 from aws_cdk import (
@@ -15,13 +16,11 @@ from aws_cdk import (
     Stage,
     Validations,
 )
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from cdk_training_cluster.template_rules import RULES, broken_rules
 from cdk_training_cluster.validation import LIMITS, TAG_COUNT
 from cdk_training_cluster.validation.template_texts import Finding, broken_texts
-
-_ID = "CdkTrainingClusterTemplateRules"
 
 
 def check_templates(scope: Construct) -> None:
@@ -39,35 +38,32 @@ def check_templates(scope: Construct) -> None:
     Source: https://docs.aws.amazon.com/cdk/v2/guide/policy-validation-synthesis.html
     """
     stack = Stack.of(scope)
-    if stack.node.try_find_child(_ID) is None:
-        _CheckedTemplate(stack)
-
-
-class _CheckedTemplate(Construct):
-    """Marks a stack whose template is looked at."""
-
-    def __init__(self, stack: Stack) -> None:
-        super().__init__(stack, _ID)
-        app = self.node.root
-        # At the app and not at the stack's stage, which AWS CDK would ask for its templates once more.
-        if isinstance(app, Stage):
-            Validations.of(app).add_plugins(TemplateRulesPlugin(stack))
+    app = stack.node.root
+    # At the app and not at the stack's stage, which AWS CDK would ask for its templates once more.
+    if isinstance(app, Stage):
+        if app not in _PLUGINS:
+            _PLUGINS[app] = TemplateRulesPlugin()
+            Validations.of(app).add_plugins(_PLUGINS[app])
+        _PLUGINS[app].look_at(stack)
 
 
 @jsii.implements(IPolicyValidationPlugin)
 class TemplateRulesPlugin:
-    """Report what is wrong with the template of one stack; AWS CDK calls it once in a synth."""
+    """Report what is wrong with the templates of an app's stacks; AWS CDK calls it once in a synth."""
 
-    def __init__(self, stack: Stack) -> None:
-        """Look at a stack's template.
+    def __init__(self) -> None:
+        self._files: dict[tuple[str, str], None] = {}
+
+    def look_at(self, stack: Stack) -> None:
+        """Report about a stack, once.
 
         Args:
             stack: The stack; the template of a nested one lies beside that of the stack it is nested in.
         """
-        self._file = stack.template_file
-        while stack.nested_stack_parent is not None:
-            stack = stack.nested_stack_parent
-        self._outermost = stack.node.path
+        file, outermost = stack.template_file, stack
+        while outermost.nested_stack_parent is not None:
+            outermost = outermost.nested_stack_parent
+        self._files[outermost.node.path, file] = None
 
     @property
     def name(self) -> str:
@@ -90,11 +86,12 @@ class TemplateRulesPlugin:
         Args:
             context: The templates of the whole app.
         """
+        templates = {each.stack_construct_path: Path(each.template_path) for each in context.stack_templates}
         found = [
             violation
-            for stack in context.stack_templates
-            if stack.stack_construct_path == self._outermost
-            for violation in _violations(Path(stack.template_path).with_name(self._file))
+            for outermost, file in self._files
+            if outermost in templates
+            for violation in _violations(templates[outermost].with_name(file))
         ]
         refused = any(violation.severity == "error" for violation in found)
         return PolicyValidationPluginReport(success=not refused, violations=found)
@@ -129,3 +126,7 @@ def _places(path: Path, findings: Sequence[Finding]) -> list[PolicyViolatingReso
         )
         for finding in findings
     ]
+
+
+_PLUGINS: WeakKeyDictionary[IConstruct, TemplateRulesPlugin] = WeakKeyDictionary()
+"""What looks at the templates of each app."""

@@ -108,7 +108,8 @@ class ClusterFunction(Construct):
         self.package = package
         self._cluster_name = cluster_name
         self.notification = actions.SnsAction(alert_topic)
-        self._max_event_age = max_event_age or Duration.minutes(1)
+        max_event_age = max_event_age or Duration.minutes(1)
+        self._max_event_age_seconds = max_event_age.to_seconds()
         source = function_source(package)
         variables = _environment(package, settings, environment or {}, longest_id_bytes)
         self.log_group = logs.LogGroup(
@@ -136,6 +137,7 @@ class ClusterFunction(Construct):
                 "CDK's grant to publish to a topic that the key encrypts; it ends at that key.",
             )
         self.failed_events = self._make_queue(encryption_key)
+        self._failed_events_arn = self.failed_events.queue_arn
         self.grant_send_failed_events(self.role)
         self.function = lambda_.Function(
             self,
@@ -156,12 +158,13 @@ class ClusterFunction(Construct):
             # deployment where the account would have fewer than 100 left for its other functions.
             reserved_concurrent_executions=1,
             retry_attempts=0,
-            max_event_age=self._max_event_age,
+            max_event_age=max_event_age,
         )
+        self._function_name, self._function_arn = self.function.function_name, self.function.function_arn
         # CDK's own destination may read the queue's attributes, too.
         for config in self.function.node.find_all():
             if isinstance(config, lambda_.CfnEventInvokeConfig):
-                config.add_property_override("DestinationConfig.OnFailure.Destination", self.failed_events.queue_arn)
+                config.add_property_override("DestinationConfig.OnFailure.Destination", self._failed_events_arn)
         # CDK names the role in DependsOn, though the reference to it says as much: cfn-lint W3005.
         ignore_lint(default_child(self.function), "W3005")
         self.error_alarm = self._watch_errors(package)
@@ -183,7 +186,7 @@ class ClusterFunction(Construct):
 
         Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-api-permissions-ref.html
         """
-        arn = self.function.function_arn if alias is None else self.alias(alias).ref
+        arn = self._function_arn if alias is None else self.alias(alias).ref
         return iam.Grant.add_to_principal(grantee=grantee, actions=["lambda:InvokeFunction"], resource_arns=[arn])
 
     def alias(self, name: str) -> lambda_.CfnAlias:
@@ -200,20 +203,20 @@ class ClusterFunction(Construct):
         alias = lambda_.CfnAlias(
             self,
             name.capitalize(),
-            function_name=self.function.function_name,
+            function_name=self._function_name,
             function_version="$LATEST",
             name=name,
         )
         # What is set for the function's own events does not hold for an alias: Lambda would try those for six hours.
         # https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionEventInvokeConfig.html
-        on_failure = lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=self.failed_events.queue_arn)
+        on_failure = lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=self._failed_events_arn)
         config = lambda_.CfnEventInvokeConfig(
             self,
             f"{name.capitalize()}Events",
-            function_name=self.function.function_name,
+            function_name=self._function_name,
             qualifier=name,
             maximum_retry_attempts=0,
-            maximum_event_age_in_seconds=self._max_event_age.to_seconds(),
+            maximum_event_age_in_seconds=self._max_event_age_seconds,
             destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(on_failure=on_failure),
         )
         config.node.add_dependency(alias)
@@ -248,7 +251,7 @@ class ClusterFunction(Construct):
             grantee: What delivers the events, such as the role of a schedule.
         """
         grant = iam.Grant.add_to_principal(
-            grantee=grantee, actions=["sqs:SendMessage"], resource_arns=[self.failed_events.queue_arn]
+            grantee=grantee, actions=["sqs:SendMessage"], resource_arns=[self._failed_events_arn]
         )
         if self._encryption_key is None:
             return grant

@@ -161,9 +161,11 @@ class ClusterNetwork(Construct):
         lower, nodes_range = network.subnets(prefixlen_diff=1)
         public_range = next(lower.subnets(new_prefix=max(24, network.prefixlen + 3)))
         vpc = ec2.CfnVPC(self, "Vpc", cidr_block=str(network), enable_dns_hostnames=True, enable_dns_support=True)
+        vpc_id = vpc.ref
         gateway = ec2.CfnInternetGateway(self, "InternetGateway")
+        gateway_id = gateway.ref
         attachment = ec2.CfnVPCGatewayAttachment(
-            self, "InternetGatewayAttachment", vpc_id=vpc.ref, internet_gateway_id=gateway.ref
+            self, "InternetGatewayAttachment", vpc_id=vpc_id, internet_gateway_id=gateway_id
         )
         public = ec2.PublicSubnet(
             self,
@@ -171,41 +173,42 @@ class ClusterNetwork(Construct):
             availability_zone=self.availability_zone,
             cidr_block=str(public_range),
             map_public_ip_on_launch=False,
-            vpc_id=vpc.ref,
+            vpc_id=vpc_id,
         )
-        public.add_default_internet_route(gateway.ref, attachment)
+        public.add_default_internet_route(gateway_id, attachment)
         nodes = ec2.PrivateSubnet(
             self,
             "NodeSubnet",
             availability_zone=self.availability_zone,
             cidr_block=str(nodes_range),
-            vpc_id=vpc.ref,
+            vpc_id=vpc_id,
         )
         nat_gateway = public.add_nat_gateway()
         self._fit_address_to_the_zone(public)
         nodes.add_default_nat_route(nat_gateway.ref)
         # The route to the internet must be there before the NAT gateway is, and must outlive it.
         nat_gateway.node.add_dependency(public.internet_connectivity_established)
+        public_table, nodes_table = (subnet.route_table.route_table_id for subnet in (public, nodes))
         self.vpc = ec2.Vpc.from_vpc_attributes(
             self,
             "Network",
-            vpc_id=vpc.ref,
+            vpc_id=vpc_id,
             vpc_cidr_block=str(network),
             availability_zones=[self.availability_zone],
             public_subnet_ids=[public.subnet_id],
-            public_subnet_route_table_ids=[public.route_table.route_table_id],
+            public_subnet_route_table_ids=[public_table],
             private_subnet_ids=[nodes.subnet_id],
-            private_subnet_route_table_ids=[nodes.route_table.route_table_id],
+            private_subnet_route_table_ids=[nodes_table],
         )
         self.node_subnet = nodes
         self._way_out.append(nodes.internet_connectivity_established)
         endpoint = ec2.CfnVPCEndpoint(
             Construct(self, "S3Endpoint"),
             "Resource",
-            vpc_id=vpc.ref,
+            vpc_id=vpc_id,
             service_name=f"com.amazonaws.{REGION}.s3",
             vpc_endpoint_type="Gateway",
-            route_table_ids=[nodes.route_table.route_table_id, public.route_table.route_table_id],
+            route_table_ids=[nodes_table, public_table],
         )
         self._way_out.append(endpoint)
         self._log_flows(encryption_key)
@@ -216,13 +219,13 @@ class ClusterNetwork(Construct):
             self._kept.append(resource)
         self._kept += [vpc, gateway, endpoint]
         self._kept_unless_replaced.append(attachment)
-        nat_route = nodes.node.find_child("DefaultRoute").node.path
+        tables = (ec2.CfnRouteTable, ec2.CfnSubnetRouteTableAssociation)
+        # The nodes' own route leads to the NAT gateway, and goes with it.
         self._kept_unless_replaced += [
             child
-            for subnet in (public, nodes)
+            for subnet, kinds in ((public, (*tables, ec2.CfnRoute)), (nodes, tables))
             for child in subnet.node.find_all()
-            if isinstance(child, ec2.CfnRouteTable | ec2.CfnRoute | ec2.CfnSubnetRouteTableAssociation)
-            and child.node.path != nat_route
+            if isinstance(child, kinds)
         ]
 
     def _fit_address_to_the_zone(self, public: ec2.PublicSubnet) -> None:

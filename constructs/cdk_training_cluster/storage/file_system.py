@@ -184,9 +184,10 @@ class TrainingFileSystem(Construct):
         )
         # FSx makes one at a time; of two that are asked for at once, one may fail.
         link.node.add_dependency(*previous)
-        if dataset.bucket.policy is not None:
+        policy = dataset.bucket.policy
+        if policy is not None:
             # FSx opens the bucket at once: what its policy demands must be there by then.
-            link.node.add_dependency(dataset.bucket.policy)
+            link.node.add_dependency(policy)
 
     def _make_security_group(self) -> ec2.CfnSecurityGroup:
         """Make the file system's own group; rules may be added to it later, but it is never swapped for another."""

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 _LONGEST_SHOWN = 60
 
+# Half of a surrogate pair, which no request can carry.
+_HALF = "[\ud800-\udfff]"
+
 
 @dataclass(frozen=True, kw_only=True)
 class TextLimit:
@@ -63,9 +66,9 @@ class TextLimit:
         return "write it in that form" if self.form and not re.fullmatch(self.form, text) else None
 
     def _wrong_of_a_part(self, text: str, size: int, start: str, end: str) -> str | None:
-        strange = next((one for one in text if _is_half(one) or not re.fullmatch(self.characters, one)), None)
-        if strange is not None:
-            return f"take {strange!r} out"
+        strange = re.sub(f"^(?:(?!{_HALF})(?:{self.characters}))*", "", text)
+        if strange:
+            return f"take {strange[0]!r} out"
         if size > self.maximum:
             return f"shorten it by {size - self.maximum}"
         for reserved in self.reserved:
@@ -103,8 +106,3 @@ def _escaped(text: str) -> str:
 def _shown(pieces: Sequence[str | None]) -> str:
     text = "".join("…" if piece is None else piece for piece in pieces)
     return repr(text) if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]!r}… ({len(text)} characters)"
-
-
-def _is_half(character: str) -> bool:
-    """Tell half of a surrogate pair, which no request can carry."""
-    return "\ud800" <= character <= "\udfff"

@@ -182,12 +182,14 @@ class NodeBootstrap(Construct):
                 }
             )
         )
+        principal = role.grant_principal
         for statement in self.policy_statements():
-            role.grant_principal.add_to_principal_policy(statement)
+            principal.add_to_principal_policy(statement)
         # An imported role is a construct too, though none of this language's class.
-        if launch_hook is not None and Construct.is_construct(role.grant_principal):
-            principal = cast("IConstruct", role.grant_principal)
-            acknowledge(principal, f"AwsSolutions-IAM5[Resource::{_GROUPS_AS_NAG_SAYS}]", _GROUPS_REASON)
+        if launch_hook is not None and Construct.is_construct(principal):
+            acknowledge(
+                cast("IConstruct", principal), f"AwsSolutions-IAM5[Resource::{_GROUPS_AS_NAG_SAYS}]", _GROUPS_REASON
+            )
 
     def policy_statements(self) -> list[iam.PolicyStatement]:
         """Return what the scripts and the agent need of AWS, and nothing more."""
