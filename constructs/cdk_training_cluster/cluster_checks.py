@@ -10,7 +10,7 @@ from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, NodeGroup
-from cdk_training_cluster.nodes.rules import Together, cluster_problems, look_up
+from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
 from cdk_training_cluster.storage import TrainingFileSystem
 from cdk_training_cluster.validation.words import Words
 
@@ -54,7 +54,7 @@ def check_cluster(
     idle_policy: IdlePolicy | None,
     instance_type_facts: Sequence[InstanceTypeInfo],
     words: Words,
-) -> Together:
+) -> ClusterContext:
     """Refuse the settings of a `TrainingCluster` that cannot be together; they are explained there.
 
     Returns:
@@ -66,7 +66,7 @@ def check_cluster(
     problems = list(_network_problems(availability_zone, network, file_system))
     if not node_groups:
         problems.append("node_groups must hold at least one NodeGroup, got none")
-    together = look_up(
+    together = ClusterContext.of(
         node_groups,
         idle_policy,
         instance_type_facts,

@@ -32,7 +32,7 @@ from cdk_training_cluster.guardrails.spend import alarm_count, scheduled_functio
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, node_metric, utilization_metric
-from cdk_training_cluster.nodes.rules import idle_warnings, together_warnings
+from cdk_training_cluster.nodes.rules import together_warnings
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
@@ -137,8 +137,6 @@ class TrainingCluster(Construct):
         self._encryption_key = encryption_key
         for rule, sentence in together_warnings(together).items():
             Annotations.of(self).add_warning_v2(f"cdk-training-cluster:{rule}", sentence)
-        for sentence in idle_warnings(together, idle_policy):
-            Annotations.of(self).add_warning_v2("cdk-training-cluster:idleUnmeasured", sentence)
         self._idle_policies = {nodes.group.name: nodes.policy for nodes in together.nodes if nodes.policy is not None}
         self.cluster_name = cluster_name or Names.unique_resource_name(self, max_length=64, separator="-")
         check_name(self, self.cluster_name)

@@ -9,7 +9,7 @@ from cfnlint import api
 from cfnlint.config import ManualArgs
 from hypothesis import HealthCheck, Phase, given, settings
 
-from cdk_training_cluster.nodes.rules import cluster_problems, look_up
+from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
 from cluster_plans import SAMPLE, ClusterPlan, Sample, node_group
 from cluster_strategies import CLASSES, legal_clusters
 from drawn_examples import examples
@@ -27,7 +27,7 @@ _NOT_THE_TEMPLATE_S = ["E3628"]
 
 def _problems(plan: ClusterPlan) -> list[str]:
     groups = [node_group(each) for each in plan.groups]
-    together = look_up(groups, facts=plan.facts, availability_zone=ZONE)
+    together = ClusterContext.of(groups, facts=plan.facts, availability_zone=ZONE)
     return [str(problem) for problem in cluster_problems(together)]
 
 

@@ -126,12 +126,6 @@ def test_every_alarm_says_what_is_wrong_where_to_look_and_what_to_do(stack: Stac
         assert re.search(r"pod: .+\. Look in .+\. [A-Z].+\.\W*$", description), description
 
 
-def test_two_groups_with_one_name_are_refused() -> None:
-    assert _refusal(node_groups=[_WORKERS, _CPU, _WORKERS]) == [
-        "node_groups must have different names, got 'workers' 2 times: rename all but one"
-    ]
-
-
 def test_no_group_is_refused() -> None:
     assert _refusal(node_groups=[]) == ["node_groups must hold at least one NodeGroup, got none"]
 

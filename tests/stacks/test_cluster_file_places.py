@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdk_training_cluster.nodes.rules import Situation, node_group_problems
+from cdk_training_cluster.nodes.rules import NodeGroupContext, node_group_problems
 from cdk_training_cluster.validation.words import CLUSTER_FILE
 from cdk_training_cluster_stacks.cluster_file import CapacitySettings, NodeGroupIdleSettings, NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.capacity import CALLS
@@ -137,7 +137,7 @@ CASES = {**TYPE_CASES, **MARKET_CASES, **PLACEMENT_CASES, **PURCHASE_CASES, **WA
 @pytest.mark.parametrize("rule", CASES)
 def test_every_setting_and_word_of_a_rule_is_one_of_a_file(rule: str) -> None:
     for case in CASES[rule]:
-        nodes = Situation.of(case.group, case.facts, availability_zone=case.zone, words=CLUSTER_FILE)
+        nodes = NodeGroupContext.of(case.group, case.facts, availability_zone=case.zone, words=CLUSTER_FILE)
         for problem in node_group_problems(nodes):
             # No image of a file is looked up at launch.
             assert problem.rule == "imageAtLaunch" or not PYTHON_WORDS.search(problem.message)

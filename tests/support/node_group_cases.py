@@ -8,7 +8,7 @@ from typing import Any
 from aws_cdk import Token
 from aws_cdk import aws_ec2 as ec2
 
-from cdk_training_cluster import InstanceTypeInfo, NodeGroup
+from cdk_training_cluster import IdlePolicy, InstanceTypeInfo, NodeGroup
 
 RESERVED, OTHER = "cr-0a1b2c3d4e5f67890", "cr-0123456789abcdef0"
 
@@ -76,6 +76,7 @@ class ClusterCase:
     errors: tuple[str, ...] = ()
     warnings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     public_subnet: bool = False
+    policy: IdlePolicy | None = None
 
 
 def together(
@@ -83,6 +84,7 @@ def together(
     groups: Sequence[Mapping[str, Any]],
     warnings: Mapping[str, str] | None = None,
     public_subnet: bool = False,
+    policy: IdlePolicy | None = None,
 ) -> ClusterCase:
     """A case of node groups called a, b, c … with these settings."""
     return ClusterCase(
@@ -90,4 +92,5 @@ def together(
         errors=errors,
         warnings=warnings or {},
         public_subnet=public_subnet,
+        policy=policy,
     )

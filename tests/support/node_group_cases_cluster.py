@@ -3,10 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cdk_training_cluster import Capacity, Placement
-from node_group_cases import OTHER, RESERVED, ClusterCase, together, unknown_number, unknown_text
+from cdk_training_cluster import Capacity, IdlePolicy, Placement
+from node_group_cases import OTHER, OWN_IMAGE, RESERVED, ClusterCase, together, unknown_number, unknown_text
 
 _ARN = f"arn:aws:ec2:us-east-1:111122223333:capacity-reservation/{RESERVED}"
+
+
+_RADEON = {"instance_types": ["g4ad.xlarge"], "machine_image": OWN_IMAGE, "placement": Placement.NONE}
+_UNMEASURED = (
+    "node group 'a': the accelerators of g4ad.xlarge report no utilization: idle nodes are neither reported nor "
+    "stopped; confirm with idle_policy=IdlePolicy.off()"
+)
 
 
 def _held(one: str = RESERVED, **settings: Any) -> Capacity:
@@ -316,6 +323,19 @@ CLUSTER_CASES: Mapping[str, Sequence[ClusterCase]] = {
             groups=[{"capacity": _first()}, {"capacity": _first(), "count": unknown_number()}],
             warnings=_in_turn_too("'a' and 'b'", _loses("'b' uses", "'a'"), _loses("'a' uses", "'b'")),
         ),
+    ),
+    "nameOnce": (
+        together(
+            "node_groups must have different names, got 'x' 2 times: rename all but one",
+            groups=[{"name": "x"}, {}, {"name": "x"}],
+        ),
+        together(groups=[{"name": "x"}, {"name": "X"}]),
+    ),
+    "idleUnmeasured": (
+        together(groups=[_RADEON, {}], warnings={"idleUnmeasured": _UNMEASURED}),
+        together(groups=[{**_RADEON, "idle_policy": IdlePolicy.off()}]),
+        together(groups=[_RADEON], policy=IdlePolicy.off()),
+        together(groups=[{"instance_types": ["hpc7a.96xlarge"], "machine_image": OWN_IMAGE}]),
     ),
     "publicSubnet": (
         together(groups=[{}], public_subnet=True, warnings=_no_address("'a'")),

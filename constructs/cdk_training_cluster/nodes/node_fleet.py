@@ -22,7 +22,7 @@ from cdk_training_cluster.nodes.node_launch_template import make_launch_template
 from cdk_training_cluster.nodes.node_metrics import utilization_metric
 from cdk_training_cluster.nodes.owners import Launch, make_auto_scaling_group, make_spot_fleet
 from cdk_training_cluster.nodes.reserved import make_reserved
-from cdk_training_cluster.nodes.rules import Situation, check_node_group, node_group_warnings
+from cdk_training_cluster.nodes.rules import NodeGroupContext, check_node_group, node_group_warnings
 from cdk_training_cluster.template_checks import check_templates
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
@@ -79,7 +79,7 @@ class NodeFleet(Construct):
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
         idle_policy: IdlePolicy | None = None,
         encryption_key: kms.IKey | None = None,
-        _checked: Situation | None = None,
+        _checked: NodeGroupContext | None = None,
     ) -> None:
         """Make the nodes.
 

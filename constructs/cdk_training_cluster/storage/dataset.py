@@ -9,7 +9,7 @@ from aws_cdk import aws_s3 as s3
 from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.validation import text_problems
 from cdk_training_cluster.validation.kinds import checked
-from cdk_training_cluster.validation.rule import Found, Problem, Rule, broken
+from cdk_training_cluster.validation.rule import Found, Problem, Rules, broken
 
 # https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html
 MAXIMUM_DATASETS = 8
@@ -85,6 +85,11 @@ class Linked(Protocol):
         """What is shown, as FSx takes it, such as `s3://bucket/tokens/`."""
 
 
+_LINKS = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html"
+
+_DATASET_RULES: Rules[Sequence[Linked]] = Rules()
+
+
 def overlaps(datasets: Sequence[Linked]) -> list[Problem]:
     """Say which data sets FSx would refuse to link beside each other.
 
@@ -96,11 +101,13 @@ def overlaps(datasets: Sequence[Linked]) -> list[Problem]:
     return list(broken(_DATASET_RULES, datasets))
 
 
+@_DATASET_RULES.rule("mostDatasets", _LINKS, "datasets")
 def _too_many(datasets: Sequence[Linked]) -> Iterator[str]:
     if len(datasets) > MAXIMUM_DATASETS:
         yield f"a file system takes at most {MAXIMUM_DATASETS} datasets, got {len(datasets)}"
 
 
+@_DATASET_RULES.rule("nestedDirectories", _LINKS)
 def _nested_directories(datasets: Sequence[Linked]) -> Iterator[Found]:
     for place, first, second in _pairs(datasets):
         if _nests(first.directory, second.directory):
@@ -111,6 +118,7 @@ def _nested_directories(datasets: Sequence[Linked]) -> Iterator[Found]:
             )
 
 
+@_DATASET_RULES.rule("nestedPrefixes", _LINKS)
 def _nested_prefixes(datasets: Sequence[Linked]) -> Iterator[Found]:
     for place, first, second in _pairs(datasets):
         if _nests(first.data_repository_path, second.data_repository_path):
@@ -125,15 +133,6 @@ def _pairs(datasets: Sequence[Linked]) -> Iterator[tuple[int, Linked, Linked]]:
     """Yield each data set, with its place, beside each before it."""
     for place, second in enumerate(datasets):
         yield from ((place, first, second) for first in datasets[:place])
-
-
-_LINKS = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html"
-
-_DATASET_RULES: tuple[Rule[Sequence[Linked]], ...] = (
-    Rule(id="mostDatasets", source=_LINKS, setting=("datasets",), find=_too_many),
-    Rule(id="nestedDirectories", source=_LINKS, find=_nested_directories),
-    Rule(id="nestedPrefixes", source=_LINKS, find=_nested_prefixes),
-)
 
 
 def _nests(first: str, second: str) -> bool:

@@ -94,6 +94,31 @@ class Rule(Generic[Subject]):
     level: Level = Level.ERROR
 
 
+Find: TypeAlias = Callable[[Subject], Iterator[Found]]
+
+
+class Rules(list[Rule[Subject]]):
+    """A table of rules: each is a function, and above it what AWS documents."""
+
+    def rule(
+        self, id: str, source: str, *setting: str, level: Level = Level.ERROR
+    ) -> Callable[[Find[Subject]], Find[Subject]]:
+        """Return the decorator that adds a function to the table as the `find` of a rule.
+
+        Args:
+            id: The rule's name.
+            source: Where AWS says so.
+            setting: The setting that the sentences are about. Default: - `find` says it with each.
+            level: What a broken rule means. Default: - an error.
+        """
+
+        def add(find: Find[Subject]) -> Find[Subject]:
+            self.append(Rule(id=id, source=source, find=find, setting=setting, level=level))
+            return find
+
+        return add
+
+
 def broken(
     rules: Iterable[Rule[Subject]], subject: Subject, *, level: Level = Level.ERROR, at: Setting = (), of: str = ""
 ) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cdk_training_cluster import Capacity, NodeGroup
 from cdk_training_cluster.guardrails import place_problems
-from cdk_training_cluster.nodes.rules import cluster_problems, look_up
+from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
 from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES, UNKNOWN_TYPE
 from cdk_training_cluster.storage.dataset import overlaps
 from cdk_training_cluster.validation.rule import Problem, SettingsError
@@ -131,7 +131,7 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
             except SettingsError as error:
                 yield from (group.complaint(problem.setting, problem) for problem in error.problems)
             groups.append((group, group.made()))
-    together = look_up(
+    together = ClusterContext.of(
         [node_group for _, node_group in groups],
         None if idle is None or "idle" not in file else idle.to_policy(),
         [each.to_info() for each in facts if each is not None],

@@ -7,7 +7,7 @@ from aws_cdk import CfnParameter
 from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster import NodeGroup
-from cdk_training_cluster.nodes.rules import Situation, node_group_problems
+from cdk_training_cluster.nodes.rules import NodeGroupContext, node_group_problems
 from synthesis import new_stack
 
 _OWN = ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d4e5f67890"})
@@ -18,7 +18,7 @@ def _group(**settings: Any) -> NodeGroup:
 
 
 def _said(group: NodeGroup) -> list[str]:
-    return [str(problem) for problem in node_group_problems(Situation.of(group))]
+    return [str(problem) for problem in node_group_problems(NodeGroupContext.of(group))]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup
-from cdk_training_cluster.nodes.rules import Situation, node_group_problems
+from cdk_training_cluster.nodes.rules import NodeGroupContext, node_group_problems
 from fleet_scene import FLEET, GROUP, PLACEMENT, RESERVATION, RESERVATION_GROUP, TEMPLATE, bought_each, cards
 from synthesis import warnings
 
@@ -59,7 +59,7 @@ def test_each_type_is_bought_with_its_own_interfaces_and_image_and_only_as_it_is
     sold, interfaces, image = _TYPES[name]
     found = {
         call: node_group_problems(
-            Situation.of(NodeGroup("workers", instance_types=[name], count=8, capacity=capacity))
+            NodeGroupContext.of(NodeGroup("workers", instance_types=[name], count=8, capacity=capacity))
         )
         for call, (capacity, _) in _CALLS.items()
     }

@@ -7,48 +7,46 @@ from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.layouts import launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
-from cdk_training_cluster.nodes.rules.node_group_rules import by_rule
-from cdk_training_cluster.nodes.rules.rule import ClusterRule, Level, Situation, Together
-from cdk_training_cluster.validation.rule import Found, Problem, Rule, Setting, broken
+from cdk_training_cluster.nodes.rules.context import ClusterContext, NodeGroupContext, is_measured
+from cdk_training_cluster.validation.rule import Found, Level, Rules, Setting
 from cdk_training_cluster.validation.words import Words
 
+_USER_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide"
+_GPU_METRICS = "https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html"
 
-def together_problems(together: Together, rules: Sequence[ClusterRule] | None = None) -> list[Problem]:
-    """Say why node groups cannot be in one cluster; nothing if they can.
-
-    Args:
-        together: The cluster's node groups, with what holds for them.
-        rules: The rules to go by. Default: - all of them.
-    """
-    return list(broken(CLUSTER_RULES if rules is None else rules, together))
+CLUSTER_RULES: Rules[ClusterContext] = Rules()
 
 
-def together_warnings(together: Together, rules: Sequence[ClusterRule] | None = None) -> Mapping[str, str]:
-    """Say what of node groups that can be in one cluster will surprise: a sentence by the rule's id.
+@CLUSTER_RULES.rule("nameOnce", "https://docs.aws.amazon.com/cdk/v2/guide/identifiers.html")
+def _names_once(cluster: ClusterContext) -> Iterator[Found]:
+    names = [group.name for group in cluster.groups]
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1:
+            last = len(names) - 1 - names[::-1].index(name)
+            yield (
+                ("node_groups", last, "name"),
+                f"node_groups must have different names, got {name!r} {names.count(name)} times: rename all but one",
+            )
 
-    Args:
-        together: The cluster's node groups, with what holds for them.
-        rules: The rules to go by. Default: - all of them.
-    """
-    return by_rule(broken(CLUSTER_RULES if rules is None else rules, together, level=Level.WARNING))
 
-
-def _counts_together(together: Together) -> Iterator[Found]:
-    for reserved, users in _shared(together.groups).items():
+@CLUSTER_RULES.rule("sharedCount", f"{_USER_GUIDE}/capacity-reservations-launch.html")
+def _counts_together(cluster: ClusterContext) -> Iterator[Found]:
+    for reserved, users in _shared(cluster.groups).items():
         counts, limits = [group.count for group in users], _limits(users)
         if not limits or any(is_unknown(number) for number in (*counts, *limits)):
             continue
         if sum(counts) > min(limits):
             yield (
-                _at(together, users[-1], reserved),
+                _at(cluster, users[-1], reserved),
                 f"node groups {_names(users)} must have at most {min(limits)} nodes together, as many instances as "
                 f"{reserved} has, got {' + '.join(map(str, counts))}: lower a count, or give one a reservation of "
                 "its own",
             )
 
 
-def _unknown_count(together: Together) -> Iterator[str]:
-    for reserved, users in _shared(together.groups).items():
+@CLUSTER_RULES.rule("sharedUnknownCount", f"{_USER_GUIDE}/capacity-reservations-launch.html", level=Level.WARNING)
+def _unknown_count(cluster: ClusterContext) -> Iterator[str]:
+    for reserved, users in _shared(cluster.groups).items():
         if not _limits(users):
             yield (
                 f"node groups {_names(users)} share {reserved} and its number of instances is not given: if they "
@@ -57,46 +55,53 @@ def _unknown_count(together: Together) -> Iterator[str]:
             )
 
 
-def _one_placement_group(together: Together) -> Iterator[Found]:
-    for reserved, users in _shared(together.groups).items():
+@CLUSTER_RULES.rule("sharedPlacementGroup", f"{_USER_GUIDE}/cr-cpg.html")
+def _one_placement_group(cluster: ClusterContext) -> Iterator[Found]:
+    for reserved, users in _shared(cluster.groups).items():
         places = sorted({place for group in users if (place := group.capacity.placement_group) is not None})
         if not places or any(is_unknown(place) for place in places):
             continue
         places += [f"a new one for {group.name!r}" for group in users if _makes_a_place(group)]
         if len(places) > 1:
             yield (
-                _at(together, users[-1], reserved),
+                _at(cluster, users[-1], reserved),
                 f"node groups {_names(users)} must name one placement_group for {reserved}, got "
                 f"{' and '.join(places)}: a reservation is made in one; name that one, or another reservation",
             )
 
 
-def _one_type(together: Together) -> Iterator[Found]:
+@CLUSTER_RULES.rule("sharedType", f"{_USER_GUIDE}/capacity-reservations-launch.html")
+def _one_type(cluster: ClusterContext) -> Iterator[Found]:
     told = set()
-    for reserved, users in _shared(together.groups).items():
+    for reserved, users in _shared(cluster.groups).items():
         types = sorted({name for group in users for name in group.instance_types if not is_unknown(name)})
         if len(types) > 1:
             told.add(reserved)
             yield (
-                _at(together, users[-1], reserved),
+                _at(cluster, users[-1], reserved),
                 f"node groups {_names(users)} must have one type for {reserved}, got {' and '.join(types)}: a "
                 "reservation is of one type; name another for one of them",
             )
-    for usage, reserved, sharers in _shared_in_turn(together.groups):
+    for usage, reserved, sharers in _shared_in_turn(cluster.groups):
         # Which of its types a group in turn launches into it is not known, but it is one of those sold so.
         known = [group for group in sharers if not any(map(is_unknown, group.instance_types))]
-        fitting = [_sold_as(usage, group.instance_types, together.infos) for group in known]
+        fitting = [_sold_as(usage, group.instance_types, cluster.infos) for group in known]
         if reserved not in told and fitting and not set.intersection(*map(set, fitting)):
             given = dict.fromkeys(" or ".join(names) for names in fitting)
             yield (
-                _at(together, sharers[-1], reserved),
+                _at(cluster, sharers[-1], reserved),
                 f"node groups {_names(sharers)} must have a type in common for {reserved}, got "
                 f"{' and '.join(given)}: a reservation is of one type; name another for one of them",
             )
 
 
-def _in_turn_beside_others(together: Together) -> Iterator[str]:
-    for _, reserved, users in _shared_in_turn(together.groups):
+@CLUSTER_RULES.rule(
+    "sharedPrioritized",
+    "https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html",
+    level=Level.WARNING,
+)
+def _in_turn_beside_others(cluster: ClusterContext) -> Iterator[str]:
+    for _, reserved, users in _shared_in_turn(cluster.groups):
         counts, limits = [group.count for group in users], _limits(users)
         if limits and (any(map(is_unknown, (*counts, *limits))) or sum(counts) <= min(limits)):
             continue
@@ -118,10 +123,25 @@ def _loss(group: NodeGroup, others: Sequence[NodeGroup]) -> str:
     )
 
 
-def _public_subnet(together: Together) -> Iterator[str]:
-    if not together.public_subnet:
+@CLUSTER_RULES.rule("idleUnmeasured", _GPU_METRICS, level=Level.WARNING)
+def _unmeasured(cluster: ClusterContext) -> Iterator[str]:
+    if cluster.policy is not None and cluster.policy.is_off:
         return
-    without = [nodes.group for nodes in together.nodes if _has_several_interfaces(nodes)]
+    for nodes in cluster.nodes:
+        unmeasured = [info.name for info in nodes.infos if info.is_accelerated and not is_measured([info])]
+        if unmeasured and nodes.group.idle_policy is None:
+            yield (
+                f"node group {nodes.group.name!r}: the accelerators of {' and '.join(unmeasured)} report no "
+                "utilization: idle nodes are neither reported nor stopped; confirm with "
+                f"{cluster.words.set_idle_off}"
+            )
+
+
+@CLUSTER_RULES.rule("publicSubnet", f"{_USER_GUIDE}/using-instance-addressing.html", level=Level.WARNING)
+def _public_subnet(cluster: ClusterContext) -> Iterator[str]:
+    if not cluster.public_subnet:
+        return
+    without = [nodes.group for nodes in cluster.nodes if _has_several_interfaces(nodes)]
     if without:
         yield (
             f"nodes of {_names(without)} have several network interfaces and a public subnet: EC2 gives them no "
@@ -131,21 +151,22 @@ def _public_subnet(together: Together) -> Iterator[str]:
         )
 
 
-def _has_several_interfaces(nodes: Situation) -> bool:
+def _has_several_interfaces(nodes: NodeGroupContext) -> bool:
     return any(len(layout.interfaces) > 1 for layout in launch_layouts(nodes.group, nodes.infos))
 
 
-def _reservation_or_block(together: Together) -> Iterator[Found]:
-    groups = together.groups
+@CLUSTER_RULES.rule("reservationOrBlock", f"{_USER_GUIDE}/capacity-blocks-launch.html")
+def _reservation_or_block(cluster: ClusterContext) -> Iterator[Found]:
+    groups = cluster.groups
     reservations = _users(groups, lambda capacity: capacity.reservation_ids)
     blocks = _users(groups, lambda capacity: capacity.block_ids)
     for reserved, users in reservations.items():
         others = blocks.get(reserved)
         if others:
             pair = sorted((users[0], others[0]), key=groups.index)
-            given = " and ".join(_as_what(group, together.words, is_block=group is others[0]) for group in pair)
+            given = " and ".join(_as_what(group, cluster.words, is_block=group is others[0]) for group in pair)
             yield (
-                _at(together, pair[-1], reserved),
+                _at(cluster, pair[-1], reserved),
                 f"node groups {_names(pair)} must agree on what {reserved} is, got {given}: it is either a "
                 "reservation or a Capacity Block",
             )
@@ -206,8 +227,8 @@ def _makes_a_place(group: NodeGroup) -> bool:
     return group.chosen_placement is Placement.CLUSTER and group.capacity.placement_group is None
 
 
-def _at(together: Together, group: NodeGroup, reserved: str) -> Setting:
-    place = next(place for place, each in enumerate(together.groups) if each is group)
+def _at(cluster: ClusterContext, group: NodeGroup, reserved: str) -> Setting:
+    place = next(place for place, each in enumerate(cluster.groups) if each is group)
     capacity = group.capacity
     if capacity.is_prioritized:
         setting = "reservations" if reserved in capacity.reservation_ids else "capacity_blocks"
@@ -218,31 +239,3 @@ def _at(together: Together, group: NodeGroup, reserved: str) -> Setting:
 
 def _names(groups: Sequence[NodeGroup]) -> str:
     return " and ".join(repr(group.name) for group in groups)
-
-
-_USER_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide"
-
-CLUSTER_RULES: tuple[ClusterRule, ...] = (
-    Rule(id="sharedCount", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_counts_together),
-    Rule(
-        id="sharedUnknownCount",
-        source=f"{_USER_GUIDE}/capacity-reservations-launch.html",
-        find=_unknown_count,
-        level=Level.WARNING,
-    ),
-    Rule(
-        id="sharedPrioritized",
-        source="https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html",
-        find=_in_turn_beside_others,
-        level=Level.WARNING,
-    ),
-    Rule(
-        id="publicSubnet",
-        source=f"{_USER_GUIDE}/using-instance-addressing.html",
-        find=_public_subnet,
-        level=Level.WARNING,
-    ),
-    Rule(id="sharedPlacementGroup", source=f"{_USER_GUIDE}/cr-cpg.html", find=_one_placement_group),
-    Rule(id="sharedType", source=f"{_USER_GUIDE}/capacity-reservations-launch.html", find=_one_type),
-    Rule(id="reservationOrBlock", source=f"{_USER_GUIDE}/capacity-blocks-launch.html", find=_reservation_or_block),
-)

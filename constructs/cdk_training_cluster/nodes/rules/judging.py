@@ -1,86 +1,116 @@
-"""What is said of all the node groups of a cluster, before anything is made."""
+"""What the rules say of node groups, each by itself and all together, before anything is made."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo
-from cdk_training_cluster.nodes.idle_policy import DEFAULT_IDLE_POLICY, IdlePolicy
+from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.node_group import NodeGroup
-from cdk_training_cluster.nodes.rules.cluster_rules import together_problems
-from cdk_training_cluster.nodes.rules.node_group_rules import node_group_problems
-from cdk_training_cluster.nodes.rules.rule import Situation, Together, is_measured
-from cdk_training_cluster.validation.rule import Problem
-from cdk_training_cluster.validation.words import PYTHON, Words
+from cdk_training_cluster.nodes.rules.cluster_rules import CLUSTER_RULES
+from cdk_training_cluster.nodes.rules.context import ClusterContext, NodeGroupContext
+from cdk_training_cluster.nodes.rules.idle_rules import IDLE_RULES
+from cdk_training_cluster.nodes.rules.purchase_rules import PURCHASE_RULES
+from cdk_training_cluster.nodes.rules.type_rules import TYPE_RULES, UNKNOWN_TYPE
+from cdk_training_cluster.validation.rule import Level, Problem, Rule, Setting, SettingsError, broken
+
+NODE_GROUP_RULES: Sequence[Rule[NodeGroupContext]] = (*TYPE_RULES, *PURCHASE_RULES, *IDLE_RULES)
 
 
-def look_up(
-    groups: Sequence[NodeGroup],
-    policy: IdlePolicy | None = None,
-    facts: Sequence[InstanceTypeInfo] = (),
-    *,
-    availability_zone: str | None = None,
-    public_subnet: bool = False,
-    words: Words = PYTHON,
-) -> Together:
-    """Look up what holds for a cluster's node groups: the facts about their types, and when nodes are idle.
-
-    Nodes that report no utilization have the policy off: nothing can be known of them.
+def node_group_problems(
+    nodes: NodeGroupContext, rules: Sequence[Rule[NodeGroupContext]] = NODE_GROUP_RULES, *, at: Setting = ()
+) -> list[Problem]:
+    """Say why a node group cannot be made; nothing if it can.
 
     Args:
-        groups: The node groups.
-        policy: The cluster's idle policy. Default: - the library's.
-        facts: Facts about types that the catalog does not have. Default: - none.
-        availability_zone: The cluster's zone. Default: - not known.
-        public_subnet: Whether the nodes' subnet is known to be public. Default: - it is not.
-        words: What sentences call settings. Default: - what Python calls them.
+        nodes: The settings, with what holds for them.
+        rules: The rules to go by. Default: - all of them.
+        at: Where the group stands among settings. Default: - it is the whole.
     """
-    whole = (policy or IdlePolicy()).over(DEFAULT_IDLE_POLICY)
-    return Together(
-        nodes=[
-            Situation.of(group, facts, availability_zone=availability_zone, whole_policy=whole, words=words)
-            for group in groups
-        ],
-        policy=policy,
-        public_subnet=public_subnet,
-        words=words,
-    )
+    # Of no type nothing else is known either.
+    table = (UNKNOWN_TYPE, *rules) if nodes.infos else (UNKNOWN_TYPE,)
+    return list(broken(table, nodes, at=at, of=f"node group {nodes.group.name!r}"))
 
 
-def cluster_problems(together: Together) -> list[Problem]:
+def check_node_group(
+    group: NodeGroup, facts: Sequence[InstanceTypeInfo] = (), availability_zone: str | None = None
+) -> NodeGroupContext:
+    """Refuse a node group that cannot be made by itself.
+
+    Args:
+        group: The settings.
+        facts: Facts about types that the catalog does not have. Default: - none.
+        availability_zone: The zone that it is made in. Default: - not known.
+
+    Returns:
+        The group, with what holds for it.
+
+    Raises:
+        SettingsError: AWS would refuse it; every reason, a line each.
+    """
+    nodes = NodeGroupContext.of(group, facts, availability_zone=availability_zone)
+    problems = node_group_problems(nodes)
+    if problems:
+        raise SettingsError(problems)
+    return nodes
+
+
+def node_group_warnings(
+    nodes: NodeGroupContext, rules: Sequence[Rule[NodeGroupContext]] = NODE_GROUP_RULES
+) -> Mapping[str, str]:
+    """Say what of a node group that can be made will surprise: a sentence by the rule's id.
+
+    Args:
+        nodes: The settings, with what holds for them.
+        rules: The rules to go by. Default: - all of them.
+    """
+    return _by_rule(broken(rules, nodes, level=Level.WARNING), f"node group {nodes.group.name!r}: ")
+
+
+def together_problems(
+    cluster: ClusterContext, rules: Sequence[Rule[ClusterContext]] = CLUSTER_RULES
+) -> list[Problem]:
+    """Say why node groups cannot be in one cluster; nothing if they can.
+
+    Args:
+        cluster: The cluster's node groups, with what holds for them.
+        rules: The rules to go by. Default: - all of them.
+    """
+    return list(broken(rules, cluster))
+
+
+def together_warnings(
+    cluster: ClusterContext, rules: Sequence[Rule[ClusterContext]] = CLUSTER_RULES
+) -> Mapping[str, str]:
+    """Say what of node groups that can be in one cluster will surprise: a sentence by the rule's id.
+
+    Args:
+        cluster: The cluster's node groups, with what holds for them.
+        rules: The rules to go by. Default: - all of them.
+    """
+    return _by_rule(broken(rules, cluster, level=Level.WARNING))
+
+
+def cluster_problems(cluster: ClusterContext) -> list[Problem]:
     """Say why node groups cannot be made, each by itself and all together; nothing if they can.
 
     Args:
-        together: The node groups, with what holds for them.
+        cluster: The node groups, with what holds for them.
     """
     return [
-        *_names_twice(together.groups),
         *(
-            _where_it_is_said(problem, nodes.group, together.policy)
-            for place, nodes in enumerate(together.nodes)
+            _where_it_is_said(problem, nodes.group, cluster.policy)
+            for place, nodes in enumerate(cluster.nodes)
             for problem in node_group_problems(nodes, at=("node_groups", place))
         ),
-        *together_problems(together),
+        *together_problems(cluster),
     ]
-
-
-def _names_twice(groups: Sequence[NodeGroup]) -> Iterator[Problem]:
-    names = [group.name for group in groups]
-    for name in dict.fromkeys(names):
-        if names.count(name) > 1:
-            last = len(names) - 1 - names[::-1].index(name)
-            yield Problem(
-                setting=("node_groups", last, "name"),
-                message=f"node_groups must have different names, got {name!r} {names.count(name)} times: rename all "
-                "but one",
-                rule="nameOnce",
-            )
 
 
 def _where_it_is_said(problem: Problem, group: NodeGroup, policy: IdlePolicy | None) -> Problem:
     """Move what a node group leaves out of its idle policy to the cluster's, or to what the default does not fit."""
     match problem.setting:
         case (*at, "idle_policy", str() as setting):
-            # Of the defaults only the warning can be wrong: for a window that somebody gives.
+            # Of the defaults only the warning can be wrong: for a window that a policy gives.
             for name in (setting, "window"):
                 for place, given in ((at, group.idle_policy), ([], policy)):
                     if getattr(given, name, None) is not None:
@@ -88,20 +118,10 @@ def _where_it_is_said(problem: Problem, group: NodeGroup, policy: IdlePolicy | N
     return problem
 
 
-def idle_warnings(together: Together, policy: IdlePolicy | None) -> Iterator[str]:
-    """Say which accelerated nodes are not watched, though the cluster's policy is on.
-
-    Args:
-        together: The node groups, each of which can be made.
-        policy: The cluster's idle policy. None: the library's.
-    """
-    if policy is not None and policy.is_off:
-        return
-    for nodes in together.nodes:
-        unmeasured = [info.name for info in nodes.infos if info.is_accelerated and not is_measured([info])]
-        if unmeasured and nodes.group.idle_policy is None:
-            yield (
-                f"node group {nodes.group.name!r}: the accelerators of {' and '.join(unmeasured)} report no "
-                "utilization: idle nodes are neither reported nor stopped; confirm with "
-                f"{nodes.words.set_idle_off}"
-            )
+def _by_rule(problems: Iterator[Problem], start: str = "") -> Mapping[str, str]:
+    """Return all the sentences of each rule, as one warning that begins with `start`."""
+    found: dict[str, str] = {}
+    for problem in problems:
+        before = found.get(problem.rule)
+        found[problem.rule] = f"{start}{problem.message}" if before is None else f"{before} {problem.message}"
+    return found

@@ -8,8 +8,8 @@ from cdk_training_cluster.instance_types import AcceleratorKind, InstanceTypeInf
 from cdk_training_cluster.network import network_interfaces
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster.nodes.layouts import launch_layouts, wants_efa
-from cdk_training_cluster.nodes.rules.rule import Level, NodeGroupRule, Situation
-from cdk_training_cluster.validation.rule import Found, Rule
+from cdk_training_cluster.nodes.rules.context import NodeGroupContext
+from cdk_training_cluster.validation.rule import Level, Rule, Rules
 
 MAX_TYPES, _MAX_TEMPLATES = 40, 20
 
@@ -27,30 +27,45 @@ IMAGE_AT_LAUNCH = (
 _RARE_ON_SPOT = ("p5", "p6")
 
 
-def _unknown_types(situation: Situation) -> Iterator[Found]:
-    yield from situation.unknown
+_USER_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide"
+_AUTO_SCALING = "https://docs.aws.amazon.com/autoscaling/ec2/userguide"
+_OVERRIDES = "https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LaunchTemplateOverrides.html"
+_BASE_IMAGES = "https://docs.aws.amazon.com/dlami/latest/devguide/overview-base.html"
+
+TYPE_RULES: Rules[NodeGroupContext] = Rules()
 
 
-def _one_type(situation: Situation) -> Iterator[str]:
-    capacity = situation.group.capacity
-    if not capacity.takes_several_types and len(situation.infos) != 1:
+UNKNOWN_TYPE: Rule[NodeGroupContext] = Rule(
+    id="unknownType",
+    source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html",
+    find=lambda context: iter(context.unknown),
+)
+"""What is asked before the rules that look at the facts about types."""
+
+
+@TYPE_RULES.rule("oneType", f"{_AUTO_SCALING}/create-launch-template.html", "instance_types")
+def _one_type(context: NodeGroupContext) -> Iterator[str]:
+    capacity = context.group.capacity
+    if not capacity.takes_several_types and len(context.infos) != 1:
         yield (
-            f"instance_types must name exactly one type for {situation.call}, got {_names(situation)}: make a node "
+            f"instance_types must name exactly one type for {context.call}, got {_names(context)}: make a node "
             "group for each type"
         )
 
 
-def _not_too_many_types(situation: Situation) -> Iterator[str]:
-    number = len(situation.infos)
-    if situation.group.capacity.is_mixed and number > MAX_TYPES:
+@TYPE_RULES.rule("mostTypes", _OVERRIDES, "instance_types")
+def _not_too_many_types(context: NodeGroupContext) -> Iterator[str]:
+    number = len(context.infos)
+    if context.group.capacity.is_mixed and number > MAX_TYPES:
         yield f"instance_types must name at most {MAX_TYPES} types, got {number}: leave the least useful out"
 
 
-def _not_too_many_templates(situation: Situation) -> Iterator[str]:
-    if not situation.group.capacity.is_mixed:
+@TYPE_RULES.rule("mostTemplates", _OVERRIDES, "instance_types")
+def _not_too_many_templates(context: NodeGroupContext) -> Iterator[str]:
+    if not context.group.capacity.is_mixed:
         return
     try:
-        number = len(launch_layouts(situation.group, situation.infos))
+        number = len(launch_layouts(context.group, context.infos))
     except ValueError:  # a rule of its own says why
         return
     if number > _MAX_TEMPLATES:
@@ -60,8 +75,13 @@ def _not_too_many_templates(situation: Situation) -> Iterator[str]:
         )
 
 
-def _no_type_twice(situation: Situation) -> Iterator[str]:
-    names = [info.name for info in situation.infos]
+@TYPE_RULES.rule(
+    "typeOnce",
+    f"{_AUTO_SCALING}/ec2-auto-scaling-mixed-instances-groups-launch-template-overrides.html",
+    "instance_types",
+)
+def _no_type_twice(context: NodeGroupContext) -> Iterator[str]:
+    names = [info.name for info in context.infos]
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
             yield f"instance_types must name each type once, got {name} {names.count(name)} times"
@@ -75,14 +95,17 @@ _BOUGHT_WITH = {
 }
 
 
-def _usage_class(situation: Situation) -> Iterator[str]:
-    capacity = situation.group.capacity
-    for info in situation.infos:
+@TYPE_RULES.rule(
+    "usageClass", "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html", "instance_types"
+)
+def _usage_class(context: NodeGroupContext) -> Iterator[str]:
+    capacity = context.group.capacity
+    for info in context.infos:
         if info.usage_classes and not set(capacity.usage_classes) & set(info.usage_classes):
             calls = [_BOUGHT_WITH[usage] for usage in info.usage_classes if usage in _BOUGHT_WITH]
-            fitting = " or ".join(map(situation.words.call, calls))
+            fitting = " or ".join(map(context.words.call, calls))
             yield (
-                f"instance_types must be sold as {' or '.join(capacity.usage_classes)} for {situation.call}, got "
+                f"instance_types must be sold as {' or '.join(capacity.usage_classes)} for {context.call}, got "
                 f"{info.name}, which is sold as {', '.join(info.usage_classes)}: choose another type"
                 f"{f', or buy it with {fitting}' if fitting else ''}"
             )
@@ -95,28 +118,30 @@ _LEGS = {
 }
 
 
-def _every_leg_has_a_type(situation: Situation) -> Iterator[str]:
+@TYPE_RULES.rule("prioritizedTypes", f"{_AUTO_SCALING}/use-distribution-segments.html", "instance_types")
+def _every_leg_has_a_type(context: NodeGroupContext) -> Iterator[str]:
     """Refuse a part of the segment that none of the types suits; where only some do, EC2 goes on to the next."""
-    capacity = situation.group.capacity
-    if not capacity.is_prioritized or not all(info.usage_classes for info in situation.infos):
+    capacity = context.group.capacity
+    if not capacity.is_prioritized or not all(info.usage_classes for info in context.infos):
         return
-    sold = {usage for info in situation.infos for usage in info.usage_classes}
+    sold = {usage for info in context.infos for usage in info.usage_classes}
     if not sold & set(capacity.usage_classes):
         return  # a rule of its own says so of each type
     for usage in capacity.usage_classes:
         if usage not in sold:
             setting, mend = _LEGS[usage]
             yield (
-                f"{situation.call} with {setting} needs a type that is sold as {usage}, got "
-                f"{_names(situation)}: {mend.format(false=situation.words.value(False))}, or add such a type"
+                f"{context.call} with {setting} needs a type that is sold as {usage}, got "
+                f"{_names(context)}: {mend.format(false=context.words.value(False))}, or add such a type"
             )
 
 
-def _several_architectures(situation: Situation) -> Iterator[str]:
+@TYPE_RULES.rule("severalArchitectures", f"{_USER_GUIDE}/ComponentsAMIs.html", level=Level.WARNING)
+def _several_architectures(context: NodeGroupContext) -> Iterator[str]:
     by_architecture: dict[str, str] = {}
-    for info in situation.infos:
+    for info in context.infos:
         by_architecture.setdefault(" or ".join(info.architectures), info.name)
-    if len(by_architecture) > 1 and situation.group.machine_image is None:
+    if len(by_architecture) > 1 and context.group.machine_image is None:
         found = " and ".join(f"{architecture} ({name})" for architecture, name in by_architecture.items())
         yield (
             f"its nodes may be of {found}, and no program or container runs on both: choose types of one "
@@ -124,10 +149,11 @@ def _several_architectures(situation: Situation) -> Iterator[str]:
         )
 
 
-def _rare_on_spot(situation: Situation) -> Iterator[str]:
-    if not situation.group.capacity.uses_spot:
+@TYPE_RULES.rule("rareOnSpot", f"{_USER_GUIDE}/spot-best-practices.html", level=Level.WARNING)
+def _rare_on_spot(context: NodeGroupContext) -> Iterator[str]:
+    if not context.group.capacity.uses_spot:
         return
-    rare = [info.name for info in situation.infos if info.name.startswith(_RARE_ON_SPOT)]
+    rare = [info.name for info in context.infos if info.name.startswith(_RARE_ON_SPOT)]
     if rare:
         yield (
             f"EC2 seldom has {' and '.join(rare)} to spare as Spot Instances, and takes them back at two minutes' "
@@ -135,20 +161,22 @@ def _rare_on_spot(situation: Situation) -> Iterator[str]:
         )
 
 
-def _efa_families(situation: Situation) -> Iterator[str]:
-    with_efa = [info for info in situation.infos if info.supports_efa and wants_efa(situation.group, info)]
+@TYPE_RULES.rule("efaFamilies", f"{_USER_GUIDE}/efa.html#efa-limits", "instance_types")
+def _efa_families(context: NodeGroupContext) -> Iterator[str]:
+    with_efa = [info for info in context.infos if info.supports_efa and wants_efa(context.group, info)]
     apart = [info.name for info in with_efa if _family(info) in _EFA_APART]
     others = [info.name for info in with_efa if _family(info) not in _EFA_APART]
     if apart and others:
         yield (
             f"instance_types must not mix {' and '.join(apart)} with {' and '.join(others)}: EFA does not work "
-            f"between them; make a node group for each, or set efa to {situation.words.value(False)}"
+            f"between them; make a node group for each, or set efa to {context.words.value(False)}"
         )
 
 
-def _accelerators_alike(situation: Situation) -> Iterator[str]:
+@TYPE_RULES.rule("acceleratorsAlike", _BASE_IMAGES, "instance_types")
+def _accelerators_alike(context: NodeGroupContext) -> Iterator[str]:
     makers: dict[str, str] = {}
-    for info in situation.infos:
+    for info in context.infos:
         makers.setdefault(_maker(info), info.name)
     if len(makers) > 1:
         found = " and ".join(f"{maker} ({name})" for maker, name in makers.items())
@@ -158,54 +186,63 @@ def _accelerators_alike(situation: Situation) -> Iterator[str]:
         )
 
 
-def _one_architecture_for_an_image(situation: Situation) -> Iterator[str]:
-    if situation.group.machine_image is None:
+@TYPE_RULES.rule("oneArchitecture", f"{_USER_GUIDE}/ComponentsAMIs.html", "instance_types")
+def _one_architecture_for_an_image(context: NodeGroupContext) -> Iterator[str]:
+    if context.group.machine_image is None:
         return
-    common = set.intersection(*(set(info.architectures) for info in situation.infos)) if situation.infos else set()
-    if situation.infos and not common:
-        found = ", ".join(f"{info.name} ({' or '.join(info.architectures)})" for info in situation.infos)
+    common = set.intersection(*(set(info.architectures) for info in context.infos)) if context.infos else set()
+    if context.infos and not common:
+        found = ", ".join(f"{info.name} ({' or '.join(info.architectures)})" for info in context.infos)
         yield (
-            f"instance_types must have one architecture to share {situation.words.image}, got {found}: make a node "
-            f"group for each, or {situation.words.without_image}"
+            f"instance_types must have one architecture to share {context.words.image}, got {found}: make a node "
+            f"group for each, or {context.words.without_image}"
         )
 
 
-def _interfaces(situation: Situation) -> Iterator[str]:
-    group = situation.group
-    for info in situation.infos:
+@TYPE_RULES.rule("interfaces", f"{_USER_GUIDE}/efa-acc-inst-types.html", "efa")
+def _interfaces(context: NodeGroupContext) -> Iterator[str]:
+    group = context.group
+    for info in context.infos:
         try:
             network_interfaces(info, efa=wants_efa(group, info), layout=group.interface_layout)
         except ValueError as error:
             yield str(error)
 
 
-def _efa_unused(situation: Situation) -> Iterator[str]:
-    group = situation.group
-    idle = [info.name for info in situation.infos if info.supports_efa]
+@TYPE_RULES.rule("efaUnused", f"{_USER_GUIDE}/efa.html", level=Level.WARNING)
+def _efa_unused(context: NodeGroupContext) -> Iterator[str]:
+    group = context.group
+    idle = [info.name for info in context.infos if info.supports_efa]
     if group.efa is False and idle and group.count > 1:
         yield (
-            f"efa is {situation.words.value(False)} for {' and '.join(idle)} with Elastic Fabric Adapters: the nodes "
+            f"efa is {context.words.value(False)} for {' and '.join(idle)} with Elastic Fabric Adapters: the nodes "
             "would talk over TCP, many times slower; leave efa out unless they work alone"
         )
 
 
-def _image(situation: Situation) -> Iterator[str]:
-    for info in situation.infos:
-        if situation.group.machine_image is None and public_image(info) is None:
+@TYPE_RULES.rule("image", _BASE_IMAGES, "machine_image")
+def _image(context: NodeGroupContext) -> Iterator[str]:
+    for info in context.infos:
+        if context.group.machine_image is None and public_image(info) is None:
             yield (
-                f"AWS publishes no Deep Learning image for {info.name}: give {situation.words.own_image} for "
+                f"AWS publishes no Deep Learning image for {info.name}: give {context.words.own_image} for "
                 f"{' or '.join(info.architectures)}"
             )
 
 
-def _image_at_launch(situation: Situation) -> Iterator[str]:
-    group = situation.group
+@TYPE_RULES.rule(
+    "imageAtLaunch",
+    "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestLaunchTemplateData.html",
+    "machine_image",
+)
+def _image_at_launch(context: NodeGroupContext) -> Iterator[str]:
+    group = context.group
     if group.capacity.owned_by_spot_fleet and isinstance(group.machine_image, ec2.ResolveSsmParameterAtLaunchImage):
         yield IMAGE_AT_LAUNCH
 
 
-def _names(situation: Situation) -> str:
-    return ", ".join(info.name for info in situation.infos)
+def _names(context: NodeGroupContext) -> str:
+    return ", ".join(info.name for info in context.infos)
 
 
 def _family(info: InstanceTypeInfo) -> str:
@@ -217,77 +254,3 @@ def _maker(info: InstanceTypeInfo) -> str:
     if AcceleratorKind.NEURON in kinds:
         return "AWS"
     return next((accelerator.manufacturer for accelerator in info.accelerators), "none")
-
-
-_USER_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide"
-_AUTO_SCALING = "https://docs.aws.amazon.com/autoscaling/ec2/userguide"
-
-_OVERRIDES = "https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LaunchTemplateOverrides.html"
-_BASE_IMAGES = "https://docs.aws.amazon.com/dlami/latest/devguide/overview-base.html"
-
-UNKNOWN_TYPE: NodeGroupRule = Rule(
-    id="unknownType",
-    source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html",
-    find=_unknown_types,
-)
-"""What is asked before the rules that look at the facts about types."""
-
-TYPE_RULES: tuple[NodeGroupRule, ...] = (
-    Rule(
-        id="oneType",
-        setting=("instance_types",),
-        source=f"{_AUTO_SCALING}/create-launch-template.html",
-        find=_one_type,
-    ),
-    Rule(id="mostTypes", setting=("instance_types",), source=_OVERRIDES, find=_not_too_many_types),
-    Rule(id="mostTemplates", setting=("instance_types",), source=_OVERRIDES, find=_not_too_many_templates),
-    Rule(
-        id="typeOnce",
-        setting=("instance_types",),
-        source=f"{_AUTO_SCALING}/ec2-auto-scaling-mixed-instances-groups-launch-template-overrides.html",
-        find=_no_type_twice,
-    ),
-    Rule(
-        id="usageClass",
-        setting=("instance_types",),
-        source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html",
-        find=_usage_class,
-    ),
-    Rule(
-        id="prioritizedTypes",
-        setting=("instance_types",),
-        source=f"{_AUTO_SCALING}/use-distribution-segments.html",
-        find=_every_leg_has_a_type,
-    ),
-    Rule(
-        id="severalArchitectures",
-        source=f"{_USER_GUIDE}/ComponentsAMIs.html",
-        find=_several_architectures,
-        level=Level.WARNING,
-    ),
-    Rule(
-        id="rareOnSpot",
-        source=f"{_USER_GUIDE}/spot-best-practices.html",
-        find=_rare_on_spot,
-        level=Level.WARNING,
-    ),
-    Rule(
-        id="efaFamilies", setting=("instance_types",), source=f"{_USER_GUIDE}/efa.html#efa-limits", find=_efa_families
-    ),
-    Rule(id="acceleratorsAlike", setting=("instance_types",), source=_BASE_IMAGES, find=_accelerators_alike),
-    Rule(
-        id="oneArchitecture",
-        setting=("instance_types",),
-        source=f"{_USER_GUIDE}/ComponentsAMIs.html",
-        find=_one_architecture_for_an_image,
-    ),
-    Rule(id="interfaces", setting=("efa",), source=f"{_USER_GUIDE}/efa-acc-inst-types.html", find=_interfaces),
-    Rule(id="efaUnused", source=f"{_USER_GUIDE}/efa.html", find=_efa_unused, level=Level.WARNING),
-    Rule(id="image", setting=("machine_image",), source=_BASE_IMAGES, find=_image),
-    Rule(
-        id="imageAtLaunch",
-        setting=("machine_image",),
-        source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestLaunchTemplateData.html",
-        find=_image_at_launch,
-    ),
-)

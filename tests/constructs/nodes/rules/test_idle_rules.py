@@ -6,17 +6,16 @@ import pytest
 from aws_cdk import Duration
 from aws_cdk import aws_ec2 as ec2
 
-from cdk_training_cluster import Capacity, IdlePolicy, IdleScope, IdleSignal, NodeGroup, Placement, TrainingCluster
+from cdk_training_cluster import Capacity, IdlePolicy, IdleScope, IdleSignal, NodeGroup, TrainingCluster
 from cdk_training_cluster.nodes.rules import (
     IDLE_RULES,
-    NodeGroupRule,
-    Situation,
+    ClusterContext,
+    NodeGroupContext,
     cluster_problems,
-    idle_warnings,
-    look_up,
 )
 from cdk_training_cluster.nodes.rules import node_group_problems as problems_of
-from synthesis import ZONE, new_stack, warnings
+from cdk_training_cluster.validation.rule import Rule
+from synthesis import ZONE, new_stack
 
 _OWN = ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d"})
 _NO_METRIC = (
@@ -84,22 +83,22 @@ def test_a_policy_that_the_nodes_cannot_be_held_to_is_refused(
     assert refusal(node_group, policy) == message
 
 
-def nodes(node_group: NodeGroup, policy: IdlePolicy | None) -> Situation:
-    return look_up([node_group], policy).nodes[0]
+def nodes(node_group: NodeGroup, policy: IdlePolicy | None) -> NodeGroupContext:
+    return ClusterContext.of([node_group], policy).nodes[0]
 
 
 @pytest.mark.parametrize("rule", IDLE_RULES, ids=lambda rule: rule.id)
-def test_every_rule_is_the_only_one_to_find_some_mistake(rule: NodeGroupRule) -> None:
+def test_every_rule_is_the_only_one_to_find_some_mistake(rule: Rule[NodeGroupContext]) -> None:
     rest = [each for each in IDLE_RULES if each is not rule]
     assert any(not problems_of(nodes(node_group, policy), rest) for node_group, policy, _ in CASES.values())
 
 
 def test_a_setting_that_a_group_leaves_out_is_wrong_in_the_cluster_s_policy() -> None:
     fleet = group("g5.xlarge", capacity=Capacity.spot_fleet(), idle_policy=IdlePolicy(window=Duration.hours(1)))
-    (problem,) = cluster_problems(look_up([fleet], IdlePolicy(scope=IdleScope.NODE)))
+    (problem,) = cluster_problems(ClusterContext.of([fleet], IdlePolicy(scope=IdleScope.NODE)))
     assert problem.setting == ("idle_policy", "scope")
     own = group("g5.xlarge", capacity=Capacity.spot_fleet(), idle_policy=IdlePolicy(scope=IdleScope.NODE))
-    (problem,) = cluster_problems(look_up([own]))
+    (problem,) = cluster_problems(ClusterContext.of([own]))
     assert problem.setting == ("node_groups", 0, "idle_policy", "scope")
 
 
@@ -117,7 +116,7 @@ def test_a_setting_that_a_group_leaves_out_is_wrong_in_the_cluster_s_policy() ->
     ],
 )
 def test_a_policy_that_the_nodes_can_be_held_to_is_taken(node_group: NodeGroup, policy: IdleScope | None) -> None:
-    assert cluster_problems(look_up([node_group], IdlePolicy(scope=policy))) == []
+    assert cluster_problems(ClusterContext.of([node_group], IdlePolicy(scope=policy))) == []
 
 
 def test_what_is_no_policy_is_refused_for_a_cluster() -> None:
@@ -128,33 +127,5 @@ def test_what_is_no_policy_is_refused_for_a_cluster() -> None:
 
 def test_nodes_that_report_nothing_are_not_stopped() -> None:
     cpu = NodeGroup("cpu", instance_types=["hpc7a.96xlarge"], count=1, machine_image=_OWN)
-    found = look_up([group("g5.xlarge"), cpu]).nodes
+    found = ClusterContext.of([group("g5.xlarge"), cpu]).nodes
     assert {nodes.group.name: nodes.policy and nodes.policy.is_off for nodes in found} == {"lab": False, "cpu": True}
-
-
-_RADEON = {"machine_image": _OWN, "placement": Placement.NONE}
-
-
-@pytest.mark.parametrize(
-    ("node_group", "policy", "is_told"),
-    [
-        (group("g4ad.xlarge", **_RADEON), None, True),
-        (group("g4ad.xlarge", idle_policy=IdlePolicy.off(), **_RADEON), None, False),
-        (group("g4ad.xlarge", **_RADEON), IdlePolicy.off(), False),
-        (group("hpc7a.96xlarge", machine_image=_OWN), None, False),
-    ],
-)
-def test_accelerated_nodes_that_nobody_watches_are_warned_of(
-    node_group: NodeGroup, policy: IdlePolicy | None, is_told: bool
-) -> None:
-    told = [
-        "node group 'lab': the accelerators of g4ad.xlarge report no utilization: idle nodes are neither reported "
-        "nor stopped; confirm with idle_policy=IdlePolicy.off()"
-    ]
-    assert list(idle_warnings(look_up([node_group], policy), policy)) == (told if is_told else [])
-
-
-def test_a_cluster_says_which_accelerated_nodes_are_not_watched() -> None:
-    stack = new_stack()
-    TrainingCluster(stack, "Cluster", availability_zone=ZONE, node_groups=[group("g4ad.xlarge", **_RADEON)])
-    assert any("cdk-training-cluster:idleUnmeasured" in warning for warning in warnings(stack))

@@ -13,17 +13,14 @@ from cdk_training_cluster.nodes.rules import (
     CLUSTER_RULES,
     IDLE_RULES,
     NODE_GROUP_RULES,
-    ClusterRule,
-    Level,
-    NodeGroupRule,
-    Situation,
-    look_up,
+    ClusterContext,
+    NodeGroupContext,
     node_group_problems,
     node_group_warnings,
     together_problems,
     together_warnings,
 )
-from cdk_training_cluster.validation.rule import Problem
+from cdk_training_cluster.validation.rule import Level, Problem, Rule
 from node_group_cases import OTHER, OWN_IMAGE, RESERVED, Case, ClusterCase, node_group
 from node_group_cases_cluster import CLUSTER_CASES
 from node_group_cases_markets import MARKET_CASES
@@ -45,10 +42,10 @@ _AWS_DOCUMENT = re.compile(
 RULES = tuple(rule for rule in NODE_GROUP_RULES if rule not in IDLE_RULES)
 
 
-def _said(case: Case, rules: Sequence[NodeGroupRule] = RULES) -> tuple[list[str], dict[str, str]]:
+def _said(case: Case, rules: Sequence[Rule[NodeGroupContext]] = RULES) -> tuple[list[str], dict[str, str]]:
     """Return what rules say of a case: errors, or if there are none, warnings; both without the group's name."""
     start = f"node group {case.group.name!r}: "
-    nodes = Situation.of(case.group, case.facts, availability_zone=case.zone)
+    nodes = NodeGroupContext.of(case.group, case.facts, availability_zone=case.zone)
     errors = [problem.message for problem in node_group_problems(nodes, rules)]
     warnings = {} if errors else node_group_warnings(nodes, rules)
     assert all(sentence.startswith(start) for sentence in warnings.values())
@@ -56,9 +53,9 @@ def _said(case: Case, rules: Sequence[NodeGroupRule] = RULES) -> tuple[list[str]
 
 
 def _said_together(
-    case: ClusterCase, rules: Sequence[ClusterRule] = CLUSTER_RULES
+    case: ClusterCase, rules: Sequence[Rule[ClusterContext]] = CLUSTER_RULES
 ) -> tuple[list[str], dict[str, str]]:
-    together = look_up(case.groups, public_subnet=case.public_subnet)
+    together = ClusterContext.of(case.groups, case.policy, public_subnet=case.public_subnet)
     errors = [str(problem) for problem in together_problems(together, rules)]
     return errors, {} if errors else dict(together_warnings(together, rules))
 
@@ -89,7 +86,7 @@ def test_groups_that_share_a_block_share_a_type_that_may_be_in_it(
         for name, own in (("a", "p5.48xlarge"), ("b", "p5en.48xlarge"))
     ]
 
-    problems = together_problems(look_up(groups, facts=facts))
+    problems = together_problems(ClusterContext.of(groups, facts=facts))
 
     assert [problem.message.split(" for ")[0] for problem in problems] == (
         ["node groups 'a' and 'b' must have a type in common"] if apart else []
@@ -101,7 +98,7 @@ def test_groups_that_share_a_block_share_a_type_that_may_be_in_it(
 )
 def test_node_groups_are_judged_together(case: ClusterCase) -> None:
     assert _said_together(case) == (list(case.errors), dict(case.warnings))
-    assert [problem for group in case.groups for problem in node_group_problems(Situation.of(group))] == []
+    assert [problem for group in case.groups for problem in node_group_problems(NodeGroupContext.of(group))] == []
 
 
 def _named(problem: Problem, group: NodeGroup) -> bool:
@@ -117,18 +114,18 @@ def _named(problem: Problem, group: NodeGroup) -> bool:
 @pytest.mark.parametrize("rule", CASES)
 def test_what_is_wrong_is_told_with_a_setting_that_there_is(rule: str) -> None:
     for case in CASES[rule]:
-        nodes = Situation.of(case.group, case.facts, availability_zone=case.zone)
+        nodes = NodeGroupContext.of(case.group, case.facts, availability_zone=case.zone)
         assert all(_named(problem, case.group) for problem in node_group_problems(nodes))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_without_a_rule_one_of_its_cases_passes_for_right(rule: NodeGroupRule) -> None:
+def test_without_a_rule_one_of_its_cases_passes_for_right(rule: Rule[NodeGroupContext]) -> None:
     others = [other for other in RULES if other is not rule]
     assert any(_said(case, others) != _said(case) for case in CASES[rule.id])
 
 
 @pytest.mark.parametrize("rule", CLUSTER_RULES, ids=lambda rule: rule.id)
-def test_without_a_rule_about_groups_together_one_of_its_cases_passes_for_right(rule: ClusterRule) -> None:
+def test_without_a_rule_about_groups_together_one_of_its_cases_passes_for_right(rule: Rule[ClusterContext]) -> None:
     others = [other for other in CLUSTER_RULES if other is not rule]
     cases = CLUSTER_CASES[rule.id]
     assert any(_said_together(case, others) != _said_together(case) for case in cases)
@@ -142,14 +139,14 @@ def test_no_rules_say_nothing() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_every_rule_has_a_case_that_it_breaks_and_a_neighbour_that_it_does_not(rule: NodeGroupRule) -> None:
+def test_every_rule_has_a_case_that_it_breaks_and_a_neighbour_that_it_does_not(rule: Rule[NodeGroupContext]) -> None:
     alone = [_said(case, [rule]) for case in CASES[rule.id]]
     assert any(said == ([], {}) for said in alone)
     assert any(bool(errors) is (rule.level is Level.ERROR) for errors, warnings in alone if errors or warnings)
 
 
 @pytest.mark.parametrize("rule", CLUSTER_RULES, ids=lambda rule: rule.id)
-def test_every_rule_about_groups_together_has_both_too(rule: ClusterRule) -> None:
+def test_every_rule_about_groups_together_has_both_too(rule: Rule[ClusterContext]) -> None:
     alone = [_said_together(case, [rule]) for case in CLUSTER_CASES[rule.id]]
     assert ([], {}) in alone
     broken = [said for said in alone if said != ([], {})]
@@ -188,6 +185,7 @@ def test_the_ids_of_warnings_are_those_that_people_have_acknowledged() -> None:
         "spotFleet",
         "sharedUnknownCount",
         "sharedPrioritized",
+        "idleUnmeasured",
         "publicSubnet",
     ]
 
@@ -200,7 +198,7 @@ def test_mistakes_of_one_group_that_have_nothing_to_do_with_each_other_are_told_
         capacity=Capacity.from_reservation(RESERVED, availability_zone="us-east-1c", instance_count=8),
         warm_pool=WarmPool(size=10),
     )
-    problems = node_group_problems(Situation.of(group, availability_zone="us-east-1b"))
+    problems = node_group_problems(NodeGroupContext.of(group, availability_zone="us-east-1b"))
     assert [re.sub(r"(: [^:]*)[:;].*", r"\1", str(problem)) for problem in problems] == [
         "node group 'workers': instance type g5.xlarge has no EFA",
         f"node group 'workers': count must be at most 8, as many instances as {RESERVED} has, got 9",

@@ -3,20 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
 
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
-from cdk_training_cluster.nodes.idle_policy import IdlePolicy
+from cdk_training_cluster.nodes.idle_policy import DEFAULT_IDLE_POLICY, IdlePolicy
 from cdk_training_cluster.nodes.node_group import NodeGroup
-from cdk_training_cluster.validation.rule import Found, Level, Rule
+from cdk_training_cluster.validation.rule import Found
 from cdk_training_cluster.validation.words import PYTHON, Words
-
-__all__ = ["ClusterRule", "Level", "NodeGroupRule", "Situation", "Together"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Situation:
+class NodeGroupContext:
     """What the rules about one node group look at.
 
     Attributes:
@@ -48,7 +45,7 @@ class Situation:
         availability_zone: str | None = None,
         whole_policy: IdlePolicy | None = None,
         words: Words = PYTHON,
-    ) -> "Situation":
+    ) -> "NodeGroupContext":
         """Look up what holds for a node group.
 
         Args:
@@ -67,7 +64,7 @@ class Situation:
                 unknown.append((("instance_types", place), str(error)))
         own = group.idle_policy if is_measured(infos) else IdlePolicy.off()
         policy = whole_policy if own is None or whole_policy is None else own.over(whole_policy)
-        return Situation(
+        return NodeGroupContext(
             group=group,
             infos=infos,
             unknown=unknown,
@@ -96,7 +93,7 @@ def _info(name: str, facts: Sequence[InstanceTypeInfo]) -> InstanceTypeInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Together:
+class ClusterContext:
     """What the rules about a cluster's node groups together look at.
 
     Attributes:
@@ -106,10 +103,39 @@ class Together:
         words: What sentences call settings.
     """
 
-    nodes: Sequence[Situation] = field(default_factory=tuple)
+    nodes: Sequence[NodeGroupContext] = field(default_factory=tuple)
     policy: IdlePolicy | None = None
     public_subnet: bool = False
     words: Words = PYTHON
+
+    @staticmethod
+    def of(
+        groups: Sequence[NodeGroup],
+        policy: IdlePolicy | None = None,
+        facts: Sequence[InstanceTypeInfo] = (),
+        *,
+        availability_zone: str | None = None,
+        public_subnet: bool = False,
+        words: Words = PYTHON,
+    ) -> "ClusterContext":
+        """Look up what holds for a cluster's node groups: the facts about their types, and when nodes are idle.
+
+        Nodes that report no utilization have the policy off: nothing can be known of them.
+
+        Args:
+            groups: The node groups.
+            policy: The cluster's idle policy. Default: - the library's.
+            facts: Facts about types that the catalog does not have. Default: - none.
+            availability_zone: The cluster's zone. Default: - not known.
+            public_subnet: Whether the nodes' subnet is known to be public. Default: - it is not.
+            words: What sentences call settings. Default: - what Python calls them.
+        """
+        whole = (policy or IdlePolicy()).over(DEFAULT_IDLE_POLICY)
+        nodes = [
+            NodeGroupContext.of(group, facts, availability_zone=availability_zone, whole_policy=whole, words=words)
+            for group in groups
+        ]
+        return ClusterContext(nodes=nodes, policy=policy, public_subnet=public_subnet, words=words)
 
     @cached_property
     def groups(self) -> Sequence[NodeGroup]:
@@ -120,7 +146,3 @@ class Together:
     def infos(self) -> Mapping[str, InstanceTypeInfo]:
         """The facts about all their types, by name."""
         return {info.name: info for each in self.nodes for info in each.infos}
-
-
-NodeGroupRule: TypeAlias = Rule[Situation]
-ClusterRule: TypeAlias = Rule[Together]
