@@ -4,12 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-# A tag's value holds so many characters, and keys are kept in one, with a space between them.
-# https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_Tag.html
-_MAX_LENGTH = 256
+from cluster_common.times import time_text
 
-END = "end"
-"""The topic of what ends at a known time: its alerts expire, and nobody is told that they are over."""
+_END = "end"
 
 # Between the key of an alert that is not sent yet and the minute in which it was found first.
 _SINCE = "@"
@@ -70,15 +67,25 @@ def compare_alerts(
             new.append(one)
         else:
             waiting.append(f"{one.key}{_SINCE}{since}")
-    sent = [key for key in told if _SINCE not in key]
+    sent = [key for key in told if _SINCE not in key and not _has_ended(key, now)]
     open_topics = {_topic(one.key) for one in alerts}
     over = {_topic(key): key for key in sent if _topic(key) in known and _topic(key) not in open_topics}
     kept = [key for key in sent if _topic(key) not in over] + [one.key for one in new] + waiting
-    found = {one.key for one in alerts}
-    while len(" ".join(kept)) > _MAX_LENGTH:
-        # A key of an alert that is still found goes last: it would be sent again at once.
-        kept.remove(min(kept, key=lambda key: (key.partition(_SINCE)[0] in found, _topic(key) != END)))
     return AlertChanges(new=tuple(new), over=tuple(over.values()), told=tuple(kept))
+
+
+def end_key(id: str, moment: datetime) -> str:
+    """Return the key of something that ends at a known time: no message says when it is over.
+
+    Args:
+        id: What ends.
+        moment: When. An end that is moved, later or earlier, is another.
+    """
+    return f"{_END}/{id} {time_text(moment)}"
+
+
+def _has_ended(key: str, now: datetime) -> bool:
+    return _topic(key) == _END and key.rpartition(" ")[2] <= time_text(now)
 
 
 def _topic(key: str) -> str:

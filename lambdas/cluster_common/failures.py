@@ -23,6 +23,11 @@ class Failures:
         """Whether anything failed."""
         return bool(self._sentences)
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What failed, a sentence each."""
+        return tuple(self._sentences)
+
     def add(self, subject: str, what: str, error: Exception, **keys: object) -> None:
         """Log that something failed, and keep it for the end.
 

@@ -13,6 +13,11 @@ def subject(text: str) -> str:
     return line.encode("ascii", "replace").decode("ascii")[:_SUBJECT_LENGTH]
 
 
+def one_line(text: str) -> str:
+    """Turn what an operator or a program wrote into one line of at most 256 characters that hides nothing."""
+    return printable(" ".join(text.split()), 256)
+
+
 def printable(text: str, most: int = 100) -> str:
     """Turn text of an unknown writer, such as a tag's, into a line that hides nothing.
 

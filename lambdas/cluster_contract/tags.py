@@ -20,4 +20,5 @@ IDLE_TAG_PREFIX = "cdk-training-cluster:idle-"
 """What the keys of the tags begin with that the idle function writes."""
 
 POWER_TAG = "cdk-training-cluster:power"
-"""On what owns a node group's nodes: who started or stopped it last, when and why. No function reads it."""
+"""On what owns a node group's nodes: who started, stopped or limited it last, when and why. It is read only
+where the power function's record of the group is lost: what was stopped or limited then gets no more nodes."""

@@ -1,10 +1,9 @@
 """What people have to know of a node group, as alerts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from zlib import crc32
 
-from cluster_common.alerts import END, Alert
+from cluster_common.alerts import Alert, end_key
 from cluster_common.messages import subject
 from cluster_common.times import format_minutes, time_text
 from cluster_power.context import Context
@@ -23,19 +22,13 @@ SURPLUS = "surplus"
 NOTICE = timedelta(days=1)
 """How long before the end of a reservation people are told of it; of nodes that go with a block, as settings say."""
 
-_MAX_ENDS = 12
-"""How many ends are told one by one: their keys leave room for the others in a tag."""
-
 
 def find_alerts(decision: Decision, context: Context) -> list[Alert]:
     """Return what people have to know of a node group now."""
     group = decision.group
     if group is None:
         return []
-    ends = list(_ends(decision, group, context))
-    if len(ends) > _MAX_ENDS:
-        ends = [_combine(ends, group, context)]
-    return [*_problems(decision, context), *_closing(decision, group, context), *ends]
+    return [*_problems(decision, context), *_closing(decision, group, context), *_ends(decision, group, context)]
 
 
 def known_topics(decision: Decision) -> frozenset[str]:
@@ -96,7 +89,7 @@ def _closing(decision: Decision, group: Group, context: Context) -> Iterator[Ale
     if window is None or window.phase is not Phase.CLOSING or window.down_at is None or not group.alive:
         return
     yield Alert(
-        key=_end_key(window.block, window.down_at),
+        key=end_key(window.block, window.down_at),
         subject=subject(
             f"{cluster}: the nodes of {group.node_group} go in {format_minutes(window.down_at - context.now)}"
         ),
@@ -122,22 +115,11 @@ def _ends(decision: Decision, group: Group, context: Context) -> Iterator[Alert]
         if moment - notice <= now < moment and not (is_block and one.used == 0):
             title, text = _describe_coming_end(group.node_group, own, one, one.ends, moment - now)
             yield Alert(
-                key=_end_key(one.id, moment),
+                key=end_key(one.id, moment),
                 subject=subject(f"{settings.cluster}: {title}"),
                 text=f"Cluster {settings.cluster}\n\n{text}",
                 expires=moment,
             )
-
-
-def _combine(ends: Sequence[Alert], group: Group, context: Context) -> Alert:
-    """Return one alert of many ends, as what people were told is kept in one tag; any change makes another."""
-    cluster, texts = context.settings.cluster, [one.text.partition("\n\n")[2] for one in ends]
-    return Alert(
-        key=_key(" ".join(one.key for one in ends)),
-        subject=subject(f"{cluster}: {len(ends)} capacity reservations of {group.node_group} end within a day"),
-        text="\n\n".join([f"Cluster {cluster}", *texts]),
-        expires=max(one.expires for one in ends if one.expires),
-    )
 
 
 def _describe_coming_end(
@@ -170,15 +152,6 @@ def _describe_coming_end(
             "put another into the cluster's file and deploy, or stop the node group."
         )
     return title, text
-
-
-def _end_key(id: str, moment: datetime) -> str:
-    """Return a short key of an end; one that is moved, later or earlier, is another."""
-    return _key(f"{id} {time_text(moment)}")
-
-
-def _key(text: str) -> str:
-    return f"{END}/{crc32(text.encode()):08x}"
 
 
 def _hours(time: timedelta) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from cluster_common.errors import InvalidEventError
-from cluster_common.tags import tag_value
+from cluster_common.messages import one_line
 from cluster_contract.aliases import Alias
 from cluster_power.callers import Action, Caller
 from cluster_power.settings import Settings
@@ -42,9 +42,9 @@ class Command:
     Attributes:
         action: What to do.
         node_groups: The node groups' names, sorted.
-        by: Who asked, as a tag can hold it.
+        by: Who asked, in one line.
         automation_execution_id: The execution of the runbook that asks. Default: - none does.
-        reason: Why, as a tag can hold it.
+        reason: Why, in one line.
         instance_ids: The nodes to terminate, in the order they are named in.
         all_or_nothing: Whether a stop is applied at once or not at all; if not, ticks finish what fails now.
         expected: What the node group has to be still. Default: - whatever it is.
@@ -82,7 +82,7 @@ def parse_command(event: object, settings: Settings, caller: Caller) -> Command:
     return Command(
         action=action,
         node_groups=node_groups,
-        by=tag_value(caller.by),
+        by=caller.by,
         reason=_reason(event),
         instance_ids=_instance_ids(event, action, node_groups, settings),
         all_or_nothing=_all_or_nothing(event, action),
@@ -169,4 +169,4 @@ def _reason(event: dict[str, object]) -> str:
     text = event.get("reason", "")
     if not isinstance(text, str):
         raise InvalidEventError(f"reason must be text, got {text!r}")
-    return tag_value(text) or "no reason given"
+    return one_line(text) or "no reason given"

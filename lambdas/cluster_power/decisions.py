@@ -26,6 +26,9 @@ from cluster_power.verdicts import Decision, Verdict
 from cluster_power.versions import find_mixture
 from cluster_power.windows import Phase, Window, too_small
 
+# What is missing then follows from the size that the group is about to get.
+_UNEXPLAINED = frozenset({Verdict.SIZE, Verdict.BLOCKED, Verdict.PENDING})
+
 _PHASE_VERDICTS = {
     Phase.BEFORE: Verdict.WAITING,
     Phase.CLOSING: Verdict.CLOSING,
@@ -48,6 +51,12 @@ def decide(groups: Sequence[Group], context: Context) -> list[Decision]:
     return sorted(decisions, key=lambda decision: decision.node_group)
 
 
+def unrecorded(group: Group) -> Decision:
+    """Return what can be said of a group while the state table cannot be read."""
+    reason = f"{group.node_group} keeps its desired capacity of {group.desired}: the state table could not be read"
+    return _decision(group, Verdict.UNSEEN, reason, wanted=group.desired)
+
+
 def _twins(groups: Sequence[Group]) -> frozenset[str]:
     names = Counter(group.node_group for group in groups if not group.deleting)
     return frozenset(name for name, number in names.items() if number > 1)
@@ -63,16 +72,19 @@ def _decide_group(group: Group, context: Context, twins: Collection[str]) -> Dec
         return _decision(group, Verdict.DELETING, f"{name} is being deleted", wanted=wanted)
     match record:
         case Record(state=None) if context.unread:
-            reason = f"{name} is new, and not all of the cluster's node groups could be read: the next tick decides"
+            reason = f"{name} is new, and starts once {', '.join(sorted(context.unread))} can be read"
             outcome = Verdict.BLOCKED, reason
         case _ if window is not None and size is None:
             outcome = Verdict.UNUSABLE if window.is_elsewhere else Verdict.UNSEEN, window.sentence
         case Record(size=given) if given != wanted:
             outcome = _give_size(group, wanted, twins, window)
+        case _ if group.shows_old_size:
+            when, shows = "less than a minute ago", f"its {group.owner.noun} may show an older desired capacity"
+            outcome = Verdict.PENDING, f"{name} was sized {when}, and {shows}"
         case _:
             outcome = _keep_size(group, wanted, window)
     decision = _decision(group, *outcome, wanted=wanted, window=window)
-    if decision.verdict not in (Verdict.SIZE, Verdict.BLOCKED):
+    if decision.verdict not in _UNEXPLAINED:
         decision = _explain(decision, context)
     own = context.settings.groups[name]
     reserve = decide_listed if own.listed else decide_reservation
@@ -286,7 +298,7 @@ def _unread(name: str, own: GroupSettings) -> Decision:
 
 
 def _decision(group: Group, verdict: Verdict, reason: str, *, wanted: int, window: Window | None = None) -> Decision:
-    unsized = verdict in (Verdict.SIZE, Verdict.BLOCKED)
+    unsized = verdict in _UNEXPLAINED
     return Decision(
         node_group=group.node_group or group.name,
         verdict=verdict,

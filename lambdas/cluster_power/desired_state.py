@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from cluster_contract.tags import POWER_TAG
 from cluster_power.callers import Action
 from cluster_power.commands import Command
 from cluster_power.context import Context
@@ -42,7 +43,11 @@ def new_orders(groups: Sequence[Group], context: Context, command: Command) -> d
         seen = {name: every for name, every in owners.items() if name not in context.unread}
         limits = {name: _limit(order, every, context) for name, every in seen.items()}
         return {name: limit for name, limit in limits.items() if not _is_limited(name, limit, context)}
-    return {name: order for name, every in owners.items() if not _is_so(name, every, state, context)}
+    return {
+        name: replace(order, sizes={group.name: None for group in every})
+        for name, every in owners.items()
+        if not _is_so(name, every, state, context)
+    }
 
 
 def first_order(context: Context) -> Order:
@@ -81,13 +86,13 @@ def _is_limited(name: str, limit: Order, context: Context) -> bool:
 def _limit(order: Order, owners: Sequence[Group], context: Context) -> Order:
     """Return the order that a node group keeps at most the nodes that it has; none of its owners is sized for it."""
     limit = sum(group.kept for group in owners)
-    kept: dict[str, int] = {}
+    sizes: dict[str, int | None] = {}
     for group in owners:
         record = replace(group.record, limit=limit)
         wanted = context.wanted(group.node_group, record, context.window(group.node_group, group))
         size = wanted if record.size is None else record.size
-        kept[group.name] = group.desired if size is None else min(size, group.desired)
-    return replace(order, limit=limit, kept=kept)
+        sizes[group.name] = group.desired if size is None else min(size, group.kept)
+    return replace(order, state=State.LIMITED, limit=limit, sizes=sizes)
 
 
 def _has_size(group: Group, context: Context) -> bool:
@@ -99,5 +104,21 @@ def _has_size(group: Group, context: Context) -> bool:
 def _adoptions(groups: Sequence[Group], context: Context) -> dict[str, Order]:
     if context.unread:
         return {}  # One that is not seen may run: then the cluster is not stopped.
-    new = {group.node_group for group in groups if group.is_new and context.is_configured(group)}
-    return dict.fromkeys(sorted(new), first_order(context))
+    new: dict[str, list[Group]] = {}
+    for group in groups:
+        if group.is_new and context.is_configured(group):
+            new.setdefault(group.node_group, []).append(group)
+    return {name: _adopt(owners, context) for name, owners in sorted(new.items())}
+
+
+def _adopt(owners: Sequence[Group], context: Context) -> Order:
+    """Return what a node group is meant to be that has no record.
+
+    If the tag of one of its owners says that it was stopped or limited, its record was lost: it keeps the nodes that
+    it has, and gets no more. The tag can do no more than that, since others may write it.
+    """
+    order = first_order(context)
+    for said in (group.tags.get(POWER_TAG, "") for group in owners):
+        if said.startswith((State.STOPPED, State.LIMITED)):
+            return _limit(replace(order, reason=f"its record is lost, and its tag says: {said}"), owners, context)
+    return order

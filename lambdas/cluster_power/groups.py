@@ -13,11 +13,13 @@ class Group(OwnedGroup):
     Attributes:
         record: What the function has recorded of it.
         is_unrecorded: Whether there is no entry for it: it is new, or its entry was lost.
+        shows_old_size: Whether its desired capacity may be older than the one that the function has just set.
         activities: What its owner did with it, newest first. None: that could not be read.
     """
 
     record: Record = NO_RECORD
     is_unrecorded: bool = False
+    shows_old_size: bool = False
     activities: tuple[Activity, ...] | None = ()
 
     @classmethod
@@ -43,7 +45,8 @@ class Group(OwnedGroup):
     def kept(self) -> int:
         """How many nodes it keeps when it gets no more: of a Spot Fleet also those that its target does not count."""
         lets_live = self.owner.reset_by_deployments and self.keeps_excess is not False
-        return max(self.desired, self.alive) if lets_live else self.desired
+        given = (self.record.size or 0) if self.shows_old_size else 0
+        return max(self.desired, given, self.alive if lets_live else 0)
 
     @property
     def is_smaller_by_order(self) -> bool:

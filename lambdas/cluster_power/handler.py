@@ -8,7 +8,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cluster_common import clients
-from cluster_common.tags import tag_value
+from cluster_common.messages import one_line
 from cluster_power.callers import Caller, name_starter
 from cluster_power.commands import parse_command
 from cluster_power.power import Clients, Power
@@ -28,7 +28,7 @@ def handler(
     caller = Caller.of(context.invoked_function_arn, context.aws_request_id)
     command = parse_command(event, settings, caller)
     if command.automation_execution_id:
-        command = replace(command, by=tag_value(name_starter(clients.ssm(), command.automation_execution_id, logger)))
+        command = replace(command, by=one_line(name_starter(clients.ssm(), command.automation_execution_id, logger)))
     aws = Clients(
         auto_scaling=clients.auto_scaling,
         auto_scaling_once=clients.auto_scaling_once,

@@ -56,7 +56,9 @@ class Notifications:
                 self._publish(*describe_end(context.settings.cluster, decision.node_group, key, decision.reason))
             if changes.told != fresh.record.told:
                 self._store.save(fresh, told=changes.told)
-        except (*AWS_ERRORS, StateChangedError) as error:
+        except StateChangedError:
+            return  # Another run has changed the record: the next one compares again.
+        except AWS_ERRORS as error:
             self._failures.add(group.node_group or group.name, "could not notify people of a change", error)
 
     def _publish(self, subject: str, text: str) -> None:

@@ -1,7 +1,7 @@
 """One command to a cluster: read, decide, apply, notify."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -19,17 +19,18 @@ from cluster_contract.state import StatePart
 from cluster_power.callers import Action
 from cluster_power.commands import Command
 from cluster_power.context import Context
-from cluster_power.decisions import decide
+from cluster_power.decisions import decide, unrecorded
 from cluster_power.desired_state import new_orders, with_orders
 from cluster_power.executor import Executor
 from cluster_power.groups import Group
 from cluster_power.immediate_stops import ImmediateStops
 from cluster_power.notifications import Notifications
-from cluster_power.reports import emit_metrics, summarize
+from cluster_power.records import GroupState
+from cluster_power.reports import emit_metrics, emit_running_nodes, summarize
 from cluster_power.reservations import NO_RESERVATIONS, Reservations, read_reservations
 from cluster_power.settings import Settings
 from cluster_power.shortages import settle
-from cluster_power.state_store import StateStore, ordered
+from cluster_power.state_store import StateStore, UnreadableStateError, ordered
 from cluster_power.terminations import Terminations
 from cluster_power.verdicts import Decision, Verdict
 
@@ -89,14 +90,29 @@ class Power:
         """Do what was ordered and return a summary that people read.
 
         Raises:
-            PartialFailureError: Something failed, after everything was tried.
-            UnreadableStateError: The cluster's state could not be read, and nothing was done.
+            PartialFailureError: Something failed, after everything was tried. A status says that in its summary.
+            UnreadableStateError: What is recorded could not be read, and the command was not applied.
         """
-        context = Context(settings=self._settings, now=self._now)
         # First, so that an order that comes while the groups are read shows when an item is read again.
-        self._store.read()
-        read, unread = self._read_groups(command)
-        context = replace(context, reservations=self._read_reservations(), unread=unread, orders=self._store.orders)
+        is_read = self._read_state(command)
+        owned, unread = self._read_groups()
+        decisions = self._apply(command, owned, unread) if is_read else self._report_sizes(command, owned)
+        for decision in decisions:
+            self._log(decision)
+        if command.action is Action.STATUS:
+            return summarize(self._settings, command, decisions, self._failures.sentences)
+        self._failures.raise_all()
+        return summarize(self._settings, command, decisions)
+
+    def _apply(self, command: Command, owned: Sequence[OwnedGroup], unread: Collection[str]) -> list[Decision]:
+        read, unread = self._load(command, owned, unread)
+        context = Context(
+            settings=self._settings,
+            now=self._now,
+            reservations=self._read_reservations(),
+            unread=unread,
+            orders=self._store.orders,
+        )
         settled = [settle(group, self._now) for group in read]
         groups = [self._with_activities(group) if context.is_configured(group) else group for group in settled]
         orders, ticks = new_orders(groups, context, command), command.action is Action.TICK
@@ -115,12 +131,31 @@ class Power:
                 )
             case Action.START | Action.STOP | Action.LIMIT:
                 decisions = self._executor.apply_command(decisions, self._executor.record(orders))
-        for decision in decisions:
-            self._log(decision)
         if ticks:
             self._report(decisions, read, context)
-        self._failures.raise_all()
-        return summarize(self._settings, command, decisions)
+        return decisions
+
+    def _read_state(self, command: Command) -> bool:
+        """Read what is recorded. Where that fails, a command is refused; other runs can still say what is there."""
+        try:
+            self._store.read()
+        except UnreadableStateError as error:
+            if command.action not in (Action.TICK, Action.STATUS):
+                raise
+            self._failures.add_sentence(self._settings.cluster, str(error))
+            return False
+        return True
+
+    def _report_sizes(self, command: Command, owned: Sequence[OwnedGroup]) -> list[Decision]:
+        """Return what can be said of groups of which nothing recorded could be read, and measure it."""
+        decisions = [
+            unrecorded(Group.recorded(group, GroupState()))
+            for group in owned
+            if group.node_group in command.node_groups
+        ]
+        if command.action is Action.TICK:
+            emit_running_nodes(self._settings, decisions)
+        return decisions
 
     def _report(self, decisions: Sequence[Decision], read: Sequence[Group], context: Context) -> None:
         """Record and tell what a tick found, and measure it."""
@@ -130,7 +165,7 @@ class Power:
             self._notifications.notify(decision, context)
         for group in filter(context.is_configured, read):
             self._store.annotate(group)
-        if not context.unread:
+        if not self._failures:
             self._prune(read)
         emit_metrics(context, decisions, complete=not self._failures)
 
@@ -142,15 +177,15 @@ class Power:
         except AWS_ERRORS as error:
             self._failures.add("the state table", "could not be rid of what is gone", error)
 
-    def _read_groups(self, command: Command) -> tuple[list[Group], frozenset[str]]:
-        """Read all groups, and say which node groups could not be read."""
+    def _read_groups(self) -> tuple[list[OwnedGroup], set[str]]:
+        """Read all groups, and return the names of the node groups that could not be read."""
         owned: list[OwnedGroup] = []
         unread: set[str] = set()
         for owner in self._owners:
             try:
                 reading = owner.read()
             except AWS_ERRORS as error:
-                names = ", ".join(owner.node_groups) or "what a deploy left behind"
+                names = ", ".join(owner.node_groups) or "what a deployment left behind"
                 self._failures.add(names, "could not be read", error)
                 unread |= set(owner.node_groups)
                 continue
@@ -158,17 +193,20 @@ class Power:
                 self._failures.add(name, "could not be read", why)
             owned += reading.groups
             unread |= set(reading.unread)
+        return owned, unread
+
+    def _load(
+        self, command: Command, owned: Sequence[OwnedGroup], unread: Collection[str]
+    ) -> tuple[list[Group], frozenset[str]]:
+        """Return groups with their records, and which node groups, or their records, could not be read."""
         groups = self._store.load(owned)
-        overwrites = command.action in (Action.START, Action.STOP, Action.LIMIT) and not command.all_or_nothing
-        spoiled = {
-            name: sentence
-            for name, sentence in self._store.unreadable.items()
-            if not (overwrites and name in command.node_groups)
-        }
-        for name, sentence in spoiled.items():
-            self._failures.add_sentence(name, sentence)
-        unread |= {name for name in spoiled if name in self._settings.groups}
-        return [group for group in groups if group.node_group not in spoiled], frozenset(unread)
+        orders = command.action in (Action.START, Action.STOP, Action.LIMIT) and not command.all_or_nothing
+        rewritten = command.node_groups if orders else ()
+        unreadable = self._store.unreadable
+        spoiled = frozenset(self._settings.groups) & unreadable.keys() - set(rewritten)
+        for name in sorted(spoiled):
+            self._failures.add_sentence(name, unreadable[name])
+        return [group for group in groups if group.node_group not in spoiled], spoiled.union(unread)
 
     def _read_reservations(self) -> Reservations:
         ids = self._settings.reservations

@@ -26,7 +26,8 @@ class Order:
         reason: Why.
         since: When it was ordered.
         limit: The most nodes that a limited node group gets. Default: - its count.
-        kept: The sizes that its owners keep, by their names or ids. Default: - the size of each has to be set again.
+        sizes: The owners that it is ordered of, by their names or ids, with the size that each keeps. None: the size
+            has to be set again.
     """
 
     state: State
@@ -34,7 +35,7 @@ class Order:
     reason: str
     since: datetime
     limit: int | None = None
-    kept: Mapping[str, int] = field(default_factory=dict, compare=False)
+    sizes: Mapping[str, int | None] = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:
         nodes = "1 node" if self.limit == 1 else f"{self.limit} nodes"
@@ -142,7 +143,7 @@ class GroupState:
         state = GroupState(
             order=order, owners={name: replace(own, size=None, since=None) for name, own in self.owners.items()}
         )
-        for name, size in order.kept.items():
+        for name, size in order.sizes.items():
             state = state.with_changes(name, {"size": size, "desired": None})
         return state
 

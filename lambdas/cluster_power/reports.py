@@ -12,9 +12,12 @@ from cluster_power.verdicts import Decision, Verdict
 from cluster_power.versions import count_versions
 
 
-def summarize(settings: Settings, command: Command, decisions: Sequence[Decision]) -> dict[str, object]:
-    """Return what was found and done, as plain JSON."""
+def summarize(
+    settings: Settings, command: Command, decisions: Sequence[Decision], failures: Sequence[str] = ()
+) -> dict[str, object]:
+    """Return what was found and done, as plain JSON, and what could not be read."""
     return {
+        **({"failures": list(failures)} if failures else {}),
         "cluster": settings.cluster,
         "action": command.action.value,
         "node_groups": [_summarize_group(decision) for decision in decisions],
@@ -51,6 +54,19 @@ def emit_metrics(context: Context, decisions: Sequence[Decision], *, complete: b
         if name not in unread:
             of_group = [decision for decision in configured if decision.node_group == name]
             emit_counts(_counts(of_group), **{CLUSTER_DIMENSION: settings.cluster, NODE_GROUP_DIMENSION: name})
+
+
+def emit_running_nodes(settings: Settings, decisions: Sequence[Decision]) -> None:
+    """Write the only metric of a run that could not read what should be there.
+
+    Args:
+        settings: The function's settings.
+        decisions: What was found of each group that could be read.
+    """
+    for name in dict.fromkeys(one.node_group for one in decisions):
+        running = sum(_running(one) for one in decisions if one.node_group == name)
+        dimensions = {CLUSTER_DIMENSION: settings.cluster, NODE_GROUP_DIMENSION: name}
+        emit_counts({PowerMetric.RUNNING_NODES: running}, **dimensions)
 
 
 def _counts(decisions: Sequence[Decision]) -> dict[str, int]:

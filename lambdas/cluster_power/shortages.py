@@ -22,15 +22,26 @@ from cluster_power.windows import Phase
 _SHOWS_WITHIN = timedelta(minutes=5)
 """How long after the function has changed a desired capacity that explains what is seen: ticks look every minute."""
 
+_DESCRIBED_WITHIN = timedelta(minutes=1)
+"""How long after the function has set a desired capacity a description may show an older one."""
+
 
 def settle(group: Group, now: datetime) -> Group:
     """Return a group with what explains the desired capacity that is seen, and no other: any other is an operator's.
+
+    Right after the function has set a desired capacity a description may show an older one, and explains nothing.
 
     Args:
         group: The group as it was read.
         now: The time.
     """
-    return replace(group, record=replace(group.record, desired=_explain_desired(group, now)))
+    record = group.record
+    last = record.desired or Desired(sizes=() if record.size is None else (record.size,), at=record.since or now)
+    loses_nodes = record.terminated and record.terminated.at >= last.at
+    is_recent = now - last.at < _DESCRIBED_WITHIN and not loses_nodes
+    if last.sizes and group.desired not in last.sizes and is_recent:
+        return replace(group, shows_old_size=True)
+    return replace(group, record=replace(record, desired=_explain_desired(group, now)))
 
 
 def _explain_desired(group: Group, now: datetime) -> Desired | None:

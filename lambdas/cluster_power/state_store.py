@@ -174,8 +174,8 @@ class StateStore:
     def annotate(self, group: Group) -> None:
         """Write on what owns a group's nodes what is ordered of it, where it says something else.
 
-        It is for people: no function reads it. Only a run of the schedule writes it, so that it also becomes right
-        after a run that was interrupted.
+        It is for people. Only a run of the schedule writes it, so that it also becomes right after a run that was
+        interrupted.
         """
         order = self._of(group).state.order
         text = tag_value(str(order)) if order else ""
@@ -284,12 +284,10 @@ def _check_still(state: GroupState, group: Group) -> None:
 def ordered(groups: Iterable[Group], orders: Mapping[str, Order]) -> list[Group]:
     """Return groups as they are once orders are recorded."""
     return [
-        replace(group, record=_record_once_ordered(group, orders[group.node_group]))
-        if group.node_group in orders
-        else group
-        for group in groups
+        _once_ordered(group, orders[group.node_group]) if group.node_group in orders else group for group in groups
     ]
 
 
-def _record_once_ordered(group: Group, order: Order) -> Record:
-    return GroupState(owners={group.name: group.record}).with_order(order).record(group.name)
+def _once_ordered(group: Group, order: Order) -> Group:
+    record = GroupState(owners={group.name: group.record}).with_order(order).record(group.name)
+    return replace(group, record=record, is_unrecorded=group.is_unrecorded and group.name not in order.sizes)

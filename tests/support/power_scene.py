@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
-from cluster_common.tags import tag_value
 from cluster_contract.aliases import Alias
 from cluster_power.callers import Caller
 from cluster_power.commands import parse_command
@@ -105,6 +104,7 @@ class Scene:
     now: datetime = START
     topic: str | None = TOPIC
     pauses: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
     def recorded(self, node_group: str = "workers") -> GroupState:
         """Return what the function has recorded of a node group."""
@@ -215,8 +215,9 @@ class Scene:
         power = Power(settings, clients, Logger(service="test"), self.now)
         by = event.pop("by", None)
         order = parse_command({"action": action, **event}, settings, caller_of({"action": action}))
-        summary: Any = power.apply(replace(order, by=tag_value(by)) if by else order)
+        summary: Any = power.apply(replace(order, by=by) if by else order)
         assert json.loads(json.dumps(summary)) == summary
+        self.failures = summary.get("failures", [])
         return {group["node_group"]: group for group in summary["node_groups"]}
 
     def minute(self, number: int = 1) -> dict[str, Any]:

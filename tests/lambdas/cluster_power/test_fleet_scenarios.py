@@ -33,7 +33,7 @@ def test_after_the_deploy_the_target_is_the_count_of_the_file(scene: Scene, flee
 def test_fleets_are_sized_though_what_was_left_behind_cannot_be_read(scene: Scene, fleet: FakeFleet) -> None:
     scene.auto_scaling.fail_next("DescribeAutoScalingGroups", "Throttling")
 
-    with pytest.raises(PartialFailureError, match=r"^what a deploy left behind: could not be read"):
+    with pytest.raises(PartialFailureError, match=r"^what a deployment left behind: could not be read"):
         scene.minute()
 
     scene.minute()

@@ -1,5 +1,8 @@
 """The power function at work on a cluster in memory."""
 
+import json
+import re
+
 import pytest
 
 from cluster_common.errors import PartialFailureError
@@ -364,17 +367,41 @@ def test_an_item_that_somebody_spoiled_stops_everything_but_an_order(scene: Scen
     assert scene.minute(2)["workers"]["decision"] == "keep"
 
 
-@pytest.mark.parametrize("action", ["tick", "stop", "start", "status"])
-@pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException", "ThrottlingException"])
-def test_a_table_that_cannot_be_read_is_not_an_empty_one(scene: Scene, action: str, code: str) -> None:
+UNREADABLE = "the state table state-table could not be read (AccessDeniedException: no): nothing was changed"
+
+
+@pytest.mark.parametrize("action", ["stop", "start", "limit"])
+def test_while_the_table_cannot_be_read_commands_are_refused(scene: Scene, action: str) -> None:
     group = scene.add()
     scene.order("stop")
-    scene.dynamodb.fail_next("Query", code)
+    scene.dynamodb.fail_next("Query", "AccessDeniedException")
 
-    with pytest.raises(UnreadableStateError, match=f"table state-table could not be read .{code}: no.: nothing was"):
+    with pytest.raises(UnreadableStateError) as caught:
         scene.order(action)
 
-    assert group.desired == 0
+    assert (str(caught.value), group.desired) == (UNREADABLE, 0)
+
+
+def test_while_the_table_cannot_be_read_the_running_nodes_are_still_reported(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = scene.add()
+    scene.minute(2)
+    capsys.readouterr()
+    scene.dynamodb.fail_next("Query", "AccessDeniedException")
+
+    with pytest.raises(PartialFailureError, match=rf"^base-pod: {re.escape(UNREADABLE)}"):
+        scene.order()
+
+    metrics = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    assert [(one["NodeGroup"], one["RunningNodes"], "MissingNodes" in one) for one in metrics] == [
+        ("workers", [8.0], False)
+    ]
+    scene.dynamodb.fail_next("Query", "AccessDeniedException")
+    status = scene.order("status")["workers"]
+    assert (status["in_service"], status["decision"], status["state"]) == (8, "unseen", None)
+    assert status["reason"] == "workers keeps its desired capacity of 8: the state table could not be read"
+    assert (scene.failures, group.desired) == ([f"base-pod: {UNREADABLE}"], 8)
 
 
 def test_a_cluster_that_is_deployed_anew_starts_though_its_predecessor_was_stopped(scene: Scene) -> None:

@@ -107,7 +107,7 @@ def test_an_operators_size_survives_ticks(auto_scaling: "AutoScalingClient") -> 
 
     [held] = _invoke({})
 
-    assert (held["decision"], _size(auto_scaling)) == ("held", (1, 1))
+    assert (held["decision"], _size(auto_scaling)) == ("pending", (1, 1))
 
 
 def test_a_node_that_is_terminated_does_not_come_back_before_a_start(auto_scaling: "AutoScalingClient") -> None:

@@ -70,20 +70,6 @@ def test_each_end_is_told_and_one_that_comes_earlier_again(
     assert group.in_service == 8
 
 
-def test_many_ends_are_told_at_once_and_once(scene: Scene, group: FakeGroup) -> None:
-    names = [f"cr-{number}" for number in range(1, 31)]
-    scene.details["workers"] = {"listed": tuple(names)}
-    for one in names:
-        scene.ec2.add_reservation(one, bought=1, ends=scene.now + 20 * HOUR)
-
-    scene.minute(5)
-
-    [message] = scene.sns.messages
-    assert message["Subject"] == "base-pod: 30 capacity reservations of workers end within a day"
-    assert all(f"{one} ends at" in message["Message"] for one in names)
-    assert group.in_service == 8
-
-
 def test_nodes_that_run_on_at_on_demand_prices_are_told_until_they_do_not(
     scene: Scene, group: FakeGroup, reservations: list[FakeReservation]
 ) -> None:

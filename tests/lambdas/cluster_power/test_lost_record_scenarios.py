@@ -2,6 +2,7 @@
 
 import pytest
 
+from cluster_common.errors import PartialFailureError
 from cluster_power.records import State
 from fake_auto_scaling import FakeGroup
 from fake_spot_fleets import FakeFleet
@@ -165,3 +166,49 @@ def test_a_tick_writes_nothing_more_of_what_is_gone(scene: Scene) -> None:
     scene.minute(2)
 
     assert scene.dynamodb.writes == []
+
+
+def test_a_stopped_or_limited_group_whose_record_is_lost_gets_no_nodes_before_a_start(
+    scene: Scene, groups: dict[str, FakeGroup]
+) -> None:
+    groups["workers"].desired = 3
+    scene.minute()
+    scene.order("limit", node_groups=["workers"], by="bo", reason="cost")
+    scene.minute()
+    scene.dynamodb.items.clear()
+
+    after = scene.minute(2)
+
+    assert (groups["workers"].desired, groups["eval"].desired) == (3, 0)
+    assert after["eval"]["why"] == (
+        "its record is lost, and its tag says: stopped by ana since 2026-11-02T08:02:00Z: done"
+    )
+    scene.order("start")
+    assert (groups["workers"].desired, groups["eval"].desired) == (8, 2)
+
+
+def test_a_tag_that_another_wrote_neither_stops_nor_starts_a_group(
+    scene: Scene, groups: dict[str, FakeGroup]
+) -> None:
+    for said, found in (("stopped", groups["workers"]), ("running", groups["eval"])):
+        found.tags["cdk-training-cluster:power"] = said
+
+    scene.minute(2)
+
+    assert (groups["workers"].desired, groups["eval"].desired) == (12, 0)
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_a_start_gives_a_running_group_whose_record_is_lost_its_count(
+    scene: Scene, groups: dict[str, FakeGroup], is_interrupted: bool
+) -> None:
+    scene.dynamodb.items.clear()
+    if is_interrupted:
+        scene.fail_next("SetDesiredCapacity", "Throttling", owner="workers-asg")
+        with pytest.raises(PartialFailureError):
+            scene.order("start", by="ana")
+        scene.minute()
+    else:
+        scene.order("start", by="ana")
+
+    assert groups["workers"].desired == 8

@@ -73,3 +73,37 @@ def test_any_value_at_any_place_is_read_or_reported(
         assert "is not what this function writes" in failure
         assert group.desired == 8
     assert action != "stop" or group.desired == 0
+
+
+def test_a_new_group_waits_for_the_item_that_cannot_be_read_and_names_it() -> None:
+    scene = Scene(counts={"eval": 2, "workers": 8})
+    scene.add("workers")
+    scene.dynamodb.change(PART, "eval", state="x", version=1)
+    with pytest.raises(PartialFailureError, match="the item eval"):
+        scene.minute()
+
+    assert scene.order("status")["workers"]["reason"] == "workers is new, and starts once eval can be read"
+
+
+def test_an_item_that_no_node_group_of_the_file_has_fails_no_run_and_is_rewritten() -> None:
+    scene = Scene()
+    scene.auto_scaling.add("stray", cluster="base-pod", node_group="")
+    scene.dynamodb.change(PART, "stray", state="x", version=1)
+
+    scene.minute()
+
+    assert "state" not in scene.dynamodb.values(PART, "stray")
+
+
+def test_what_could_not_be_read_is_not_taken_for_gone() -> None:
+    scene = Scene(counts={})
+    scene.add_fleet("extras")
+    scene.auto_scaling.add("left-asg", cluster="base-pod", node_group="left")
+    scene.dynamodb.change(PART, "left", owners={"left-asg": {}}, version=1)
+    scene.minute()
+    scene.fail_next("DescribeAutoScalingGroups", "Throttling")
+
+    with pytest.raises(PartialFailureError):
+        scene.minute()
+
+    assert "expires" not in scene.dynamodb.values(PART, "left")

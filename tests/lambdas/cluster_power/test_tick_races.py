@@ -252,3 +252,54 @@ def test_a_size_that_has_to_be_set_again_is_not_recorded_by_a_run_that_set_it_be
 
     scene.minute()
     assert group.desired == 0
+
+
+def test_a_desired_capacity_from_before_the_function_set_it_is_not_an_operators(scene: Scene) -> None:
+    group = scene.add()
+    scene.order()
+    group.desired = 0
+
+    early = scene.order()["workers"]
+
+    assert (early["decision"], early["missing"]) == ("pending", 8)
+    assert early["reason"] == (
+        "workers was sized less than a minute ago, and its Auto Scaling group may show an older desired capacity"
+    )
+    assert scene.record(group).desired is None
+    scene.order("start")
+    assert group.desired == 8
+
+
+def test_a_limit_right_after_a_start_is_for_the_nodes_that_are_about_to_come(scene: Scene) -> None:
+    group = scene.add()
+    scene.order()
+    group.desired = 0
+
+    scene.order("limit")
+    group.desired = 8
+
+    assert (scene.minute(2)["workers"]["decision"], group.desired) == ("keep", 8)
+
+
+def test_a_command_while_an_alert_is_recorded_fails_nothing(scene: Scene) -> None:
+    group = scene.add(capacity=3)
+    scene.minute(2)
+    group.failure = "no"
+    scene.dynamodb.before_next("PutItem", "workers", lambda: scene.order("stop"))
+
+    scene.minute()
+
+    assert scene.minute(2)["workers"]["decision"] == "keep"
+
+
+def test_a_note_that_was_not_written_is_written_at_the_next_run(scene: Scene) -> None:
+    group = scene.add()
+    scene.minute()
+    scene.order("stop", by="ana", reason="weekend")
+    scene.fail_next("CreateOrUpdateTags", "LimitExceeded")
+    scene.minute()
+    assert group.tags["cdk-training-cluster:power"].startswith("running")
+
+    scene.minute()
+
+    assert group.tags["cdk-training-cluster:power"].endswith(": weekend")
