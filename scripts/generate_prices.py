@@ -19,6 +19,7 @@ from cdk_training_cluster.instance_types import AcceleratorKind, all_instance_ty
 from cdk_training_cluster.prices import UNITS, ByRegion, PriceBook, committed_prices
 from cdk_training_cluster.prices.files import contract_text, snapshot_text
 from cdk_training_cluster_stacks.live.price_list import REGION, on_demand_prices, unit_prices
+from cdk_training_cluster_stacks.live.session import aws_session
 from cdk_training_cluster_stacks.live.spot_market import spot_market
 
 if TYPE_CHECKING:
@@ -37,8 +38,10 @@ def training_types() -> tuple[str, ...]:
     )
 
 
-def asked(session: "boto3.Session", types: Sequence[str], regions: Sequence[str], now: datetime) -> PriceBook:
-    """Return what AWS says.
+def asked(
+    session: "boto3.Session", types: Sequence[str], regions: Sequence[str], now: datetime
+) -> tuple[PriceBook, list[str]]:
+    """Return what AWS says, and of what the Price List has several prices: these are unknown.
 
     Args:
         session: The user's credentials.
@@ -53,11 +56,13 @@ def asked(session: "boto3.Session", types: Sequence[str], regions: Sequence[str]
     )
     pricing = session.client("pricing", region_name=REGION)
     markets = [spot_market(session.client("ec2", region_name=region), region, types, now) for region in wanted]
-    return PriceBook(
-        on_demand=on_demand_prices(pricing, types),
-        units=ByRegion(entry for item in UNITS for entry in unit_prices(pricing, item).items()),
+    on_demand, units = on_demand_prices(pricing, types), [unit_prices(pricing, item) for item in UNITS]
+    book = PriceBook(
+        on_demand=on_demand.prices,
+        units=ByRegion(entry for each in units for entry in each.prices.items()),
         spot=ByRegion(entry for market in markets for entry in market.ranges.items()),
     )
+    return book, [f"{name} in {region}" for each in (on_demand, *units) for name, region in each.several]
 
 
 def refreshed(before: PriceBook, found: PriceBook) -> PriceBook:
@@ -85,12 +90,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--region", action="append", default=[], help="a region to ask for Spot prices (repeatable)")
     options = parser.parse_args(arguments)
-    import boto3  # noqa: PLC0415 - nothing else of this module needs it
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - nothing else of this module needs it
 
     before = committed_prices()
     try:
-        book = refreshed(before, asked(boto3.Session(), training_types(), options.region, datetime.now(UTC)))
+        session = aws_session("make prices")
+        found, several = asked(session, training_types(), options.region, datetime.now(UTC))
+        book = refreshed(before, found)
     except (BotoCoreError, ClientError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -102,6 +108,8 @@ def main(arguments: list[str] | None = None) -> int:
         ("unit prices", before.units, book.units),
     ):
         print(f"{what}: {len(new.items())}, before {len(old.items())}")
+    for each in several:
+        print(f"unknown, since the Price List has several prices: {each}")
     return 0
 
 

@@ -9,11 +9,14 @@ from cdk_training_cluster.prices import ByRegion, Price, PriceBook, Source
 from cdk_training_cluster_stacks.live.asking import LiveAnswer, Nodes, ask
 from fake_live_prices import NOW, FakeSession
 
+_UNITS = ("fsx-persistent-2-500", "s3-express-one-zone", "zone-to-zone")
+
 
 def asked(session: FakeSession, known: PriceBook | None = None) -> LiveAnswer:
     nodes = [Nodes(group="workers", instance_types=("p5.48xlarge",), count=8)]
     anything: Any = session
-    return ask(anything, "us-east-1", nodes, known or PriceBook(), now=NOW, advance=lambda *_: None)
+    known = known or PriceBook()
+    return ask(anything, "us-east-1", nodes, known, units=_UNITS, now=NOW, advance=lambda *_: None)
 
 
 _TWELVE = tuple(f"eu-{place}-{number}" for place in ("west", "south", "north", "central") for number in (1, 2, 3))
@@ -61,6 +64,32 @@ def test_without_the_price_list_the_known_prices_say_where_types_are_sold() -> N
         "or older",
     )
     assert answer.book.spot.regions("p5.48xlarge") == ("us-east-1", "us-west-2")
+
+
+def test_only_what_is_planned_is_asked_for_and_in_the_cluster_s_region() -> None:
+    session = FakeSession(("us-east-1",))
+    asked(session)
+    requests = [{each["Field"]: each["Value"] for each in given["Filters"]} for _, given in session.pricing.requests]
+    assert sorted((wanted for wanted in requests if "instanceType" not in wanted), key=len, reverse=True) == [
+        {
+            "fileSystemType": "Lustre",
+            "storageType": "SSD",
+            "throughputCapacity": "500",
+            "regionCode": "us-east-1",
+        },
+        {"usagetype": "DataTransfer-Regional-Bytes", "fromRegionCode": "us-east-1"},
+    ]
+
+
+def test_two_prices_of_one_thing_are_unknown_and_named() -> None:
+    session = FakeSession(("us-east-1", "us-east-1", "us-west-2"))
+    prices = iter(("50.00", "51.00", "50.00"))
+    session.pricing.price = lambda: next(prices)
+    answer = asked(session)
+    assert answer.refusals == (
+        "the AWS Price List has more than one price of p5.48xlarge in us-east-1: it is unknown which holds",
+    )
+    assert answer.book.on_demand.regions("p5.48xlarge") == ("us-west-2",)
 
 
 def test_a_defect_is_no_refusal() -> None:

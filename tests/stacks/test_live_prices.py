@@ -104,11 +104,14 @@ def test_on_demand_prices_are_those_of_regions_by_their_codes_on_all_pages(prici
         {**request, "NextToken": "more"},
     )
     found = on_demand_prices(client, ["p5.48xlarge"])
-    assert {(name, price.region, price.usd) for name, price in found.items()} == {
+    assert found.several == (("p5.48xlarge", "eu-west-2"),)
+    assert {(name, price.region, price.usd) for name, price in found.prices.items()} == {
         ("p5.48xlarge", "us-east-1", Decimal("55.04")),
         ("p5.48xlarge", "us-west-2", Decimal("55.04")),
     }
-    assert {(price.source.as_of, price.unit) for _, price in found.items()} == {(date(2026, 11, 20), "instance-hour")}
+    assert {(price.source.as_of, price.unit) for _, price in found.prices.items()} == {
+        (date(2026, 11, 20), "instance-hour")
+    }
 
 
 def test_a_unit_is_found_by_its_usage_type_whatever_the_region_s_prefix(pricing: tuple[Any, Stubber]) -> None:
@@ -130,7 +133,7 @@ def test_a_unit_is_found_by_its_usage_type_whatever_the_region_s_prefix(pricing:
             "Filters": [{"Type": "CONTAINS", "Field": "usagetype", "Value": "WriteRequestUnits"}],
         },
     )
-    assert {(price.region, price.usd) for _, price in unit_prices(client, "dynamodb-write").items()} == {
+    assert {(price.region, price.usd) for _, price in unit_prices(client, "dynamodb-write").prices.items()} == {
         ("us-east-1", Decimal("0.000000625")),
         ("us-west-2", Decimal("0.000000625")),
         ("eu-west-1", Decimal("0.000000705")),
@@ -150,13 +153,13 @@ def test_a_transfer_is_priced_in_the_region_that_it_leaves(pricing: tuple[Any, S
             ]
         },
     )
-    assert [(each.region, each.usd) for _, each in unit_prices(client, "zone-to-zone").items()] == [
+    assert [(each.region, each.usd) for _, each in unit_prices(client, "zone-to-zone").prices.items()] == [
         ("us-west-2", Decimal("0.01"))
     ]
 
 
 def test_what_the_library_cannot_find_in_the_list_is_not_asked_for(pricing: tuple[Any, Stubber]) -> None:
-    assert unit_prices(pricing[0], "fsx-persistent-2-500").items() == ()
+    assert unit_prices(pricing[0], "s3-express-one-zone").prices.items() == ()
 
 
 def _entry(zone: str, usd: str, *, minutes: int = 0, name: str = "p5.48xlarge") -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Fakes of the Price List and of EC2's Spot market, and a session with these behind it."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ class FakePricing(FakeService):
     def __init__(self, regions: Sequence[str]) -> None:
         super().__init__("pricing")
         self._regions = regions
+        self.price: Callable[[], str] = lambda: "50.00"
 
     def get_paginator(self, operation: str) -> FakePaginator:
         assert operation == "get_products"
@@ -28,7 +29,7 @@ class FakePricing(FakeService):
         yield {"PriceList": [self._product(region) for region in regions]}
 
     def _product(self, region: str) -> str:
-        dimension = {"beginRange": "0", "pricePerUnit": {"USD": "50.00"}}
+        dimension = {"beginRange": "0", "pricePerUnit": {"USD": self.price()}}
         return json.dumps(
             {
                 "product": {"attributes": {"regionCode": region, "locationType": "AWS Region"}},
@@ -89,6 +90,9 @@ class FakeSession:
         self.ec2 = {region: FakeSpot(region) for region in {*regions, "us-east-1"}}
         for client in self.ec2.values():
             client.enabled = sorted(self.ec2)
+
+    def get_credentials(self) -> object:
+        return object()
 
     def client(self, service: str, *, region_name: str) -> FakeService:
         return self.pricing if service == "pricing" else self.ec2[region_name]

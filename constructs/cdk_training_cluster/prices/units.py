@@ -16,19 +16,32 @@ class Unit:
         what: What it is, as text.
         service_code: The service in the Price List. None: this library does not know how the list names the item, so
             that a refresh leaves its price as it is.
-        usage_type: The item's `usagetype` without the region's prefix.
+        usage_type: The item's `usagetype` without the region's prefix. Empty: its attributes say which it is.
+        attributes: What else the list says of it, by the names of its fields.
+        region_field: The field with the region that its price is of.
     """
 
     unit: str
     what: str
     service_code: str | None = None
     usage_type: str = ""
+    attributes: tuple[tuple[str, str], ...] = ()
+    region_field: str = "regionCode"
 
 
-_FSX = "FSx for Lustre PERSISTENT_2 SSD at {} MB/s/TiB"
+def _file_system(tier: int) -> Unit:
+    # No document of AWS's names these fields; programs that read the list use them. Where the list has no such
+    # product, or several, the price stays as it is.
+    return Unit(
+        unit="GB-month",
+        what=f"FSx for Lustre PERSISTENT_2 SSD at {tier} MB/s/TiB",
+        service_code="AmazonFSx",
+        attributes=(("fileSystemType", "Lustre"), ("storageType", "SSD"), ("throughputCapacity", str(tier))),
+    )
+
 
 UNITS = {
-    **{f"fsx-persistent-2-{tier}": Unit(unit="GB-month", what=_FSX.format(tier)) for tier in (125, 250, 500, 1000)},
+    **{f"fsx-persistent-2-{tier}": _file_system(tier) for tier in (125, 250, 500, 1000)},
     "s3-standard": Unit(
         unit="GB-month", what="S3 Standard", service_code="AmazonS3", usage_type="TimedStorage-ByteHrs"
     ),
@@ -48,6 +61,7 @@ UNITS = {
         what="data between Availability Zones, each way",
         service_code="AWSDataTransfer",
         usage_type="DataTransfer-Regional-Bytes",
+        region_field="fromRegionCode",
     ),
     "cloudwatch-metric": Unit(
         unit="month",

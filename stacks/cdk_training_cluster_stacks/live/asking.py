@@ -1,6 +1,6 @@
 """Asks AWS all that a plan wants to know, many regions at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -69,6 +69,7 @@ class _Questions:
 
     advance: Advance
     refusals: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    several: list[str] = field(default_factory=list)
 
     def all(self, action: str, questions: Sequence[tuple[str, Callable[[], _Answer]]]) -> list[_Answer]:
         """Return the answers in the order of the questions, without those that were refused."""
@@ -86,7 +87,10 @@ class _Questions:
 
     def told(self) -> tuple[str, ...]:
         """Return a sentence for each reason."""
-        return tuple(
+        several = (
+            f"the AWS Price List has more than one price of {', '.join(self.several)}: it is unknown which holds"
+        )
+        return ((several,) if self.several else ()) + tuple(
             f"{action} was not answered for {', '.join(dict.fromkeys(places))} ({reason}): what it says is unknown, "
             "or older"
             for (action, reason), places in self.refusals.items()
@@ -99,6 +103,7 @@ def ask(
     groups: Sequence[Nodes],
     known: PriceBook,
     *,
+    units: Collection[str],
     now: datetime,
     advance: Advance,
 ) -> LiveAnswer:
@@ -111,12 +116,13 @@ def ask(
         region: The cluster's region.
         groups: The cluster's nodes.
         known: The prices known so far: they say where types are sold, if the Price List does not answer.
+        units: What else is priced in that region, by the names of `UNITS`.
         now: The time.
         advance: Is told how far it is.
     """
     questions = _Questions(advance=advance)
     types = tuple(dict.fromkeys(name for group in groups for name in group.instance_types))
-    book = _price_list(questions, session.client("pricing", region_name=REGION), types)
+    book = _price_list(questions, session.client("pricing", region_name=REGION), types, units, region)
     sold = known.updated(book).on_demand
     regions = sorted(set.intersection(*(set(sold.regions(name)) for name in types)) | {region})
     clients = {each: session.client("ec2", region_name=each) for each in regions}
@@ -144,11 +150,14 @@ def ask(
     )
 
 
-def _price_list(questions: _Questions, client: "PricingClient", types: Sequence[str]) -> PriceBook:
+def _price_list(
+    questions: _Questions, client: "PricingClient", types: Sequence[str], units: Collection[str], region: str
+) -> PriceBook:
     on_demand = [(name, partial(on_demand_prices, client, [name])) for name in types]
-    units = [(item, partial(unit_prices, client, item)) for item in UNITS]
-    found = questions.all("pricing:GetProducts", [*on_demand, *units])
-    prices = [(name, price) for each in found for name, price in each.items()]
+    of_units = [(item, partial(unit_prices, client, item, region)) for item in sorted(units)]
+    found = questions.all("pricing:GetProducts", [*on_demand, *of_units])
+    questions.several += [f"{name} in {place}" for each in found for name, place in each.several]
+    prices = [(name, price) for each in found for name, price in each.prices.items()]
     return PriceBook(
         on_demand=ByRegion((name, price) for name, price in prices if name not in UNITS),
         units=ByRegion((name, price) for name, price in prices if name in UNITS),

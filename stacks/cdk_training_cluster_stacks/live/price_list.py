@@ -6,6 +6,7 @@ https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-qu
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -36,8 +37,21 @@ _PREFIX = re.compile(r"(?:[A-Z]{2,4}\d+|EU)-")
 _Found = tuple[str, str, Decimal, date | None]
 
 
-def on_demand_prices(client: "PricingClient", instance_types: Sequence[str]) -> ByRegion[Price]:
-    """Return what instances cost an hour, by region. A region that AWS lists no one price for is left out.
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """What the Price List says.
+
+    Attributes:
+        prices: The prices, by name and region.
+        several: The names and regions that it has more than one price for, so that it is unknown which holds.
+    """
+
+    prices: ByRegion[Price]
+    several: tuple[tuple[str, str], ...] = ()
+
+
+def on_demand_prices(client: "PricingClient", instance_types: Sequence[str]) -> Listed:
+    """Return what instances cost an hour, by region.
 
     Args:
         client: The Price List.
@@ -54,21 +68,25 @@ def on_demand_prices(client: "PricingClient", instance_types: Sequence[str]) -> 
     return _by_region(found, "instance-hour")
 
 
-def unit_prices(client: "PricingClient", item: str) -> ByRegion[Price]:
+def unit_prices(client: "PricingClient", item: str, region: str | None = None) -> Listed:
     """Return what a unit costs, by region. Empty: this library does not know how the list names it.
 
     Args:
         client: The Price List.
         item: One of the names of `UNITS`.
+        region: The one region that is asked for. Default: - all
     """
     unit = UNITS[item]
     if unit.service_code is None:
-        return ByRegion()
-    filters: list[FilterTypeDef] = [{"Type": "CONTAINS", "Field": "usagetype", "Value": unit.usage_type}]
+        return Listed(prices=ByRegion())
+    wanted = [*unit.attributes, *([(unit.region_field, region)] if region else [])]
+    filters: list[FilterTypeDef] = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted]
+    if unit.usage_type:
+        filters.append({"Type": "CONTAINS", "Field": "usagetype", "Value": unit.usage_type})
     products = [
         each
         for each in _products(client, unit.service_code, filters)
-        if without_region(_attributes(each).get("usagetype", "")) == unit.usage_type
+        if not unit.usage_type or without_region(_attributes(each).get("usagetype", "")) == unit.usage_type
     ]
     return _by_region(_found(item, products), unit.unit)
 
@@ -122,8 +140,8 @@ def _found(name: str, products: Iterable[Mapping[str, Any]]) -> Iterator[_Found]
                     yield name, region, usd, day
 
 
-def _by_region(found: Iterable[_Found], unit: str) -> ByRegion[Price]:
-    """Return one price a region; where the list has several it is unknown which is meant."""
+def _by_region(found: Iterable[_Found], unit: str) -> Listed:
+    """Return one price a region, and where there are several."""
     prices: dict[tuple[str, str], set[Decimal]] = {}
     dates: set[date] = set()
     for name, region, usd, day in found:
@@ -132,8 +150,11 @@ def _by_region(found: Iterable[_Found], unit: str) -> ByRegion[Price]:
             dates.add(day)
     # Of several dates the oldest is true of all.
     source = Source(address=ADDRESS, as_of=min(dates, default=None))
-    return ByRegion(
-        (name, Price(usd=next(iter(each)), unit=unit, region=region, source=source))
-        for (name, region), each in prices.items()
-        if len(each) == 1
+    return Listed(
+        prices=ByRegion(
+            (name, Price(usd=next(iter(each)), unit=unit, region=region, source=source))
+            for (name, region), each in prices.items()
+            if len(each) == 1
+        ),
+        several=tuple(sorted(key for key, each in prices.items() if len(each) > 1)),
     )

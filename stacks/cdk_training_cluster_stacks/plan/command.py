@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -24,6 +24,8 @@ from cdk_training_cluster_stacks.plan.shape import ClusterShape, shape_of
 from cdk_training_cluster_stacks.showing import check_format, show
 
 _PLOTS = (".png", ".svg")
+# What is priced beside the lines: a warm pool's volumes, and what goes to another zone.
+_ELSEWHERE = {"ebs-gp3", "zone-to-zone"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +106,9 @@ def run(file: Path, wanted: Wanted, assumptions: Assumptions) -> None:
     kept = kept_prices(cache)
     book, answer = committed_prices().updated(kept), None
     if wanted.live:
-        answer = _ask(shape, book, now)
+        # Without AWS first: it says what is priced, and refuses what is wrong before anything is asked.
+        units = {item for line in make_plan(shape, book, assumptions, today=now.date()).lines for item in line.units}
+        answer = _ask(shape, book, units | _ELSEWHERE, now)
         _keep(cache, kept.updated(answer.book))
     plan = make_plan(shape, book, assumptions, today=now.date(), live=answer)
     if wanted.plot is not None:
@@ -127,7 +131,7 @@ def _keep(cache: Path | None, book: PriceBook) -> None:
     sys.stderr.write(f"warning: the prices are not kept for the next plan: {reason}\n")
 
 
-def _ask(shape: ClusterShape, book: PriceBook, now: datetime) -> LiveAnswer:
+def _ask(shape: ClusterShape, book: PriceBook, units: Collection[str], now: datetime) -> LiveAnswer:
     """Ask AWS, and show on standard error how far it is."""
     nodes = [
         Nodes(group=group.name, instance_types=tuple(info.name for info in group.instance_types), count=group.count)
@@ -142,4 +146,4 @@ def _ask(shape: ClusterShape, book: PriceBook, now: datetime) -> LiveAnswer:
                 bars[action] = progress.add_task(action, total=total)
             progress.update(bars[action], completed=done)
 
-        return ask(session, shape.region, nodes, book, now=now, advance=advance)
+        return ask(session, shape.region, nodes, book, units=units, now=now, advance=advance)

@@ -25,6 +25,7 @@ class Line:
         basis: How the amount comes about, or why it is unknown.
         figures: The prices that it rests on.
         longer: By which factor it is billed for more hours than the run has without interruptions.
+        units: The names of `UNITS` that it is made of.
     """
 
     key: str
@@ -34,6 +35,7 @@ class Line:
     basis: str
     figures: tuple[Price | SpotRange, ...] = ()
     longer: Decimal = Decimal(1)
+    units: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -185,7 +187,7 @@ def units_line(
     missing = sorted(set(found) - set(prices))
     if missing:
         basis = f"no price is known: --price {missing[0]}=USD states one"
-        return Line(key=key, what=what, per_hour=None, basis=basis)
+        return Line(key=key, what=what, per_hour=None, basis=basis, units=tuple(found))
     rates = [f"${price.usd:f}{_elsewhere(price, region)} per {price.unit}" for price in prices.values()]
     return Line(
         key=key,
@@ -194,6 +196,7 @@ def units_line(
         once=sum((count * prices[item].usd for item, count in single.items()), _ZERO),
         basis=" + ".join(rates) + note,
         figures=tuple(prices.values()),
+        units=tuple(found),
     )
 
 

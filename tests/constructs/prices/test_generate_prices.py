@@ -29,7 +29,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 
 def asked(session: FakeSession, *regions: str) -> PriceBook:
     anything: Any = session
-    return generate_prices.asked(anything, ["p5.48xlarge"], regions, NOW)
+    return generate_prices.asked(anything, ["p5.48xlarge"], regions, NOW)[0]
 
 
 def test_the_committed_files_are_what_the_script_writes() -> None:
@@ -56,7 +56,7 @@ def test_what_aws_no_longer_says_is_unknown_but_units_stay() -> None:
 def test_the_files_hold_what_aws_said_with_its_date(
     files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(boto3, "Session", lambda: FakeSession(("us-west-2",)))
+    monkeypatch.setattr(boto3, "Session", lambda **_: FakeSession(("us-west-2",)))
     assert generate_prices.main(["--region", "us-west-2"]) == 0
     contract = json.loads(files[1].read_text(encoding="utf-8"))
     assert (contract["on_demand"], contract["as_of"]) == ({"p5.48xlarge": {"us-west-2": 50.0}}, "2026-11-20")
@@ -74,7 +74,7 @@ def test_a_refusal_writes_nothing(
 ) -> None:
     session = FakeSession(("us-west-2",))
     session.pricing.fail_next("GetProducts", code)
-    monkeypatch.setattr(boto3, "Session", lambda: session)
+    monkeypatch.setattr(boto3, "Session", lambda **_: session)
     assert generate_prices.main(["--region", "us-west-2"]) == 1
     assert code in capsys.readouterr().err
     assert not any(file.exists() for file in files)
@@ -83,7 +83,7 @@ def test_a_refusal_writes_nothing(
 def test_a_list_without_any_price_writes_nothing(
     files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(boto3, "Session", lambda: FakeSession(()))
+    monkeypatch.setattr(boto3, "Session", lambda **_: FakeSession(()))
     assert generate_prices.main(["--region", "us-east-1"]) == 1
     assert capsys.readouterr().err.startswith("error: the Price List has no On-Demand price of any type;")
     assert not any(file.exists() for file in files)
