@@ -104,6 +104,7 @@ def plan(
         list[str] | None, typer.Option(metavar="LINE=USD", help="What a line of the plan costs in the run.")
     ] = None,
     format: Annotated[str, typer.Option(metavar="table|json|markdown", help="How to show it.")] = "table",
+    all: Annotated[bool, typer.Option("--all", help="Show all that is known, not a first look.")] = False,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw cost against time into a .png or .svg file.", show_default=False),
@@ -116,7 +117,7 @@ def plan(
     from cdk_training_cluster_stacks.plan.command import Wanted, assumptions_of, run  # noqa: PLC0415
 
     with plain_errors(status=2):
-        wanted = Wanted(format=format, plot=plot, live=live)
+        wanted = Wanted(format=format, all=all, plot=plot, live=live)
         assumptions = assumptions_of(
             hours=hours,
             contingency_percent=contingency,

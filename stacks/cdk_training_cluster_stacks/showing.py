@@ -11,6 +11,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table as RichTable
 
 FORMATS = ("table", "json", "markdown")
@@ -116,7 +117,7 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - JSON is of any type
 def _show(document: Document, console: Console) -> None:
     for table in filter(_has_rows, document.tables):
         console.print(f"[bold]{escape(table.title)}[/bold]")
-        console.print(_rich(table))
+        console.print(Padding(_rich(table), (0, 0, 0, 1)))
     for heading, sentences in filter(_has_sentences, document.notes):
         console.print(f"[bold]{escape(heading)}[/bold]")
         for sentence in sentences:
@@ -126,7 +127,7 @@ def _show(document: Document, console: Console) -> None:
 
 
 def _rich(table: Table) -> RichTable:
-    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, show_edge=False)
     for position, heading in enumerate(table.headings):
         number = position in table.numbers
         # A number is never folded; its heading is, between words.

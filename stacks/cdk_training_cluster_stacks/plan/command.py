@@ -34,11 +34,13 @@ class Wanted:
 
     Attributes:
         format: One of `FORMATS`.
+        all: Whether a table is to hold all that is known, not a first look.
         live: Whether to ask AWS for prices.
         plot: The picture to write. None: none.
     """
 
     format: str = "table"
+    all: bool = False
     live: bool = False
     plot: Path | None = None
 
@@ -115,7 +117,7 @@ def run(file: Path, wanted: Wanted, assumptions: Assumptions) -> None:
         from cdk_training_cluster_stacks.plan.plot import draw  # noqa: PLC0415 - slow to import, and seldom wanted
 
         draw(plan, wanted.plot)
-    show(wanted.format, document(plan, brief=wanted.format == "table"), plan.values())
+    show(wanted.format, document(plan, brief=wanted.format == "table" and not wanted.all), plan.values())
 
 
 def _keep(cache: Path | None, book: PriceBook) -> None:

@@ -118,7 +118,7 @@ def options(groups: Sequence[GroupShape], region: str, book: PriceBook, assumpti
         high=None if spot is None else spot[1] * hours * slower,
         note=f"the Spot price of {' and '.join(no_spot)} in {region} is unknown"
         if spot is None
-        else f"{assumptions.interruption_percent:f} % longer for interruptions, assumed"
+        else f"{assumptions.interruption_percent:f} % longer: interruptions, assumed"
         + ("; lowest to highest price" if spot[0] < spot[1] else "")
         + (f"; without {' and '.join(no_spot)}, whose price is unknown" if no_spot else ""),
     )
@@ -176,7 +176,7 @@ def trainium(
             hours=assumptions.hours,
             low=cost,
             high=cost,
-            note=f"the same peak, {own[0]:,f} TFLOPS a node; the model has to run on Neuron",
+            note=f"the same peak, {own[0]:,f} TFLOPS a node; needs a model on Neuron",
         )
 
 

@@ -7,13 +7,15 @@ from cdk_training_cluster_stacks.plan.report import Plan
 from cdk_training_cluster_stacks.plan.tables import tables
 from cdk_training_cluster_stacks.showing import Document, usd
 
+_MORE = "--all shows each line, all ways to buy and regions, assumptions and sources"
+
 
 def document(plan: Plan, *, brief: bool) -> Document:
     """Return what is shown of a plan.
 
     Args:
         plan: The plan.
-        brief: Whether it is for a terminal: without the lines of guardrails and the list of sources.
+        brief: Whether it is a first look.
     """
     return Document(
         tables=tuple(tables(plan, brief=brief)), notes=tuple(notes(plan, brief=brief)), conclusion=conclusion(plan)
@@ -25,16 +27,19 @@ def notes(plan: Plan, *, brief: bool = False) -> Iterator[tuple[str, tuple[str, 
 
     Args:
         plan: The plan.
-        brief: Whether sources are counted, not listed.
+        brief: Whether assumptions and sources are left out.
     """
     unknown = tuple(f"{line.key}: {line.basis}" for line in plan.unknown)
-    yield "Assumed", (*_assumed(plan), *plan.left_out)
-    told = tuple(
-        f"{source.address}, {age}{f'. {source.note}' if source.note else ''}" for source, age in plan.sources
-    )
-    yield "Prices from", (f"{len(told)} sources; --format json or markdown lists them",) if brief else told
+    if not brief:
+        yield "Assumed", (*_assumed(plan), *plan.left_out)
+        yield (
+            "Prices from",
+            tuple(
+                f"{source.address}, {age}{f'. {source.note}' if source.note else ''}" for source, age in plan.sources
+            ),
+        )
     yield "Unknown, and in no sum", unknown
-    yield "Know before paying", plan.warnings
+    yield "Know before paying", (*plan.warnings, *((_MORE,) if brief else ()))
 
 
 def conclusion(plan: Plan) -> str:

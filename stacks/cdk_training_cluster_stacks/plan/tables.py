@@ -10,11 +10,12 @@ _YOURS = " (yours)"
 _REGIONS_SHOWN = 6
 _TYPES_SHOWN = 12
 _SCORES_SHOWN = 10
+_SHOWN_BRIEFLY = 3
 _KINDS = {
     "compute": "all node groups",
     "storage": "all storage",
     "transfer": "all transfer",
-    "guardrails": "metrics, alarms, reports and functions",
+    "guardrails": "metrics, alarms and functions",
 }
 _WORDS = ((12, "trillion"), (9, "billion"), (6, "million"))
 
@@ -24,11 +25,13 @@ def tables(plan: Plan, *, brief: bool = False) -> Iterator[Table]:
 
     Args:
         plan: The plan.
-        brief: Whether the lines of guardrails are left to their sum.
+        brief: Whether only the nodes' lines, known ways to buy and the first regions, zones and types are wanted.
     """
     yield _costs(plan, brief=brief)
-    for table in (_hardware, _options, _regions, _zones, _scores, _works):
-        yield table(plan)
+    yield _hardware(plan)
+    yield _options(plan, brief=brief)
+    for table, most in ((_regions, _REGIONS_SHOWN), (_zones, None), (_scores, _SCORES_SHOWN), (_works, _TYPES_SHOWN)):
+        yield table(plan, _SHOWN_BRIEFLY if brief and most is not None else most)
 
 
 def _costs(plan: Plan, *, brief: bool) -> Table:
@@ -40,21 +43,24 @@ def _costs(plan: Plan, *, brief: bool) -> Table:
             line.what if line.per_hour is None else f"{line.what}: {line.basis}",
         )
         for line in plan.lines
-        if not (brief and line.kind == "guardrails")
+        if line.kind == "compute" or not brief
     ]
     for kind, run in plan.by_kind().items():
+        if kind == "compute" and len(rows) == 1:
+            continue
         unknown = ", ".join(line.key for line in plan.unknown if line.kind == kind)
         rows.append((kind, *_amounts(run, hours), f"{unknown} not included: unknown" if unknown else _KINDS[kind]))
     missing = ", ".join(line.key for line in plan.unknown)
     if missing:
-        rows.append(("known so far", *_amounts(plan.known, hours), f"{missing} not included: unknown"))
+        what = "without what is unknown, below" if brief else f"{missing} not included: unknown"
+        rows.append(("known so far", *_amounts(plan.known, hours), what))
     if not missing or plan.total is None:
         rows.append(("total", *_amounts(plan.total, hours), "all of these"))
     rows.append(
         (
             "with contingency",
             *_amounts(plan.with_contingency, hours),
-            f"{plan.assumptions.contingency_percent:f} % for restarts and failures, assumed",
+            f"{plan.assumptions.contingency_percent:f} % for restarts, failures: assumed",
         )
     )
     return Table(
@@ -95,7 +101,7 @@ def _hardware(plan: Plan) -> Table:
         title += f"; file system {speed:,.2f} GB/s{share}"
     return Table(
         title=title,
-        headings=("Group", "Nodes", "Accelerators of a node", "Memory GiB", "EFA Gbps", "of all nodes"),
+        headings=("Group", "Nodes", "Each has", "Memory GiB", "EFA Gbps", "all nodes"),
         rows=tuple(rows),
         numbers=(3, 4, 5),
     )
@@ -105,13 +111,13 @@ def _gbps(speed: Decimal | None) -> str:
     return UNKNOWN if speed is None else f"{speed.normalize():,f}" if speed else "none"
 
 
-def _options(plan: Plan) -> Table:
+def _options(plan: Plan, *, brief: bool) -> Table:
+    shown = [each for each in plan.options if each.low is not None or not brief]
     return Table(
-        title="The same nodes, bought otherwise: USD for the run, nodes alone",
+        title="The same nodes, bought otherwise: USD for the run, nodes alone"
+        + _more(len(plan.options) - len(shown)),
         headings=("Way", "Hours", "USD", "What to know"),
-        rows=tuple(
-            (each.name, f"{each.hours:,.0f}", _range(each.low, each.high), each.note) for each in plan.options
-        ),
+        rows=tuple((each.name, f"{each.hours:,.0f}", _range(each.low, each.high), each.note) for each in shown),
         numbers=(1, 2),
     )
 
@@ -122,8 +128,8 @@ def _range(low: Decimal | None, high: Decimal | None) -> str:
     return usd(low) if low == high else f"{usd(low)} to {usd(high)}"
 
 
-def _regions(plan: Plan) -> Table:
-    shown = plan.regions[:_REGIONS_SHOWN]
+def _regions(plan: Plan, most: int | None) -> Table:
+    shown = plan.regions[:most]
     rest = len(plan.regions) - len(shown)
     return Table(
         title="Regions, by the nodes' On-Demand price: USD for the run" + _more(rest),
@@ -133,7 +139,7 @@ def _regions(plan: Plan) -> Table:
     )
 
 
-def _zones(plan: Plan) -> Table:
+def _zones(plan: Plan, _: int | None) -> Table:
     return Table(
         title="Spot Instances now, by zone: USD an hour",
         headings=("Zone", "Id", "Type", "USD"),
@@ -150,10 +156,10 @@ def _zones(plan: Plan) -> Table:
     )
 
 
-def _scores(plan: Plan) -> Table:
+def _scores(plan: Plan, most: int | None) -> Table:
     yours = {each.zone_id for each in plan.zones if each.zone == plan.availability_zone and each.zone_id}
-    others = [scored for scored in plan.scores[_SCORES_SHOWN:] if scored[1].region == plan.region]
-    shown = (*plan.scores[:_SCORES_SHOWN], *others)
+    others = [scored for scored in plan.scores[most:] if scored[1].region == plan.region]
+    shown = (*plan.scores[:most], *others)
     return Table(
         title="Spot placement scores of all nodes in one zone: 10 is likeliest; below three types EC2 scores low"
         + _more(len(plan.scores) - len(shown)),
@@ -166,13 +172,13 @@ def _scores(plan: Plan) -> Table:
     )
 
 
-def _works(plan: Plan) -> Table:
+def _works(plan: Plan, most: int | None) -> Table:
     assumptions = plan.assumptions
     if assumptions.parameters is None or assumptions.tokens is None:
         return Table(title="", headings=(), rows=())
     own = {each.instance_type for each in plan.hardware.groups}
-    others = [each for each in plan.works[_TYPES_SHOWN:] if each.instance_type in own or each.usd is None]
-    shown = (*plan.works[:_TYPES_SHOWN], *others)
+    others = [each for each in plan.works[most:] if each.instance_type in own or each.usd is None]
+    shown = (*plan.works[:most], *others)
     rest = len(plan.works) - len(shown)
     return Table(
         title=(

@@ -168,9 +168,16 @@ def test_an_unknown_name_of_a_price_is_told_with_the_known_ones() -> None:
     assert result.stderr.endswith("; got 'p9.48xlarge'\n")
 
 
+def test_a_first_look_fits_a_terminal() -> None:
+    lines = plan(BASE_POD, columns=80).stdout.splitlines()
+    assert len(lines) <= 45
+    assert max(map(len, lines)) <= 80
+    assert "- --all shows each line, all ways to buy and regions, assumptions and sources" in lines
+
+
 @pytest.mark.parametrize("columns", [80, 120])
 def test_the_table_fits_and_shows_what_the_run_costs(columns: int) -> None:
-    result = plan(BASE_POD, "--hours", "336", columns=columns)
+    result = plan(BASE_POD, "--hours", "336", "--all", columns=columns)
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert max(map(len, lines)) <= columns

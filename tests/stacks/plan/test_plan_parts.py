@@ -11,7 +11,7 @@ from cdk_training_cluster import Capacity, OnIdle, instance_type_info
 from cdk_training_cluster.capacity import UNTIL_CANCELLED
 from cdk_training_cluster.prices import ByRegion, PriceBook, Source, SpotRange, committed_prices
 from cdk_training_cluster_stacks.live.asking import LiveAnswer
-from cdk_training_cluster_stacks.live.spot_market import ZonePrice
+from cdk_training_cluster_stacks.live.spot_market import PlacementScore, ZonePrice
 from cdk_training_cluster_stacks.plan import Assumptions, ClusterShape, FileSystemShape, GroupShape, Plan, make_plan
 from cdk_training_cluster_stacks.plan.tables import tables
 
@@ -208,6 +208,14 @@ def test_a_live_spot_price_of_the_zone_counts_for_its_nodes_and_the_region_s_for
         book=PriceBook(spot=ByRegion([("p4de.24xlarge", spot)])),
         zones=tuple(zones),
         spot_regions=("us-east-1",),
+        scores=tuple(
+            ("workers", PlacementScore(region=f"us-{place}", zone_id=zone, score=score))
+            for place, zone, score in (
+                ("west-2", "usw2-az1", 9),
+                ("east-1", "use1-az0", 5),
+                ("east-1", "use1-az1", 3),
+            )
+        ),
         refusals=("no",),
     )
     shape = ClusterShape(
@@ -236,6 +244,8 @@ def test_a_live_spot_price_of_the_zone_counts_for_its_nodes_and_the_region_s_for
         ("us-east-1b (yours)", "use1-az1"),
         ("us-east-1c", "use1-az2"),
     ]
+    (scored,) = [table for table in tables(found) if table.title.startswith("Spot placement scores")]
+    assert [row[2] for row in scored.rows] == ["usw2-az1", "use1-az0", "use1-az1 (yours)"]
     assert (source, "of today") in found.sources
 
 
