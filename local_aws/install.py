@@ -13,6 +13,7 @@ from moto.autoscaling.models import AutoScalingBackend, FakeAutoScalingGroup
 from moto.autoscaling.responses import AutoScalingResponse
 from moto.awslambda.models import LambdaBackend
 from moto.awslambda.responses import LambdaResponse
+from moto.budgets.responses import BudgetsResponse
 from moto.cloudformation import urls as cloudformation_urls
 from moto.cloudwatch.responses import CloudWatchResponse
 from moto.ec2.models import EC2Backend
@@ -37,6 +38,7 @@ from local_aws.services import (
     auto_scaling,
     automations,
     buckets,
+    budgets,
     capacity_reservations,
     event_invocations,
     events,
@@ -137,6 +139,9 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
         metric_data.by_metric(CloudWatchResponse.get_metric_data),
         "searches everything, mixes namespaces up, knows no limits and is always complete",
     ),
+    (BudgetsResponse, budgets.checked(BudgetsResponse.create_budget), "takes any notifications and any topic"),
+    (BudgetsResponse, budgets.update_budget, "missing"),
+    (BudgetsResponse, budgets.describe_subscribers_for_notification, "missing"),
     (LogsBackend, keys.checked_log_group(LogsBackend.create_log_group), "takes any key"),
     (EventsBackend, events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
     (IAMBackend, roles.checked(IAMBackend.create_role), "takes any trust policy"),

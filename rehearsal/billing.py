@@ -13,7 +13,8 @@ from local_aws.functions import DeployedFunction
 from rehearsal.report import table_of
 
 REGION = "us-east-1"
-_FOREIGN = "somebody-elses-alarm"
+_NAMESPACE = "AWS/Billing"
+_FOREIGN = "alarm-of-another-team"
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class BillingStory:
         if self.repaired != self.made:
             yield f"billing alarms: what was changed by hand is not repaired: {', '.join(self.changed)}"
         if self.made.get(_FOREIGN) is None:
-            yield "billing alarms: somebody else's alarm is gone"
+            yield "billing alarms: the alarm of another team is gone"
 
 
 def tell_billing_story(aws: LocalAws, function: DeployedFunction) -> BillingStory:
@@ -86,13 +87,13 @@ def show_billing(console: Console, story: BillingStory) -> None:
     done = {each["name"]: each for each in story.said["alarms"]}
     table = table_of(f"Billing alarms in {REGION}, two of them changed by hand", "alarm", "USD", "then", "why")
     for name, alarm in sorted(story.repaired.items()):
-        told = done.get(name, {"action": "not touched", "reason": "it is somebody else's"})
+        told = done.get(name, {"action": "not touched", "reason": "it is another team's"})
         table.add_row(name, f"{alarm['Threshold']:,.0f}", told["action"], told["reason"])
     console.print(table)
 
 
 def left_behind(aws: LocalAws, story: BillingStory) -> Iterator[str]:
-    """Say what the deletion of the stack left, or took that was somebody else's.
+    """Say what the deletion of the stack left, or took that was another team's.
 
     Args:
         aws: The local AWS.
@@ -102,7 +103,7 @@ def left_behind(aws: LocalAws, story: BillingStory) -> Iterator[str]:
     for name in sorted(left.keys() & (story.made.keys() - {_FOREIGN})):
         yield f"billing alarms: {name} is left in {REGION}"
     if left.get(_FOREIGN) != story.made[_FOREIGN]:
-        yield "billing alarms: somebody else's alarm was changed or deleted"
+        yield "billing alarms: the alarm of another team was changed or deleted"
     try:
         aws.client("sns", REGION).get_topic_attributes(TopicArn=story.topic)
     except ClientError:
@@ -118,9 +119,11 @@ _PASSING = {"AlarmConfigurationUpdatedTimestamp", "StateUpdatedTimestamp", "Stat
 
 
 def _alarms(aws: LocalAws) -> dict[str, dict[str, Any]]:
+    """Return the alarms on bills and the foreign one; in that region a cluster may have others of its own."""
     pages = aws.client("cloudwatch", REGION).get_paginator("describe_alarms").paginate()
     return {
         alarm["AlarmName"]: {key: value for key, value in alarm.items() if key not in _PASSING}
         for page in pages
         for alarm in page["MetricAlarms"]
+        if alarm["Namespace"] == _NAMESPACE or alarm["AlarmName"] == _FOREIGN
     }

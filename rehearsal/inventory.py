@@ -95,8 +95,10 @@ _LISTED = (
 _TABLES = "state tables"
 # What a function writes changes them.
 _PASSING_OF_TABLES = ("ItemCount", "TableSizeBytes")
+_BUDGETS = "AWS budgets"
+_PASSING_OF_BUDGETS = ("CalculatedSpend", "LastUpdatedTime")
 
-KINDS = (*(listed.kind for listed in _LISTED), _TABLES, "buckets")
+KINDS = (*(listed.kind for listed in _LISTED), _TABLES, _BUDGETS, "buckets")
 
 
 def take_inventory(client: Client) -> Inventory:
@@ -126,6 +128,7 @@ def looks(client: Client) -> Mapping[str, Callable[[], Mapping[str, Any]]]:
     return {
         **{listed.kind: partial(_listed, client, listed) for listed in _LISTED},
         _TABLES: partial(_tables, client),
+        _BUDGETS: partial(_budgets, client),
     }
 
 
@@ -150,6 +153,16 @@ def _tables(client: Client) -> dict[str, Any]:
     return {
         name: _plain({key: value for key, value in table.items() if key not in _PASSING_OF_TABLES})
         for name, table in found.items()
+    }
+
+
+def _budgets(client: Client) -> dict[str, Any]:
+    account = client("sts").get_caller_identity()["Account"]
+    found = client("budgets").get_paginator("describe_budgets").paginate(AccountId=account).search("Budgets[]")
+    return {
+        budget["BudgetName"]: _plain({key: value for key, value in budget.items() if key not in _PASSING_OF_BUDGETS})
+        for budget in found
+        if budget is not None
     }
 
 

@@ -109,7 +109,7 @@ class Rehearsal:
             self._differs(*left)
             self._console.print(
                 f"Of the billing alarms in {REGION} {'something' if left else 'nothing'} is left; {len(story.made)} "
-                "were there, one of them somebody else's."
+                "were there, one of them another team's."
             )
         self._destroy_foundation(theirs, whole)
         if self._parts_of is not None:

@@ -33,6 +33,7 @@ class KeyUser(Enum):
 
     LOGS = "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html"
     ALARMS = "https://repost.aws/knowledge-center/cloudwatch-configure-alarm-sns"
+    BUDGETS = "https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-sns-policy.html#protect-sns-sse"
     EVENTS = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html"
     AUTO_SCALING = "https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html"
     SPOT = (
@@ -190,7 +191,7 @@ def _logs(place: KeyPlace) -> Statement:
 
 
 def _service(sid: str, service: str) -> Statement:
-    # Without a condition: AWS shows aws:SourceAccount for both, but EventBridge is documented to give none to topics,
+    # Without a condition: AWS shows aws:SourceAccount for all, but EventBridge is documented to give none to topics,
     # and a condition that is not met loses messages without an error.
     return {
         "Sid": sid,
@@ -238,6 +239,7 @@ def _datasets(place: KeyPlace, bucket: s3.IBucket | None = None) -> Statement:
 _STATEMENTS: Mapping[KeyUser, Callable[[KeyPlace], Statement]] = {
     KeyUser.LOGS: _logs,
     KeyUser.ALARMS: lambda _: _service("Alarms", "cloudwatch.amazonaws.com"),
+    KeyUser.BUDGETS: lambda _: _service("Budgets", "budgets.amazonaws.com"),
     KeyUser.EVENTS: lambda _: _service("UndeliveredEvents", "events.amazonaws.com"),
     KeyUser.DATASETS: _datasets,
 }

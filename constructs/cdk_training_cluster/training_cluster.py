@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import jsii
-from aws_cdk import Annotations, Duration, Names, RemovalPolicy, Tags
+from aws_cdk import Annotations, Duration, Names, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_ec2 as ec2
@@ -15,9 +15,8 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.cluster_checks import check_cluster, check_name
-from cdk_training_cluster.conditions import ACCOUNT_ID, in_this_region
-from cdk_training_cluster.encryption import KeyUser, allow
-from cdk_training_cluster.functions import Guardrail
+from cdk_training_cluster.conditions import in_this_region
+from cdk_training_cluster.functions import Guardrail, make_alert_topic
 from cdk_training_cluster.guardrails import (
     BillingAlarms,
     Budget,
@@ -27,6 +26,7 @@ from cdk_training_cluster.guardrails import (
     ResumeDocument,
     SpendGroup,
 )
+from cdk_training_cluster.guardrails.cost_budget import cost_budget_where_possible, has_cost_budgets
 from cdk_training_cluster.guardrails.fixed_parts import fixed_parts
 from cdk_training_cluster.guardrails.spend import alarm_count, scheduled_function
 from cdk_training_cluster.instance_types import InstanceTypeInfo
@@ -60,13 +60,15 @@ class TrainingCluster(Construct):
     stopped half an hour after a warning, which comes after an hour; `idle_policy` says otherwise.
 
     Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterState`, `ClusterPower`, `IdleStop`,
-    `BillingAlarms`, `ClusterSpend` and `ResumeDocument` make, one instance role and profile, and an SNS topic for
-    alerts.
+    `BillingAlarms`, `ClusterSpend`, `CostBudget` and `ResumeDocument` make, one instance role and profile, and an SNS
+    topic for alerts.
 
     Attributes:
         idle_stop: What stops idle nodes. None: every node group's policy is off.
         billing_alarms: What keeps the billing alarms. None: there is no budget.
         spend: What counts the cluster's dollars. None: likewise.
+        cost_budget: The AWS budget of the cluster's own bill. None: there is no budget, or CloudFormation cannot make
+            one in the region.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
     """
@@ -104,13 +106,14 @@ class TrainingCluster(Construct):
                 data sets, else none.
             cluster_name: The value of the tag `cdk-training-cluster:cluster` and of the metrics' dimension
                 `Cluster`; unique in account and region. Default: - made of the construct's path.
-            alert_topic: Where alarms and functions report; it must let CloudWatch publish.
-                Default: - a topic is made; subscribe to `alert_topic`.
+            alert_topic: Where alarms and functions report; it must let CloudWatch publish, and with a budget AWS
+                Budgets. Default: - a topic is made; subscribe to `alert_topic`.
             state: Where functions remember what was ordered and what they did. One of another stack outlives the
                 cluster. Default: - a table is made, and deleted with the stack.
             idle_policy: When nodes are idle and what becomes of them then; a node group's own policy says what
                 differs. Default: - see `IdlePolicy`; `IdlePolicy.off()` stops none.
-            budget: What the account may cost in a month; billing alarms in us-east-1 watch it. Default: - none.
+            budget: What may be spent in a month; billing alarms in us-east-1 watch the account's charges, and an AWS
+                budget the cluster's bill. Default: - none.
             instance_type_facts: Facts about instance types that the catalog does not have. Default: - none.
             powertools_layer: A layer with Powertools for the functions' runtime, for regions where AWS publishes
                 none. Default: - AWS's public layer.
@@ -170,7 +173,9 @@ class TrainingCluster(Construct):
             )
             for nodes in together.nodes
         }
-        self.alert_topic: sns.ITopic = alert_topic or self._make_alert_topic()
+        self.alert_topic: sns.ITopic = alert_topic or make_alert_topic(
+            self, encryption_key, budgets=budget is not None and has_cost_budgets(Stack.of(self).region)
+        )
         # Of no use to another stack, whose node groups are others.
         self.state = state or ClusterState(
             self, "State", encryption_key=encryption_key, removal_policy=RemovalPolicy.DESTROY
@@ -203,6 +208,13 @@ class TrainingCluster(Construct):
         )
         # Last, since it counts what all the others cost.
         self.spend = self._make_spend(budget, powertools_layer)
+        self.cost_budget = (
+            None
+            if budget is None
+            else cost_budget_where_possible(
+                self, "CostBudget", budget=budget, cluster_name=self.cluster_name, alert_topic=self.alert_topic
+            )
+        )
         Tags.of(self).add(CLUSTER_TAG, self.cluster_name)
 
     @property
@@ -305,22 +317,6 @@ class TrainingCluster(Construct):
             "each is limited to the region, and the last to one namespace.",
         )
         return role
-
-    def _make_alert_topic(self) -> sns.Topic:
-        allow(self, self._encryption_key, KeyUser.ALARMS)
-        topic = sns.Topic(self, "Alerts", enforce_ssl=True, master_key=self._encryption_key)
-        # A topic policy of its own takes away the default one, under which alarms of the account may publish.
-        # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
-        topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="AlarmsOfThisAccount",
-                actions=["sns:Publish"],
-                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
-                resources=[topic.topic_arn],
-                conditions={"StringEquals": {"aws:SourceAccount": ACCOUNT_ID}},
-            )
-        )
-        return topic
 
     def _make_idle_stop(
         self,

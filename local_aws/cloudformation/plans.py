@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from local_aws.cloudformation import parameters, templates
+from local_aws.cloudformation import parameters, schemas, templates
 from local_aws.cloudformation.failures import ValidationError
 from local_aws.cloudformation.functions import Resolver
 from local_aws.cloudformation.stacks import Stack
@@ -58,6 +58,7 @@ def make_plan(
         ValidationError: as CloudFormation answers before it starts.
     """
     template = templates.parse(template_text)
+    _check_types(template, str(pseudo["AWS::Region"]))
     resolved = parameters.resolve(template.get("Parameters") or {}, given, client)
     resolver = resolver_of(template, resolved, client=client, pseudo=pseudo)
     _check_rules(template, resolver)
@@ -80,6 +81,14 @@ def make_plan(
         order=templates.dependency_order(template, active),
         conditions=conditions,
     )
+
+
+def _check_types(template: Mapping[str, Any], region: str) -> None:
+    """Refuse types of AWS's that CloudFormation does not have in a region, whatever their conditions."""
+    kinds = {definition["Type"] for definition in template["Resources"].values()}
+    absent = sorted(kind for kind in kinds if not schemas.is_in(kind, region))
+    if absent:
+        raise ValidationError(f"Template format error: Unrecognized resource types: [{', '.join(absent)}]")
 
 
 def resolver_of(

@@ -71,7 +71,8 @@ _PATCHES: Mapping[str, Callable[[dict[str, Any]], None]] = {
 
 
 @cache
-def _directory() -> Path:
+def directory() -> Path:
+    """Return where the schemas are."""
     package = find_spec("cfnlint")
     if package is None or package.origin is None:
         raise ModuleNotFoundError("cfn-lint, which brings CloudFormation's schemas along, is not installed")
@@ -79,10 +80,16 @@ def _directory() -> Path:
 
 
 @cache
-def _files() -> Mapping[str, str]:
+def _files(region: str = REGION) -> Mapping[str, str]:
     """Return the names of the schemas' files, without their ending, by resource type."""
-    files: dict[str, str] = json.loads((_directory() / "providers" / f"{REGION}.json").read_text(encoding="utf-8"))
-    return files
+    file = directory() / "providers" / f"{region}.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def is_in(resource_type: str, region: str) -> bool:
+    """Tell whether CloudFormation has a type in a region; of regions and types that are not known it is taken so."""
+    there = _files(region)
+    return not there or resource_type in there or resource_type not in _files()
 
 
 @lru_cache
@@ -92,7 +99,7 @@ def schema_of(resource_type: str) -> Schema | None:
         resource_type = "AWS::CloudFormation::CustomResource"
     if resource_type not in _files():
         return None
-    file = _directory() / "resources" / f"{_files()[resource_type]}.json"
+    file = directory() / "resources" / f"{_files()[resource_type]}.json"
     schema: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     if resource_type in _PATCHES:
         _PATCHES[resource_type](schema)

@@ -17,7 +17,7 @@ from local_aws.policies import Call, as_list, is_allowed
 from local_aws.refusal import Refusal
 from local_aws.services.roles import statements_of
 
-_DATA_KEYS = ("kms:Decrypt", "kms:GenerateDataKey")
+DATA_KEYS = ("kms:Decrypt", "kms:GenerateDataKey")
 _VOLUMES = ("kms:Decrypt", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncryptFrom", "kms:CreateGrant")
 _OBJECTS = ("kms:Decrypt", "kms:GenerateDataKey")
 
@@ -101,7 +101,7 @@ def _check_topic(arn: str) -> None:
     _, _, service, region, account, _ = arn.split(":", 5)
     topic = sns_backends[account][region].topics.get(arn) if service == "sns" else None
     key = getattr(topic, "kms_master_key_id", None)
-    if key and not usable(key, account, region, "cloudwatch.amazonaws.com", *_DATA_KEYS):
+    if key and not usable(key, account, region, "cloudwatch.amazonaws.com", *DATA_KEYS):
         raise Refusal(
             "ValidationError",
             f'Failed to execute action {arn}. Received error: "CloudWatch Alarms does not have authorization to '
@@ -175,7 +175,7 @@ def check_destination(function: Any, destination: str) -> None:
     queue = sqs_backends[account][region].queues.get(name) if service == "sqs" else None
     key_id = getattr(queue, "kms_master_key_id", None)
     statements = statements_of(function.role)
-    if key_id and not all(is_allowed(statements, Call(action=action, resource=key_id)) for action in _DATA_KEYS):
+    if key_id and not all(is_allowed(statements, Call(action=action, resource=key_id)) for action in DATA_KEYS):
         raise Refusal(
             "InvalidParameterValueException",
             f"The function's execution role may not use the key of {destination}. (AWS takes it, and loses each "

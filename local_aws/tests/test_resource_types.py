@@ -8,6 +8,7 @@ from capacity_templates import POOL, reservation
 from local_aws import LocalAws
 from local_aws.cloudformation import schemas
 from local_aws.cloudformation.resources import HANDLERS
+from local_aws.settings import ACCOUNT
 from local_aws_scene import NETWORK, NODES, ROLE, Stacks, Template, imported
 from spot_scene import spot_fleet
 from warm_scene import warm_nodes
@@ -130,6 +131,16 @@ def _everything(tag: str, days: int) -> Template:
                 "TreatMissingData": "breaching",
                 "AlarmActions": [{"Ref": "Topic"}],
                 "Tags": tags,
+            },
+        ),
+        "Spending": (
+            "AWS::Budgets::Budget",
+            {
+                "Budget": {
+                    "BudgetType": "COST",
+                    "TimeUnit": "MONTHLY",
+                    "BudgetLimit": {"Amount": 1000 * days, "Unit": "USD"},
+                }
             },
         ),
         "Bucket": (
@@ -261,6 +272,8 @@ def test_everything_is_created_changed_in_place_and_deleted(aws: LocalAws, stack
     assert function["Tags"]["tag"] == "second"
     (alarm,) = aws.client("cloudwatch").describe_alarms(AlarmNames=[before["Alarm"]])["MetricAlarms"]
     assert alarm["EvaluationPeriods"] == 3
+    budget = aws.client("budgets").describe_budget(AccountId=ACCOUNT, BudgetName=before["Spending"])["Budget"]
+    assert float(budget["BudgetLimit"]["Amount"]) == 3000
     groups = aws.client("logs").describe_log_groups(logGroupNamePrefix=before["Logs"])["logGroups"]
     assert [group["retentionInDays"] for group in groups] == [3]
     assert aws.client("iam").list_role_policies(RoleName=before["Role"])["PolicyNames"] == ["inline-second"]

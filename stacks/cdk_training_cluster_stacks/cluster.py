@@ -69,6 +69,15 @@ class ClusterStack(Stack):
         CfnOutput(self, "AlertTopicArn", value=topic.topic_arn)
         for guardrail in self.training_cluster.guardrails:
             CfnOutput(self, guardrail.spec.output, value=guardrail.function_name)
+        cost_budget = self.training_cluster.cost_budget
+        if cost_budget is not None:
+            CfnOutput(
+                self,
+                "ActivateCostTagCommand",
+                description="Lets the AWS budget count the cluster's bill; run it once an organization, in the "
+                "management account, a day after the first deployment",
+                value=cost_budget.activation_command,
+            )
         CfnOutput(
             self,
             "ResumeCommand",

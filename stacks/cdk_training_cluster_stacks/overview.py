@@ -121,6 +121,8 @@ def _guardrails(cluster: TrainingCluster) -> Iterator[str]:
             yield from made[kind].describe()
         elif kind.spec.absent:
             yield kind.spec.absent
+    if cluster.cost_budget is not None:
+        yield from cluster.cost_budget.describe()
 
 
 def _storage(cluster: ClusterFile) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from cluster_contract.codec import encode
 from cluster_contract.power import PowerFunctionSettings, PowerGroupSettings
 from rehearsal.checks import CHECKS, Deployment, differences
 from rehearsal.checks.check import Check
+from rehearsal.checks.cost_budgets import COST_BUDGETS
 from rehearsal.checks.guardrails import SPECS, WITH_A_STORY, WITHOUT_A_STORY
 from rehearsal.checks.node_groups import NODE_GROUPS
 from rehearsal.checks.stacks import STACKS
@@ -50,6 +52,22 @@ class _Account:
 
     def get_schedule(self, **asked: str) -> dict[str, Any]:
         return {"State": "ENABLED", **self._by_id[asked["Name"]]}
+
+    def get_caller_identity(self) -> dict[str, str]:
+        return {"Account": "111122223333"}
+
+    def describe_budgets(self, **_: str) -> dict[str, Any]:
+        made = {name: one["Budget"] for name, one in self._by_id.items() if "NotificationsWithSubscribers" in one}
+        return {"Budgets": [{**budget, "BudgetName": name} for name, budget in made.items()]}
+
+    def describe_notifications_for_budget(self, **asked: str) -> dict[str, Any]:
+        told = self._by_id[asked["BudgetName"]]["NotificationsWithSubscribers"]
+        return {"Notifications": [one["Notification"] for one in told]}
+
+    def describe_subscribers_for_notification(self, **asked: Any) -> dict[str, Any]:
+        told = self._by_id[asked["BudgetName"]]["NotificationsWithSubscribers"]
+        (one,) = [one for one in told if one["Notification"] == asked["Notification"]]
+        return {"Subscribers": one["Subscribers"]}
 
     def describe_capacity_reservations(self, **asked: list[str]) -> dict[str, Any]:
         (one,) = asked["CapacityReservationIds"]
@@ -345,8 +363,29 @@ def test_the_size_of_a_warm_pool_is_compared() -> None:
     assert difference == "node group workers: warm_pool_size is None, the template says 2"
 
 
+def _budget(*thresholds: int) -> Resource:
+    told = [
+        {
+            "Notification": {"NotificationType": "ACTUAL", "Threshold": threshold},
+            "Subscribers": [{"SubscriptionType": "SNS", "Address": "topic"}],
+        }
+        for threshold in thresholds
+    ]
+    amount = {"BudgetLimit": {"Amount": 5}, "CostFilters": {"TagKeyValue": ["user:cluster$pod"]}}
+    properties = {"Budget": amount, "NotificationsWithSubscribers": told}
+    return Resource("base-pod-cluster", "AWS::Budgets::Budget", "bill", properties)
+
+
+def test_the_notifications_of_an_aws_budget_are_compared() -> None:
+    account = _Account([_budget(50, 100)], {})
+    assert list(COST_BUDGETS.differences(Deployment(account, [_budget(50, 100)], {}))) == []
+    (difference,) = COST_BUDGETS.differences(Deployment(account, [_budget(50)], {}))
+    assert difference.startswith("AWS budget bill: notifications is [('ACTUAL', 50.0, ['topic']), ('ACTUAL', 100.0")
+
+
 def test_every_check_has_something_to_compare() -> None:
     deployments = [_deployment("base-pod"), _deployment("p5-reservation")]
+    deployments[0] = replace(deployments[0], resources=[*deployments[0].resources, _budget(50)])
     assert [check.thing for check in CHECKS if not any(check.said(one) for one in deployments)] == []
 
 

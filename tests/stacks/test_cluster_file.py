@@ -317,8 +317,8 @@ NUMBERS: dict[str, tuple[list[float], list[float]]] = {
     "idle.signals.efa_mib_per_second": ([0.1, 1e99], [0, 1e100]),
     "idle.signals.gpu_memory_mib": ([0.1], [0]),
     "budget.monthly_usd": ([0.01], [0]),
-    "budget.thresholds.0": ([0.1, 1000], [0, 1001]),
-    "budget.forecast_thresholds.0": ([0.1, 1000], [0, 1001]),
+    "budget.thresholds.0": ([0.1, 1000], [0.09, 1001]),
+    "budget.forecast_thresholds.0": ([0.1, 1000], [0.09, 1001]),
     "budget.warning_minutes": ([10, 660], [9, 661]),
     "budget.max_usd_per_hour": ([0.01], [0]),
 }

@@ -87,6 +87,12 @@ def test_check_tells_the_alarms_that_will_exist(tmp_path: Path) -> None:
         "  and the same of linked account 111122223333\n"
         "  notify ml@example.com\n"
     ) in shown
+    assert (
+        "AWS budget: of the cluster's own bill, up to a day late; notifies at 50 % (10,000 USD), 80 % (16,000 USD) "
+        "and 100 % (20,000 USD) of a month's 20,000 USD\n"
+        "  when AWS forecasts that the month reaches 100 % (20,000 USD)\n"
+        "  counts nothing until the cost allocation tag is active: aws ce update-cost-allocation-tags-status "
+    ) in shown
     file.write_text(f"{RIGHT}budget: {{monthly_usd: 5, thresholds: [50]}}\n")
     shown = CliRunner().invoke(training_cluster, ["check", str(file)], env={"COLUMNS": "200"}).output
     assert "at 50 % (2.50 USD) of a month's 5 USD\n  of the whole account; in a management account, of the" in shown

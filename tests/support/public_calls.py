@@ -98,6 +98,11 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
         "alert_topic": sns.Topic(stack, "T"),
     },
     "Budget": lambda _: {"monthly_usd": 20_000},
+    "CostBudget": lambda stack: {
+        "budget": Budget(monthly_usd=1),
+        "cluster_name": "pod",
+        "alert_topic": sns.Topic(stack, "T"),
+    },
     "Capacity.on_demand": lambda _: {},
     "Capacity.reservation": lambda _: {"end": datetime(2030, 1, 1, tzinfo=UTC)},
     "Capacity.from_reservation": lambda _: {"capacity_reservation_id": ID},

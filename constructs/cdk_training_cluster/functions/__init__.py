@@ -1,5 +1,6 @@
 """How the library's Lambda functions are packaged, set up, called and watched."""
 
+from cdk_training_cluster.functions.alert_topic import make_alert_topic
 from cdk_training_cluster.functions.assets import FunctionSource, function_source
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 from cdk_training_cluster.functions.guardrail import Guardrail, GuardrailSpec, Silence, Watch
@@ -28,6 +29,7 @@ __all__ = [
     "Silence",
     "Watch",
     "function_source",
+    "make_alert_topic",
     "make_tick",
     "powertools_layer",
 ]

@@ -3,6 +3,7 @@
 from cdk_training_cluster.functions import Guardrail
 from cdk_training_cluster.guardrails.billing_alarms import BillingAlarms, place_problems
 from cdk_training_cluster.guardrails.budget import Budget
+from cdk_training_cluster.guardrails.cost_budget import CostBudget
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_stop import IdleStop
 from cdk_training_cluster.guardrails.resume_document import ResumeDocument
@@ -19,6 +20,7 @@ __all__ = [
     "BillingAlarms",
     "Budget",
     "ClusterSpend",
+    "CostBudget",
     "IdleGroup",
     "IdleStop",
     "OnExceed",

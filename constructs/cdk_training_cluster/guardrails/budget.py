@@ -37,7 +37,8 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum
 
 # Functions compute with them.
 MONTHLY_USD = Number(above=0, maximum=MAX_MONTHLY_USD, known=True)
-THRESHOLD = Number(above=0, maximum=1000, known=True)
+# The least that CloudFormation takes for an AWS budget.
+THRESHOLD = Number(minimum=0.1, maximum=1000, known=True)
 # As long as the warning of an idle stop, but a number: the warning waits for nothing else.
 WARNING_MINUTES = Number(minimum=10, maximum=11 * 60, known=True)
 
@@ -70,8 +71,8 @@ class Budget:
 
     Attributes:
         monthly_usd: The budget, in USD a month: above 0, at most `MAX_MONTHLY_USD`.
-        thresholds: The shares of the budget that notify people when a sum reaches them, in percent: above 0, at most
-            1000. Used by all three. Default: - 50, 80 and 100.
+        thresholds: The shares of the budget that notify people when a sum reaches them, in percent: 0.1 to 1000.
+            Used by all three. Default: - 50, 80 and 100.
         forecast_thresholds: The shares that notify people when the month is forecast to end above them, likewise.
             Used by the spend function and the AWS budget; CloudWatch has no forecast of an account's charges.
             Default: - 100.
@@ -135,6 +136,13 @@ class Budget:
         if accounts:
             yield f"  and the same of {_joined(accounts)}"
         yield f"  notify {', '.join(self.emails) or 'no address'}"
+
+    def describe_bill(self) -> Iterator[str]:
+        """Say in a few lines which notifications the AWS budget has."""
+        shares = f"at {self._shares(self.thresholds)} of a month's {_usd(self.monthly_usd)}"
+        yield f"AWS budget: of the cluster's own bill, up to a day late; notifies {shares}"
+        if self.forecast_thresholds:
+            yield f"  when AWS forecasts that the month reaches {self._shares(self.forecast_thresholds)}"
 
     def describe_spend(self) -> Iterator[str]:
         """Say in a few lines what the cluster's own dollars set off."""

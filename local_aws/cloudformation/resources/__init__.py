@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from local_aws.cloudformation.resources import (
+    budgets,
     compute,
     custom,
     documents,
@@ -23,6 +24,7 @@ from local_aws.cloudformation.resources import (
 from local_aws.cloudformation.resources.base import Handler
 
 _MODULES = (
+    budgets,
     compute,
     custom,
     documents,

@@ -23,7 +23,7 @@ class BudgetSettings(Settings):
     thresholds: Annotated[tuple[_Percent, ...], Field(min_length=1)] = Field(
         default=(50, 80, 100), examples=[[50, 80, 100]]
     )
-    """The shares of the budget that notify people, in percent: above 0, at most 1000. All three watch them."""
+    """The shares of the budget that notify people, in percent: 0.1 to 1000. All three watch them."""
 
     forecast_thresholds: tuple[_Percent, ...] = Field(default=(100,), examples=[[100]])
     """The shares that the forecast of the month's end must stay below, in percent. The function and the AWS budget

@@ -231,8 +231,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a flag": ({"monthly_usd": True}, f"monthly_usd must be a number above 0 {_AT_MOST}, got True"),
     "text": ({"monthly_usd": "20000"}, f"monthly_usd must be a number above 0 {_AT_MOST}, got '20000'"),
     "no threshold": ({"thresholds": []}, "thresholds must hold at least one percentage, such as 100, got none"),
-    "a threshold of 0": ({"thresholds": [0]}, "thresholds must be above 0 and at most 1000, got 0"),
-    "a threshold above": ({"thresholds": [1001]}, "thresholds must be above 0 and at most 1000, got 1001"),
+    "a threshold of 0": ({"thresholds": [0]}, "thresholds must be from 0.1 to 1000, got 0"),
+    "a threshold above": ({"thresholds": [1001]}, "thresholds must be from 0.1 to 1000, got 1001"),
     "a threshold twice": (
         {"thresholds": [50, 50.0]},
         "thresholds must be different, got 50 2 times: leave out all but one",
