@@ -378,6 +378,7 @@ class TrainingCluster(Construct):
             node_groups={name: SpendGroup.of(fleet) for name, fleet in self._node_groups.items()},
             fixed=fixed,
             prices=budget.prices,
+            power=self.power,
             state=self.state,
             powertools_layer=powertools_layer,
             encryption_key=self._encryption_key,

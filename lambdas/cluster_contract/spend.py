@@ -104,6 +104,11 @@ class SpendFunctionSettings:
         """
         return decode(cls, environment, "CLUSTER_SPEND_SETTINGS")
 
+    @property
+    def fleets(self) -> dict[str, str]:
+        """The ids of the Spot Fleet requests, by node group."""
+        return {name: group.fleet for name, group in self.groups.items() if group.fleet}
+
 
 KIND_DIMENSION = "Kind"
 """The dimension that holds what is billed."""

@@ -1,6 +1,7 @@
 """The entry point of the spend function."""
 
 import os
+import time
 from datetime import UTC, datetime
 
 from aws_lambda_powertools import Logger
@@ -23,6 +24,13 @@ def handler(event: dict[str, object], context: LambdaContext) -> dict[str, objec
     settings = SpendFunctionSettings.from_environment(os.environ)
     logger.append_keys(cluster=settings.cluster)
     action = parse_action(event)
-    aws = SpendClients(ec2=lambda: without_interfaces(clients.ec2()), dynamodb=clients.dynamodb)
+    aws = SpendClients(
+        ec2=lambda: without_interfaces(clients.ec2()),
+        dynamodb=clients.dynamodb,
+        auto_scaling=clients.auto_scaling,
+        lambda_=clients.lambda_,
+        sns=clients.sns,
+        pause=time.sleep,
+    )
     account = context.invoked_function_arn.split(":")[_ACCOUNT]
     return SpendRun(settings, aws, logger, account=account, now=datetime.now(UTC)).run(action)

@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from cluster_common.times import parse_time, time_text
+from cluster_spend.acts import NO_ACTS, Acts
 from cluster_spend.charges import Charge, Item, added, unit_seconds
 from cluster_spend.prices import Prices
 
@@ -33,7 +34,7 @@ class Month:
         unpriced: The seconds of units that no price is known of yet, by what is billed.
         gap: For how long instances may have ended that no run has seen.
         ended: The ids of instances that were counted when they had ended at a time that EC2 does not tell.
-        acts: What the budget that acts has done, as `Exceeding` keeps it.
+        acts: What the budget has done.
     """
 
     since: datetime
@@ -42,7 +43,7 @@ class Month:
     unpriced: Mapping[Item, Decimal] = field(default_factory=dict)
     gap: timedelta = timedelta(0)
     ended: frozenset[str] = frozenset()
-    acts: Mapping[str, Any] = field(default_factory=dict)
+    acts: Acts = NO_ACTS
 
     @property
     def name(self) -> str:
@@ -68,7 +69,7 @@ class Month:
             "unpriced": {str(item): seconds for item, seconds in sorted(self.unpriced.items())},
             "gap_seconds": int(self.gap.total_seconds()),
             "ended": sorted(self.ended),
-            "acts": dict(self.acts),
+            "acts": self.acts.to_values(),
         }
 
     @classmethod
@@ -86,7 +87,7 @@ class Month:
             unpriced={Item.parse(key): Decimal(seconds) for key, seconds in values["unpriced"].items()},
             gap=timedelta(seconds=int(values["gap_seconds"])),
             ended=frozenset(values["ended"]),
-            acts=dict(values["acts"]),
+            acts=Acts.from_values(values["acts"]),
         )
 
 

@@ -132,10 +132,11 @@ def summarize(settings: SpendFunctionSettings, action: str, spend: Spend) -> dic
         "node_groups": {name: _pair(pair) for name, pair in spend.by_group().items() if name},
         "kinds": {name: _pair(pair) for name, pair in spend.by_kind().items()},
         "prices": {
-            name: {"usd": str(one.usd), "source": one.source, "as_of": one.as_of or None}
+            name: {"usd": f"{one.usd:f}", "source": one.source, "as_of": one.as_of or None}
             for name, one in sorted(known.items())
         },
         "unknown_prices": list(spend.unknown),
+        "acts": _acts(month),
         **({"gap": gap_sentence(month)} if month.gap else {}),
     }
 
@@ -146,6 +147,13 @@ def gap_sentence(month: Month) -> str:
         f"no run succeeded for {format_minutes(month.gap)} longer than EC2 lists terminated instances: those that "
         "ended in that time are not counted"
     )
+
+
+def _acts(month: Month) -> dict[str, object]:
+    """Say what the budget has done this month, and what it is about to do."""
+    acts = month.acts
+    stop_at = None if acts.stop_at is None else time_text(acts.stop_at)
+    return {"acted_on_usd": _usd(acts.done), "stops_at": stop_at, "stops": list(acts.pending)}
 
 
 def _pair(pair: tuple[Decimal, Decimal]) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """One run: read, price, count, report."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -14,8 +14,11 @@ from cluster_common.failures import Failures
 from cluster_common.state_table import StateChangedError, StateTable
 from cluster_contract.spend import SpendFunctionSettings, SpendKind
 from cluster_contract.state import StatePart
+from cluster_spend.acts import Acts
 from cluster_spend.charges import Charge, Item, units_now
+from cluster_spend.exceeding import ActingClients, Exceeding
 from cluster_spend.ledger import Ledger, UnreadableMonthError
+from cluster_spend.months import Month
 from cluster_spend.nodes import Node, node_charges, read_nodes
 from cluster_spend.prices import Figure, Prices
 from cluster_spend.reports import Spend, emit_failure, emit_metrics, gap_sentence, summarize
@@ -24,7 +27,6 @@ from cluster_spend.spot import spot_prices
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
-    from mypy_boto3_ec2.client import EC2Client
 
 
 class Action(StrEnum):
@@ -38,15 +40,13 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpendClients:
-    """What the function talks to. Each client is made when it is needed.
+class SpendClients(ActingClients):
+    """What the function talks to.
 
     Attributes:
-        ec2: Makes the client of EC2.
         dynamodb: Makes the client of DynamoDB.
     """
 
-    ec2: "Callable[[], EC2Client]"
     dynamodb: "Callable[[], DynamoDBClient]"
 
 
@@ -113,11 +113,12 @@ class SpendRun:
             return {}
         prices = Prices(settings=self._settings, asked=self._ask_prices(seen.nodes))
         charges = list(self._charges(seen))
-        if action is Action.TICK:
-            self._count(charges, seen, prices)
+        counted = action is Action.TICK and self._count(charges, seen, prices)
         month = self._ledger.month(self._now)
         spend = Spend(now=self._now, month=month, units=units_now(charges), prices=prices)
         self._log(spend)
+        if counted:
+            spend = replace(spend, month=self._act(spend, seen))
         if action is Action.TICK:
             emit_metrics(self._settings, spend, complete=not self._failures)
         self._failures.raise_all()
@@ -166,7 +167,8 @@ class SpendRun:
                 item = Item("", SpendKind(kind), price)
                 yield Charge(item=item, units=Decimal(str(count)), start=start)
 
-    def _count(self, charges: list[Charge], seen: _Seen, prices: Prices) -> None:
+    def _count(self, charges: list[Charge], seen: _Seen, prices: Prices) -> bool:
+        """Count what is billed until now, and say whether that was done."""
         ended = frozenset(node.id for node in seen.nodes if node.has_unknown_end)
         try:
             self._ledger.count(charges, self._now, prices, ended=ended)
@@ -175,6 +177,23 @@ class SpendRun:
         except AWS_ERRORS as error:
             what = "its month-to-date could not be written: the next run counts this time too"
             self._failures.add(self._settings.cluster, what, error)
+        else:
+            return True
+        return False
+
+    def _act(self, spend: Spend, seen: _Seen) -> Month:
+        """Do what the budget says where it is exceeded, and return the month with what was done."""
+        exceeding = Exceeding(self._settings, self._clients, self._failures, record=self._record)
+        try:
+            exceeding.act(spend, seen.nodes, {one.id for one in seen.reservations})
+        except StateChangedError:
+            self._logger.warning("another run has acted on the budget: the next run does what is left")
+        except AWS_ERRORS as error:
+            self._failures.add(self._settings.cluster, "what the budget has done could not be recorded", error)
+        return self._ledger.month(self._now)
+
+    def _record(self, acts: Acts) -> None:
+        self._ledger.write(replace(self._ledger.month(self._now), acts=acts))
 
     def _log(self, spend: Spend) -> None:
         for name in spend.unknown:

@@ -2,25 +2,34 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from typing import Any, cast
 
 from aws_lambda_powertools import Logger
 
+from cluster_contract.aliases import Alias
 from cluster_contract.spend import SpendFunctionSettings, SpendGroupSettings
+from cluster_power.callers import Caller
+from cluster_power.commands import parse_command
 from cluster_spend.spend import Action, SpendClients, SpendRun
+from fake_auto_scaling import FakeGroup
 from fake_dynamodb import TABLE, FakeDynamoDb
 from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode
 from fake_reservations import FakeReservations
-from fake_service import ACCOUNT, REGION, FakePaginator
+from fake_service import ACCOUNT, REGION, FakePaginator, FakeService
 from policy_evaluator import Call
+from power_scene import FakeSns, Scene
 
 # The construct sets it; the function's metrics are nowhere without it.
 os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster/Functions")
 
 CLUSTER = "base-pod"
+POWER = "power-function"
+TOPIC = "arn:aws:sns:us-east-1:111122223333:alerts"
+READS = ("autoscaling:DescribeAutoScalingGroups",)
 PART = f"spend#{CLUSTER}"
 START = datetime(2026, 11, 10, 8, 0, tzinfo=UTC)
 P5, G5 = 55.04, 1.006
@@ -59,6 +68,33 @@ class FakeSpendEc2(FakeInstances, FakeReservations):
                 yield {"SpotPriceHistory": [{**entry, "SpotPrice": usd, "Timestamp": moment - timedelta(hours=3)}]}
 
 
+class FakeLambda(FakeService):
+    """The client of Lambda, behind which the real power function works on groups in memory.
+
+    Attributes:
+        power: The power function and its groups.
+        orders: What it was ordered.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("lambda")
+        self.power = Scene(counts={})
+        self.orders: list[dict[str, Any]] = []
+
+    def invoke(self, **parameters: Any) -> dict[str, Any]:
+        """Answer Invoke."""
+        arn = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{POWER}:{parameters['Qualifier']}"
+        self.record("Invoke", parameters, names=[POWER], arn=arn)
+        # IAM calls the permission otherwise than the operation.
+        self.calls[-1] = Call(action="lambda:InvokeFunction", resource=arn)
+        event = json.loads(parameters["Payload"])
+        caller = Caller(alias=Alias(parameters["Qualifier"]), request_id="1")
+        command = parse_command(event, self.power.settings, caller)
+        self.orders.append({key: value for key, value in event.items() if key != "reason"})
+        told = {"node_groups": list(self.power.order(**{**event, "by": command.by}).values())}
+        return {"StatusCode": 200, "Payload": BytesIO(json.dumps(told).encode())}
+
+
 @dataclass
 class SpendScene:
     """A cluster in memory, and the function that counts its dollars.
@@ -72,12 +108,15 @@ class SpendScene:
     details: dict[str, Any] = field(default_factory=dict)
     ec2: FakeSpendEc2 = field(default_factory=FakeSpendEc2)
     dynamodb: FakeDynamoDb = field(default_factory=FakeDynamoDb)
+    lambda_: FakeLambda = field(default_factory=FakeLambda)
+    sns: FakeSns = field(default_factory=FakeSns)
     now: datetime = START
 
     @property
     def settings(self) -> SpendFunctionSettings:
         """What the deploy tells the function."""
         told = {"cluster": CLUSTER, "monthly_usd": 1e6, "groups": self.groups, "region": REGION, "state_table": TABLE}
+        told |= {"topic_arn": TOPIC, "power_function": POWER}
         return SpendFunctionSettings(**{**told, **self.details})
 
     def add(
@@ -93,6 +132,20 @@ class SpendScene:
             self.ec2.nodes[node.id] = node
             made.append(node)
         return made
+
+    @property
+    def power(self) -> Scene:
+        """The power function and its groups."""
+        return self.lambda_.power
+
+    def deploy(self, count: int = 1, *, node_group: str = "workers", **settings: Any) -> FakeGroup:
+        """Deploy a node group with the nodes that the power function gave it."""
+        self.power.counts[node_group] = count
+        self.power.now = self.now
+        group = self.power.add(node_group)
+        self.power.minute(3)
+        self.add(count, node_group=node_group, **settings)
+        return group
 
     def add_spot(self, usd: str | None = "12.5", **settings: Any) -> list[FakeNode]:
         """Launch a Spot Instance, at a price of its zone."""
@@ -110,11 +163,30 @@ class SpendScene:
     def tick(self, minutes: float = 5) -> dict[str, Any]:
         """Let time pass, run the function and return its summary."""
         self.now += timedelta(minutes=minutes)
+        self.power.now = self.now
+        for group in self.power.auto_scaling.groups.values():
+            group.settle(self.now)
+            self._end_nodes(group.tags["cdk-training-cluster:node-group"], group.desired)
         return self.run("tick")
+
+    def _end_nodes(self, node_group: str, desired: int) -> None:
+        """Let nodes go that their group has no more."""
+        of_group = [
+            one for one in self.ec2.nodes.values() if one.tags["cdk-training-cluster:node-group"] == node_group
+        ]
+        for node in [one for one in of_group if one.state == "running"][desired:]:
+            self.end(node)
 
     def run(self, action: str = "status") -> dict[str, Any]:
         """Run the function and return its summary."""
-        clients = cast("Any", SpendClients)(ec2=lambda: self.ec2, dynamodb=lambda: self.dynamodb)
+        clients = cast("Any", SpendClients)(
+            ec2=lambda: self.ec2,
+            dynamodb=lambda: self.dynamodb,
+            auto_scaling=lambda: self.power.auto_scaling,
+            lambda_=lambda: self.lambda_,
+            sns=lambda: self.sns,
+            pause=lambda _: None,
+        )
         run = SpendRun(self.settings, clients, Logger(service="test"), account=ACCOUNT, now=self.now)
         summary = run.run(Action(action))
         assert json.loads(json.dumps(summary)) == summary
@@ -131,4 +203,20 @@ class SpendScene:
     @property
     def calls(self) -> list[Call]:
         """Every call to AWS so far."""
-        return [*self.ec2.calls, *self.dynamodb.calls]
+        described = [one for one in self.power.auto_scaling.calls if one.action in READS]
+        return [*self.ec2.calls, *self.dynamodb.calls, *self.lambda_.calls, *self.sns.calls, *described]
+
+    def watch(self, on_call: Callable[[str], object]) -> None:
+        """Let something be told of every operation of the function's clients, before it is answered."""
+        for service in (self.ec2, self.dynamodb, self.lambda_):
+            service.on_call = on_call
+
+    @property
+    def ordered(self) -> list[dict[str, Any]]:
+        """What the power function was ordered, beside status."""
+        return [one for one in self.lambda_.orders if one["action"] != "status"]
+
+    @property
+    def subjects(self) -> list[str]:
+        """The subjects of the messages so far."""
+        return [message["Subject"] for message in self.sns.messages]

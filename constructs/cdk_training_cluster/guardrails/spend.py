@@ -1,6 +1,7 @@
 """The construct that counts a cluster's dollars: its function, its tick, its alarms and its permissions."""
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Annotated
 
 from aws_cdk import Duration
@@ -16,12 +17,13 @@ from cdk_training_cluster.functions import ClusterPermissions, Guardrail, Guardr
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.guardrails.fixed_parts import FixedParts, as_floats
 from cdk_training_cluster.guardrails.spend_group import SpendGroup
+from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.prices.watching import ScheduledFunction, node_units
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import ClusterName, Number
 from cdk_training_cluster.validation.kinds import checked
-from cluster_contract.spend import SpendFunctionSettings, SpendMetric
+from cluster_contract.spend import OnExceed, SpendFunctionSettings, SpendMetric
 from cluster_contract.state import StatePart
 from cluster_contract.tags import CLUSTER_TAG
 
@@ -104,6 +106,7 @@ class ClusterSpend(Guardrail):
         node_groups: Mapping[str, SpendGroup] | None = None,
         fixed: FixedParts | None = None,
         prices: Mapping[str, Annotated[float, _PRICE]] | None = None,
+        power: ClusterPower | None = None,
         state: ClusterState | None = None,
         powertools_layer: lambda_.ILayerVersion | None = None,
         encryption_key: kms.IKey | None = None,
@@ -124,28 +127,41 @@ class ClusterSpend(Guardrail):
                 kind of charge, such as `{"file-system": {"fsx-persistent-2-250": 6.58}}`. Default: - nothing.
             prices: What an instance costs an hour, in USD, by its type or by the id of the Capacity Block that it
                 runs in, where that is known better than from AWS's lists. Default: - those lists.
+            power: The power function that owns the sizes of these node groups, which a budget that acts needs.
+                Default: - none.
             state: Where the function keeps what it has counted. Default: - a table is made, and kept.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
             encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
 
         Raises:
-            ValueError: A setting is of the wrong kind, another function counts a cluster of this name in `state`, or
-                `ClusterFunction` refuses its settings.
+            ValueError: A setting is of the wrong kind, the budget acts and there is no power function, another
+                function counts a cluster of this name in `state`, or `ClusterFunction` refuses its settings.
         """
         super().__init__(scope, id)
         self.budget = budget
         self.state = state or ClusterState(self, "State", encryption_key=encryption_key)
         groups = node_groups or {}
+        self._acts = budget.on_exceed is not OnExceed.NOTIFY and bool(groups)
+        if self._acts and power is None:
+            raise ValueError(
+                f"power is required beside a budget with on_exceed {budget.on_exceed.value!r} and node_groups: the "
+                "power function stops and limits them; give cluster.power"
+            )
+        self._fleets = any(group.spot_fleet_id is not None for group in groups.values())
+        self._auto_scaling = any(group.spot_fleet_id is None for group in groups.values())
         self._reserves = any(group.reservations for group in groups.values())
         settings = SpendFunctionSettings(
             cluster=cluster_name,
             monthly_usd=budget.monthly_usd,
             thresholds=tuple(budget.thresholds),
+            on_exceed=budget.on_exceed,
+            warning=timedelta(minutes=budget.warning_minutes),
             groups={name: group.settings for name, group in groups.items()},
             fixed=fixed or {},
             node=as_floats(node_units()),
             prices=prices or {},
             topic_arn=alert_topic.topic_arn,
+            power_function=power.function.function_name if power is not None and self._acts else "",
             state_table=self.state.table_name,
         )
         self._make(
@@ -157,6 +173,8 @@ class ClusterSpend(Guardrail):
             encryption_key=encryption_key,
         )
         self.state.grant_read_write(self._cluster_function.role, StatePart.SPEND, cluster_name)
+        if power is not None and self._acts:
+            power.grant_budget(self._cluster_function.role)
         self.month_alarms = {share: self._watch(_month_watch(budget, share)) for share in budget.thresholds}
         self.forecast_alarms = {
             share: self._watch(_forecast_watch(budget, share)) for share in budget.forecast_thresholds
@@ -210,8 +228,16 @@ class ClusterSpend(Guardrail):
         Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
         """
         permissions = ClusterPermissions(role, cluster_name=cluster_name, tag_key=CLUSTER_TAG, own_tags=CLUSTER_TAG)
-        reads = ["ec2:DescribeInstances", "ec2:DescribeSpotPriceHistory"]
-        permissions.read([*(["ec2:DescribeCapacityReservations"] if self._reserves else []), *reads])
+        permissions.read([*self._reads()])
+
+    def _reads(self) -> Iterator[str]:
+        if self._acts and self._auto_scaling:
+            yield "autoscaling:DescribeAutoScalingGroups"
+        if self._reserves:
+            yield "ec2:DescribeCapacityReservations"
+        yield from ("ec2:DescribeInstances", "ec2:DescribeSpotPriceHistory")
+        if self._acts and self._fleets:
+            yield from ("ec2:DescribeSpotFleetInstances", "ec2:DescribeSpotFleetRequests")
 
 
 def alarm_count(budget: Budget) -> int:

@@ -1,0 +1,134 @@
+"""The messages of a budget that acts: what was spent, what happens to which node group, and the commands."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from cluster_common.messages import subject
+from cluster_common.operator_commands import keep_owner, start_group
+from cluster_common.times import format_minutes, time_text
+from cluster_contract.spend import OnExceed, SpendFunctionSettings
+from cluster_spend.acts import amounts
+from cluster_spend.groups import NodeGroup
+from cluster_spend.reports import Spend
+
+_KEPT_FOR = timedelta(hours=12)
+_MAX_UNKNOWN = 20
+
+
+def warning_message(
+    settings: SpendFunctionSettings,
+    spend: Spend,
+    groups: Sequence[NodeGroup],
+    *,
+    due: Sequence[str],
+    stop_at: datetime,
+) -> tuple[str, str]:
+    """Return the subject and the text of the message that node groups are going to be stopped.
+
+    Args:
+        settings: The function's settings.
+        spend: What the cluster costs.
+        groups: Its node groups.
+        due: The names of those that are going to be stopped.
+        stop_at: When.
+    """
+    lines = [*_spent(settings, spend), ""]
+    stopping = [group for group in groups if group.name in due]
+    if not stopping:
+        lines += ["No node group is stopped: a stop of any would save nothing.", *_others(groups, due)]
+        return _head(settings, "budget reached, nothing to stop"), "\n".join(lines)
+    lines.append(f"At {time_text(stop_at)} the spend function stops these node groups:")
+    for group in stopping:
+        lines += [f"- {_effect(group)}", *_keep(settings, group, stop_at)]
+    lines += [
+        *_others(groups, due),
+        "",
+        "Raise the budget's monthly_usd and deploy before that time, and nothing is stopped.",
+    ]
+    left = format_minutes(stop_at - spend.now)
+    return _head(settings, f"budget reached, {_names(due)} will be stopped in {left}"), "\n".join(lines)
+
+
+def done_message(
+    settings: SpendFunctionSettings, spend: Spend, names: Sequence[str], kept: Sequence[NodeGroup] = ()
+) -> tuple[str, str]:
+    """Return the subject and the text of the message that node groups were stopped, or get no new nodes.
+
+    Args:
+        settings: The function's settings.
+        spend: What the cluster costs.
+        names: The names of the node groups.
+        kept: Node groups that are stopped when the tag that keeps them ends.
+    """
+    limits = settings.on_exceed is OnExceed.NO_NEW_NODES
+    what = "keep at most the nodes that they have" if limits else "were stopped"
+    lines = [*_spent(settings, spend), "", f"These node groups {what}, as the budget says:"]
+    for name in names:
+        lines.append(f"- {name}. To start it again:")
+        lines.append(f"  {start_group(settings.power_function, name, settings.region)}")
+    lines += [f"- {group.name} is not stopped yet: {group.kept}." for group in kept]
+    following = min((each for each in amounts(settings) if each > spend.month.usd), default=None)
+    again = "again this month" if following is None else f"again before {_usd(following)} USD are spent this month"
+    lines += ["", f"After a start the spend function leaves a node group alone, and does not act {again}."]
+    verb = "get no new nodes" if limits else "stopped"
+    return _head(settings, f"budget reached, {_names(names)} {verb}"), "\n".join(lines)
+
+
+def called_off_message(settings: SpendFunctionSettings, spend: Spend) -> tuple[str, str]:
+    """Return the subject and the text of the message that nothing is stopped, since the budget was changed."""
+    lines = [*_spent(settings, spend), "", "The budget was changed since the warning: no node group is stopped."]
+    return _head(settings, "no node group is stopped"), "\n".join(lines)
+
+
+def reason(settings: SpendFunctionSettings, spend: Spend) -> str:
+    """Return why the power function is to stop or limit node groups."""
+    return f"{_usd(spend.month.usd)} USD spent in {spend.month.name}, the budget is {_usd(settings.monthly_usd)} USD"
+
+
+def _spent(settings: SpendFunctionSettings, spend: Spend) -> Iterator[str]:
+    share = spend.month.usd / Decimal(str(settings.monthly_usd)) * 100
+    yield (
+        f"Cluster {settings.cluster} has cost {_usd(spend.month.usd)} USD in {spend.month.name} (UTC), {share:.0f} % "
+        f"of its budget of {_usd(settings.monthly_usd)} USD, and costs {_usd(spend.usd_per_hour)} USD an hour now."
+    )
+    if spend.unknown:
+        yield f"Not counted, since the price is not known: {', '.join(spend.unknown[:_MAX_UNKNOWN])}."
+
+
+def _effect(group: NodeGroup) -> str:
+    parts = [f"{group.name}: {group.nodes} nodes, {_usd(group.usd_per_hour)} USD an hour."]
+    for owner in group.owners:
+        parts.append(
+            f"The {owner.owner.noun} {owner.name} {owner.owner.emptied}; what is on the nodes' disks is "
+            f"lost{owner.owner.survivors}; their capacity is given back, so a start may have to wait."
+        )
+    return " ".join(parts)
+
+
+def _keep(settings: SpendFunctionSettings, group: NodeGroup, stop_at: datetime) -> Iterator[str]:
+    for owner in group.owners[:1]:
+        yield "  To keep it for 12 hours more:"
+        yield f"  {keep_owner(owner.owner, owner.name, stop_at + _KEPT_FOR, settings.region)}"
+
+
+def _others(groups: Sequence[NodeGroup], due: Sequence[str]) -> Iterator[str]:
+    for group in groups:
+        if group.reserved:
+            yield f"- {group.name} is left alone: its nodes run in {group.reserved}, billed whether or not they run."
+        elif group.is_stopped:
+            yield f"- {group.name} is stopped already."
+        elif group.name in due and group.kept:
+            yield f"- {group.name} is stopped later: {group.kept}."
+
+
+def _names(names: Sequence[str]) -> str:
+    return " and ".join(names)
+
+
+def _head(settings: SpendFunctionSettings, text: str) -> str:
+    return subject(f"{settings.cluster}: {text}")
+
+
+def _usd(amount: Decimal | float) -> str:
+    return f"{amount:,.2f}".removesuffix(".00")
