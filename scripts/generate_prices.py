@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 from cdk_training_cluster.instance_types import AcceleratorKind, all_instance_types
 from cdk_training_cluster.prices import UNITS, ByRegion, PriceBook, committed_prices
 from cdk_training_cluster.prices.files import contract_text, snapshot_text
-from cdk_training_cluster_stacks.live.price_list import REGION, on_demand_prices, unit_prices
+from cdk_training_cluster_stacks.live.price_list import on_demand_prices, unit_prices
 from cdk_training_cluster_stacks.live.session import aws_session
 from cdk_training_cluster_stacks.live.spot_market import spot_market
+from cluster_contract.price_list import REGION
 
 if TYPE_CHECKING:
     import boto3

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 import boto3
 from botocore.config import Config
 
+from cluster_contract.price_list import REGION as PRICE_LIST_REGION
+
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
     from mypy_boto3_cloudwatch.client import CloudWatchClient
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_lambda.client import LambdaClient
+    from mypy_boto3_pricing.client import PricingClient
     from mypy_boto3_sns.client import SNSClient
     from mypy_boto3_ssm.client import SSMClient
 
@@ -73,6 +76,12 @@ def ec2() -> "EC2Client":
 def lambda_() -> "LambdaClient":
     """Return the client of Lambda, which invokes a function once and waits for it."""
     return boto3.client("lambda", config=_PATIENT)
+
+
+@cache
+def pricing() -> "PricingClient":
+    """Return the client of the Price List, which gives up soon."""
+    return boto3.client("pricing", region_name=PRICE_LIST_REGION, config=_BRIEF)
 
 
 @cache

@@ -27,6 +27,7 @@ def handler(event: dict[str, object], context: LambdaContext) -> dict[str, objec
     aws = SpendClients(
         ec2=lambda: without_interfaces(clients.ec2()),
         dynamodb=clients.dynamodb,
+        pricing=clients.pricing,
         auto_scaling=clients.auto_scaling,
         lambda_=clients.lambda_,
         sns=clients.sns,

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from cluster_common.state_table import NO_ITEM, StateItem, StateTable
 from cluster_spend.charges import Charge
+from cluster_spend.listed_prices import NAME
 from cluster_spend.months import Month, counted, gap_between, month_name, month_start, spans
 from cluster_spend.prices import Prices
 
@@ -23,7 +24,11 @@ class _Kept:
 
 
 class Ledger:
-    """Counts what is spent, month by month."""
+    """Counts what is spent, month by month.
+
+    Attributes:
+        prices: The item with what AWS's Price List said.
+    """
 
     def __init__(self, table: StateTable) -> None:
         """Know the table.
@@ -33,6 +38,7 @@ class Ledger:
         """
         self._table = table
         self._kept: dict[str, _Kept] = {}
+        self.prices = NO_ITEM
 
     def read(self, now: datetime) -> None:
         """Read the months.
@@ -43,7 +49,9 @@ class Ledger:
         Raises:
             UnreadableMonthError: The newest of them cannot be read.
         """
-        items = {name: item for name, item in self._table.read_all().items() if name[:1].isdigit()}
+        every = self._table.read_all()
+        self.prices = every.get(NAME, NO_ITEM)
+        items = {name: item for name, item in every.items() if name != NAME}
         if not items:
             return
         newest = max(items)

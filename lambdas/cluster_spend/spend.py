@@ -18,6 +18,7 @@ from cluster_spend.acts import Acts
 from cluster_spend.charges import Charge, Item, units_now
 from cluster_spend.exceeding import ActingClients, Exceeding
 from cluster_spend.ledger import Ledger, UnreadableMonthError
+from cluster_spend.listed_prices import ListedPrices
 from cluster_spend.months import Month
 from cluster_spend.nodes import Node, node_charges, read_nodes
 from cluster_spend.prices import Figure, Prices
@@ -27,6 +28,7 @@ from cluster_spend.spot import spot_prices
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_pricing.client import PricingClient
 
 
 class Action(StrEnum):
@@ -45,9 +47,11 @@ class SpendClients(ActingClients):
 
     Attributes:
         dynamodb: Makes the client of DynamoDB.
+        pricing: Makes the client of the Price List.
     """
 
     dynamodb: "Callable[[], DynamoDBClient]"
+    pricing: "Callable[[], PricingClient]"
 
 
 def parse_action(event: object) -> Action:
@@ -96,8 +100,8 @@ class SpendRun:
         self._account = account
         self._now = now.replace(microsecond=0)
         self._failures = Failures(logger)
-        table = StateTable(clients.dynamodb(), settings.state_table, StatePart.SPEND.key(settings.cluster))
-        self._ledger = Ledger(table)
+        self._table = StateTable(clients.dynamodb(), settings.state_table, StatePart.SPEND.key(settings.cluster))
+        self._ledger = Ledger(self._table)
 
     def run(self, action: Action) -> dict[str, object]:
         """Do what was asked and return a summary for operators.
@@ -111,7 +115,7 @@ class SpendRun:
                 emit_failure(self._settings)
             self._failures.raise_all()
             return {}
-        prices = Prices(settings=self._settings, asked=self._ask_prices(seen.nodes))
+        prices = Prices(settings=self._settings, asked=self._ask_prices(seen, action))
         charges = list(self._charges(seen))
         counted = action is Action.TICK and self._count(charges, seen, prices)
         month = self._ledger.month(self._now)
@@ -141,13 +145,19 @@ class SpendRun:
             self._failures.add(self._settings.cluster, f"{what}: the next run counts this time too", error)
         return None
 
-    def _ask_prices(self, nodes: list[Node]) -> dict[str, Figure]:
+    def _ask_prices(self, seen: _Seen, action: Action) -> dict[str, Figure]:
+        """Ask AWS what instances cost: Spot Instances in each run, others once a day."""
+        ledger, region = self._ledger, self._settings.region
+        lists = ListedPrices(self._clients.pricing, self._table, ledger.prices, region, self._logger)
+        types = {node.instance_type for node in seen.nodes if node.runs and not node.spot and not node.block}
+        types |= {one.instance_type for one in seen.reservations if not one.block}
+        listed = lists.figures(types - self._settings.prices.keys(), self._now, refresh=action is Action.TICK)
         try:
-            return spot_prices(self._clients.ec2(), nodes, self._now)
+            return {**listed, **spot_prices(self._clients.ec2(), seen.nodes, self._now)}
         except AWS_ERRORS as error:
             what = "Spot prices could not be read: its Spot Instances are counted when they can"
             self._failures.add(self._settings.cluster, what, error)
-            return {}
+            return listed
 
     def _charges(self, seen: _Seen) -> Iterator[Charge]:
         through, now = self._ledger.through(self._now), self._now

@@ -68,6 +68,33 @@ class FakeSpendEc2(FakeInstances, FakeReservations):
                 yield {"SpotPriceHistory": [{**entry, "SpotPrice": usd, "Timestamp": moment - timedelta(hours=3)}]}
 
 
+class FakePriceList(FakeService):
+    """The client of the Price List.
+
+    Attributes:
+        usd: The prices of instance types in us-east-1; of one type there may be several.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("pricing")
+        self.usd: dict[str, tuple[str, ...]] = {}
+
+    def get_products(self, **parameters: Any) -> dict[str, Any]:
+        """Answer GetProducts."""
+        wanted = {each["Field"]: each["Value"] for each in parameters["Filters"]}
+        self.record("GetProducts", parameters, names=[wanted["instanceType"]])
+        assert (wanted["regionCode"], wanted["operatingSystem"], wanted["tenancy"]) == (REGION, "Linux", "Shared")
+        return {"PriceList": [_product(usd) for usd in self.usd.get(wanted["instanceType"], ())]}
+
+
+def _product(usd: str) -> str:
+    dimensions = {"rate": {"beginRange": "0", "pricePerUnit": {"USD": usd}}}
+    attributes = {"regionCode": REGION, "locationType": "AWS Region", "marketoption": "OnDemand"}
+    terms = {"OnDemand": {"offer": {"priceDimensions": dimensions}}}
+    told = {"product": {"attributes": attributes}, "terms": terms, "publicationDate": "2026-11-09T00:00:00Z"}
+    return json.dumps(told)
+
+
 class FakeLambda(FakeService):
     """The client of Lambda, behind which the real power function works on groups in memory.
 
@@ -110,6 +137,7 @@ class SpendScene:
     dynamodb: FakeDynamoDb = field(default_factory=FakeDynamoDb)
     lambda_: FakeLambda = field(default_factory=FakeLambda)
     sns: FakeSns = field(default_factory=FakeSns)
+    pricing: FakePriceList = field(default_factory=FakePriceList)
     now: datetime = START
 
     @property
@@ -182,6 +210,7 @@ class SpendScene:
         clients = cast("Any", SpendClients)(
             ec2=lambda: self.ec2,
             dynamodb=lambda: self.dynamodb,
+            pricing=lambda: self.pricing,
             auto_scaling=lambda: self.power.auto_scaling,
             lambda_=lambda: self.lambda_,
             sns=lambda: self.sns,
@@ -204,7 +233,14 @@ class SpendScene:
     def calls(self) -> list[Call]:
         """Every call to AWS so far."""
         described = [one for one in self.power.auto_scaling.calls if one.action in READS]
-        return [*self.ec2.calls, *self.dynamodb.calls, *self.lambda_.calls, *self.sns.calls, *described]
+        return [
+            *self.ec2.calls,
+            *self.dynamodb.calls,
+            *self.pricing.calls,
+            *self.lambda_.calls,
+            *self.sns.calls,
+            *described,
+        ]
 
     def watch(self, on_call: Callable[[str], object]) -> None:
         """Let something be told of every operation of the function's clients, before it is answered."""

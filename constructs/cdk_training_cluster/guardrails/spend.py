@@ -23,6 +23,7 @@ from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import ClusterName, Number
 from cdk_training_cluster.validation.kinds import checked
+from cluster_contract.price_list import REGION as PRICE_LIST_REGION
 from cluster_contract.spend import OnExceed, SpendFunctionSettings, SpendMetric
 from cluster_contract.state import StatePart
 from cluster_contract.tags import CLUSTER_TAG
@@ -229,6 +230,12 @@ class ClusterSpend(Guardrail):
         """
         permissions = ClusterPermissions(role, cluster_name=cluster_name, tag_key=CLUSTER_TAG, own_tags=CLUSTER_TAG)
         permissions.read([*self._reads()])
+        # The Price List has no resources, and is not in every region.
+        # https://docs.aws.amazon.com/service-authorization/latest/reference/list_pricing.html
+        of_the_list = {"StringEquals": {"aws:RequestedRegion": PRICE_LIST_REGION}}
+        role.add_to_policy(
+            iam.PolicyStatement(actions=["pricing:GetProducts"], resources=["*"], conditions=of_the_list)
+        )
 
     def _reads(self) -> Iterator[str]:
         if self._acts and self._auto_scaling:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cdk_training_cluster.prices import UNITS, ByRegion, PriceBook
-from cdk_training_cluster_stacks.live.price_list import REGION, on_demand_prices, unit_prices
+from cdk_training_cluster_stacks.live.price_list import on_demand_prices, unit_prices
 from cdk_training_cluster_stacks.live.session import refusal
 from cdk_training_cluster_stacks.live.spot_market import (
     MAX_REGIONS,
@@ -17,6 +17,7 @@ from cdk_training_cluster_stacks.live.spot_market import (
     placement_scores,
     spot_market,
 )
+from cluster_contract.price_list import REGION
 
 if TYPE_CHECKING:
     import boto3

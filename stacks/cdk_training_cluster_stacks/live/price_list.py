@@ -3,7 +3,6 @@
 https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,26 +11,19 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from cdk_training_cluster.prices import UNITS, ByRegion, Price, Source
+from cluster_contract.price_list import (
+    ADDRESS,
+    attributes,
+    first_tiers,
+    is_on_demand,
+    on_demand_fields,
+    products_of_regions,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_pricing import PricingClient
     from mypy_boto3_pricing.type_defs import FilterTypeDef
 
-ADDRESS = "https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html"
-REGION = "us-east-1"
-"""A region that the API is in: https://docs.aws.amazon.com/general/latest/gr/billing.html"""
-
-# What a Linux instance of the user's own costs without software of AWS's; `Used`: neither a reservation that nothing
-# runs in nor one that something does.
-_LINUX = {
-    "operatingSystem": "Linux",
-    "preInstalledSw": "NA",
-    "tenancy": "Shared",
-    "capacitystatus": "Used",
-}
-_SOLD = "OnDemand"
-# Local and Wavelength Zones have products of their own, under their parent's country.
-_IN_A_REGION = "AWS Region"
 # `USW2-`, `APN1-` or `EU-` before a usage type; us-east-1 has none.
 _PREFIX = re.compile(r"(?:[A-Z]{2,4}\d+|EU)-")
 _Found = tuple[str, str, Decimal, date | None]
@@ -59,12 +51,11 @@ def on_demand_prices(client: "PricingClient", instance_types: Sequence[str]) -> 
     """
     found: list[_Found] = []
     for name in instance_types:
-        wanted = {"instanceType": name, **_LINUX}
         filters: list[FilterTypeDef] = [
-            {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()
+            {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in on_demand_fields(name).items()
         ]
         products = _products(client, "AmazonEC2", filters)
-        found += _found(name, (each for each in products if _attributes(each).get("marketoption", _SOLD) == _SOLD))
+        found += _found(name, filter(is_on_demand, products))
     return _by_region(found, "instance-hour")
 
 
@@ -86,7 +77,7 @@ def unit_prices(client: "PricingClient", item: str, region: str | None = None) -
     products = [
         each
         for each in _products(client, unit.service_code, filters)
-        if not unit.usage_type or without_region(_attributes(each).get("usagetype", "")) == unit.usage_type
+        if not unit.usage_type or without_region(attributes(each).get("usagetype", "")) == unit.usage_type
     ]
     return _by_region(_found(item, products), unit.unit)
 
@@ -107,37 +98,12 @@ def _products(
         ServiceCode=service_code, FormatVersion="aws_v1", Filters=filters
     )
     for page in pages:
-        for text in page["PriceList"]:
-            product: dict[str, Any] = json.loads(text)
-            if _region(product) is not None:
-                yield product
-
-
-def _region(product: Mapping[str, Any]) -> str | None:
-    """Return the region whose product it is; of a transfer, the one that it leaves. None: it is none of a region."""
-    attributes = _attributes(product)
-    for location, region in (("locationType", "regionCode"), ("fromLocationType", "fromRegionCode")):
-        if attributes.get(location) == _IN_A_REGION:
-            return attributes.get(region)
-    return None
-
-
-def _attributes(product: Mapping[str, Any]) -> Mapping[str, str]:
-    attributes: Mapping[str, str] = product["product"]["attributes"]
-    return attributes
+        yield from products_of_regions(page["PriceList"])
 
 
 def _found(name: str, products: Iterable[Mapping[str, Any]]) -> Iterator[_Found]:
-    """Yield name, region, price and date: each product's first tier, unless it is free or in another currency."""
-    for product in products:
-        region = _region(product)
-        published = product.get("publicationDate")
-        for offer in product.get("terms", {}).get("OnDemand", {}).values():
-            for dimension in offer["priceDimensions"].values():
-                usd = Decimal(dimension["pricePerUnit"].get("USD", 0))
-                if region is not None and usd > 0 and Decimal(dimension.get("beginRange", 0)) == 0:
-                    day = None if published is None else date.fromisoformat(published[:10])
-                    yield name, region, usd, day
+    """Yield name, region, price and date of products."""
+    yield from ((name, *each) for product in products for each in first_tiers(product))
 
 
 def _by_region(found: Iterable[_Found], unit: str) -> Listed:
