@@ -390,8 +390,9 @@ class TrainingCluster(Construct):
             self,
             "BootstrapFailed",
             alarm_description=f"{self.cluster_name}: a node could not be set up, and is billed without working. Look "
-            "in its console output, or in /var/lib/cdk-training-cluster/bootstrap.json on it, for the step that "
-            "failed. Mend that step, and terminate the node: its group launches another.",
+            "in the metric by NodeGroup for its group, and for the node and the failed step in what this prints: "
+            f"`{_failed_nodes_command(self.cluster_name)}`. Mend that step, and terminate the node: its group "
+            "launches another.",
             threshold=1,
             evaluation_periods=1,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
@@ -400,6 +401,19 @@ class TrainingCluster(Construct):
         )
         alarm.add_alarm_action(actions.SnsAction(self.alert_topic))
         return alarm
+
+
+def _failed_nodes_command(cluster_name: str) -> str:
+    """Return a command that shows the ids of nodes whose console says that a step failed.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-console.html
+    """
+    nodes = (
+        f"aws ec2 describe-instances --filters Name=tag:{CLUSTER_TAG},Values={cluster_name} "
+        "Name=instance-state-name,Values=running --query 'Reservations[].Instances[].InstanceId' --output text"
+    )
+    console = "aws ec2 get-console-output --latest --instance-id $i --query Output --output text"
+    return f"for i in $({nodes}); do {console} | grep 'bootstrap failed' | sed s/^/$i:/; done"
 
 
 def _mount(file_system: TrainingFileSystem | None) -> Mount | None:

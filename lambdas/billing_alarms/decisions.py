@@ -107,16 +107,15 @@ def _alarm(settings: WatchedBudget, account: str | None, service: str | None, pe
     series = {_CURRENCY: "USD", _ACCOUNT: account, _SERVICE: service}
     scope = "/".join([each for each in (account, service) if each is not None] or ["total"])
     threshold = round(settings.monthly_usd * percent / 100, 2)
-    # The series without an account is, in a management account, the whole organization's.
-    own = "the organization" if settings.accounts else "this AWS account"
-    whose = own if account is None else f"the linked account {account}"
+    whose = settings.charged if account is None else f"the linked account {account}"
     what = f"Estimated charges of {whose}{'' if service is None else f' for {service}'}"
     return {
         "AlarmName": f"{settings.prefix}{scope}/{percent:g}",
         "AlarmDescription": (
             f"{what} this month have reached {threshold:,.2f} USD, {percent:g} percent of the budget of "
-            f"{settings.monthly_usd:,.2f} USD for {settings.cluster}. They count everything there and are "
-            "hours late. Cost Explorer shows what costs; stop what is not needed."
+            f"{settings.monthly_usd:,.2f} USD for {settings.cluster}. They count everything that {whose} is charged "
+            f"for, not {settings.cluster} alone, and are hours late. Cost Explorer shows which services and "
+            "resources cost most; stop what is not needed."
         ),
         "ActionsEnabled": True,
         "AlarmActions": [settings.topic_arn],

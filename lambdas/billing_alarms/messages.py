@@ -36,7 +36,8 @@ def no_metrics(settings: WatchedBudget, silent: Sequence[str]) -> Notification:
         subject=f"{settings.cluster}: billing alarms cannot go off",
         text=(
             f"CloudWatch in {BILLING_REGION} has no billing metrics (AWS/Billing EstimatedCharges in USD) of "
-            f"{', '.join(silent)}, so the billing alarms of {settings.cluster} are silent whatever is spent.\n\n"
+            f"{', '.join(silent)}, so the billing alarms of {settings.cluster}, which count the charges of whole "
+            "accounts, cannot go off.\n\n"
             "Switch them on: Billing and Cost Management, Billing preferences, Alert preferences, Receive CloudWatch "
             "billing alerts; in an organization the management account has to do it too. Metrics of linked accounts "
             "exist in the management account only. An account of the AWS Partner Network, or one "
@@ -66,11 +67,13 @@ def over(settings: WatchedBudget, alarms: Sequence[str]) -> Notification:
         tag="cdk-training-cluster:billing-told-over",
         every=timedelta(days=1),
         about=alarms,
-        subject=f"{settings.cluster}: charges have reached the budget's thresholds",
+        subject=f"{settings.cluster}: the account's charges have reached the budget's thresholds",
         text=(
-            f"These billing alarms of {settings.cluster} in {BILLING_REGION} are in alarm: {', '.join(alarms)}.\n\n"
+            f"These billing alarms of {settings.cluster} in {BILLING_REGION} are in alarm: {', '.join(alarms)}. They "
+            f"count everything that {settings.charged} is charged for, not {settings.cluster} alone.\n\n"
             f"Not every address gets them: an address of the budget is not confirmed, or the topic "
-            f"{settings.topic_arn} has no confirmed subscription. Cost Explorer shows the costs."
+            f"{settings.topic_arn} has no confirmed subscription. Cost Explorer shows which services and resources "
+            "cost most."
         ),
     )
 
@@ -97,9 +100,9 @@ def left_behind(settings: WatchedBudget, left: Sequence[str]) -> tuple[str, str]
     return (
         f"{settings.cluster}: billing alarms were left behind",
         f"The stack of {settings.cluster} is being deleted. In {BILLING_REGION} there may be alarms whose names "
-        f"start with {settings.prefix}, for 0.10 USD a month each, and the topic {settings.topic_arn}. Remove "
-        f"them:\n\n"
+        f"start with {settings.prefix}, for 0.10 USD a month each, and the topic {settings.topic_arn}. These two "
+        f"commands remove them:\n\n"
         f"aws cloudwatch delete-alarms {at} --alarm-names $(aws cloudwatch describe-alarms {at} --alarm-name-prefix "
-        f"{settings.prefix} --query 'MetricAlarms[].AlarmName' --output text)\n"
+        f"{settings.prefix} --query 'MetricAlarms[].AlarmName' --output text)\n\n"
         f"aws sns delete-topic {at} --topic-arn {settings.topic_arn}\n\n" + "\n".join(left),
     )

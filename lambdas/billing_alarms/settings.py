@@ -28,6 +28,11 @@ class WatchedBudget(BillingFunctionSettings):
         return self.prefix.rstrip("/")
 
     @property
+    def charged(self) -> str:
+        """Whose charges the total is: a budget names linked accounts in a management account only."""
+        return "the organization" if self.accounts else "this AWS account"
+
+    @property
     def topic_arn(self) -> str:
         """The topic beside the alarms: an alarm notifies topics of its own region only."""
         return f"arn:aws:sns:{BILLING_REGION}:{self.account}:{self.owner.replace('/', '-')}"

@@ -241,6 +241,8 @@ class Power:
                 "desired": group.desired if group else None,
                 "in_service": group.in_service if group else None,
                 "alive": group.alive if group else None,
+                "missing": decision.missing,
+                "surplus": decision.surplus,
                 **({group.owner.key: group.name} if group else {}),
                 **({"capacity_block": window.block} if window else {}),
             },

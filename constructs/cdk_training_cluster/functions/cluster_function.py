@@ -44,9 +44,9 @@ class ClusterFunction(Construct):
     """Make a Lambda function from the library's sources, with its own log group, role, queue and alarms.
 
     The function runs on Python 3.14 on arm64 with Powertools from AWS's layer. Its role may write to its own
-    log group and send to its own queue; whoever makes the function adds what its code calls. An invocation by event
-    that fails is not repeated: the next tick does the work again. One that finds the function busy is tried for a
-    minute. What fails or waits longer goes to the queue, with the event and the error. Each alias does the same.
+    log group and send to its own queue; the construct that makes the function adds what its code calls. An invocation
+    by event that fails is not repeated: the next tick does the work again. One that finds the function busy is tried
+    for a minute. What fails or waits longer goes to the queue, with the event and the error. So does each alias.
 
     Resources: `AWS::Lambda::Function`, `AWS::Lambda::EventInvokeConfig`, `AWS::Logs::LogGroup`,
     `AWS::IAM::Role` with one policy, `AWS::SQS::Queue` with one policy, and two `AWS::CloudWatch::Alarm`s.
@@ -67,6 +67,7 @@ class ClusterFunction(Construct):
         id: str,
         *,
         package: str,
+        called: str,
         description: str,
         cluster_name: ClusterName,
         settings: Mapping[str, object],
@@ -85,6 +86,7 @@ class ClusterFunction(Construct):
             scope: The parent construct.
             id: The construct's id.
             package: The function's package among the library's Lambda sources, such as `cluster_power`.
+            called: What alarms call the function, such as `the power function`.
             description: What the function does, for people who find it in the console.
             cluster_name: The cluster it works for.
             settings: Its settings; they reach it as compact JSON in the environment variable
@@ -167,8 +169,8 @@ class ClusterFunction(Construct):
                 config.add_property_override("DestinationConfig.OnFailure.Destination", self._failed_events_arn)
         # CDK names the role in DependsOn, though the reference to it says as much: cfn-lint W3005.
         ignore_lint(default_child(self.function), "W3005")
-        self.error_alarm = self._watch_errors(package)
-        self.failed_events_alarm = self._watch_failed_events(package, cluster_name)
+        self.error_alarm = self._watch_errors(called)
+        self.failed_events_alarm = self._watch_failed_events(called, cluster_name)
 
     @property
     def grant_principal(self) -> iam.IPrincipal:
@@ -178,7 +180,7 @@ class ClusterFunction(Construct):
     def grant_invoke(self, grantee: iam.IGrantable, *, alias: str | None = None) -> iam.Grant:
         """Let a principal call the function, through one alias or without any, and in no other way.
 
-        The function is told the alias, and so what its caller may have it do: Lambda does not tell it who that is.
+        The alias says what a caller may order: Lambda gives the function the alias of a call, and not its caller.
 
         Args:
             grantee: A role, user or function.
@@ -279,12 +281,12 @@ class ClusterFunction(Construct):
         """
         return f"{self._cluster_name}: {trouble}. Look in the log group {self._log_group_name}. {remedy}."
 
-    def _watch_failed_events(self, package: str, cluster_name: str) -> cloudwatch.Alarm:
+    def _watch_failed_events(self, called: str, cluster_name: str) -> cloudwatch.Alarm:
         sent = self.failed_events.metric_number_of_messages_sent(period=_FAILED_EVENTS_PERIOD, statistic="Sum")
         alarm = sent.create_alarm(
             self,
             "FailedEventsAlarm",
-            alarm_description=f"{cluster_name}: more than {_MAX_FAILED_EVENTS} events failed in {package} or did "
+            alarm_description=f"{cluster_name}: more than {_MAX_FAILED_EVENTS} events failed in {called} or did "
             f"not reach it within {_FAILED_EVENTS_PERIOD.to_minutes():g} minutes. Look in the queue "
             f"{self.failed_events.queue_name}. Receive its messages, which hold each event with its error, and mend "
             "the cause.",
@@ -297,12 +299,12 @@ class ClusterFunction(Construct):
         alarm.add_alarm_action(self.notification)
         return alarm
 
-    def _watch_errors(self, package: str) -> cloudwatch.Alarm:
+    def _watch_errors(self, called: str) -> cloudwatch.Alarm:
         alarm = self.function.metric_errors(period=_PERIOD).create_alarm(
             self,
             "Errors",
             alarm_description=self.alarm_description(
-                f"{package} has failed in two of its last three periods of 5 minutes",
+                f"{called} has failed in two of its last three periods of 5 minutes",
                 "Correct what its last error names",
             ),
             threshold=1,

@@ -26,6 +26,8 @@ class Watch:
         metric: The name of what is counted.
         trouble: What is wrong, as a sentence without its full stop.
         remedy: What to do, likewise. `$function` stands for what operators invoke.
+        records: The condition on the records of the function's log that name what is counted, as CloudWatch Logs
+            Insights takes it, such as `verdict = 'unknown'`. Default: - none names it.
         statistic: Over what the function reports in 5 minutes. Default: - `Minimum`, what was so all the time.
         periods: For how many periods of 5 minutes. Default: - 3.
         datapoints: In how many of these periods. Default: - in all of them.
@@ -36,6 +38,7 @@ class Watch:
     metric: str
     trouble: str
     remedy: str
+    records: str = ""
     statistic: str = "Minimum"
     periods: int = 3
     datapoints: int | None = None
@@ -63,6 +66,7 @@ class GuardrailSpec:
 
     Attributes:
         package: The function's package among the library's Lambda sources, such as `cluster_idle`.
+        called: What alarms call the function, such as `the power function`.
         purpose: What the function does, for people who find it in the console. `$name` stands for the cluster's name.
         output: The name of the stack output that says how operators invoke it.
         every: The time between two ticks.
@@ -76,6 +80,7 @@ class GuardrailSpec:
     """
 
     package: str
+    called: str
     purpose: str
     output: str
     every: Duration
@@ -128,7 +133,7 @@ class Guardrail(Construct):
 
         Args:
             name: The cluster's name, or that of what it works for; the dimension `Cluster` of its metrics.
-            settings: What the function is told: a dataclass of the contract.
+            settings: The function's settings: a dataclass of the contract.
             alert_topic: What the function and its alarms notify.
             permit: Gives the function's role what its code calls, beside messages to the topic.
             longest_id_bytes: As for `ClusterFunction`.
@@ -143,6 +148,7 @@ class Guardrail(Construct):
             self,
             "Function",
             package=spec.package,
+            called=spec.called,
             description=spec.purpose.replace("$name", name),
             cluster_name=name,
             settings=encode(settings),
@@ -181,12 +187,13 @@ class Guardrail(Construct):
 
         Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
         """
+        find = f"Logs Insights lists the records with `filter {watch.records}`. " if watch.records else ""
         alarm = cloudwatch.Alarm(
             self,
             watch.id,
             metric=metric or self._metric(watch.metric, watch.statistic),
             alarm_description=self._cluster_function.alarm_description(
-                watch.trouble, watch.remedy.replace("$function", self.function_name)
+                watch.trouble, find + watch.remedy.replace("$function", self.function_name)
             ),
             threshold=watch.threshold,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,

@@ -49,19 +49,22 @@ class BillingAlarms(Guardrail):
     """Make the function that keeps the billing alarms of a budget, in us-east-1 from whatever region it is in.
 
     Within five minutes of a deployment, and every five minutes after, it compares the alarms and their topic with
-    the budget and creates, updates and deletes what differs, whoever changed it. Alarms are found by the prefix of
-    their names, the topic by a tag; nobody else's are touched.
+    the budget and creates, updates and deletes what differs. Alarms are found by the prefix of their names, the topic
+    by a tag; others are left alone.
 
     AWS reports estimated charges by account; in an organization's management account the total is the whole
     organization's. Every `BillingAlarms` has its own alarms, so that two clusters in one account watch the same bill,
     each against its own budget: give one of them the budget, or make `BillingAlarms` in a stack of its own for the
-    account. The figures are several hours old: alarms tell of a wrong bill, and stop nothing.
+    account. The figures are several hours old: alarms show a wrong bill, and stop nothing.
 
     Where the account has no billing metrics such alarms are silent for ever. After a day without data the function
     then sets off `silent_alarm`, and notifies `alert_topic` every day; of a service without data for a week, and of
-    addresses that nobody has confirmed, once a week. CloudWatch notifies when an alarm changes its state, and not
-    again: so `alert_topic` also hears, once a day, of thresholds that are reached before every address has confirmed,
-    and once an address has, the alarms that are in alarm notify again.
+    addresses that are not confirmed, once a week. CloudWatch notifies when an alarm changes its state, and not
+    again: so `alert_topic` is also notified, once a day, of thresholds that are reached before every address is
+    confirmed, and once one is, the alarms that are in alarm notify again.
+
+    There is no alarm on a forecast: CloudWatch has no forecast of estimated charges. `CostBudget` and `ClusterSpend`
+    notify of forecasts.
 
     CloudFormation cannot make resources in another region, and deletes nothing that a function made. So the stack has
     one custom resource, which does nothing but ask for the removal: it answers to Create and Update at once, and to
@@ -88,6 +91,7 @@ class BillingAlarms(Guardrail):
 
     spec = GuardrailSpec(
         package="billing_alarms",
+        called="the billing function",
         purpose=f"Keeps the billing alarms of $name in {BILLING_REGION}",
         output="BillingFunctionName",
         every=Duration.minutes(5),
@@ -103,8 +107,8 @@ class BillingAlarms(Guardrail):
             Watch(
                 id="SilentAccounts",
                 metric=BillingMetric.SILENT_ACCOUNTS,
-                trouble="CloudWatch has no billing metrics for this budget, so its alarms are silent whatever is "
-                "spent",
+                trouble="CloudWatch has no billing metrics for this budget, so its alarms on the charges of whole "
+                "accounts cannot go off",
                 remedy="It names the accounts: switch on Receive CloudWatch billing alerts in their billing "
                 "preferences",
             ),
@@ -129,10 +133,10 @@ class BillingAlarms(Guardrail):
         Args:
             scope: The parent construct.
             id: The construct's id.
-            budget: What the account may cost, and who hears of it.
+            budget: What the account may cost, and the addresses to notify.
             name: What the budget is for, such as the cluster's name: in descriptions, and in the dimension
                 `Cluster` of the function's metrics.
-            alert_topic: What hears of problems with the alarms, in the stack's region. It must let CloudWatch
+            alert_topic: What is notified of problems with the alarms, in the stack's region. It must let CloudWatch
                 publish; if it is encrypted, so must its key.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
             encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
@@ -187,7 +191,7 @@ class BillingAlarms(Guardrail):
             self, "Removal", service_token=self.function.function_arn, service_timeout=_ANSWER_SECONDS
         )
         # What a removal needs is made before it, and so deleted after it: the role with its policy, the log group,
-        # and who is told of what was left.
+        # and the subscriptions that are notified of what was left.
         removal.node.add_dependency(self._cluster_function, self._alert_topic, self._let_it_end())
         # CDK names the function in DependsOn beside the reference to it: cfn-lint W3005.
         ignore_lint(removal, "W3005")

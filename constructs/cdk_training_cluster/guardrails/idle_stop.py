@@ -36,7 +36,8 @@ _WATCHES = (
         metric=IdleMetric.UNKNOWN_NODES,
         trouble="for 15 minutes the idle function could not tell whether some nodes are idle, so it does not stop "
         "them",
-        remedy="The log names the reason for each node: most often its CloudWatch agent does not run, a GPU is in "
+        records="verdict = 'unknown'",
+        remedy="Each record gives the reason for a node: most often its CloudWatch agent does not run, a GPU is in "
         "MIG mode or lost, or its type is missing in gpu_counts",
     ),
     Watch(
@@ -52,7 +53,8 @@ _WATCHES = (
         metric=IdleMetric.STUCK_NODES,
         trouble="for 15 minutes the idle function could not stop nodes that are due to be stopped, and they are "
         "billed",
-        remedy="The log names each node and what prevents its stop, such as a suspended Terminate, a one-time Spot "
+        records="verdict in ['stop', 'unstoppable', 'managed'] and stopped = 0",
+        remedy="Each record names a node and what prevents its stop, such as a suspended Terminate, a one-time Spot "
         "request or 50 tags. Remove that cause, or stop the node group through the power function; a member of an "
         "Auto Scaling group that is stopped in EC2 is replaced",
     ),
@@ -65,8 +67,9 @@ _WATCHES = (
         datapoints=27,
         trouble="the accelerators of some nodes have been idle for most of three hours, and the nodes run on: their "
         "CPUs, network or sessions, other nodes of their group, or the limit on stops in a run may keep them",
-        remedy="Read its records with lingering = true, which name node, reason, signal and USD an hour, and end "
-        "what keeps the nodes, or stop the group",
+        records="lingering = 1",
+        remedy="Each record names a node, the reason, the signal and USD an hour. End what keeps the nodes, or stop "
+        "the group",
     ),
     Watch(
         id="UnclearTags",
@@ -96,6 +99,7 @@ _RESERVED_IDLE = Watch(
     threshold=0.01,
     trouble="some nodes in capacity reservations or Capacity Blocks have been idle for most of an hour, and are left "
     "running, since they cost the same if they were stopped",
+    records="verdict = 'reserved'",
     remedy="Run jobs on them. A reservation that is no longer needed can be removed from the cluster's file or "
     "cancelled, which cannot be undone; a Capacity Block is paid for and cannot be cancelled",
 )
@@ -141,6 +145,7 @@ class IdleStop(Guardrail):
 
     spec = GuardrailSpec(
         package="cluster_idle",
+        called="the idle function",
         purpose="Stops idle nodes of the training cluster $name",
         output="IdleFunctionName",
         every=_TICK,

@@ -83,6 +83,7 @@ class ClusterSpend(Guardrail):
 
     spec = GuardrailSpec(
         package="cluster_spend",
+        called="the spend function",
         purpose="Counts the dollars of the training cluster $name",
         output="SpendFunctionName",
         every=_TICK,

@@ -42,14 +42,16 @@ _WATCHES = (
         id="MissingNodes",
         metric=PowerMetric.MISSING_NODES,
         trouble="for 15 minutes fewer nodes have run than should",
-        remedy="The log gives EC2's answer. If EC2 lacks capacity, the function asks again every 10 minutes; "
-        "otherwise correct what the log names",
+        records="missing > 0",
+        remedy="Each record names a node group and gives EC2's answer. If EC2 lacks capacity, the function asks "
+        "again every 10 minutes; otherwise correct what the record names",
     ),
     Watch(
         id="SurplusNodes",
         metric=PowerMetric.SURPLUS_NODES,
         trouble="for 15 minutes more nodes have run, and been billed, than the power function wants",
-        remedy="The log names the node group and the cause: the group was removed from the cluster's file, the "
+        records="surplus > 0",
+        remedy="Each record names a node group and the cause: the group was removed from the cluster's file, the "
         "process Terminate of its Auto Scaling group is suspended, or nodes are protected from scale-in. Remove "
         "that cause; terminate by hand only nodes whose group has the desired capacity 0, since others are replaced",
     ),
@@ -132,6 +134,7 @@ class ClusterPower(Guardrail):
 
     spec = GuardrailSpec(
         package="cluster_power",
+        called="the power function",
         purpose="Owns the sizes of the node groups of the training cluster $name",
         output="PowerFunctionName",
         every=Duration.minutes(1),

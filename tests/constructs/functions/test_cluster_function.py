@@ -17,6 +17,7 @@ def make_function(stack: Stack, **settings: Any) -> ClusterFunction:
         stack,
         "Function",
         package="cluster_power",
+        called="the power function",
         description="Does things",
         cluster_name="base-pod",
         alert_topic=sns.Topic(stack, "Alerts"),

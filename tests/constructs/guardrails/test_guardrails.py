@@ -158,5 +158,19 @@ def test_every_alarm_says_what_is_wrong_where_to_look_and_what_to_do(stack: Stac
         assert "$" not in str(remedy)
 
 
+def test_all_alarms_call_a_function_by_one_name(stack: Stack, kind: type[Guardrail]) -> None:
+    said = [alarm["AlarmDescription"]["Fn::Join"][1][0] for alarm in alarms(stack)]
+    assert not [text for text in said if kind.spec.package in text]
+    assert sum(kind.spec.called in text for text in said) >= 3
+
+
+def test_an_alarm_on_nodes_says_how_to_find_them_in_the_log() -> None:
+    # By the keys of the records that the functions write.
+    found = {watch.id: set(re.findall(r"(\w+) (?:=|>|in)", watch.records)) for _, watch in _WATCHES}
+    asked = {name for name in found if name.endswith("Nodes") or name == "ReservedIdle"}
+    assert {name for name, keys in found.items() if keys} == asked
+    assert set().union(*found.values()) == {"lingering", "missing", "stopped", "surplus", "verdict"}
+
+
 def test_every_kind_has_an_output_of_its_own() -> None:
     assert len({kind.spec.output for kind in GUARDRAILS}) == len(GUARDRAILS)

@@ -69,8 +69,9 @@ def test_an_alarm_is_what_aws_documents_for_estimated_charges() -> None:
     assert total["AlarmDescription"].startswith("Estimated charges of the organization this month have reached")
     assert alarm["AlarmDescription"] == (
         f"Estimated charges of the linked account {LINKED} for AmazonEC2 this month have reached 16,000.00 USD, "
-        "80 percent of the budget of 20,000.00 USD for base-pod. They count everything there and are hours "
-        "late. Cost Explorer shows what costs; stop what is not needed."
+        "80 percent of the budget of 20,000.00 USD for base-pod. They count everything that the linked account "
+        f"{LINKED} is charged for, not base-pod alone, and are hours late. Cost Explorer shows which services and "
+        "resources cost most; stop what is not needed."
     )
 
 

@@ -131,7 +131,10 @@ def test_a_node_that_nobody_waits_for_is_done(pooled: NodeSandbox, state: str) -
     assert said.returncode == 0
     assert _completions(pooled) == []
     assert _questions(pooled) == 1
-    assert f"Auto Scaling does not wait for i-0a1b2c3d4e5f67890, which is '{state}'" in said.stdout + said.stderr
+    assert (
+        f"ok: Auto Scaling waits for no answer of i-0a1b2c3d4e5f67890, whose state is '{state}'"
+        in said.stdout + said.stderr
+    )
 
 
 @pytest.mark.parametrize("early", ["", "Pending", "Warmed:Pending", "Warmed:Stopped"])
@@ -186,7 +189,8 @@ def test_a_node_that_cannot_say_that_it_is_ready_says_why(pooled: NodeSandbox, s
     assert pooled.bootstrap().returncode == 1
     assert (pooled.state["state"], pooled.state["step"]) == ("failed", "hook")
     assert pooled.state["message"].endswith(
-        "Auto Scaling could not be told that i-0a1b2c3d4e5f67890 is ready: it goes on when the hook ready times out"
+        "error: Auto Scaling did not take the answer that i-0a1b2c3d4e5f67890 is ready, and goes on when the hook "
+        "ready ends"
     )
     assert _questions(pooled) == 14
 

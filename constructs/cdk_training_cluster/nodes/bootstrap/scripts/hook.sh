@@ -1,8 +1,8 @@
 #!/bin/bash
-# Tells Auto Scaling that this node is ready. A group with a warm pool waits for it twice: before it stops a new node,
+# Tells Auto Scaling that this node is ready; in its log, lines begin with ok, waiting or error. A group with a warm pool waits for it twice: before it stops a new node,
 # and before it counts on one that it has started again.
 #   hook.sh         the node has been set up just now
-#   hook.sh --boot  it was started again: whoever is sent there then finds the file system mounted
+#   hook.sh --boot  it was started again: jobs that are sent there then find the file system mounted
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -34,21 +34,21 @@ complete() {
     Pending:Wait | Warmed:Pending:Wait)
       aws autoscaling complete-lifecycle-action --region "$REGION" --auto-scaling-group-name "$group" \
         --lifecycle-hook-name "$LAUNCH_HOOK" --instance-id "$instance" --lifecycle-action-result CONTINUE || return 1
-      log "$group goes on with $instance"
+      log "ok: Auto Scaling took the answer that $instance of $group is ready"
       ;;
     "" | Pending | Warmed:Pending | Warmed:Stopped)
-      log "Auto Scaling does not wait for $instance yet, which is '$state'"
+      log "waiting: Auto Scaling does not wait for $instance yet, whose state is '${state:-unknown}'"
       return 1
       ;;
-    *) log "Auto Scaling does not wait for $instance, which is '$state'" ;;
+    *) log "ok: Auto Scaling waits for no answer of $instance, whose state is '$state'" ;;
   esac
 }
 
-retry 5 find_instance || die "the instance metadata service does not say which instance this is"
+retry 5 find_instance || die "error: the instance metadata service does not say which instance this is"
 if [[ ${1:-} == --boot ]]; then
   # An image may have been made of a node that was set up: the new one has not been.
   if [[ ! -f $SET_UP || $(<"$SET_UP") != "$instance" ]]; then
-    log "$instance has not been set up to the end: Auto Scaling is not told that it is ready"
+    log "error: $instance has not been set up to the end, so Auto Scaling gets no answer that it is ready"
     exit 0
   fi
   if [[ -n $MOUNT_SOURCE ]]; then bash mount.sh || exit 1; fi
@@ -57,4 +57,4 @@ else
 fi
 # For close to eight minutes.
 retry 14 complete ||
-  die "Auto Scaling could not be told that $instance is ready: it goes on when the hook $LAUNCH_HOOK times out"
+  die "error: Auto Scaling did not take the answer that $instance is ready, and goes on when the hook $LAUNCH_HOOK ends"
