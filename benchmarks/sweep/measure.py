@@ -45,6 +45,12 @@ _IMPORTS = {
         ),
         "boto3": "import boto3; [boto3.client(name) for name in ('cloudwatch', 'sns', 'sns')]",
     },
+    "import of the spend function": {
+        "function": (
+            "import cluster_spend.handler; from cluster_common import clients; clients.ec2(), clients.dynamodb()"
+        ),
+        "boto3": "import boto3; [boto3.client(name) for name in ('ec2', 'dynamodb')]",
+    },
 }
 
 

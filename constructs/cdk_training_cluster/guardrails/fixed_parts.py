@@ -21,6 +21,9 @@ from cluster_contract.spend import HOURS_OF_A_MONTH, SpendKind
 
 _MINUTES = {"minute": 1, "minutes": 1, "hour": 60, "hours": 60}
 
+# A cluster has one, which may be another stack's.
+_STATE_TABLES = 1
+
 UNKNOWN_FILE_SYSTEM = "file system whose size is known at deployment only"
 """Names a price that no list has."""
 
@@ -106,7 +109,7 @@ def fixed_parts(
     guardrails = (
         watching.metric_units(watching.series(groups, 0, spend=True)),
         watching.alarm_units(watched.alarm_metrics + own_alarms),
-        watching.function_units([*watched.functions, own_function], watched.tables),
+        watching.function_units([*watched.functions, own_function], _STATE_TABLES),
     )
     parts = {
         SpendKind.FILE_SYSTEM: file_system_units(file_system),
