@@ -1,8 +1,8 @@
 """A minimal script that stops idle instances, as anyone would write it: what the idle stop is measured beside.
 
 It makes the same calls as the function does to find and stop what is idle, in pages and batches of the same size. It
-has no safety: it takes any points for evidence, whoever owns an instance, reads nothing again, tells nobody, and ends
-at the first error.
+has no safety: it takes any points for evidence, whoever owns an instance, reads nothing again, sends no message, and
+ends at the first error.
 """
 
 import os
@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 import boto3
 
 _TAG = "cdk-training-cluster:cluster"
-_STOP_AT = "cdk-training-cluster:idle-stop-at"
 _IDLE = 5
 _PAGE, _QUERIES, _BATCH = 200, 500, 50
 
@@ -28,13 +27,19 @@ def main() -> None:
         Filters=filters,  # type: ignore[arg-type] # the stubs want the dictionaries typed where they are made
         PaginationConfig={"PageSize": _PAGE},
     )
-    stop_at = {
-        instance["InstanceId"]: {tag["Key"]: tag["Value"] for tag in instance["Tags"]}.get(_STOP_AT)
+    ids = [
+        instance["InstanceId"]
         for page in pages
         for reservation in page["Reservations"]
         for instance in reservation["Instances"]
-    }
-    ids, idle = list(stop_at), list[str]()
+    ]
+    items = boto3.client("dynamodb").query(
+        TableName=os.environ["STATE_TABLE"],
+        KeyConditionExpression="part = :part",
+        ExpressionAttributeValues={":part": {"S": f"idle#{os.environ['CLUSTER']}"}},
+    )["Items"]
+    stop_at = {item["name"]["S"]: item["stop_at"]["S"] for item in items}
+    idle = list[str]()
     for start in range(0, len(ids), _QUERIES):
         some = ids[start : start + _QUERIES]
         answer = cloudwatch.get_metric_data(
@@ -60,7 +65,7 @@ def main() -> None:
         idle += [
             each for number, each in enumerate(some) if values[f"m{number}"] and max(values[f"m{number}"]) < _IDLE
         ]
-    due = [each for each in idle if (time := stop_at[each]) and datetime.fromisoformat(time) <= now]
+    due = [each for each in idle if (time := stop_at.get(each)) and datetime.fromisoformat(time) <= now]
     for start in range(0, len(due), _BATCH):
         ec2.stop_instances(InstanceIds=due[start : start + _BATCH])
 

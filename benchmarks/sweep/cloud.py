@@ -10,14 +10,14 @@ from moto.core.serialize import get_serializer_class
 from moto.core.utils import get_service_model
 
 from benchmarks.sweep.fleet import Fleet, index_of, instance_id
-from benchmarks.sweep.goals import DESCRIBE, LEFT_OVER, RE_READ
+from benchmarks.sweep.goals import DESCRIBE, RE_READ
 from benchmarks.sweep.pages import Pages
 from benchmarks.sweep.series import metric_data
 from local_aws.refusal import Refusal
 
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 _MOST_RESULTS = 1000
-_ID_FILTER, _TAG_FILTER = "instance-id", "tag-key"
+_ID_FILTER = "instance-id"
 
 _RUNNING, _STOPPING = {"Code": 16, "Name": "running"}, {"Code": 64, "Name": "stopping"}
 
@@ -58,6 +58,8 @@ class Cloud:
             ("ec2", "DescribeSpotInstanceRequests"): lambda _: {"SpotInstanceRequests": []},
             ("autoscaling", "DescribeAutoScalingGroups"): lambda _: {"AutoScalingGroups": []},
             ("sns", "GetTopicAttributes"): lambda _: {"Attributes": {"SubscriptionsConfirmed": "1"}},
+            ("dynamodb", "Query"): lambda _: {"Items": self.fleet.warnings()},
+            ("dynamodb", "BatchWriteItem"): lambda _: {"UnprocessedItems": {}},
             ("sns", "Publish"): lambda _: {"MessageId": "00000000-0000-4000-8000-000000000000"},
         }
 
@@ -77,7 +79,7 @@ class Cloud:
         """
         name = operation
         if operation == DESCRIBE:
-            name = RE_READ if _ids(form) else LEFT_OVER if _filter(form, _TAG_FILTER) else DESCRIBE
+            name = RE_READ if _ids(form) else DESCRIBE
         with self._lock:
             self.requests[name] += 1
         try:
@@ -97,10 +99,8 @@ class Cloud:
 
     def _describe(self, form: Mapping[str, str]) -> bytes:
         ids, token = _ids(form), None
-        # Filters other than by id or a tag's key are not looked at: they would leave nothing out.
+        # Filters other than by id are not looked at: they would leave nothing out.
         indexes = self._known(ids) if ids else list(range(self.fleet.size))
-        for key in _filter(form, _TAG_FILTER):
-            indexes = [index for index in indexes if key in self._tags_of(index)]
         if "MaxResults" in form:
             if "InstanceId.1" in form:
                 raise Refusal("InvalidParameterCombination", "instancesSet cannot be used with maxResults")

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from typing import Any
 
 CLUSTER = "base-pod"
 INSTANCE_TYPE = "p5.48xlarge"
@@ -14,8 +15,6 @@ PERIOD = timedelta(minutes=5)
 THRESHOLD = 5.0
 
 TAG = "cdk-training-cluster:cluster"
-WARNED_AT = "cdk-training-cluster:idle-warned-at"
-STOP_AT = "cdk-training-cluster:idle-stop-at"
 NOTE = "cdk-training-cluster:idle-note"
 
 # Every instance is idle, or not, by its place among so many: 1 of 10 is to be stopped, whatever the fleet's size.
@@ -37,7 +36,7 @@ class Part(Enum):
     """They have been idle all the time; the warning is over."""
 
     IDLE = "idle"
-    """They have been idle all the time; nobody was warned."""
+    """They have been idle all the time; no warning was sent."""
 
     SILENT = "silent"
     """They are not heard of."""
@@ -91,10 +90,28 @@ class Fleet:
         """
         tags = {"Name": f"node-{index}", TAG: CLUSTER, "team": "pretraining", "cost-center": "4711"}
         if self.part(index) is Part.DUE:
-            tags[WARNED_AT] = _text(self.now - timedelta(minutes=35))
-            tags[STOP_AT] = _text(self.now - timedelta(minutes=5))
             tags[NOTE] = "idle: below 5 % for 60 minutes. It will be stopped."
         return tags
+
+    def warnings(self) -> list[dict[str, Any]]:
+        """Return the items of the state table: the warnings of those that are due."""
+        warned_at = self.now - timedelta(minutes=35)
+        return [
+            {
+                "part": {"S": f"idle#{CLUSTER}"},
+                "name": {"S": one},
+                "idle_since": {"S": _text(warned_at - timedelta(hours=1))},
+                "stop_at": {"S": _text(self.now - timedelta(minutes=5))},
+                "nodes": {"N": "1"},
+                "owners": {"L": [{"S": f"instance/{one}"}]},
+                "dry_run": {"BOOL": False},
+                "idle_until": {"S": _text(warned_at)},
+                "reported": {"BOOL": False},
+                "refusals": {"M": {}},
+                "unreported": {"M": {}},
+            }
+            for one in self.ids(Part.DUE)
+        ]
 
     def periods(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """Yield the starts of the full periods in a window, the oldest first, none of them in the future.

@@ -34,9 +34,9 @@ _IMPORTS = {
     "import": {
         "function": (
             "import cluster_idle.handler; from cluster_common import clients; "
-            "clients.ec2(), clients.cloudwatch(), clients.sns()"
+            "clients.ec2(), clients.cloudwatch(), clients.dynamodb(), clients.sns()"
         ),
-        "boto3": "import boto3; [boto3.client(name) for name in ('ec2', 'cloudwatch', 'sns')]",
+        "boto3": "import boto3; [boto3.client(name) for name in ('ec2', 'cloudwatch', 'dynamodb', 'sns')]",
     },
     "import of the billing alarms": {
         "function": (
@@ -90,7 +90,7 @@ class Sweep:
 
 
 def due(size: int) -> tuple[int, int]:
-    """Return how many instances of a fleet are to be stopped, and of how many people are to be warned.
+    """Return how many instances of a fleet are to be stopped, and of how many a warning is to be sent.
 
     Args:
         size: How many instances it has.
@@ -195,6 +195,7 @@ def _environment(url: str) -> dict[str, str]:
         "CLUSTER": CLUSTER,
         "CLUSTER_IDLE_SETTINGS": json.dumps({"cluster": CLUSTER, **_IDLE, "max_stops": max(SHARES)}),
         "ALERT_TOPIC_ARN": "arn:aws:sns:us-east-1:123456789012:alerts",
+        "STATE_TABLE": "state",
         "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
         "POWERTOOLS_SERVICE_NAME": "idle",
     }

@@ -156,6 +156,7 @@ class IdleFunctionSettings:
         prices: What an hour of an instance type costs, in USD, where the price list is not to be used.
         gpus: How many NVIDIA GPUs an instance type has, of those that the function does not know.
         topic_arn: The SNS topic that is notified. Empty: there is none.
+        state_table: The name of the cluster's state table.
         power_function: The name of the function that owns the sizes of node groups. Empty: there is none.
         region: The region that the function runs in.
     """
@@ -172,6 +173,7 @@ class IdleFunctionSettings:
     prices: Mapping[str, Annotated[float, Within(above=0)]] = field(default_factory=dict)
     gpus: Mapping[str, Annotated[int, Within(minimum=1)]] = field(default_factory=dict)
     topic_arn: str = variable("ALERT_TOPIC_ARN")
+    state_table: str = variable("STATE_TABLE")
     power_function: str = variable("POWER_FUNCTION")
     region: str = variable("AWS_REGION")
 

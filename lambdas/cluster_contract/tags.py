@@ -16,8 +16,8 @@ KEEP_TAG = "cdk-training-cluster:keep"
 KEEP_UNTIL_TAG = "cdk-training-cluster:keep-until"
 """On an instance or its owner: it is not stopped for being idle before this time."""
 
-IDLE_TAG_PREFIX = "cdk-training-cluster:idle-"
-"""What the keys of the tags begin with that the idle function writes."""
+IDLE_NOTE_TAG = "cdk-training-cluster:idle-note"
+"""On idle nodes or their owner: since when they are idle and when they are stopped. No decision rests on it."""
 
 POWER_TAG = "cdk-training-cluster:power"
 """On what owns a node group's nodes: who started, stopped or limited it last, when and why. It is read only

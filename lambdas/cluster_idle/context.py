@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from cluster_common.keep_tags import NO_KEEP_TAGS, KeepTags
 from cluster_common.owners.groups import OwnedGroup
 from cluster_contract.idle import IdleFunctionSettings, IdleScope, Policy
+from cluster_contract.tags import IDLE_NOTE_TAG
 from cluster_idle.accelerators import is_measured
 from cluster_idle.evidence import Evidence
-from cluster_idle.idle_tags import NO_IDLE_TAGS, IdleTags
 from cluster_idle.instances import Instance, Owner
+from cluster_idle.sent_warnings import SentWarning
 
 STANDBY = "is in Standby: Auto Scaling does not end it; terminate it or return it to service"
 """Why a group keeps a node that an operator took out of it: the end of a sentence.
@@ -26,15 +28,20 @@ class OwnerState(OwnedGroup):
     """One of the cluster's owners of nodes, as it was read.
 
     Attributes:
-        idle_tags: What its tags say of stopping its nodes.
+        keep_tags: What its tags say about keeping its nodes.
     """
 
-    idle_tags: IdleTags = NO_IDLE_TAGS
+    keep_tags: KeepTags = NO_KEEP_TAGS
 
     @classmethod
     def tagged(cls, owned: OwnedGroup) -> "OwnerState":
         """Return an owner that was read, with what its tags say."""
-        return cls(**vars(owned), idle_tags=IdleTags.from_tags(owned.tags))
+        return cls(**vars(owned), keep_tags=KeepTags.from_tags(owned.tags))
+
+    @property
+    def has_note(self) -> bool:
+        """Whether it carries the note of a warning."""
+        return IDLE_NOTE_TAG in self.tags
 
     @property
     def protected_ids(self) -> frozenset[str]:
@@ -66,6 +73,9 @@ class IdleContext:
         unread: The node groups of which not every owner could be read.
         spot_requests: Why an instance of a Spot Instance request cannot be stopped, by the request's id; empty where
             it can. A request that is not there could not be read.
+        warnings: The warnings that were sent, by the names of what is stopped together.
+        reminders: When the last reminder of a tag was sent, by the key of what carries the tag.
+        held: Why no node may be warned of or stopped. Empty: nodes may be.
     """
 
     settings: IdleFunctionSettings
@@ -74,6 +84,9 @@ class IdleContext:
     owners: Mapping[Owner, OwnerState] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
     spot_requests: Mapping[str, str] = field(default_factory=dict)
+    warnings: Mapping[str, SentWarning] = field(default_factory=dict)
+    reminders: Mapping[str, datetime] = field(default_factory=dict)
+    held: str = ""
 
     def policy(self, instance: Instance) -> Policy:
         """Return the policy for an instance."""
@@ -92,14 +105,12 @@ class IdleContext:
         return instance.id if alone else instance.node_group
 
     def target(self, instance: Instance) -> Owner:
-        """Return what carries the warning that an instance is stopped."""
+        """Return what carries the note of a warning, and the tags with which operators keep an instance."""
         if self.unit(instance) == instance.id:
             return instance.itself
         return instance.owner
 
-    def idle_tags(self, owner: Owner, instance: Instance) -> IdleTags:
-        """Return what the tags of an owner say, or those of the instance where nothing else owns it."""
-        if owner.is_instance:
-            return instance.idle_tags
+    def keep_tags(self, owner: Owner) -> KeepTags:
+        """Return what the tags of an owner say about keeping its nodes."""
         state = self.owners.get(owner)
-        return state.idle_tags if state else NO_IDLE_TAGS
+        return state.keep_tags if state else NO_KEEP_TAGS

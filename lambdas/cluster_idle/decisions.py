@@ -1,17 +1,17 @@
 """What should happen to each instance: a pure function of what was read, the policy and the time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from cluster_common.messages import printable
 from cluster_common.times import time_text
-from cluster_idle.clock import Clock, read_clock
 from cluster_idle.context import IdleContext
-from cluster_idle.evidence import EvidenceState, describe_threshold
+from cluster_idle.evidence import EvidenceState
 from cluster_idle.instances import Instance, Owner
 from cluster_idle.reminders import find_reminders
 from cluster_idle.stoppable import Obstacles
+from cluster_idle.units import make_unit
 from cluster_idle.verdicts import Decisions, IdleFinding, IdleVerdict, Unit
 
 # Some of its words are those of tags, which have 256 characters each.
@@ -48,24 +48,21 @@ def decide(instances: Sequence[Instance], context: IdleContext) -> Decisions:
         findings += found
         units += [unit] if unit else []
     breaker = _breaker(findings, context)
-    waiting = {target for unit in units if unit.waits and unit.told for target in unit.targets}
-    renew = tuple(unit for unit in units if unit.renew)
-    units = [unit for unit in units if not unit.waits]
-    now = context.now
-    due = sorted((unit for unit in units if unit.stop_at <= now and unit.told), key=_longest_idle)
-    stop = [] if breaker else _within_limit(due, context.settings.max_stops)
-    late = {unit.name for unit in due} - {unit.name for unit in stop}
-    held = {unit.name for unit in units} if breaker else late
-    why = breaker or (
-        f"a run stops {context.settings.max_stops} at most, the longest idle first: a later run stops it"
-    )
-    findings = [_defer(finding, why, context) if finding.unit in held else finding for finding in findings]
+    held = context.held or breaker
+    ready = [unit for unit in units if not unit.waits]
+    due = sorted((unit for unit in ready if unit.is_due(context.now)), key=_longest_idle)
+    stop = [] if held else _within_limit(due, context.settings.max_stops)
+    deferred = {unit.name for unit in (ready if held else due)} - {unit.name for unit in stop}
+    why = held or f"one run stops at most {context.settings.max_stops}, the longest idle first"
+    findings = [_defer(one, why, context) if one.unit in deferred else one for one in findings]
+    standing = _standing(findings, context) | {unit.name for unit in units if unit.warned}
     return Decisions(
         findings=tuple(sorted(findings, key=lambda finding: finding.instance.id)),
-        warn=() if breaker else tuple(unit for unit in units if not unit.told),
+        warn=() if held else tuple(unit for unit in ready if not unit.warned),
         stop=tuple(stop),
-        renew=renew,
-        clear=tuple(one for one in _void(instances, findings, context) if one not in waiting),
+        renew=tuple(unit for unit in units if unit.renew),
+        void=tuple(sorted(context.warnings.keys() - standing)),
+        clear=tuple(_find_void_notes(instances, standing, context)),
         breaker=breaker,
         reminders=tuple(find_reminders(instances, context)),
     )
@@ -91,33 +88,18 @@ def _decide_unit(
         verdict, reason = own or obstacle or (IdleVerdict.UNKNOWN, "")
         found = _finding(instance, verdict, reason, name, context)
         findings.append(replace(found, for_others=alone[instance.id] is None and block is not None))
-    # Nodes that came in place of others do not start the clock again, but nothing is stopped before they are judged.
+    # Nodes that came in place of others leave the warning as it is, but nothing is stopped before they are judged.
     staying = [one for one in together if alone[one.id] is not None and not _is_bystander(one, context)]
     waits = bool(staying) and newcomers.issuperset(one.id for one in staying)
     if waits:
         idle = [one for one in together if alone[one.id] is None and obstacles.find(one) is None]
     if not idle:
         return findings, None
-    clock = read_clock(idle, together, context)
-    unit = Unit(
-        name=name,
-        instances=tuple(idle),
-        targets=clock.targets,
-        idle_since=clock.idle_since,
-        idle_description=describe_threshold(context.policy(idle[0])),
-        stop_at=clock.stop_at,
-        others=tuple(one.id for one in together if one not in idle),
-        dry_run=context.policy(idle[0]).dry_run,
-        told=clock.warned,
-        told_of_dry_run=clock.told,
-        renew=clock.renew,
-        refused=clock.refused,
-        waits=waits,
-    )
+    unit = make_unit(name, idle, together, context, waits=waits)
     if waits:
         return findings, unit
-    verdict = IdleVerdict.STOP if clock.warned and clock.stop_at <= context.now else IdleVerdict.WARN
-    reason = _idle_reason(unit, clock, context)
+    verdict = IdleVerdict.STOP if unit.is_due(context.now) else IdleVerdict.WARN
+    reason = _idle_reason(unit, context)
     return [*findings, *(_finding(instance, verdict, reason, name, context) for instance in idle)], unit
 
 
@@ -135,10 +117,10 @@ def _kept(instance: Instance, context: IdleContext) -> str | None:
         return "is never stopped: its policy is off"
     if not context.is_looked_at(instance):
         return "is never stopped: it has no GPU or NeuronCore whose use is reported"
-    kept = instance.idle_tags.kept(context.now)
+    kept = instance.keep_tags.kept(context.now)
     if kept or instance.owner.is_instance:
         return kept
-    of_owner = context.idle_tags(instance.owner, instance).kept(context.now)
+    of_owner = context.keep_tags(instance.owner).kept(context.now)
     return f"belongs to {instance.owner.description}, which {of_owner}" if of_owner else None
 
 
@@ -204,12 +186,12 @@ def _block(
 
 def _is_bystander(instance: Instance, context: IdleContext) -> bool:
     """Say whether it says nothing of the others: it has no accelerator, and no tag keeps it."""
-    return not context.is_looked_at(instance) and not instance.idle_tags.kept(context.now)
+    return not context.is_looked_at(instance) and not instance.keep_tags.kept(context.now)
 
 
 def _of_others(instance: Instance, context: IdleContext) -> IdleVerdict:
     """Return what another service's node means for those that it works with."""
-    if instance.idle_tags.kept(context.now):
+    if instance.keep_tags.kept(context.now):
         return IdleVerdict.KEEP
     evidence = context.evidence.get(instance.id)
     if evidence is None:
@@ -218,14 +200,15 @@ def _of_others(instance: Instance, context: IdleContext) -> IdleVerdict:
     return states.get(evidence.state, IdleVerdict.MANAGED)
 
 
-def _idle_reason(unit: Unit, clock: Clock, context: IdleContext) -> str:
+def _idle_reason(unit: Unit, context: IdleContext) -> str:
     what = f"is idle: its utilization has been {unit.idle_description}"
-    dry = " (dry run: nothing is stopped)" if unit.dry_run else ""
-    if not clock.warned:
-        return f"{what}; warning sent; it will be stopped at {time_text(unit.stop_at)}{dry}"
-    if unit.stop_at > context.now:
-        return f"{what}; it is stopped at {time_text(unit.stop_at)} unless it works before then{dry}"
-    return f"{what}, and nothing has kept it since the warning: it is stopped{dry}"
+    if unit.is_due(context.now):
+        how = "in a dry run, which does not stop it" if unit.dry_run else "it is stopped"
+        return f"{what}, and nothing has kept it since the warning: {how}"
+    sent = "" if unit.warned else "warning sent; "
+    if unit.dry_run:
+        return f"{what}; {sent}without dry_run it would be stopped at {time_text(unit.stop_at)}"
+    return f"{what}; {sent}it will be stopped at {time_text(unit.stop_at)} unless it works before then"
 
 
 def _within_limit(due: Iterable[Unit], most: int) -> list[Unit]:
@@ -236,7 +219,7 @@ def _within_limit(due: Iterable[Unit], most: int) -> list[Unit]:
     stop: list[Unit] = []
     count, full = 0, False
     for unit in due:
-        nodes = 0 if unit.dry_run and unit.told_of_dry_run else len(unit.instances)
+        nodes = 0 if unit.dry_run and unit.reported else len(unit.instances)
         full = full or bool(nodes and count and count + nodes > most)
         if not (nodes and full):
             stop.append(unit)
@@ -245,7 +228,7 @@ def _within_limit(due: Iterable[Unit], most: int) -> list[Unit]:
 
 
 def _longest_idle(unit: Unit) -> tuple[bool, datetime, datetime, str]:
-    """Return what comes first: the longest idle; what AWS refused to stop comes last."""
+    """Return what comes first: the longest idle; what could not be stopped within the last day comes last."""
     return unit.refused, unit.idle_since, unit.stop_at, unit.name
 
 
@@ -269,27 +252,28 @@ def _breaker(findings: Sequence[IdleFinding], context: IdleContext) -> str | Non
 def _defer(finding: IdleFinding, why: str, context: IdleContext) -> IdleFinding:
     if finding.verdict not in (IdleVerdict.STOP, IdleVerdict.WARN) or finding.evidence is None:
         return finding
-    reason = f"is idle: {finding.evidence.reason}; it has to wait: {why}"
+    reason = f"is idle: {finding.evidence.reason}; it waits for a later run: {why}"
     return _finding(finding.instance, IdleVerdict.DEFERRED, reason, finding.unit, context)
 
 
-def _void(instances: Sequence[Instance], findings: Sequence[IdleFinding], context: IdleContext) -> tuple[Owner, ...]:
-    """Return what carries a warning that is void: of nodes that work again, are kept, or are gone."""
-    noted = {one.itself for one in instances if one.idle_tags.noted}
-    # The message on what an earlier run stopped, and could not tell, says what its note says.
-    noted |= {
-        owner
-        for owner, state in context.owners.items()
-        if state.idle_tags.noted and (state.desired or not state.idle_tags.stopping_at)
-    }
+def _standing(findings: Sequence[IdleFinding], context: IdleContext) -> set[str]:
+    """Return the names of what a warning still stands for: of no node that works again, is kept, or is gone."""
     # What cannot be seen lets a warning stand, but not beside a node that works, is young, or is kept.
     voided = {
         one.unit
         for one in findings
         if one.verdict in _VOIDING and not one.for_others and not _is_bystander(one.instance, context)
     }
-    standing = {context.target(one.instance) for one in findings if one.verdict in _WARNED and one.unit not in voided}
-    return tuple(sorted(noted - standing))
+    return {one.unit for one in findings if one.verdict in _WARNED} - voided
+
+
+def _find_void_notes(
+    instances: Sequence[Instance], standing: Collection[str], context: IdleContext
+) -> Iterator[Owner]:
+    """Yield what carries the note of a warning that stands no longer."""
+    noted = {one.itself for one in instances if one.has_note}
+    noted |= {owner for owner, state in context.owners.items() if state.has_note}
+    yield from sorted(noted - {context.target(one) for one in instances if context.unit(one) in standing})
 
 
 def _finding(instance: Instance, verdict: IdleVerdict, reason: str, unit: str, context: IdleContext) -> IdleFinding:

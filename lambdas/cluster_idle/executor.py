@@ -12,16 +12,12 @@ from cluster_common.power_function import PowerFunction
 from cluster_contract.aliases import Alias
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_idle.context import IdleContext
-from cluster_idle.idle_tags import (
-    STOPPING_TAG,
-    refusal_tags,
-    stopping_tags,
-    warned_tags,
-)
 from cluster_idle.instances import Instance, read_again
+from cluster_idle.messages import stopped_lines
 from cluster_idle.notifications import IdleNotifications
-from cluster_idle.owners import Owners
+from cluster_idle.owner_reader import OwnerReader
 from cluster_idle.second_look import SecondLook
+from cluster_idle.sent_warnings import IdleRecords, Refusal, SentWarning, UnreportedStop
 from cluster_idle.stopping import MAX_AT_ONCE, Stopper
 from cluster_idle.verdicts import Decisions, IdleVerdict, Unit
 
@@ -60,7 +56,8 @@ class IdleExecutor:
     def __init__(
         self,
         settings: IdleFunctionSettings,
-        owners: Owners,
+        owners: OwnerReader,
+        records: IdleRecords,
         *,
         ec2: "Callable[[], EC2Client]",
         lambda_: "Callable[[], LambdaClient]",
@@ -73,6 +70,7 @@ class IdleExecutor:
     ) -> None:
         self._settings = settings
         self._owners = owners
+        self._records = records
         self._ec2 = ec2
         self._power = PowerFunction(lambda_, settings.power_function, Alias.IDLE, pause)
         self._failures = failures
@@ -81,32 +79,73 @@ class IdleExecutor:
             settings, owners, ec2, failures=failures, context=context, read_sessions=read_sessions
         )
         self._notifications = IdleNotifications(
-            settings, owners, ec2=ec2, sns=sns, failures=failures, context=context, clock=clock
+            settings, owners, records, sns=sns, failures=failures, context=context, clock=clock
         )
+        self._refusals: dict[str, dict[str, Refusal]] = {}
+        self._unclear: set[str] = set()
 
     def apply(self, decisions: Decisions) -> Outcome:
         """Warn of what is idle, stop what is due, and record or clear what follows; return what was done."""
         notifications, second_look = self._notifications, self._second_look
-        notifications.tell_earlier_run(decisions)
-        notifications.remind([reminder for reminder in decisions.reminders if reminder.is_due])
+        notifications.report_earlier_stops(decisions.findings)
+        notifications.remind(decisions.reminders)
         warned = notifications.warn(decisions.warn)
-        dry_runs = [unit for unit in decisions.stop if unit.dry_run and not unit.told_of_dry_run]
-        notifications.tell_dry_runs(second_look.still_due(dry_runs))
+        dry_runs = [unit for unit in decisions.stop if unit.dry_run and not unit.reported]
+        notifications.report_dry_runs(second_look.still_due(dry_runs))
         due = [unit for unit in decisions.stop if not unit.dry_run]
+        self._begin(due)
         stopped = frozenset(self._stop(due))
         late = sum(finding.verdict is IdleVerdict.DEFERRED for finding in decisions.findings)
-        notifications.tell_stopped([unit for unit in due if stopped.intersection(unit.ids)], stopped, late)
-        other = stopped.union(second_look.changed)
-        seen_at = warned_tags(self._context.now)
-        renew = (unit for unit in decisions.renew if not other.intersection(unit.ids))
-        self._owners.write((target, seen_at) for unit in renew for target in unit.targets)
-        self._owners.clear(decisions.clear)
+        done = [unit for unit in due if stopped.intersection(unit.ids)]
+        is_reported = notifications.report_stops(done, stopped, late)
+        self._record(decisions, due, stopped, is_reported=is_reported)
+        self._owners.clear_notes(decisions.clear)
         return Outcome(
             stopped=stopped,
             warned=frozenset(warned),
             changed=second_look.changed,
             failed_notifications=notifications.failed,
         )
+
+    def _begin(self, due: Sequence[Unit]) -> None:
+        """Record what is about to be stopped: a run that ends too early cannot report it, and the next one does.
+
+        Where that cannot be recorded, it is stopped all the same; only that message would be missing.
+        """
+        now, before = self._context.now, self._records.warnings
+        self._records.save(
+            {
+                unit.name: replace(
+                    before[unit.name],
+                    unreported=UnreportedStop(
+                        at=now, ids=unit.ids, text="\n".join(stopped_lines(self._settings, unit))
+                    ),
+                )
+                for unit in due
+                if unit.name in before
+            }
+        )
+
+    def _record(
+        self, decisions: Decisions, due: Sequence[Unit], stopped: frozenset[str], *, is_reported: bool
+    ) -> None:
+        """Record what became of every warning: what is stopped and reported needs none any more."""
+        now, warnings = self._context.now, self._records.warnings
+        changes: dict[str, SentWarning | None] = {
+            name: None for name in decisions.void if name in warnings and warnings[name].unreported is None
+        }
+        for unit in decisions.renew:
+            if unit.name in warnings and not stopped.union(self._second_look.changed).intersection(unit.ids):
+                changes[unit.name] = replace(warnings[unit.name], idle_until=now)
+        for unit in due:
+            if unit.name in warnings:
+                left = set(unit.ids) - stopped
+                before = changes.get(unit.name) or warnings[unit.name]
+                is_open = unit.name in self._unclear or (len(left) < len(unit.ids) and not is_reported)
+                refusals = {**before.refusals, **self._refusals.get(unit.name, {})}
+                after = replace(before, refusals=refusals, unreported=before.unreported if is_open else None)
+                changes[unit.name] = after if left or is_open else None
+        self._records.save(changes)
 
     def _look_at_unowned(self, unit: Unit) -> list[Unit]:
         """Return what nothing owns of a group that is at zero now, if it is due still."""
@@ -133,35 +172,23 @@ class IdleExecutor:
                 stopped += self._terminate(node_group, still) if still else []
         return stopped
 
-    def _begin(self, units: Sequence[Unit]) -> None:
-        """Write down what is about to be stopped: a run that dies cannot tell, and the next one does.
-
-        What has no room for the tag is stopped all the same; only that message would be missing.
-        """
-        tags, context = stopping_tags(self._context.now), self._context
-        carriers = {context.target(one): one for unit in units for one in unit.instances}
-        self._owners.write(
-            (target, tags) for target, one in carriers.items() if not context.idle_tags(target, one).is_full
-        )
-
     def _stop_instances(self, units: Sequence[Unit]) -> list[str]:
         """Stop what nothing owns, and last what AWS refused to stop before: it keeps no other waiting."""
         alone = [one for unit in units for one in unit.instances if one.owner.is_instance]
         if not alone:
             return []
-        self._begin([unit for unit in units if not _is_owned(unit)])
         stopper = Stopper(self._ec2(), self._failures, self._read_running)
         now = self._context.now
+        refused_before = {
+            one for sent in self._records.warnings.values() for one in sent.refusals if sent.refusal(one, now)
+        }
         stopped: list[str] = []
         for refused, hibernates in product((False, True), repeat=2):
-            ids = [
-                one.id for one in alone if (one.idle_tags.is_refused(now), one.hibernates) == (refused, hibernates)
-            ]
+            ids = [one.id for one in alone if (one.id in refused_before, one.hibernates) == (refused, hibernates)]
             stopped += stopper.stop(ids, hibernate=hibernates)
-        kept = [one for one in alone if one.id in stopper.refused]
-        # Its room is that of the refusal.
-        self._owners.clear([one.owner for one in kept], [STOPPING_TAG])
-        self._owners.write((one.owner, refusal_tags(now, stopper.refused[one.id])) for one in kept)
+        for unit in units:
+            refusals = {one: Refusal(at=now, code=code) for one, code in stopper.refused.items() if one in unit.ids}
+            self._refusals[unit.name] = refusals
         return stopped
 
     def _read_running(self, ids: Sequence[str]) -> Collection[str]:
@@ -180,10 +207,8 @@ class IdleExecutor:
             "expected_size": self._second_look.sizes.get(unit.name, 0),
             "expected_instance_ids": sorted([*unit.ids, *unit.others]),
         }
-        self._begin([unit])
         answer = self._power.order(order, _reason([unit]), lambda: bool(self._second_look.still_due([unit])))
         if answer.not_asked:
-            self._owners.clear(unit.targets, [STOPPING_TAG])
             return []
         left = [group for group in answer.groups if group.get("desired") != 0 or group.get("taken_back")]
         if left or not answer.groups:
@@ -195,8 +220,7 @@ class IdleExecutor:
             # What counts is the size: the function may have failed elsewhere, or have read what was no longer so.
             if not self._is_at_zero(unit.name):
                 self._failures.add_sentence(unit.name, f"the power function did not stop it: {why}")
-                if not answer.failure:
-                    self._owners.clear(unit.targets, [STOPPING_TAG])
+                self._unclear |= {unit.name} if answer.failure else set()
                 self._refuse([unit])
                 return []
             self._failures.add_sentence(unit.name, f"the group is at zero. The power function also reported: {why}")
@@ -210,7 +234,6 @@ class IdleExecutor:
         """Let single nodes of a group go, and find out which did where some did not."""
         ids = [one for unit in units for one in unit.ids]
         order = {"action": "terminate", "node_groups": [node_group], "instance_ids": ids}
-        self._begin(units)
         answer = self._power.order(
             order, _reason(units), lambda: len(self._second_look.still_due(units)) == len(units)
         )
@@ -219,7 +242,6 @@ class IdleExecutor:
                 [unit for unit in units if unit.ids[0] not in self._second_look.changed],
                 "another node changed while the function waited: the next run decides",
             )
-            self._owners.clear([target for unit in units for target in unit.targets], [STOPPING_TAG])
             return []
         gone = [one for one in ids if one in answer.terminated]
         if answer.failure:
@@ -228,15 +250,14 @@ class IdleExecutor:
             gone = [one for one in ids if one not in left]
             self._failures.add_sentence(node_group, f"the power function failed: {answer.failure}")
         stay = [unit for unit in units if not set(unit.ids) & set(gone)]
-        if not answer.failure:
-            self._owners.clear([target for unit in stay for target in unit.targets], [STOPPING_TAG])
+        self._unclear |= {unit.name for unit in stay if answer.failure}
         self._refuse(stay)
         return gone
 
     def _refuse(self, units: Sequence[Unit]) -> None:
         """Remember that the power function did not stop nodes, so that they keep no others waiting."""
-        refused = refusal_tags(self._context.now, "the power function")
-        self._owners.write((target, refused) for unit in units for target in unit.targets)
+        for unit in units:
+            self._refusals[unit.name] = {unit.name: Refusal(at=self._context.now, code="the power function")}
 
 
 def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:

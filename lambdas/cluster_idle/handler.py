@@ -28,6 +28,7 @@ def handler(
         ec2=lambda: without_interfaces(clients.ec2()),
         cloudwatch=clients.cloudwatch,
         auto_scaling=clients.auto_scaling,
+        dynamodb=clients.dynamodb,
         lambda_=clients.lambda_,
         sns=clients.sns,
         ssm=clients.ssm,

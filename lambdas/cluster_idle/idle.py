@@ -1,4 +1,4 @@
-"""One run: read, weigh, decide, act, tell."""
+"""One run: read, weigh, decide, act, report."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -10,20 +10,24 @@ from aws_lambda_powertools import Logger
 
 from cluster_common.errors import AWS_ERRORS, InvalidEventError
 from cluster_common.failures import Failures
+from cluster_common.state_table import StateTable
 from cluster_contract.idle import IdleFunctionSettings, SignalKind
+from cluster_contract.state import StatePart
 from cluster_idle.context import IdleContext
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import Evidence
 from cluster_idle.executor import IdleExecutor, Outcome
 from cluster_idle.instances import Instance, read_cluster, read_spot_requests
-from cluster_idle.owners import Owners
+from cluster_idle.owner_reader import OwnerReader
 from cluster_idle.readings import MetricReader
 from cluster_idle.reports import emit_blind_metrics, emit_metrics, find_lingering, log_finding, summarize
+from cluster_idle.sent_warnings import IdleRecords
 from cluster_idle.verdicts import Decisions
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
     from mypy_boto3_cloudwatch.client import CloudWatchClient
+    from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_lambda.client import LambdaClient
     from mypy_boto3_sns.client import SNSClient
@@ -48,6 +52,7 @@ class IdleClients:
         ec2: Makes the client of EC2.
         cloudwatch: Makes the client of CloudWatch.
         auto_scaling: Makes the client of EC2 Auto Scaling.
+        dynamodb: Makes the client of DynamoDB.
         lambda_: Makes the client of Lambda.
         sns: Makes the client of SNS.
         ssm: Makes the client of Systems Manager.
@@ -56,6 +61,7 @@ class IdleClients:
     ec2: "Callable[[], EC2Client]"
     cloudwatch: "Callable[[], CloudWatchClient]"
     auto_scaling: "Callable[[], AutoScalingClient]"
+    dynamodb: "Callable[[], DynamoDBClient]"
     lambda_: "Callable[[], LambdaClient]"
     sns: "Callable[[], SNSClient]"
     ssm: "Callable[[], SSMClient]"
@@ -109,7 +115,11 @@ class Idle:
         self._pause = pause
         self._now = clock().replace(microsecond=0)
         self._failures = Failures(logger)
-        self._owners = Owners(settings, clients.auto_scaling, clients.ec2, self._failures, self._now)
+        self._owners = OwnerReader(
+            settings, clients.auto_scaling, clients.ec2, failures=self._failures, logger=logger, now=self._now
+        )
+        table = StateTable(clients.dynamodb(), settings.state_table, StatePart.IDLE.key(settings.cluster))
+        self._records = IdleRecords(table, self._failures, pause)
 
     def run(self, action: Action) -> dict[str, object]:
         """Do what was asked and return a summary for operators.
@@ -145,7 +155,14 @@ class Idle:
             return None
 
     def _look(self, instances: Sequence[Instance]) -> IdleContext:
-        context = IdleContext(settings=self._settings, now=self._now)
+        held = "" if self._records.read() else "the warnings that were sent could not be read"
+        context = IdleContext(
+            settings=self._settings,
+            now=self._now,
+            warnings=self._records.warnings,
+            reminders=self._records.reminders,
+            held=held,
+        )
         looked_at = [instance for instance in instances if self._is_looked_at(instance, context)]
         evidence: dict[str, Evidence] = {}
         if looked_at:
@@ -162,7 +179,7 @@ class Idle:
 
     @staticmethod
     def _is_looked_at(instance: Instance, context: IdleContext) -> bool:
-        # A young one, too: work of a node that has just come starts its group's clock again.
+        # A young one, too: work of a node that has just come voids the warning of its group.
         return instance.running and not context.policy(instance).off and context.is_looked_at(instance)
 
     def _read_sessions(self, instances: Sequence[Instance]) -> Collection[str] | None:
@@ -192,9 +209,12 @@ class Idle:
             return {}
 
     def _act(self, decisions: Decisions, context: IdleContext) -> Outcome:
+        if context.held:
+            return Outcome()
         executor = IdleExecutor(
             self._settings,
             self._owners,
+            self._records,
             ec2=self._clients.ec2,
             lambda_=self._clients.lambda_,
             sns=self._clients.sns,

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from cluster_common.keep_tags import NO_KEEP_TAGS, KeepTags
 from cluster_common.messages import printable
 from cluster_common.owners.groups import AUTO_SCALING_GROUP, OWNER_KINDS, SPOT_FLEET, OwnerTraits
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings
-from cluster_contract.tags import NODE_GROUP_TAG
-from cluster_idle.idle_tags import NO_IDLE_TAGS, STOPPING_TAG, IdleTags
+from cluster_contract.tags import IDLE_NOTE_TAG, NODE_GROUP_TAG
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -60,6 +60,11 @@ class Owner:
         return cls(kind=_FOREIGN, id=description)
 
     @property
+    def key(self) -> str:
+        """How the state table names it."""
+        return f"{self.kind}/{self.id}"
+
+    @property
     def is_instance(self) -> bool:
         """Whether it is an instance that nothing owns."""
         return self.kind == _INSTANCE
@@ -96,7 +101,8 @@ class Instance:
         ebs_root: Whether its root volume stays when it is stopped.
         hibernates: Whether it is set up to hibernate.
         vcpus: How many vCPUs it has. 0: that is not known.
-        idle_tags: What its tags say.
+        keep_tags: What its tags say about keeping it.
+        has_note: Whether it carries the note of a warning.
     """
 
     id: str
@@ -110,7 +116,8 @@ class Instance:
     ebs_root: bool = True
     hibernates: bool = False
     vcpus: int = 0
-    idle_tags: IdleTags = NO_IDLE_TAGS
+    keep_tags: KeepTags = NO_KEEP_TAGS
+    has_note: bool = False
 
     @property
     def itself(self) -> Owner:
@@ -147,21 +154,6 @@ def read_again(client: "EC2Client", settings: IdleFunctionSettings, ids: Sequenc
     return found
 
 
-def read_stopped(client: "EC2Client", settings: IdleFunctionSettings) -> list[Instance]:
-    """Read the instances that a run has stopped or terminated without having sent its message."""
-    return list(
-        _read(
-            client,
-            settings,
-            [
-                {"Name": "tag-key", "Values": [STOPPING_TAG]},
-                {"Name": f"tag:{settings.tag}", "Values": [settings.cluster]},
-                {"Name": "instance-state-name", "Values": ["stopping", "stopped", "shutting-down", "terminated"]},
-            ],
-        )
-    )
-
-
 def _read(client: "EC2Client", settings: IdleFunctionSettings, filters: "list[FilterTypeDef]") -> Iterator[Instance]:
     request: dict[str, Any] = {"Filters": filters, "MaxResults": PAGE_SIZE}
     while True:
@@ -192,7 +184,8 @@ def parse_instance(raw: "InstanceTypeDef", settings: IdleFunctionSettings) -> In
         ebs_root=raw.get("RootDeviceType") == "ebs",
         hibernates=raw.get("HibernationOptions", {}).get("Configured", False),
         vcpus=_vcpus(raw),
-        idle_tags=IdleTags.from_tags(tags),
+        keep_tags=KeepTags.from_tags(tags),
+        has_note=IDLE_NOTE_TAG in tags,
     )
 
 

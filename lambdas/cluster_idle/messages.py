@@ -1,6 +1,6 @@
 """The messages: what is stopped, when, why, what that means, and how to keep it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from cluster_common.messages import printable, subject
@@ -8,16 +8,12 @@ from cluster_common.times import format_minutes, time_text
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.prices import on_demand_price
 from cluster_contract.tags import KEEP_TAG, KEEP_UNTIL_TAG
-from cluster_idle.context import OwnerState
-from cluster_idle.idle_tags import DRY_RUN_NOTE, STOP_AT_TAG, IdleTags
-from cluster_idle.instances import Instance, Owner
+from cluster_idle.instances import Instance
 from cluster_idle.reminders import Reminder
 from cluster_idle.stop_effects import (
     StopEffect,
     keep_command,
     keep_targets,
-    start_group,
-    start_instances,
     stop_effects,
     verbs,
 )
@@ -64,64 +60,41 @@ def stopped_message(
     told = _head(settings, units, f"{_count(units, stopped or None)} {done}: idle")
     lines = [f"Cluster {settings.cluster}", *_dry_run_lines(units), ""]
     for unit in units[:_MAX_LINES]:
-        lines.append(
-            f"{_name(unit, stopped or None)}: utilization {unit.idle_description}, "
-            f"idle since {time_text(unit.idle_since)}."
-        )
-        if not unit.dry_run:
-            for effect in stop_effects(settings, unit, stopped or None):
-                lines += [f"  {_of(effect, unit)}{effect.meaning}", f"  To start it again: {effect.way_back}"]
+        lines += stopped_lines(settings, unit, stopped or None)
     if saved:
         lines += ["", f"That saves ${saved:,.2f} an hour, at the On-Demand price."]
     if deferred:
-        limit = f"a run stops {settings.max_stops} at most, the longest idle first"
-        lines += ["", f"{deferred} more are due and wait: {limit}."]
+        limit = f"one run stops at most {settings.max_stops}, the longest idle first"
+        lines += ["", f"{deferred} more are due and wait for a later run: {limit}."]
     return told, _text(lines, len(units))
 
 
-def earlier_message(
-    settings: IdleFunctionSettings,
-    groups: Mapping[Owner, OwnerState],
-    instances: Sequence[Instance],
-    again: Collection[Owner] = (),
-) -> tuple[str, str]:
-    """Return the subject and the text of the message on what an earlier run stopped, and did not tell.
+def stopped_lines(settings: IdleFunctionSettings, unit: Unit, only: frozenset[str] | None = None) -> list[str]:
+    """Return the lines of a message on nodes that were stopped: why, what that means, and how to start them again.
 
     Args:
         settings: The function's settings.
-        groups: What owns the nodes of node groups that it brought to zero.
-        instances: The instances that it stopped or terminated.
-        again: Which of these have been started again since. Default: - none.
+        unit: The nodes.
+        only: The ids of those that were stopped. Default: - all.
     """
-    lines: list[str] = []
-    for owner, state in sorted(groups.items()):
-        name = f"{printable(state.node_group)}: {owner.description}"
-        lines.append(f"{name} was scaled to zero{_noted(state.idle_tags)}.")
-        lines.append(_way_back(start_group(settings, state.node_group), done=owner in again))
-    for one in instances:
-        if one.owner.is_instance:
-            done, way_back = "stopped", start_instances(settings, [one.id])
-        else:
-            done, way_back = "terminated", start_group(settings, one.node_group)
-        lines.append(f"{one.id} ({one.instance_type}) was {done}{_noted(one.idle_tags)}.")
-        lines.append(_way_back(way_back, done=one.itself in again))
-    count = len(groups) + len(instances)
-    told = subject(f"{settings.cluster}: stopped by an earlier run: idle")
+    lines = [f"{_name(unit, only)}: utilization {unit.idle_description}, idle since {time_text(unit.idle_since)}."]
+    if not unit.dry_run:
+        for effect in stop_effects(settings, unit, only):
+            lines += [f"  {_of(effect, unit)}{effect.meaning}", f"  To start it again: {effect.way_back}"]
+    return lines
+
+
+def earlier_message(settings: IdleFunctionSettings, texts: Sequence[str]) -> tuple[str, str]:
+    """Return the subject and the text of the message on what an earlier run stopped, and could not report."""
     head = [
         f"Cluster {settings.cluster}",
         "",
-        "An earlier run stopped these nodes and could not send its message:",
+        "An earlier run stopped these nodes and could not send this message:",
         "",
     ]
-    return told, _text([*head, *lines[: 2 * _MAX_LINES]], count)
-
-
-def _noted(idle_tags: IdleTags) -> str:
-    return f" ({idle_tags.note})" if idle_tags.note else ""
-
-
-def _way_back(command: str, *, done: bool) -> str:
-    return "  It has been started again since." if done else f"  To start it again: {command}"
+    return subject(f"{settings.cluster}: stopped by an earlier run: idle"), _text(
+        [*head, *texts[:_MAX_LINES]], len(texts)
+    )
 
 
 def reminder_message(settings: IdleFunctionSettings, reminders: Sequence[Reminder], now: datetime) -> tuple[str, str]:
@@ -129,10 +102,7 @@ def reminder_message(settings: IdleFunctionSettings, reminders: Sequence[Reminde
     lines = [f"Cluster {settings.cluster}", ""]
     for reminder in reminders[:_MAX_LINES]:
         lines.append(f"{printable(f'{reminder.name} {reminder.description}', 600)}.")
-        if reminder.key == KEEP_UNTIL_TAG:
-            lines.append(f"  To set a clear end: {keep_targets(settings, [reminder.owner], now)}")
-        else:
-            lines.append(f"  To start its clock again, remove the tag {reminder.key}.")
+        lines.append(f"  To set a clear end: {keep_targets(settings, [reminder.owner], now)}")
     lines += ["", "This reminder is sent every day."]
     tags = "1 tag keeps" if len(reminders) == 1 else f"{len(reminders)} tags keep"
     return subject(f"{settings.cluster}: {tags} nodes without a clear end"), _text(lines, len(reminders))
@@ -140,7 +110,7 @@ def reminder_message(settings: IdleFunctionSettings, reminders: Sequence[Reminde
 
 def note(settings: IdleFunctionSettings, unit: Unit) -> str:
     """Return what the tag on idle nodes, or on what owns them, says."""
-    dry, would = (DRY_RUN_NOTE, "would be ") if unit.dry_run else ("", "")
+    dry, would = ("dry run - ", "would be ") if unit.dry_run else ("", "")
     return (
         f"{dry}idle since {time_text(unit.idle_since)} - {would}{verbs(settings, [unit])} at "
         f"{time_text(unit.stop_at)} unless it works - to keep it add the tag {KEEP_UNTIL_TAG} = a time"
@@ -179,11 +149,11 @@ def _warning_lines(settings: IdleFunctionSettings, unit: Unit) -> Iterator[str]:
         yield f"  {who}{when}. {effect.meaning}"
     yield f"  To keep it: {keep_command(settings, unit)}"
     yield f"  {_WORK_KEEPS}"
-    yield f"  The tag {KEEP_TAG} = true keeps it without an end; removing {STOP_AT_TAG} starts the clock again."
+    yield f"  The tag {KEEP_TAG} = true keeps it without an end."
 
 
 def _of(effect: StopEffect, unit: Unit) -> str:
-    """Name the nodes of a effect, where the others of the unit have another."""
+    """Name the nodes of an effect, where the others of the unit have another."""
     if len(effect.instances) == len(unit.instances):
         return ""
     ids = [one.id for one in effect.instances]

@@ -10,31 +10,21 @@ from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_idle.context import IdleContext
-from cluster_idle.idle_tags import (
-    REMINDED_TAG,
-    STOPPING_TAG,
-    IdleTags,
-    dry_run_tags,
-    notice_tags,
-    reminded_tags,
-    sent_tags,
-)
-from cluster_idle.instances import Instance, read_stopped
 from cluster_idle.messages import earlier_message, note, reminder_message, stopped_message, warning_message
-from cluster_idle.owners import Owners
+from cluster_idle.owner_reader import OwnerReader
 from cluster_idle.reminders import Reminder
-from cluster_idle.verdicts import Decisions, Unit
+from cluster_idle.sent_warnings import IdleRecords, SentWarning
+from cluster_idle.verdicts import IdleFinding, Unit
 
 if TYPE_CHECKING:
-    from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_sns.client import SNSClient
 
 
 class IdleNotifications:
     """Send messages.
 
-    The clock runs from when the topic took the warning: also where no subscription to it is confirmed, since idle
-    nodes would go on costing money otherwise; that counts as a failed notification.
+    The promised time runs from when the topic took the warning: also where no subscription to it is confirmed, since
+    idle nodes would go on costing money otherwise; that counts as a failed notification.
 
     Attributes:
         failed: How many messages the topic did not take, or had no confirmed subscription for.
@@ -43,9 +33,9 @@ class IdleNotifications:
     def __init__(
         self,
         settings: IdleFunctionSettings,
-        owners: Owners,
+        owners: OwnerReader,
+        records: IdleRecords,
         *,
-        ec2: "Callable[[], EC2Client]",
         sns: "Callable[[], SNSClient]",
         failures: Failures,
         context: IdleContext,
@@ -53,7 +43,7 @@ class IdleNotifications:
     ) -> None:
         self._settings = settings
         self._owners = owners
-        self._ec2 = ec2
+        self._records = records
         self._sns = sns
         self._failures = failures
         self._context = context
@@ -61,85 +51,104 @@ class IdleNotifications:
         self.failed = 0
 
     def warn(self, units: Sequence[Unit]) -> list[str]:
-        """Record a note, send the warning, and only then let the clock run.
+        """Record the warning, send it, and record that it was sent: from then on the promised time runs.
 
-        Where no note can be recorded the clock could never run, and the warning would be sent in each run.
+        Where it cannot be recorded it is not sent: it would be sent in each run.
         """
         now = self._clock()
         units = [replace(unit, stop_at=self._stop_at(unit, now)) for unit in units]
-        failed = self._owners.write(
-            (
-                target,
-                notice_tags(
-                    unit.idle_since, len(unit.ids) + len(unit.others), unit.stop_at, note(self._settings, unit)
-                ),
-            )
-            for unit in units
-            for target in unit.targets
-        )
-        noted = [unit for unit in units if not failed & {target.id for target in unit.targets}]
-        if not noted or not self._publish(warning_message(self._settings, noted, now)):
+        records = {unit.name: self._record(unit) for unit in units}
+        if not units or not self._records.save(records):
+            return []
+        if not self._publish(warning_message(self._settings, units, now)):
             return []
         sent = self._clock()
-        self._owners.write(
-            (target, sent_tags(sent, self._stop_at(unit, sent))) for unit in noted for target in unit.targets
-        )
-        return [one for unit in noted for one in unit.ids]
+        stops = {unit.name: self._stop_at(unit, sent) for unit in units}
+        if not self._records.save(
+            {name: replace(one, idle_until=sent, stop_at=stops[name]) for name, one in records.items()}
+        ):
+            return []
+        self._annotate(units)
+        return [one for unit in units for one in unit.ids]
 
     def _stop_at(self, unit: Unit, now: datetime) -> datetime:
         """Return when a unit is stopped whose warning is sent now: never before the promised time is over."""
         return max(unit.stop_at, now + self._settings.policy_of(unit.instances[0].node_group).warning)
 
-    def tell_stopped(self, units: Sequence[Unit], stopped: frozenset[str], late: int) -> None:
-        """Send what was stopped; a message that the topic does not take is sent by the next run."""
-        if units and self._publish(stopped_message(self._settings, units, stopped, late)):
-            self._owners.clear(sorted({target for unit in units for target in unit.targets}), [STOPPING_TAG])
+    def _record(self, unit: Unit) -> SentWarning:
+        before = self._records.warnings.get(unit.name)
+        refusals = before.refusals if before else {}
+        return SentWarning(
+            idle_since=unit.idle_since,
+            stop_at=unit.stop_at,
+            nodes=len(unit.ids) + len(unit.others),
+            owners=tuple(sorted({one.owner.key for one in unit.instances})),
+            dry_run=unit.dry_run,
+            refusals={name: one for name, one in refusals.items() if self._context.now < one.ends},
+            unreported=before.unreported if before else None,
+        )
 
-    def tell_earlier_run(self, decisions: Decisions) -> None:
-        """Send what an earlier run stopped and could not send: it died, or the topic took no message.
+    def report_stops(self, units: Sequence[Unit], stopped: frozenset[str], late: int) -> bool:
+        """Send what was stopped, and say whether the topic took it; if not, the next run sends it."""
+        return not units or self._publish(stopped_message(self._settings, units, stopped, late))
 
-        What never stopped is judged anew; what was started again since is told too.
+    def report_earlier_stops(self, findings: Sequence[IdleFinding]) -> None:
+        """Send what an earlier run stopped and could not report: it ended too early, or the topic took no message.
+
+        What was not stopped after all is judged anew; of what was started again since, the message says so.
         """
-        found = [one.instance for one in decisions.findings]
-        marked = [one for one in found if one.idle_tags.stopping_at]
-        owners = {owner: state for owner, state in self._context.owners.items() if state.idle_tags.stopping_at}
-        again = [one for one in marked if _is_new(one, one.idle_tags)]
-        groups = {
-            owner: state
-            for owner, state in owners.items()
-            if all(_is_new(one, state.idle_tags) for one in found if one.owner == owner) or not state.desired
-        }
-        running = [*(one.itself for one in marked if one not in again), *(one for one in owners if one not in groups)]
-        self._owners.clear(sorted(running), [STOPPING_TAG])
-        try:
-            instances = read_stopped(self._ec2(), self._settings)
-        except AWS_ERRORS as error:
-            self._failures.add(self._settings.cluster, "what an earlier run stopped could not be read", error)
-            instances = []
-        instances += again
-        back = {*(one.itself for one in again), *(owner for owner, state in groups.items() if state.desired)}
-        if (groups or instances) and self._publish(earlier_message(self._settings, groups, instances, back)):
-            self._owners.clear(sorted([*groups, *(one.itself for one in instances)]), [STOPPING_TAG])
+        texts: list[str] = []
+        judged_anew: dict[str, SentWarning | None] = {}
+        reported: dict[str, SentWarning | None] = {}
+        found = {finding.instance.id: finding.instance for finding in findings}
+        for name, sent in sorted(self._records.warnings.items()):
+            stop = sent.unreported
+            if stop is None or name in self._context.unread:
+                continue
+            left = [one for one in stop.ids if one in found and found[one].launched <= stop.at]
+            rest = replace(sent, unreported=None) if left else None
+            if len(left) == len(stop.ids) and not self._is_at_zero(name):
+                judged_anew[name] = rest
+                continue
+            again = any(one.unit == name and one.instance.launched > stop.at for one in findings)
+            more = ["  It has been started again since."] * again
+            more += [f"  Of these, {len(left)} still run, such as {left[0]}."] if left else []
+            texts.append("\n".join([stop.text, *more]))
+            reported[name] = rest
+        self._records.save(judged_anew)
+        if texts and self._publish(earlier_message(self._settings, texts)):
+            self._records.save(reported)
+
+    def _is_at_zero(self, node_group: str) -> bool:
+        owners = [state for state in self._context.owners.values() if state.node_group == node_group]
+        return bool(owners) and not any(state.desired for state in owners)
 
     def remind(self, reminders: Sequence[Reminder]) -> None:
-        """Send once a day what keeps nodes without a clear end, where that can be recorded."""
-        tags = reminded_tags(self._context.now)
-        failed = self._owners.write((owner, tags) for owner in sorted({one.owner for one in reminders}))
-        noted = [one for one in reminders if one.owner.id not in failed]
-        if noted and not self._publish(reminder_message(self._settings, noted, self._context.now)):
-            self._owners.clear(sorted({one.owner for one in noted}), [REMINDED_TAG])
+        """Send once a day which tags keep nodes without a clear end, where that can be recorded."""
+        due = [one for one in reminders if one.is_due]
+        gone = self._records.reminders.keys() - {one.owner.key for one in reminders}
+        before = {one.owner.key: self._records.reminders.get(one.owner.key) for one in due}
+        if not self._records.save_reminders(dict.fromkeys(gone) | dict.fromkeys(before, self._context.now)):
+            return
+        if due and not self._publish(reminder_message(self._settings, due, self._context.now)):
+            self._records.save_reminders(before)
 
-    def tell_dry_runs(self, units: Sequence[Unit]) -> None:
-        """Send once what would be stopped; what cannot be recorded is not sent, since each run would send it."""
-        failed = self._owners.write(
-            (target, dry_run_tags(note(self._settings, unit))) for unit in units for target in unit.targets
-        )
-        noted = [unit for unit in units if not failed & {target.id for target in unit.targets}]
-        if noted:
-            self._publish(stopped_message(self._settings, noted, frozenset()))
+    def report_dry_runs(self, units: Sequence[Unit]) -> None:
+        """Send once what would be stopped, where that can be recorded; without a dry run a new warning is due."""
+        sent = {unit.name: self._records.warnings[unit.name] for unit in units}
+        reported = {name: replace(one, dry_run=True, reported=True) for name, one in sent.items()}
+        if not units or not self._records.save(reported):
+            return
+        if self._publish(stopped_message(self._settings, units, frozenset())):
+            self._annotate(units)
+        else:
+            self._records.save(sent)
+
+    def _annotate(self, units: Sequence[Unit]) -> None:
+        self._owners.annotate({target: note(self._settings, unit) for unit in units for target in unit.targets})
 
     def _publish(self, message: tuple[str, str]) -> bool:
-        """Publish a message, and say whether the topic took it; without a topic the tags are all there is."""
+        """Publish a message, and say whether the topic took it; without a topic the notes are all there is."""
         if not self._settings.topic_arn:
             return True
         subject, text = message
@@ -165,8 +174,3 @@ class IdleNotifications:
         except AWS_ERRORS:
             return False
         return found.get("SubscriptionsConfirmed") == "0"
-
-
-def _is_new(instance: Instance, idle_tags: IdleTags) -> bool:
-    """Say whether an instance was launched, or started again, since a run began to stop what was there."""
-    return idle_tags.stopping_at is not None and instance.launched > idle_tags.stopping_at

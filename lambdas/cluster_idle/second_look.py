@@ -11,7 +11,7 @@ from cluster_idle.context import IdleContext
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import Evidence, EvidenceState
 from cluster_idle.instances import Instance, read_again
-from cluster_idle.owners import Owners
+from cluster_idle.owner_reader import OwnerReader
 from cluster_idle.verdicts import Unit
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class SecondLook:
     def __init__(
         self,
         settings: IdleFunctionSettings,
-        owners: Owners,
+        owners: OwnerReader,
         ec2: "Callable[[], EC2Client]",
         *,
         failures: Failures,

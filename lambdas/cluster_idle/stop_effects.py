@@ -10,7 +10,6 @@ from cluster_common.times import time_text
 from cluster_contract.aliases import Alias
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.tags import KEEP_UNTIL_TAG
-from cluster_idle.idle_tags import TERMINATED
 from cluster_idle.instances import Instance, Owner
 from cluster_idle.verdicts import Unit
 
@@ -113,7 +112,7 @@ def _of_owner(settings: IdleFunctionSettings, unit: Unit, owner: Owner, instance
         )
     return StopEffect(
         instances=tuple(instances),
-        verb=TERMINATED,
+        verb="terminated",
         meaning=meaning,
         way_back=start_group(settings, instances[0].node_group),
     )

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from cluster_contract.tags import KEEP_UNTIL_TAG
+from cluster_common.times import time_text
 from cluster_idle.context import STANDBY, IdleContext, OwnerState
-from cluster_idle.idle_tags import MAX_TAGS, NEEDED_TAGS, REFUSED_TAG, IdleTags
 from cluster_idle.instances import Instance, Owner
 from cluster_idle.stopping import DENIED
 from cluster_idle.verdicts import IdleVerdict
@@ -30,12 +29,10 @@ class Obstacles:
         members = [one for one in together if one.owner.traits and not self._is_in_standby(one)]
         # An order to stop an owner whose size is zero already changes nothing.
         owned = [one for one in members if not self._is_at_zero(one)]
-        each = _one_of_each_owner(owned)
-        found = [self._of_owner(one, context.owners.get(one.owner)) for one in each]
-        full = [self._of_carrier(one) for one in each]
+        found = [self._of_owner(one, context.owners.get(one.owner)) for one in _one_of_each_owner(owned)]
         unseen = None if self._is_alone else _find_unseen(members, together[0].node_group, context)
         self._unseen = (IdleVerdict.UNKNOWN, f"is idle, but {unseen}") if unseen else None
-        self._of_owners = _first(found) or self._of_all(owned) or _first(full)
+        self._of_owners = next((one for one in found if one), None) or self._of_all(owned)
 
     def find(self, instance: Instance) -> tuple[IdleVerdict, str] | None:
         """Say why one of the nodes, an idle one, is not stopped. None: it can be, and that saves money."""
@@ -44,11 +41,7 @@ class Obstacles:
         if self._is_in_standby(instance):
             return IdleVerdict.UNSTOPPABLE, f"is idle, and {STANDBY}"
         if self._is_at_zero(instance):
-            why = (
-                f"the size of {instance.owner.description} is zero already: the power function says why it still runs"
-            )
-            held = self._of_owner(instance, self._context.owners[instance.owner])
-            return held or (IdleVerdict.UNSTOPPABLE, f"is idle, and {why}")
+            return IdleVerdict.UNSTOPPABLE, f"is idle, and {self._why_it_runs(instance)}"
         if self._of_owners and self._of_owners[0] is IdleVerdict.RESERVED:
             return _saves_nothing(instance)
         return self._of_owners or self._unseen
@@ -73,7 +66,7 @@ class Obstacles:
     def _of_owner(self, instance: Instance, owner: OwnerState | None) -> tuple[IdleVerdict, str] | None:
         words = instance.owner.description
         if owner is None:
-            return IdleVerdict.UNKNOWN, f"is idle, but {words}, which owns it, could not be read"
+            return IdleVerdict.UNKNOWN, f"is idle, but {_missing(instance.owner, instance.node_group, self._context)}"
         why: str | None = None
         if not self._context.settings.power_function:
             why = f"there is no power function to scale {words}"
@@ -86,21 +79,23 @@ class Obstacles:
             why = f"{words} does not terminate {min(held)}: {owner.why_held(min(held))}" if held else None
         return (IdleVerdict.UNSTOPPABLE, f"is idle, but {why}") if why else None
 
-    def _of_carrier(self, instance: Instance) -> tuple[IdleVerdict, str] | None:
-        """Say that what would carry the warning has no room for it: one node of a group carries its own."""
-        carrier = self._context.target(instance)
-        why = _full(carrier, self._context.idle_tags(carrier, instance))
-        return (IdleVerdict.UNSTOPPABLE, f"is idle, but {why}") if why else None
+    def _why_it_runs(self, instance: Instance) -> str:
+        """Say why a node runs though its owner has the size zero: the end of a sentence."""
+        owner, words = self._context.owners[instance.owner], instance.owner.description
+        if owner.terminating_suspended is not None:
+            return f"{words} has the size 0 and its process Terminate suspended: resume it"
+        held, history = owner.why_held(instance.id), owner.owner.history
+        return (
+            f"{words} has the size 0 and does not terminate it: {held}"
+            if held
+            else f"{words} has the size 0 and has not terminated it yet: see its {history}"
+        )
 
     def _held(self, instance: Instance, owner: OwnerState) -> frozenset[str]:
         """Return the nodes that would stay, or fail to go: of a whole group those that are protected."""
         if self._is_alone:
             return frozenset({instance.id} if owner.why_held(instance.id) else ())
         return owner.protected_ids
-
-
-def _first(found: Sequence[tuple[IdleVerdict, str] | None]) -> tuple[IdleVerdict, str] | None:
-    return next((one for one in found if one), None)
 
 
 def _one_of_each_owner(owned: Sequence[Instance]) -> list[Instance]:
@@ -119,7 +114,7 @@ def _find_unseen(members: Sequence[Instance], node_group: str, context: IdleCont
     for owner in sorted(owners):
         state = context.owners.get(owner)
         if state is None:
-            return f"{owner.description}, which owns nodes of {node_group} too, could not be read"
+            return _missing(owner, node_group, context)
         unseen = sorted(state.live_ids - ids)
         if unseen:
             return f"{owner.description} has nodes that DescribeInstances did not return, such as {unseen[0]}"
@@ -129,30 +124,26 @@ def _find_unseen(members: Sequence[Instance], node_group: str, context: IdleCont
 def _obstacle_of_instance(instance: Instance, context: IdleContext) -> tuple[IdleVerdict, str] | None:
     if instance.reserved:
         return _saves_nothing(instance)
-    why: str | None = _full(instance.itself, instance.idle_tags)
+    why: str | None = None
+    sent = context.warnings.get(context.unit(instance))
+    refusal = sent.refusal(instance.id, context.now) if sent else None
     if not instance.ebs_root:
         why = "its root volume is instance store: EC2 cannot stop it, terminate it"
-    elif instance.idle_tags.is_refused(context.now) and instance.idle_tags.refusal not in DENIED:
-        why = (
-            f"EC2 refused to stop it ({instance.idle_tags.refusal}): the function tries again after a day, or as "
-            f"soon as you remove the tag {REFUSED_TAG}"
-        )
-    elif instance.spot_request is not None and not why:
+    elif refusal is not None and refusal.code not in DENIED:
+        why = f"EC2 refused to stop it ({refusal.code}): the function tries again at {time_text(refusal.ends)}"
+    elif instance.spot_request is not None:
         why = context.spot_requests.get(instance.spot_request)
         if why is None:
             return IdleVerdict.UNKNOWN, "is idle, but its Spot Instance request could not be read"
     return (IdleVerdict.UNSTOPPABLE, f"is idle, but {why}") if why else None
 
 
-def _full(carrier: Owner, idle_tags: IdleTags) -> str | None:
-    """Say why the function cannot record a warning on what would carry it, so that its clock could never run."""
-    if not idle_tags.excess:
-        return None
-    ended = f", such as {KEEP_UNTIL_TAG}, which has ended" if idle_tags.kept_until is not None else ""
-    return (
-        f"{carrier.description} has {MAX_TAGS - NEEDED_TAGS + idle_tags.excess} tags besides the function's; the "
-        f"function needs {NEEDED_TAGS} of the {MAX_TAGS} that AWS allows: remove {idle_tags.excess}{ended}"
-    )
+def _missing(owner: Owner, node_group: str, context: IdleContext) -> str:
+    """Say why nothing is known of an owner of nodes: the end of a sentence."""
+    if node_group in context.unread:
+        return f"{owner.description}, which owns nodes of {node_group}, could not be read"
+    tag = f"{context.settings.tag} = {context.settings.cluster}"
+    return f"{owner.description}, which owns nodes of {node_group}, does not exist or does not have the tag {tag}"
 
 
 def _saves_nothing(instance: Instance) -> tuple[IdleVerdict, str]:

@@ -82,15 +82,15 @@ class Unit:
         name: The node group's name, or the instance's id.
         instances: Its nodes, sorted by id.
         others: The ids of the other nodes of the group, which are idle and not stopped.
-        targets: What carries the warning: what owns its nodes, or the one node itself.
+        targets: What carries the note of the warning: what owns its nodes, or the one node itself.
         idle_since: Since when all of them are proven idle.
         idle_description: What they did to be called idle: the end of a sentence.
         stop_at: When they are stopped.
         dry_run: Whether nothing is stopped.
-        told: Whether a warning was sent already.
-        told_of_dry_run: Whether a message said that a dry run would have stopped it.
-        renew: Whether the warning has to be renewed, since no metric is read of so long ago.
-        refused: Whether AWS refused to stop it within the last day.
+        warned: Whether a warning was sent that still counts.
+        reported: Whether a message said that a dry run would have stopped it.
+        renew: Whether the warning is recorded anew, since no metric is read of so long ago.
+        refused: Whether AWS or the power function refused to stop it within the last day.
         waits: Whether it waits for nodes that came lately, in place of others, to be judged.
     """
 
@@ -102,11 +102,15 @@ class Unit:
     stop_at: datetime
     others: tuple[str, ...] = ()
     dry_run: bool = False
-    told: bool = False
-    told_of_dry_run: bool = False
+    warned: bool = False
+    reported: bool = False
     renew: bool = False
     refused: bool = False
     waits: bool = False
+
+    def is_due(self, now: datetime) -> bool:
+        """Say whether its time to be stopped has come, after a warning."""
+        return self.warned and self.stop_at <= now
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -123,7 +127,8 @@ class Decisions:
         warn: What a warning is sent of now.
         stop: What is stopped now, the longest idle first.
         renew: What was warned of long ago and has been idle ever since.
-        clear: What carries a warning that is void.
+        void: The names of what was warned of and works again, is kept, or is gone.
+        clear: What carries the note of a warning that is void.
         breaker: Why nothing is done at all. None: nothing keeps it from being done.
         reminders: What keeps nodes without an end that is clear.
     """
@@ -132,6 +137,7 @@ class Decisions:
     warn: tuple[Unit, ...] = ()
     stop: tuple[Unit, ...] = ()
     renew: tuple[Unit, ...] = ()
+    void: tuple[str, ...] = ()
     clear: tuple[Owner, ...] = ()
     breaker: str | None = None
     reminders: tuple[Reminder, ...] = ()

@@ -23,9 +23,9 @@ def server() -> Iterator[SweepServer]:
         (0, 0, 0, 5),
         (1, 0, 0, 1 + 1 + 5),
         (200, 0, 0, 1 + 1 + 5),
-        (201, 50, 50, 2 + 1 + 3 + 100 + 5),
-        (501, 51, 0, 3 + 2 + 6 + 5),
-        (10_000, 1_000, 1_200, 50 + 20 + 60 + 2_400 + 5),
+        (201, 50, 50, 2 + 1 + 2 + 4 + 5),
+        (501, 51, 51, 3 + 2 + 4 + 6 + 5),
+        (10_000, 1_000, 1_200, 50 + 20 + 40 + 96 + 200 + 5),
     ],
 )
 def test_requests_are_bounded_by_pages_batches_and_owners(
@@ -68,7 +68,7 @@ def test_both_sides_do_what_is_due_with_as_few_requests_as_they_may(server: Swee
     for side in both.values():
         side.run()
     requests = {name: side.accounts[0].requests for name, side in both.items()}
-    assert requests["minimal"] == {"DescribeInstances": 1, "GetMetricData": 1, "StopInstances": 1}
+    assert requests["minimal"] == {"DescribeInstances": 1, "GetMetricData": 1, "Query": 1, "StopInstances": 1}
     assert requests["minimal"].items() <= requests["function"].items()
     assert sum(requests["function"].values()) <= most_requests(size, stops, stops + warnings)
 

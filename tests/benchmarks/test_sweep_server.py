@@ -11,7 +11,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from benchmarks.sweep.fleet import METRIC, NAMESPACE, PERIOD, STOP_AT, WARNED_AT, Fleet, Part, index_of, instance_id
+from benchmarks.sweep.fleet import METRIC, NAMESPACE, NOTE, PERIOD, Fleet, Part, index_of, instance_id
 from benchmarks.sweep.goals import RE_READ
 from benchmarks.sweep.server import Server
 
@@ -94,12 +94,12 @@ def test_an_instance_is_a_p5(ec2: "EC2Client", fleet: Fleet) -> None:
     assert [one["Attachment"]["NetworkCardIndex"] for one in interfaces] == [0, *range(32)]
 
 
-def test_only_what_is_due_was_warned_of(ec2: "EC2Client", fleet: Fleet) -> None:
+def test_only_what_is_due_was_warned_of(server: Server, ec2: "EC2Client", fleet: Fleet) -> None:
     due, idle = fleet.ids(Part.DUE)[0], fleet.ids(Part.IDLE)[0]
-    tags = _tags(ec2, due)
-    warned_at, stop_at = (datetime.fromisoformat(tags[key]) for key in (WARNED_AT, STOP_AT))
-    assert warned_at + timedelta(minutes=30) == stop_at < datetime.now(UTC)
-    assert not {WARNED_AT, STOP_AT} & set(_tags(ec2, idle))
+    items = _client(server, "dynamodb").query(TableName="state", KeyConditionExpression="any")["Items"]
+    assert [item["name"]["S"] for item in items] == fleet.ids(Part.DUE)
+    assert datetime.fromisoformat(items[0]["stop_at"]["S"]) < datetime.now(UTC)
+    assert [NOTE in _tags(ec2, one) for one in (due, idle)] == [True, False]
 
 
 def test_instances_are_looked_at_again_by_their_ids(server: Server, ec2: "EC2Client") -> None:
@@ -138,10 +138,10 @@ def test_what_is_stopped_stops(server: Server, ec2: "EC2Client") -> None:
 
 def test_tags_are_written_and_taken_away(server: Server, ec2: "EC2Client", fleet: Fleet) -> None:
     idle = fleet.ids(Part.IDLE)
-    ec2.create_tags(Resources=idle, Tags=[{"Key": WARNED_AT, "Value": "now & here"}])
-    assert _tags(ec2, idle[0])[WARNED_AT] == "now & here"
+    ec2.create_tags(Resources=idle, Tags=[{"Key": NOTE, "Value": "now & here"}])
+    assert _tags(ec2, idle[0])[NOTE] == "now & here"
     assert server.cloud.warned == len(idle)
-    ec2.delete_tags(Resources=idle, Tags=[{"Key": WARNED_AT}])
+    ec2.delete_tags(Resources=idle, Tags=[{"Key": NOTE}])
     assert _tags(ec2, idle[0]) == fleet.tags(index_of(idle[0]))
     assert server.cloud.warned == 0
 

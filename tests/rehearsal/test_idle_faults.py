@@ -15,7 +15,6 @@ from idle_policies import idle_statements
 from local_aws import LocalAws
 from policy_evaluator import is_allowed
 
-STOP_AT = "cdk-training-cluster:idle-stop-at"
 _NUMBERS = itertools.count(1)
 _TAG = f"aws:ResourceTag/{CLUSTER_TAG}"
 
@@ -24,9 +23,15 @@ _TAG = f"aws:ResourceTag/{CLUSTER_TAG}"
 def policy(aws: LocalAws) -> str:
     """The synthesized policy of the function, as JSON, of a cluster called `THE-CLUSTER`."""
     topic = f"arn:aws:sns:{aws.region}:{aws.account}:THE-CLUSTER-alerts"
-    groups = {GROUP: IdleGroup()}
     return json.dumps(
-        idle_statements("THE-CLUSTER", groups, topic=topic, power="THE-CLUSTER-power", account=aws.account)
+        idle_statements(
+            "THE-CLUSTER",
+            {GROUP: IdleGroup()},
+            topic=topic,
+            power="THE-CLUSTER-power",
+            table="THE-CLUSTER-state",
+            account=aws.account,
+        )
     )
 
 
@@ -42,7 +47,8 @@ def cluster(aws: LocalAws, policy: str) -> Iterator[IdleOnAws]:
     made.clean_up()
     assert calls
     assert [call for call in calls if not is_allowed(statements, call)] == []
-    foreign = [replace(call, context={**call.context, _TAG: "another"}) for call in calls if call.context]
+    other: dict[str, str | list[str]] = {_TAG: "another", "dynamodb:LeadingKeys": ["idle#another"]}
+    foreign = [replace(call, context={**call.context, **other}) for call in calls if call.context]
     assert [call for call in foreign if is_allowed(statements, call)] == []
 
 
@@ -294,7 +300,7 @@ def test_groups_that_cannot_be_read_are_left_alone(cluster: IdleOnAws) -> None:
     assert cluster.running(GROUP) == []
 
 
-def test_who_could_not_be_told_is_not_stopped(cluster: IdleOnAws) -> None:
+def test_without_a_message_no_node_is_stopped(cluster: IdleOnAws) -> None:
     (node,) = cluster.launch()
     cluster.aws.fail("Publish", "InternalError", "try again", status=500, times=2)
 
@@ -306,11 +312,11 @@ def test_who_could_not_be_told_is_not_stopped(cluster: IdleOnAws) -> None:
     assert cluster.requests("StopInstances") == []
 
 
-def test_a_warning_that_cannot_be_written_down_is_given_again(cluster: IdleOnAws) -> None:
+def test_a_warning_that_cannot_be_recorded_is_not_sent(cluster: IdleOnAws) -> None:
     (node,) = cluster.launch()
-    cluster.aws.fail("CreateTags", "RequestLimitExceeded", "Request limit exceeded.", status=503)
+    cluster.aws.fail("BatchWriteItem", "ProvisionedThroughputExceededException", "Too many requests.")
 
-    with pytest.raises(PartialFailureError, match="its tags could not be written"):
+    with pytest.raises(PartialFailureError, match=r"could not be written .ProvisionedThroughputExceeded"):
         cluster.run()
     assert cluster.requests("Publish") == []
     assert cluster.run(after=30)[node]["verdict"] == "warn"

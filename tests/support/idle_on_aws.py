@@ -46,6 +46,14 @@ class IdleOnAws:
         self.policy = Policy()
         self.topic = aws.client("sns").create_topic(Name=f"{name}-alerts")["TopicArn"]
         self.power: str | None = None
+        self.table = f"{name}-state"
+        keys = {StateAttribute.PART: "HASH", StateAttribute.NAME: "RANGE"}
+        aws.client("dynamodb").create_table(
+            TableName=self.table,
+            KeySchema=[{"AttributeName": str(key), "KeyType": kind} for key, kind in keys.items()],
+            AttributeDefinitions=[{"AttributeName": str(key), "AttributeType": "S"} for key in keys],
+            BillingMode="PAY_PER_REQUEST",
+        )
         self.pauses: list[float] = []
         self._launched: list[str] = []
         self._clients: dict[str, Any] = {}
@@ -134,6 +142,7 @@ class IdleOnAws:
             ec2=lambda: self.client("ec2"),
             cloudwatch=lambda: self.client("cloudwatch"),
             auto_scaling=lambda: self.client("autoscaling"),
+            dynamodb=lambda: self.client("dynamodb"),
             lambda_=lambda: self.client("lambda"),
             sns=lambda: self.client("sns"),
             ssm=lambda: self.client("ssm"),
@@ -163,6 +172,7 @@ class IdleOnAws:
             groups={GROUP: Group(policy=self.policy)} if self.power else {},
             region="us-east-1",
             topic_arn=self.topic,
+            state_table=self.table,
             power_function=self.power,
         )
 
@@ -205,7 +215,7 @@ class IdleOnAws:
             ec2.delete_launch_template(LaunchTemplateName=f"{self.name}-template")
             self.aws.client("lambda").delete_function(FunctionName=self.power)
             self.aws.client("iam").delete_role(RoleName=self.power)
-            self.aws.client("dynamodb").delete_table(TableName=f"{self.name}-state")
+        self.aws.client("dynamodb").delete_table(TableName=self.table)
         self.aws.client("sns").delete_topic(TopicArn=self.topic)
         if self._launched:
             ec2.terminate_instances(InstanceIds=self._launched)
@@ -238,13 +248,6 @@ class IdleOnAws:
         role = self.aws.client("iam").create_role(RoleName=f"{self.name}-power", AssumeRolePolicyDocument=_TRUST)
         settings = {"cluster": self.name, "groups": {GROUP: {"count": count}}}
         self.power = f"{self.name}-power"
-        keys = {StateAttribute.PART: "HASH", StateAttribute.NAME: "RANGE"}
-        self.aws.client("dynamodb").create_table(
-            TableName=f"{self.name}-state",
-            KeySchema=[{"AttributeName": str(name), "KeyType": kind} for name, kind in keys.items()],
-            AttributeDefinitions=[{"AttributeName": str(name), "AttributeType": "S"} for name in keys],
-            BillingMode="PAY_PER_REQUEST",
-        )
         self.aws.client("lambda").create_function(
             FunctionName=self.power,
             Runtime="python3.13",
@@ -256,7 +259,7 @@ class IdleOnAws:
                 "Variables": {
                     "CLUSTER_POWER_SETTINGS": json.dumps(settings),
                     "ALERT_TOPIC_ARN": self.topic,
-                    "STATE_TABLE": f"{self.name}-state",
+                    "STATE_TABLE": self.table,
                     "POWERTOOLS_METRICS_NAMESPACE": "CdkTrainingCluster/Functions",
                     "POWERTOOLS_SERVICE_NAME": "cluster_power",
                 }
@@ -283,6 +286,10 @@ def _as_iam_sees(
     region = "us-east-1"
     if service == "sns":
         yield Call(action=f"sns:{operation}", resource=parameters["TopicArn"])
+    elif service == "dynamodb":
+        (table,) = parameters.get("RequestItems") or [parameters["TableName"]]
+        arn = f"arn:aws:dynamodb:{region}:{account}:table/{table}"
+        yield Call(action=f"dynamodb:{operation}", resource=arn, context={"dynamodb:LeadingKeys": _parts(parameters)})
     elif operation not in _WRITES:
         yield Call(action=f"{service}:{operation}", resource="*")
     elif operation == "Invoke":
@@ -299,6 +306,14 @@ def _as_iam_sees(
         for one in parameters.get("InstanceIds") or parameters["Resources"]:
             arn = f"arn:aws:ec2:{region}:{account}:instance/{one}"
             yield Call(action=f"ec2:{operation}", resource=arn, context=_context(tags.get(one, {}), of_tags))
+
+
+def _parts(parameters: Mapping[str, Any]) -> list[str]:
+    """Return the partition keys that a request to DynamoDB names."""
+    requests = [one for each in parameters.get("RequestItems", {}).values() for one in each]
+    items = [one["PutRequest"]["Item"] if "PutRequest" in one else one["DeleteRequest"]["Key"] for one in requests]
+    keys = [item[StateAttribute.PART] for item in items] or [parameters["ExpressionAttributeValues"][":part"]]
+    return sorted({key["S"] for key in keys})
 
 
 def _context(tags: Mapping[str, str], keys: list[str] | None) -> dict[str, str | list[str]]:

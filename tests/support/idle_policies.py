@@ -9,6 +9,7 @@ from aws_cdk.assertions import Template
 from cdk_training_cluster import ClusterPower, IdlePolicy, IdleStop
 from cdk_training_cluster.guardrails import IdleGroup
 from cdk_training_cluster.power import PowerGroup
+from fake_dynamodb import TABLE
 from policy_evaluator import role_statements
 from synthesis import new_stack
 
@@ -24,6 +25,7 @@ def idle_statements(
     power: str,
     logs: str = "",
     account: str,
+    table: str = TABLE,
     policy: IdlePolicy | None = None,
 ) -> list[dict[str, Any]]:
     """Return the statements of the function's role.
@@ -35,6 +37,7 @@ def idle_statements(
         power: The name of the power function.
         logs: The ARN of the function's log group.
         account: The account.
+        table: The name of the state table.
         policy: The cluster's policy.
     """
     stack = new_stack()
@@ -80,6 +83,11 @@ def idle_statements(
             f"{name}.Arn": FAILED_EVENTS
             for name, resource in template["Resources"].items()
             if resource["Type"] == "AWS::SQS::Queue"
+        },
+        **{
+            f"{name}.Arn": f"arn:aws:dynamodb:us-east-1:{account}:table/{table}"
+            for name, resource in template["Resources"].items()
+            if resource["Type"] == "AWS::DynamoDB::Table"
         },
     }
     role = template["Resources"][idle]["Properties"]["Role"]["Fn::GetAtt"][0]

@@ -14,6 +14,7 @@ from cluster_contract.idle import IdleFunctionSettings, Policy
 from cluster_idle.idle import Action, Idle, IdleClients
 from fake_auto_scaling import FakeAutoScaling
 from fake_cloudwatch import FakeCloudWatch
+from fake_dynamodb import TABLE, FakeDynamoDb
 from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode
 from fake_service import ACCOUNT, REGION, FakePaginator, FakeService
 from idle_function_settings import Group, idle_settings
@@ -29,6 +30,7 @@ POWER = "base-pod-power"
 START = datetime(2026, 11, 2, 8, 2, tzinfo=UTC)
 PERIOD = timedelta(minutes=5)
 NODE_GROUP_TAG = "cdk-training-cluster:node-group"
+PART = "idle#base-pod"
 
 
 class FakeLambda(FakeService):
@@ -117,6 +119,7 @@ class IdleScene:
         self.ec2 = FakeInstances()
         self.cloudwatch = FakeCloudWatch(self.ec2)
         self.auto_scaling = FakeAutoScaling()
+        self.dynamodb = FakeDynamoDb()
         self.lambda_ = FakeLambda(self)
         self.sns = FakeSns()
         self.ssm = FakeSessions()
@@ -186,6 +189,7 @@ class IdleScene:
             max_stops=self.max_stops,
             gpus={"p9.48xlarge": 8},
             topic_arn=self.topic or "",
+            state_table=TABLE,
             power_function=POWER if self.groups else "",
         )
 
@@ -195,6 +199,7 @@ class IdleScene:
             ec2=lambda: self.ec2,
             cloudwatch=lambda: self.cloudwatch,
             auto_scaling=lambda: self.auto_scaling,
+            dynamodb=lambda: self.dynamodb,
             lambda_=lambda: self.lambda_,
             sns=lambda: self.sns,
             ssm=lambda: self.ssm,
@@ -251,9 +256,26 @@ class IdleScene:
                     fleet.target = 0
 
     @property
+    def warnings(self) -> dict[str, dict[str, Any]]:
+        """The warnings in the state table, by the names of what is stopped together."""
+        return {
+            name: self.dynamodb.values(part, name)
+            for part, name in sorted(self.dynamodb.items)
+            if part == PART and "stop_at" in self.dynamodb.items[part, name]
+        }
+
+    @property
     def calls(self) -> list[Call]:
         """Every call to AWS so far."""
-        services = (self.ec2, self.cloudwatch, self.auto_scaling, self.lambda_, self.sns, self.ssm)
+        services = (
+            self.ec2,
+            self.cloudwatch,
+            self.auto_scaling,
+            self.dynamodb,
+            self.lambda_,
+            self.sns,
+            self.ssm,
+        )
         return [call for service in services for call in service.calls]
 
     @property

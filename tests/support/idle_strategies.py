@@ -5,12 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
+from cluster_common.keep_tags import KeepTags
 from cluster_common.owners.groups import AUTO_SCALING_GROUP, SPOT_FLEET, Node
 from cluster_contract.idle import PERIOD, IdleScope, Policy
 from cluster_idle.context import IdleContext, OwnerState
 from cluster_idle.evidence import NodeReadings, Series, weigh
-from cluster_idle.idle_tags import IdleTags
 from cluster_idle.instances import Instance, Owner
+from cluster_idle.sent_warnings import Refusal, SentWarning
 from idle_function_settings import Group, idle_settings
 
 NOW = datetime(2026, 11, 2, 12, 3, 20, tzinfo=UTC)
@@ -68,22 +69,28 @@ def series(draw: st.DrawFn) -> Series:
     return Series(points=tuple(points), status=draw(_STATUSES))
 
 
+def keep_tags() -> st.SearchStrategy[KeepTags]:
+    """Return what tags may say about keeping: nothing, most of the time."""
+    return st.builds(
+        KeepTags,
+        keep=st.sampled_from([None] * 12 + ["true", "false"]),
+        keep_until=st.sampled_from([None] * 12 + ["2026-11-02T18:00Z", "2026-11-01", "soon"]),
+    )
+
+
 @st.composite
-def idle_tags(draw: st.DrawFn) -> IdleTags:
-    """Return what tags may say: nothing, a warning of some time, or that somebody keeps it."""
-    if draw(st.booleans()):
-        return IdleTags()
-    warned = NOW - timedelta(minutes=draw(st.integers(-10, 120)))
-    return IdleTags(
-        keep=draw(st.sampled_from([None] * 6 + ["true", "false"])),
-        keep_until=draw(st.sampled_from([None] * 6 + ["2026-11-02T18:00Z", "2026-11-01", "soon"])),
-        warned_at=draw(st.sampled_from([warned] * 5 + [None])),
-        stop_text=draw(st.sampled_from([(warned + timedelta(minutes=30)).isoformat()] * 5 + [None, "soon"])),
-        told=draw(st.booleans()),
-        nodes=draw(st.sampled_from([None, 2, 9])),
-        noted=True,
-        refused_at=draw(st.sampled_from([None] * 5 + [NOW])),
-        excess=draw(st.sampled_from([0] * 9 + [1])),
+def warnings(draw: st.DrawFn, unit: str, owners: tuple[str, ...]) -> SentWarning:
+    """Return the warning of a unit as it may be, sent or not, counting or not."""
+    sent = NOW - timedelta(minutes=draw(st.integers(-10, 120)))
+    return SentWarning(
+        idle_since=sent - timedelta(hours=1),
+        stop_at=sent + timedelta(minutes=30),
+        nodes=draw(st.sampled_from([2, 9])),
+        owners=owners,
+        dry_run=draw(st.sampled_from([False] * 5 + [True])),
+        idle_until=draw(st.sampled_from([sent] * 5 + [None])),
+        reported=draw(st.booleans()),
+        refusals={unit: Refusal(at=NOW, code="no")} if draw(st.sampled_from([False] * 5 + [True])) else {},
     )
 
 
@@ -112,7 +119,7 @@ def clusters(draw: st.DrawFn) -> Drawn:
                 maximum=8,
                 in_service=len(members),
                 nodes={one: Node(state=draw(states)) for one in sorted(members | unseen)},
-                idle_tags=draw(idle_tags()),
+                keep_tags=draw(keep_tags()),
             )
     settings = idle_settings(
         policy=policy,
@@ -136,6 +143,10 @@ def clusters(draw: st.DrawFn) -> Drawn:
         owners=owners,
         spot_requests=draw(st.sampled_from([{}, {"sir-1": ""}, {"sir-1": "it is one-time"}])),
     )
+    units = sorted({context.unit(one) for one in instances})
+    every = tuple({one.owner.key for one in instances})
+    sent = {unit: draw(warnings(unit, every)) for unit in units if draw(st.booleans())}
+    context = replace(context, warnings=sent)
     # What a node did before it was started again says nothing of what it does now.
     since = {
         one.id: replace(
@@ -165,7 +176,7 @@ def _instance(draw: st.DrawFn, id: str, kind: str) -> Instance:
         reserved=draw(st.sampled_from([None] * 4 + ["the capacity reservation cr-1"])),
         spot_request=draw(st.sampled_from([None] * 4 + ["sir-1"])),
         ebs_root=draw(st.sampled_from([True] * 9 + [False])),
-        idle_tags=draw(idle_tags()),
+        keep_tags=draw(keep_tags()),
     )
 
 

@@ -12,9 +12,7 @@ from cdk_training_cluster.functions import (
 )
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.nodes import IdlePolicy
-from cluster_contract.tags import IDLE_TAG_PREFIX
-
-_IDLE_TAGS = f"{IDLE_TAG_PREFIX}*"
+from cluster_contract.tags import IDLE_NOTE_TAG
 
 # Only services can set these tags, on what they own; they replace a member that is stopped.
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html,
@@ -50,7 +48,7 @@ class IdlePermissions:
     def grant(self, role: iam.Role) -> None:
         """Give the permissions to the function's role."""
         permissions = ClusterPermissions(
-            role, cluster_name=self._cluster_name, tag_key=self._tag_key, own_tags=_IDLE_TAGS
+            role, cluster_name=self._cluster_name, tag_key=self._tag_key, own_tags=IDLE_NOTE_TAG
         )
         permissions.read(list(self._reads()))
         permissions.write(["ec2:StopInstances"], INSTANCES, without_tags=_OWNER_TAGS)

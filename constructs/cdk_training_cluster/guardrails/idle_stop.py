@@ -18,11 +18,13 @@ from cdk_training_cluster.guardrails.idle_permissions import IdlePermissions
 from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY, IdlePolicy
 from cdk_training_cluster.nodes.rules import TOO_LONG_A_WARNING
 from cdk_training_cluster.power import ClusterPower
+from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import ClusterName, Number, Text, Whole
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, IdleMetric, PolicySettings
 from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.state import StatePart
 from cluster_contract.tags import CLUSTER_TAG
 
 _PRICE = Number(above=0, maximum=MAX_HOURLY_USD)
@@ -54,8 +56,8 @@ _WATCHES = (
         trouble="for 15 minutes the idle function could not stop nodes that are due to be stopped, and they are "
         "billed",
         records="verdict in ['stop', 'unstoppable', 'managed'] and stopped = 0",
-        remedy="Each record names a node and what prevents its stop, such as a suspended Terminate, a one-time Spot "
-        "request or 50 tags. Remove that cause, or stop the node group through the power function; a member of an "
+        remedy="Each record names a node and what prevents its stop, such as a suspended Terminate or a one-time "
+        "Spot request. Remove that cause, or stop the node group through the power function; a member of an "
         "Auto Scaling group that is stopped in EC2 is replaced",
     ),
     Watch(
@@ -109,11 +111,11 @@ class IdleStop(Guardrail):
     """Make the function that finds idle accelerated instances, warns of them, and stops them.
 
     Every five minutes it looks at all running instances that carry the cluster's tag. It never stops a node that
-    might be working: what is not known to be idle is reported and left alone. People are warned first, by a message
-    and by tags on what owns the nodes; the tag `cdk-training-cluster:keep` or `cdk-training-cluster:keep-until` on
-    an instance or its owner keeps them. Then an instance that nothing owns is stopped, and a node group is brought
-    to zero by the power function, which also starts it again. Where a stop saves nothing, in reservations and
-    Capacity Blocks, people are told what the idle nodes cost.
+    might be working: what is not known to be idle is reported and left alone. A message to the topic warns of a stop,
+    and a note in a tag on what owns the nodes; the tag `cdk-training-cluster:keep` or
+    `cdk-training-cluster:keep-until` on an instance or its owner keeps them. Then an instance that nothing owns is
+    stopped, and a node group is stopped by the power function, which also starts it again. Where a stop saves
+    nothing, in reservations and Capacity Blocks, an alarm says what the idle nodes cost.
 
     It stands alone for any instances with a tag that report the utilization of their accelerators once a minute;
     nodes of this library do. The CPU use of nodes of `node_groups` is what their agent reports; that of others is
@@ -123,21 +125,22 @@ class IdleStop(Guardrail):
     nodes, or met so many unknown ones at once that it stops nothing; and when nodes stay idle that it cannot stop, or
     that are reserved. The one on silence may ring once right after the first deployment.
 
-    All alarms notify `alert_topic`. If that topic takes no messages, or nobody has confirmed a subscription to it (an
-    e-mail address, a queue, a function), no alarm reaches anybody, and idle nodes of which people were warned, or of
-    which nobody reads the warning, are stopped all the same. The alarm `failed_notifications_alarm` then shows it in
-    CloudWatch's console, and as an event "CloudWatch Alarm State Change" on the default event bus, which a rule of
-    yours can send another way.
+    All alarms notify `alert_topic`. If that topic takes no messages, no further warning is sent, and nodes whose
+    warning was sent before are stopped at their time. If it has no confirmed subscription (an e-mail address, a
+    queue, a function), no message and no alarm is read, and idle nodes are stopped all the same. The alarm
+    `failed_notifications_alarm` then shows it in CloudWatch's console, and as an event "CloudWatch Alarm State
+    Change" on the default event bus, which a rule of yours can send another way.
 
     It costs, at the prices of us-east-1, about 5 USD a month for its 14 metrics and 10 alarms, less than 1 USD for
     its runs, and about 0.09 USD for each series that it reads of a node: five, and what the policy's signals add.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and eight more
-    `AWS::CloudWatch::Alarm`s.
+    `AWS::CloudWatch::Alarm`s; where neither `state` nor `power` is given, what `ClusterState` makes.
 
     Attributes:
         policy: The policy for instances of no node group, with nothing left out.
         policies: The policy for each node group's nodes, likewise.
+        state: Where the function keeps the warnings that it has sent.
 
     Sources: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html and
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StopInstances.html
@@ -172,6 +175,7 @@ class IdleStop(Guardrail):
         policy: IdlePolicy | None = None,
         node_groups: Mapping[str, IdleGroup] | None = None,
         power: ClusterPower | None = None,
+        state: ClusterState | None = None,
         tag_key: Annotated[str, Text("text", "ec2TagKey")] = CLUSTER_TAG,
         metric_namespace: Annotated[str, Text("text", "metricNamespace")] = NODE_METRICS.namespace,
         prices: Mapping[str, Annotated[float, _PRICE]] | None = None,
@@ -192,6 +196,8 @@ class IdleStop(Guardrail):
             node_groups: What owns the nodes that the power function starts and stops, by the group's name.
                 Default: - no node group: instances that nothing owns are stopped one by one.
             power: The power function that owns the sizes of these node groups. Default: - none.
+            state: Where the function keeps the warnings that it has sent; if it is lost, the function warns again.
+                Default: - where `power` keeps what it did; without `power` a table is made, and kept.
             tag_key: The key of the tag on the instances it watches.
             metric_namespace: Where the nodes report, under the names and with the dimension `InstanceId` of this
                 library's nodes.
@@ -221,6 +227,8 @@ class IdleStop(Guardrail):
             name: self.policy if group.policy is None else group.policy.over(self.policy)
             for name, group in groups.items()
         }
+        given = state or (power.state if power is not None else None)
+        self.state = given or ClusterState(self, "State", encryption_key=encryption_key)
         policies = [self.policy, *self.policies.values()]
         own = {name: each.to_contract() for name, each in self.policies.items()}
         distinct = list(dict.fromkeys([self.policy.to_contract(), *own.values()]))
@@ -242,6 +250,7 @@ class IdleStop(Guardrail):
             prices=prices or {},
             gpus=gpu_counts or {},
             topic_arn=alert_topic.topic_arn,
+            state_table=self.state.table_name,
             power_function=power.function.function_name if power is not None and groups else "",
         )
         self._make(
@@ -253,6 +262,7 @@ class IdleStop(Guardrail):
             encryption_key=encryption_key,
         )
         role = self._cluster_function.role
+        self.state.grant_read_write(role, StatePart.IDLE, cluster_name)
         iam.Grant.add_to_principal(
             grantee=role, actions=["sns:GetTopicAttributes"], resource_arns=[alert_topic.topic_arn]
         )

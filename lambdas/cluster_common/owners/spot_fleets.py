@@ -142,7 +142,7 @@ class SpotFleets:
             found = [raw for page in pages for raw in page["SpotFleetRequestConfigs"]]
         except AWS_ERRORS as error:
             # One id that does not exist fails the whole call.
-            if not error_code(error).startswith("InvalidSpotFleetRequestId"):
+            if error_code(error) != "InvalidSpotFleetRequestId.NotFound":
                 raise
             if len(ids) == 1:
                 return {}

@@ -26,7 +26,6 @@ from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.power import PowerGroup
 from cdk_training_cluster.times import to_duration
 from cluster_contract.idle import IdleGroupSettings, Policy, Signal, SignalKind
-from cluster_idle import idle_tags
 from idle_function_settings import Group, idle_settings
 from idle_settings import FLEET, read, written
 from synthesis import ZONE, new_stack
@@ -189,7 +188,3 @@ def test_many_groups_each_with_a_policy_of_its_own_fit(count: int, signals: list
     settings = read(stack)
     assert {name: settings.policy_of(name).window for name in settings.groups} == windows
     assert {settings.policy_of(name).signals for name in settings.groups} == {settings.policy.signals}
-
-
-def test_every_tag_that_the_function_writes_is_one_it_may_write() -> None:
-    assert all(key.startswith("cdk-training-cluster:idle-") for key in idle_tags.NOTICE_TAGS)

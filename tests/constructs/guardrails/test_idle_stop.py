@@ -7,7 +7,7 @@ from aws_cdk import Duration, Stack
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match
 
-from cdk_training_cluster import ClusterPower, IdleGroup, IdlePolicy, IdleSignal, IdleStop
+from cdk_training_cluster import ClusterPower, ClusterState, IdleGroup, IdlePolicy, IdleSignal, IdleStop
 from cdk_training_cluster.power import PowerGroup
 from cluster_contract.metrics import FUNCTION_NAMESPACE
 from synthesis import new_stack, only, resources
@@ -49,7 +49,7 @@ def stack() -> Stack:
     return stack
 
 
-def test_an_hour_of_idle_dollars_alarms_and_of_nodes_where_nobody_knows_the_price(stack: Stack) -> None:
+def test_an_hour_of_idle_dollars_alarms_and_of_nodes_whose_price_is_unknown(stack: Stack) -> None:
     alarm = only(
         stack,
         "AWS::CloudWatch::Alarm",
@@ -83,7 +83,7 @@ def test_an_hour_of_idle_dollars_alarms_and_of_nodes_where_nobody_knows_the_pric
         (IdlePolicy(signals=[IdleSignal.session()], is_off=True), IdlePolicy(signals=[]), False),
     ],
 )
-def test_sessions_are_read_where_somebody_asks_for_them(
+def test_sessions_are_read_where_a_policy_asks_for_them(
     policy: IdlePolicy | None, own: IdlePolicy | None, reads: bool
 ) -> None:
     stack = new_stack()
@@ -117,7 +117,7 @@ def test_only_what_carries_the_tag_is_written_on() -> None:
             ["ec2:CreateTags", "ec2:DeleteTags"],
             {
                 "StringEquals": {"aws:ResourceTag/Team": "research"},
-                "ForAllValues:StringLike": {"aws:TagKeys": ["cdk-training-cluster:idle-*"]},
+                "ForAllValues:StringLike": {"aws:TagKeys": ["cdk-training-cluster:idle-note"]},
                 "Null": {"aws:TagKeys": "false"},
             },
         ),
@@ -130,6 +130,22 @@ def test_the_power_function_is_called_by_its_name_where_there_are_node_groups() 
     (power,) = resources(stack, "AWS::Lambda::Function", {"Handler": "cluster_power.handler.handler"})
     variables = only(stack, "AWS::Lambda::Function", _IDLE)["Properties"]["Environment"]["Variables"]
     assert variables["POWER_FUNCTION"] == {"Ref": power}
+
+
+@pytest.mark.parametrize(
+    ("has_power", "has_state", "tables"), [(True, False, 1), (True, True, 2), (False, True, 1), (False, False, 1)]
+)
+def test_the_warnings_are_kept_in_the_table_that_is_given_or_that_of_the_power_function(
+    has_power: bool, has_state: bool, tables: int
+) -> None:
+    stack = new_stack()
+    given = {"power": make_power(stack, "workers"), "node_groups": {"workers": IdleGroup()}} if has_power else {}
+    state = ClusterState(stack, "Mine") if has_state else None
+    idle_stop = make_idle_stop(stack, **given, state=state)
+
+    variables = only(stack, "AWS::Lambda::Function", _IDLE)["Properties"]["Environment"]["Variables"]
+    assert variables["STATE_TABLE"] == stack.resolve(idle_stop.state.table_name)
+    assert len(resources(stack, "AWS::DynamoDB::Table")) == tables
 
 
 def test_metrics_have_the_dimensions_of_the_nodes() -> None:

@@ -164,7 +164,7 @@ def test_what_is_read_of_a_page_is_what_it_says(endpoint: Endpoint, cut: Any) ->
 
     assert (instance.id, instance.node_group, instance.owner.id) == ("i-00000000", "workers", "workers-asg")
     assert (instance.reserved, instance.hibernates) == ("the Capacity Block cr-1", True)
-    assert instance.idle_tags.keep_until == "2026-11-30"
+    assert instance.keep_tags.keep_until == "2026-11-30"
 
 
 def test_an_error_is_the_same_error(endpoint: Endpoint, whole: Any, cut: Any) -> None:

@@ -8,8 +8,6 @@ import pytest
 from fake_instances import FakeNode
 from idle_scene import IdleScene, last_metrics, verdicts
 
-STOP_AT = "cdk-training-cluster:idle-stop-at"
-
 
 @pytest.mark.parametrize("count", [0, 4], ids=["alone", "a gang"])
 def test_work_while_nobody_looked_starts_the_clock_again(count: int) -> None:
@@ -55,19 +53,6 @@ def test_a_wish_to_keep_that_ended_while_nobody_looked_starts_the_clock_again(ho
 
     assert verdicts(scene.run()) == ["warn"]
     assert len(scene.subjects()) == 2
-
-
-def test_a_warning_that_waits_for_long_is_not_given_again() -> None:
-    scene = IdleScene()
-    node = scene.add()
-    scene.tick()
-    node.tags[STOP_AT] = "2026-11-02T20:00:00Z"
-    scene.ticks(11 * 60)
-
-    assert (node.tags[STOP_AT], len(scene.subjects())) == ("2026-11-02T20:00:00Z", 1)
-    found = scene.ticks(55)
-    assert (verdicts(found), len(scene.subjects())) == (["stop"], 2)
-    assert "idle since 2026-11-02T06:30:00Z" in scene.texts()[1]
 
 
 def test_what_is_stopped_is_judged_by_what_it_did_since_it_was_started_again() -> None:
@@ -146,7 +131,10 @@ def test_a_node_that_works_in_place_of_an_idle_one_starts_the_clock_again(minute
     newcomer.load = 0
 
     assert set(verdicts(scene.ticks(10))) == {"busy"}
-    assert not any("idle-" in key for key in scene.auto_scaling.groups["workers-asg"].tags)
+    assert (scene.warnings, any("idle-" in key for key in scene.auto_scaling.groups["workers-asg"].tags)) == (
+        {},
+        False,
+    )
     scene.ticks(45)
     assert scene.lambda_.orders == []
 

@@ -1,23 +1,24 @@
-"""Decisions at their borders: the breaker at exactly its share, and a warning that stands on several owners."""
+"""Decisions at their borders: the breaker at exactly its share, and a warning of nodes of several owners."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from cluster_common.owners.groups import AUTO_SCALING_GROUP
-from cluster_common.times import time_text
-from cluster_idle.clock import Clock, read_clock
-from cluster_idle.context import IdleContext, OwnerState
+from cluster_idle.context import IdleContext
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import Evidence, EvidenceState
-from cluster_idle.idle_tags import IdleTags
 from cluster_idle.instances import Instance, Owner
+from cluster_idle.sent_warnings import SentWarning
+from cluster_idle.units import make_unit
+from cluster_idle.verdicts import Unit
 from idle_function_settings import Group, idle_settings
 
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 BUSY = Evidence(state=EvidenceState.BUSY, reason="works")
 DARK = Evidence(state=EvidenceState.UNKNOWN, reason="its metrics are missing", was_known=True)
-WARNED = (NOW - timedelta(minutes=30), NOW - timedelta(minutes=20))
+SENT = NOW - timedelta(minutes=30)
 
 
 def node(id: str, owner: Owner, node_group: str = "") -> Instance:
@@ -34,42 +35,41 @@ def test_the_breaker_trips_above_its_share_and_not_at_it(dark: int, trips: bool)
     assert (decide(nodes, context).breaker is not None) is trips
 
 
-def clock_of_two_owners(warned: tuple[datetime, datetime], idle_since: datetime) -> Clock:
-    """Return the clock of two nodes of a group, each of an Auto Scaling group that carries a warning of its own."""
-    owners = [Owner.of(AUTO_SCALING_GROUP, name) for name in ("a", "b")]
-    nodes = [node(f"i-{owner.id}", owner, "workers") for owner in owners]
-    idle = Evidence(state=EvidenceState.IDLE, reason="", idle_since=idle_since)
+def unit_of_two_owners(idle_until: datetime, idle_since: datetime, owners: Sequence[str] = "ab") -> Unit:
+    """Return two nodes of a group, each of an Auto Scaling group of its own, that were warned of."""
+    every = [Owner.of(AUTO_SCALING_GROUP, name) for name in "ab"]
+    nodes = [node(f"i-{owner.id}", owner, "workers") for owner in every]
+    sent = SentWarning(
+        idle_since=idle_since,
+        stop_at=NOW,
+        nodes=2,
+        owners=tuple(one.key for one in every if one.id in owners),
+        idle_until=idle_until,
+    )
     context = IdleContext(
         settings=idle_settings(groups={"workers": Group()}),
         now=NOW,
-        evidence={one.id: idle for one in nodes},
-        owners={
-            owner: OwnerState(
-                name=owner.id,
-                node_group="workers",
-                desired=1,
-                minimum=0,
-                maximum=4,
-                in_service=1,
-                idle_tags=IdleTags(nodes=2, warned_at=at, stop_text=time_text(NOW), note="idle", noted=True),
-            )
-            for owner, at in zip(owners, warned, strict=True)
-        },
+        evidence={one.id: Evidence(state=EvidenceState.IDLE, reason="", idle_since=idle_since) for one in nodes},
+        warnings={"workers": sent},
     )
-    return read_clock(nodes, nodes, context)
+    return make_unit("workers", nodes, nodes, context, waits=False)
 
 
 @pytest.mark.parametrize(
-    ("idle_since", "is_warned"), [(WARNED[0], True), (WARNED[0] + timedelta(minutes=5), False), (WARNED[1], False)]
+    ("idle_since", "owners", "counts"),
+    [(SENT, "ab", True), (SENT + timedelta(minutes=5), "ab", False), (SENT, "a", False)],
+    ids=["idle since it was sent", "idle since later", "another owner came"],
 )
-def test_nodes_of_two_owners_were_idle_since_the_earlier_of_two_warnings(
-    idle_since: datetime, is_warned: bool
+def test_a_warning_counts_for_nodes_that_were_idle_when_it_was_sent_and_their_owners(
+    idle_since: datetime, owners: str, counts: bool
 ) -> None:
-    assert clock_of_two_owners(WARNED, idle_since).warned is is_warned
+    assert unit_of_two_owners(SENT, idle_since, owners).warned is counts
 
 
 @pytest.mark.parametrize(("minutes", "renews"), [(34, False), (35, True)])
-def test_the_warnings_of_two_owners_are_renewed_once_the_earlier_is_too_old(minutes: int, renews: bool) -> None:
-    earlier = NOW - timedelta(minutes=minutes)
+def test_a_warning_is_renewed_before_it_is_older_than_the_metrics_that_a_run_reads(
+    minutes: int, renews: bool
+) -> None:
+    sent = NOW - timedelta(minutes=minutes)
 
-    assert clock_of_two_owners((earlier, WARNED[1]), earlier).renew is renews
+    assert unit_of_two_owners(sent, sent).renew is renews

@@ -18,6 +18,7 @@ from cluster_common.errors import InvalidEventError
 from cluster_contract.codec import InvalidSettingsError
 from cluster_idle.handler import handler, logger
 from cluster_idle.idle import parse_action
+from fake_dynamodb import TABLE
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -31,7 +32,7 @@ CONTEXT = cast(
         aws_request_id="11111111-2222-3333-4444-555555555555",
     ),
 )
-IDLE = "cdk-training-cluster:idle-"
+NOTE = "cdk-training-cluster:idle-note"
 
 
 @pytest.fixture
@@ -39,16 +40,24 @@ def ec2(monkeypatch: pytest.MonkeyPatch) -> Iterator["EC2Client"]:
     settings = {"cluster": "base-pod"}
     monkeypatch.setenv("CLUSTER_IDLE_SETTINGS", json.dumps(settings))
     monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("STATE_TABLE", TABLE)
     monkeypatch.delenv("POWER_FUNCTION", raising=False)
     _forget_clients()
     with mock_aws():
         monkeypatch.setenv("ALERT_TOPIC_ARN", boto3.client("sns").create_topic(Name="alerts")["TopicArn"])
+        keys = {"part": "HASH", "name": "RANGE"}
+        boto3.client("dynamodb").create_table(
+            TableName=TABLE,
+            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys.items()],  # type: ignore[typeddict-item]  # text
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in keys],
+            BillingMode="PAY_PER_REQUEST",
+        )
         yield boto3.client("ec2")
     _forget_clients()
 
 
 def _forget_clients() -> None:
-    for client in (clients.ec2, clients.cloudwatch, clients.sns):
+    for client in (clients.ec2, clients.cloudwatch, clients.dynamodb, clients.sns):
         client.cache_clear()
 
 
@@ -86,7 +95,7 @@ def _launch(ec2: "EC2Client", load: float, cluster: str = "base-pod") -> str:
 
 def _tags(ec2: "EC2Client", id: str) -> dict[str, str]:
     found = ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [id]}])["Tags"]
-    return {tag["Key"]: tag["Value"] for tag in found if tag["Key"].startswith(IDLE)}
+    return {tag["Key"]: tag["Value"] for tag in found if tag["Key"] == NOTE}
 
 
 def _state(ec2: "EC2Client", id: str) -> str:
@@ -102,9 +111,9 @@ def test_ticks_warn_of_idle_nodes_and_stop_them_when_their_time_has_come(ec2: "E
     idle, busy, foreign = _launch(ec2, 0), _launch(ec2, 80), _launch(ec2, 0, cluster="other")
 
     assert _invoke({}) == {idle: "warn", busy: "busy"}
-    assert _tags(ec2, idle).keys() == {f"{IDLE}since", f"{IDLE}warned-at", f"{IDLE}stop-at", f"{IDLE}note"}
-    # Whoever is in a hurry writes an earlier time.
-    ec2.create_tags(Resources=[idle], Tags=[{"Key": f"{IDLE}stop-at", "Value": "2026-01-01T00:00:00Z"}])
+    assert _tags(ec2, idle).keys() == {NOTE}
+    (item,) = boto3.client("dynamodb").scan(TableName=TABLE)["Items"]
+    boto3.client("dynamodb").put_item(TableName=TABLE, Item={**item, "stop_at": {"S": "2026-01-01T00:00:00Z"}})
     assert _invoke({"action": "tick"}) == {idle: "stop", busy: "busy"}
 
     assert [_state(ec2, one) for one in (idle, busy, foreign)] == ["stopped", "running", "running"]

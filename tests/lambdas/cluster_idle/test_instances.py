@@ -180,14 +180,13 @@ def test_its_tags_are_read() -> None:
             "Name": "node",
             NODE_GROUP: "workers",
             "cdk-training-cluster:keep-until": "2026-11-30",
-            "cdk-training-cluster:idle-stop-at": "2026-11-02T20:00:00Z",
+            "cdk-training-cluster:idle-note": "idle",
         }
     )
 
     assert found.node_group == "workers"
-    assert found.idle_tags.keep_until == "2026-11-30"
-    assert found.idle_tags.stop_at == datetime(2026, 11, 2, 20, tzinfo=UTC)
-    assert found.idle_tags.noted
+    assert found.keep_tags.keep_until == "2026-11-30"
+    assert found.has_note
 
 
 def cluster(count: int, state: str = "running", **tags: str) -> FakeInstances:

@@ -8,12 +8,8 @@ import pytest
 from cluster_common.errors import PartialFailureError
 from cluster_contract.idle import IdleScope, Policy
 from fake_instances import FakeNode
-from fake_service import refusal
 from idle_function_settings import Group
 from idle_scene import CLUSTER, NODE_GROUP_TAG, IdleScene, last_metrics, verdicts
-
-STOP_AT = "cdk-training-cluster:idle-stop-at"
-REFUSED = "cdk-training-cluster:idle-refused"
 
 
 def tick(scene: IdleScene, minutes: int = 5) -> dict[str, dict[str, Any]]:
@@ -125,13 +121,15 @@ def test_what_ec2_refuses_to_stop_is_told_once_and_keeps_nobody_waiting() -> Non
         failed += tick(scene) == {}
 
     assert other.state == "stopped"
-    assert node.tags[REFUSED] == "2026-11-02T08:37:00Z OperationNotPermitted"
+    assert scene.warnings[node.id]["refusals"] == {
+        node.id: {"at": "2026-11-02T08:37:00Z", "code": "OperationNotPermitted"}
+    }
     assert (failed, len(scene.subjects())) == (1, 2)
     found = scene.tick()[node.id]
     assert found["verdict"] == "unstoppable"
     assert found["reason"] == (
-        f"{node.id} is idle, but EC2 refused to stop it (OperationNotPermitted): the function tries again after a "
-        f"day, or as soon as you remove the tag {REFUSED}"
+        f"{node.id} is idle, but EC2 refused to stop it (OperationNotPermitted): the function tries again at "
+        "2026-11-03T08:37:00Z"
     )
 
 
@@ -151,7 +149,7 @@ def test_where_one_of_two_owners_is_in_a_reservation_both_are_warned_of_and_go()
     two_owners(scene)
 
     assert verdicts(scene.tick()) == ["warn"] * 4
-    assert all(STOP_AT in group.tags for group in scene.auto_scaling.groups.values())
+    assert len(scene.warnings["workers"]["owners"]) == 2
     assert scene.subjects() == ["base-pod: 4 nodes idle, terminated in 30 minutes"]
     assert verdicts(scene.ticks(30)) == ["stop"] * 4
 
@@ -187,74 +185,6 @@ def test_a_dry_run_of_many_is_one_message() -> None:
         "[dry run] base-pod: 60 nodes idle, stopped in 30 minutes",
         "[dry run] base-pod: 60 nodes would be stopped now: idle",
     ]
-
-
-def test_where_no_tag_can_be_written_people_are_not_told_in_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = IdleScene()
-    scene.add()
-
-    def deny(**_: object) -> None:
-        raise refusal("CreateTags", "TagLimitExceeded", "The maximum number of tags is 50.")
-
-    monkeypatch.setattr(scene.ec2, "create_tags", deny)
-    for _ in range(24):
-        with pytest.raises(PartialFailureError, match="TagLimitExceeded"):
-            scene.tick()
-
-    assert scene.subjects() == []
-
-
-FULL = {f"team:{number}": "x" for number in range(47)}
-
-
-@pytest.mark.parametrize("scope", IdleScope)
-def test_what_has_fifty_tags_is_said_to_run_on_and_rings_no_alarm_on_errors(
-    scope: IdleScope, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scene = IdleScene(policy=Policy(scope=scope))
-    carriers = [scene.add(tags=FULL).tags]
-    first, *_ = scene.add_group("lab", count=2)
-    carriers += [first.tags if scope is IdleScope.NODE else scene.auto_scaling.groups["lab-asg"].tags]
-    carriers[1].update(FULL)
-    others = scene.add_group(count=2)
-
-    found = scene.ticks(24 * 60)
-
-    assert last_metrics(capsys)["IdleStuckNodes"] == (2 if scope is IdleScope.NODE else 3)
-    assert found[first.id]["verdict"] == "unstoppable"
-    name = first.id if scope is IdleScope.NODE else "the Auto Scaling group lab-asg"
-    # Of 50 tags the cluster's tags, and for a group the node group's, are there too.
-    count = len([key for key in carriers[1] if not key.startswith("aws:")])
-    assert found[first.id]["reason"] == (
-        f"{first.id} of lab is idle, but {name} has {count} tags besides the function's; the function needs 5 of the "
-        f"50 that AWS allows: remove {count - 45}"
-    )
-    assert all(node.id in scene.stopped for node in others)
-
-    for tags in carriers:
-        for key in [*FULL][:9]:
-            del tags[key]
-    scene.ticks(40)
-    assert scene.stopped == set(scene.ec2.nodes)
-
-
-def test_one_of_two_owners_without_room_for_tags_keeps_the_whole_node_group() -> None:
-    scene = IdleScene()
-    two_owners(scene)
-    scene.auto_scaling.groups["workers-b"].tags.update(FULL)
-
-    assert verdicts(scene.ticks(60)) == ["unstoppable"] * 4
-    assert (scene.lambda_.orders, scene.subjects()) == ([], [])
-
-
-def test_an_unclear_tag_beside_forty_nine_others_is_counted_and_rings_no_alarm_on_errors(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    scene = IdleScene()
-    scene.add(tags={**FULL, "team:more": "x", "cdk-training-cluster:keep-until": "soon"})
-    scene.ticks(24 * 60)
-
-    assert (last_metrics(capsys)["IdleUnclearTags"], scene.subjects()) == (1, [])
 
 
 def test_a_silent_node_of_another_service_is_counted_as_unknown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -353,7 +283,7 @@ def test_what_ec2_cannot_stop_or_what_saves_nothing_is_said(
     assert words in found["reason"]
 
 
-@pytest.mark.parametrize("obstacle", ["standby", "size of zero", "full", "refused", "one-time Spot"])
+@pytest.mark.parametrize("obstacle", ["standby", "size of zero", "one-time Spot"])
 def test_what_nodes_cannot_be_stopped_for_says_nothing_of_those_that_came_lately(obstacle: str) -> None:
     scene = IdleScene()
     newcomer = timedelta(minutes=50)
@@ -363,15 +293,10 @@ def test_what_nodes_cannot_be_stopped_for_says_nothing_of_those_that_came_lately
         scene.auto_scaling.groups["workers-asg"].desired = 0 if obstacle == "size of zero" else 2
     else:
         scene.groups["workers"] = Group(policy=scene.policy)
-        tags = {
-            "full": FULL,
-            "refused": {REFUSED: f"{scene.now:%Y-%m-%dT%H:%M:%SZ} OperationNotPermitted"},
-            "one-time Spot": {},
-        }[obstacle]
-        spot = {"InstanceLifecycle": "spot", "SpotInstanceRequestId": "sir-1"} if obstacle == "one-time Spot" else {}
+        spot = {"InstanceLifecycle": "spot", "SpotInstanceRequestId": "sir-1"}
         scene.ec2.spot_requests["sir-1"] = {"Type": "one-time"}
         for _ in range(3):
-            scene.add(tags={NODE_GROUP_TAG: "workers", **tags}, raw=dict(spot))
+            scene.add(tags={NODE_GROUP_TAG: "workers"}, raw=dict(spot))
     for _ in range(2):
         if obstacle == "standby":
             scene.join("workers", age=newcomer)
@@ -381,61 +306,6 @@ def test_what_nodes_cannot_be_stopped_for_says_nothing_of_those_that_came_lately
 
     found = scene.tick()
     assert (len(found), found[other.id]["verdict"]) == (6, "warn")
-
-
-def own_tags(count: int) -> dict[str, str]:
-    """Return tags that make so many with the cluster's."""
-    return {f"team:{number}": "x" for number in range(count - 1)}
-
-
-@pytest.mark.parametrize("state", ["fresh", "warned", "dry run", "reminded", "kept"])
-@pytest.mark.parametrize("count", range(43, 51))
-def test_a_node_is_stopped_where_the_tags_have_room_and_said_where_not(count: int, state: str) -> None:
-    scene = IdleScene(policy=Policy(dry_run=state == "dry run"))
-    # A tag that ends or comes in between is one of those counted.
-    late = state in ("warned", "reminded", "kept")
-    node = scene.add(tags=own_tags(count - late))
-    if state == "reminded":
-        node.tags["cdk-training-cluster:keep-until"] = "soon"
-    scene.tick()
-    if state == "warned":
-        assert ("idle-note" in " ".join(node.tags)) == (count <= 46)
-        if count <= 46:
-            node.tags["team:late"] = "x"
-    elif state == "kept":
-        node.tags["cdk-training-cluster:keep-until"] = "2026-11-02T08:30Z"
-    elif state == "dry run":
-        scene.ticks(60)
-        scene.policy = Policy()
-    elif state == "reminded":
-        node.tags["cdk-training-cluster:keep-until"] = "2026-11-02T08:00Z"
-
-    found = scene.ticks(100)
-    most = {"warned": 46}.get(state, 45)
-    assert (node.id in scene.stopped) == (count <= most)
-    if count > most:
-        assert found[node.id]["verdict"] == "unstoppable"
-        assert f"remove {len([one for one in node.tags if 'idle-' not in one]) - 45}" in found[node.id]["reason"]
-    if state == "kept" and count > most:
-        assert found[node.id]["reason"].endswith(", such as cdk-training-cluster:keep-until, which has ended")
-
-
-def test_a_refusal_is_recorded_where_a_stop_has_left_no_room() -> None:
-    scene = IdleScene()
-    node = scene.add(tags=own_tags(45), stop_refusal=("OperationNotPermitted", "The instance may not be stopped."))
-    failed = [tick(scene) == {} for _ in range(24)]
-
-    assert (sum(failed), len(node.tags)) == (1, 50)
-    assert node.tags[REFUSED] == "2026-11-02T08:37:00Z OperationNotPermitted"
-
-
-def test_a_full_group_whose_nodes_are_billed_all_the_same_is_reserved(capsys: pytest.CaptureFixture[str]) -> None:
-    scene = IdleScene()
-    scene.add_group(count=2, raw={"InstanceLifecycle": "capacity-block"})
-    scene.auto_scaling.groups["workers-asg"].tags.update(FULL)
-
-    assert verdicts(scene.tick()) == ["reserved"] * 2
-    assert last_metrics(capsys)["IdleStuckNodes"] == 0
 
 
 def test_a_cancelled_fleet_whose_nodes_run_on_is_not_ordered_to_stop() -> None:

@@ -1,19 +1,14 @@
-"""Owners of nodes: what of them is not seen keeps nodes running, and what tags of theirs cannot be written."""
+"""Owners of nodes: what of them is not seen keeps nodes running."""
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from aws_lambda_powertools import Logger
 
 from cluster_common.errors import PartialFailureError
-from cluster_common.failures import Failures
 from cluster_contract.idle import IdleScope, Policy
-from cluster_idle.instance_tags import InstanceTags
-from fake_service import refusal
+from fake_instances import FakeNode
 from idle_scene import IdleScene, verdicts
-
-IDLE = "cdk-training-cluster:idle-"
-STOP_AT = f"{IDLE}stop-at"
 
 
 def test_a_member_that_is_not_seen_keeps_its_group() -> None:
@@ -65,10 +60,10 @@ def test_both_groups_of_a_node_group_are_stopped_when_all_of_their_nodes_are_idl
 
     assert verdicts(scene.ticks(35)) == ["stop"] * 3
     assert len(scene.lambda_.orders) == 1
-    assert STOP_AT in scene.auto_scaling.groups["old-asg"].tags
+    assert "cdk-training-cluster:idle-note" in scene.auto_scaling.groups["old-asg"].tags
 
 
-def test_a_node_group_of_which_one_group_could_not_be_read_is_left_alone() -> None:
+def test_a_node_group_of_which_one_group_is_not_found_is_left_alone() -> None:
     scene = IdleScene()
     scene.add_group(count=2)
     scene.join("workers").tags["aws:autoscaling:groupName"] = "gone-asg"
@@ -78,10 +73,9 @@ def test_a_node_group_of_which_one_group_could_not_be_read_is_left_alone() -> No
 
     assert verdicts(found) == ["unknown"] * 3
     assert [one["reason"].partition("is idle, but ")[2] for one in found.values()] == [
-        "the Auto Scaling group gone-asg, which owns it, could not be read",
-        "the Auto Scaling group gone-asg, which owns it, could not be read",
-        "the Auto Scaling group gone-asg, which owns it, could not be read",
-    ]
+        "the Auto Scaling group gone-asg, which owns nodes of workers, does not exist or does not have the tag "
+        "cdk-training-cluster:cluster = base-pod"
+    ] * 3
 
 
 def test_node_by_node_an_unseen_one_keeps_nobody() -> None:
@@ -92,18 +86,32 @@ def test_node_by_node_an_unseen_one_keeps_nobody() -> None:
     assert verdicts(scene.ticks(35)) == ["stop", "stop"]
 
 
-def test_a_group_that_was_stopped_and_still_runs_is_said_to_be_stuck() -> None:
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda *_: None, "the size 0 and has not terminated it yet: see its activity history"),
+        (
+            lambda scene, _: setattr(scene.auto_scaling.groups["workers-asg"], "terminating_suspended", "User"),
+            "the size 0 and its process Terminate suspended: resume it",
+        ),
+        (
+            lambda scene, node: scene.auto_scaling.protected.add(node.id),
+            "the size 0 and does not terminate it: it is protected from scale-in",
+        ),
+    ],
+)
+def test_a_node_that_runs_though_its_group_is_at_zero_is_stuck_and_the_reason_says_why(
+    change: Callable[[IdleScene, FakeNode], object], why: str
+) -> None:
     scene = IdleScene()
-    scene.add_group(count=1)
+    (node,) = scene.add_group(count=1)
     scene.auto_scaling.groups["workers-asg"].desired = 0
+    change(scene, node)
 
     found = scene.ticks(60)
 
     assert verdicts(found) == ["unstoppable"]
-    assert (
-        "the size of the Auto Scaling group workers-asg is zero already: the power function says why"
-        in next(iter(found.values()))["reason"]
-    )
+    assert found[node.id]["reason"].endswith(f"is idle, and the Auto Scaling group workers-asg has {why}")
     assert scene.lambda_.orders == []
 
 
@@ -122,93 +130,6 @@ def test_a_reserved_node_is_stopped_where_that_saves(settings: dict[str, Any], e
     scene.add_group(count=2, raw={"CapacityReservationId": "cr-1"}, **settings)
 
     assert verdicts(scene.tick()) == [expected, expected]
-
-
-def refuse_tags_of(scene: IdleScene, operation: str, code: str, *ids: str) -> list[list[str]]:
-    """Let EC2 refuse to tag some instances, and return the batches that it is asked for from now on."""
-    original = getattr(scene.ec2, operation)
-    batches: list[list[str]] = []
-
-    def refuse(**parameters: Any) -> dict[str, Any]:
-        batches.append(parameters["Resources"])
-        if set(ids) & set(parameters["Resources"]):
-            raise refusal(operation, code, "no")
-        return dict(original(**parameters))
-
-    setattr(scene.ec2, operation, refuse)
-    return batches
-
-
-def test_one_that_cannot_be_tagged_does_not_keep_the_others_from_being_stopped() -> None:
-    """An instance that has fifty tags takes no more."""
-    scene = IdleScene()
-    nodes = [scene.add() for _ in range(8)]
-    full = nodes[5]
-    refuse_tags_of(scene, "create_tags", "TagLimitExceeded", full.id)
-
-    for _ in range(7):
-        with pytest.raises(PartialFailureError, match=f"{full.id}: its tags could not be written"):
-            scene.tick()
-
-    assert scene.stopped == {node.id for node in nodes} - {full.id}
-
-
-def test_one_whose_tags_cannot_be_taken_away_does_not_keep_those_of_the_others() -> None:
-    scene = IdleScene()
-    nodes = [scene.add() for _ in range(4)]
-    scene.tick()
-    refuse_tags_of(scene, "delete_tags", "InvalidID", nodes[0].id)
-    for node in nodes:
-        node.load = 90
-
-    with pytest.raises(PartialFailureError, match=f"{nodes[0].id}: its tags could not be written"):
-        scene.tick()
-
-    assert [any(key.startswith(IDLE) for key in node.tags) for node in nodes] == [True, False, False, False]
-
-
-def test_one_node_whose_tags_may_not_be_written_keeps_no_other_from_being_warned_of() -> None:
-    scene = IdleScene()
-    denied, *others = [scene.add() for _ in range(8)]
-    refuse_tags_of(scene, "create_tags", "UnauthorizedOperation", denied.id)
-
-    with pytest.raises(PartialFailureError, match=f"{denied.id}: its tags could not be written"):
-        scene.tick()
-
-    assert scene.subjects() == ["base-pod: 7 nodes idle, stopped in 30 minutes"]
-    assert all(f"{IDLE}stop-at" in node.tags for node in others)
-
-
-@pytest.mark.parametrize("code", ["RequestLimitExceeded", "InternalError"])
-def test_throttled_tags_are_not_asked_about_in_parts(code: str) -> None:
-    scene = IdleScene()
-    nodes = [scene.add() for _ in range(8)]
-    batches = refuse_tags_of(scene, "create_tags", code, nodes[0].id)
-
-    with pytest.raises(PartialFailureError):
-        scene.tick()
-
-    assert len(batches) == 1
-    assert not any(key.startswith(IDLE) for node in nodes for key in node.tags)
-
-
-def test_a_thousand_are_tagged_at_once() -> None:
-    batches: list[int] = []
-
-    class Ec2:
-        def create_tags(self, **parameters: Any) -> None:
-            batches.append(len(parameters["Resources"]))
-
-    failures = Failures(Logger(service="test"))
-    InstanceTags(lambda: cast("Any", Ec2()), failures).write(
-        (
-            f"i-{number}",
-            {STOP_AT: "odd" if number == 7 else "2026-11-02T20:00:00Z"},
-        )
-        for number in range(2003)
-    )
-
-    assert batches == [1000, 1000, 2, 1]
 
 
 def test_a_group_with_a_node_of_another_service_is_left_alone() -> None:

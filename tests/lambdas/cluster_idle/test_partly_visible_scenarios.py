@@ -107,15 +107,6 @@ def test_who_read_of_a_dry_run_is_warned_before_it_gets_serious() -> None:
     assert node.state == "running"
 
 
-def test_a_warning_without_its_note_does_not_count() -> None:
-    scene = IdleScene()
-    node = scene.add()
-    scene.ticks(25)
-    del node.tags["cdk-training-cluster:idle-note"]
-
-    assert verdicts(scene.ticks(10)) == ["warn"]
-
-
 def test_a_node_that_came_into_a_group_since_the_warning_is_warned_of_anew() -> None:
     scene = IdleScene(policy=Policy(scope=IdleScope.NODE))
     scene.add_group("lab", count=0)

@@ -76,7 +76,7 @@ def test_nothing_that_may_work_is_warned_of_or_stopped(drawn: Drawn) -> None:
             assert instance.running
             assert not policy.off
             assert NOW - instance.launched >= policy.grace
-            assert instance.idle_tags.kept(NOW) is None
+            assert instance.keep_tags.kept(NOW) is None
 
 
 @given(clusters())
@@ -85,18 +85,18 @@ def test_nothing_is_stopped_that_was_not_warned_of_in_time(drawn: Drawn) -> None
     context = drawn.context
     for unit in decide(drawn.instances, context).stop:
         for instance in unit.instances:
-            idle_tags = context.idle_tags(context.target(instance), instance)
-            assert idle_tags.warned_at is not None
-            assert idle_tags.stop_at is not None
-            assert idle_tags.stop_at <= NOW
-            assert idle_tags.warned_at <= NOW
-            assert instance.launched <= idle_tags.warned_at or is_idle_newcomer(instance, unit, drawn)
+            sent = context.warnings[unit.name]
+            assert sent.idle_until is not None
+            assert sent.stop_at <= NOW
+            assert sent.idle_until <= NOW
+            assert instance.owner.key in sent.owners
+            assert instance.launched <= sent.idle_until or is_idle_newcomer(instance, unit, drawn)
             worked = [
                 when
                 for when, value in drawn.series[instance.id].points
                 if not 0 <= value < context.policy(instance).below
             ]
-            assert all(when < idle_tags.warned_at for when in worked)
+            assert all(when < sent.idle_until for when in worked)
 
 
 @given(clusters())

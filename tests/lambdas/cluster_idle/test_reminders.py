@@ -10,7 +10,6 @@ from cluster_contract.idle import Policy
 from idle_scene import IdleScene, verdicts
 
 KEEP, UNTIL = "cdk-training-cluster:keep", "cdk-training-cluster:keep-until"
-STOP_AT = "cdk-training-cluster:idle-stop-at"
 SUBJECT = "base-pod: 1 tag keeps nodes without a clear end"
 
 
@@ -50,42 +49,6 @@ def test_an_unclear_wish_keeps_a_node_and_is_told_every_day(
     assert f"--resources {node.id} --tags Key={UNTIL},Value=2026-11-02T20:07:00Z\n" in scene.texts()[0]
     scene.tick(60)
     assert (scene.subjects(), node.state) == ([SUBJECT] * 2, "running")
-
-
-@pytest.mark.parametrize(
-    ("stop_at", "told"),
-    [
-        ("2062-11-02T18:00:00Z", "with '2062-11-02T18:00:00Z': it is not stopped before"),
-        ("2026-11-08T18:00:00Z", ""),
-        # As people write them, and as messages teach for keep-until.
-        *((text, "") for text in ("2026-11-03T09:00Z", "2026-11-03T09:00+00:00", "2026-11-03 09:00", "2026-11-03")),
-        *((text, f"with {text!r}, which is not a time") for text in ("", "monday", "2026-W48")),
-    ],
-)
-def test_a_stop_that_is_put_off_stays_so_and_is_told_where_that_is_for_long(stop_at: str, told: str) -> None:
-    scene = IdleScene()
-    node = scene.add()
-    scene.tick()
-    node.tags[STOP_AT] = stop_at
-
-    scene.ticks(60)
-    assert node.tags[STOP_AT] == stop_at
-    assert scene.subjects()[1:] == [SUBJECT] * bool(told)
-    assert all(told in text for text in scene.texts()[1:])
-    assert all(f"remove the tag {STOP_AT}." in text for text in scene.texts()[1:])
-    assert verdicts(scene.run()) == ["warn"]
-
-
-@pytest.mark.parametrize(("others", "sent"), [(47, 1), (48, 0)])
-def test_a_reminder_needs_room_for_one_tag(others: int, sent: int) -> None:
-    scene = IdleScene()
-    node = scene.add(90.0, tags={UNTIL: "soon", **{f"team:{number}": "x" for number in range(others)}})
-
-    scene.tick()
-    assert len(scene.subjects()) == sent
-    assert len(node.tags) == 50
-    scene.tick(24 * 60)
-    assert len(scene.subjects()) == 2 * sent
 
 
 def test_a_tag_on_a_group_is_told_with_the_command_for_the_group() -> None:

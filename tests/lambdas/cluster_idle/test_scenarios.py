@@ -10,7 +10,7 @@ from cluster_contract.idle import IdleScope, Policy
 from cluster_idle.idle import Action
 from idle_scene import IdleScene, verdicts
 
-STOP_AT = "cdk-training-cluster:idle-stop-at"
+NOTE = "cdk-training-cluster:idle-note"
 
 
 def test_an_idle_node_is_warned_of_and_stopped_half_an_hour_later() -> None:
@@ -18,7 +18,8 @@ def test_an_idle_node_is_warned_of_and_stopped_half_an_hour_later() -> None:
     node = scene.add()
 
     assert verdicts(scene.tick()) == ["warn"]
-    assert node.tags[STOP_AT] == "2026-11-02T08:37:00Z"
+    assert scene.warnings[node.id]["stop_at"] == "2026-11-02T08:37:00Z"
+    assert node.tags[NOTE].startswith("idle since 2026-11-02T06:30:00Z - stopped at 2026-11-02T08:37:00Z unless it")
     assert scene.subjects() == ["base-pod: 1 node idle, stopped in 30 minutes"]
     assert verdicts(scene.ticks(25)) == ["warn"]
     assert node.state == "running"
@@ -26,7 +27,7 @@ def test_an_idle_node_is_warned_of_and_stopped_half_an_hour_later() -> None:
     assert (verdicts(found), node.state) == (["stop"], "stopping")
     assert found[node.id]["stopped"]
     assert scene.subjects()[1:] == ["base-pod: 1 node stopped: idle"]
-    assert scene.tick() == {}
+    assert (scene.tick(), scene.warnings) == ({}, {})
 
 
 def test_a_working_node_is_left_alone() -> None:
@@ -35,45 +36,22 @@ def test_a_working_node_is_left_alone() -> None:
 
     assert verdicts(scene.ticks(180)) == ["busy"]
     assert (node.state, scene.sns.messages) == ("running", [])
-    assert not [call for call in scene.calls if "Tags" in call.action or "Stop" in call.action]
+    assert not [call for call in scene.calls if any(word in call.action for word in ("Tags", "Stop", "Write"))]
 
 
-def test_a_node_that_works_again_starts_the_clock_again() -> None:
+def test_work_voids_a_warning() -> None:
     scene = IdleScene()
     node = scene.add()
     scene.ticks(15)
     node.load = 50
     assert verdicts(scene.tick()) == ["busy"]
-    assert STOP_AT not in node.tags
+    assert (scene.warnings, NOTE in node.tags) == ({}, False)
     node.load = 0
 
     assert verdicts(scene.ticks(60)) == ["busy"]
     assert verdicts(scene.tick()) == ["warn"]
     assert verdicts(scene.ticks(25)) == ["warn"]
     assert verdicts(scene.tick()) == ["stop"]
-
-
-def test_a_removed_tag_starts_the_clock_again() -> None:
-    scene = IdleScene()
-    node = scene.add()
-    scene.ticks(30)
-    del node.tags[STOP_AT]
-
-    assert verdicts(scene.tick()) == ["warn"]
-    assert node.state == "running"
-    assert len(scene.subjects()) == 2
-    assert verdicts(scene.ticks(30)) == ["stop"]
-
-
-def test_a_later_time_in_the_tag_is_kept_to() -> None:
-    scene = IdleScene()
-    node = scene.add()
-    scene.tick()
-    node.tags[STOP_AT] = "2026-11-02T09:00:00Z"
-
-    assert verdicts(scene.ticks(50)) == ["warn"]
-    assert node.tags[STOP_AT] == "2026-11-02T09:00:00Z"
-    assert verdicts(scene.ticks(5)) == ["stop"]
 
 
 @pytest.mark.parametrize("value", ["true", "yes", "job 17", "2"])
@@ -94,20 +72,20 @@ def test_a_keep_tag_that_says_no_keeps_nothing(value: str) -> None:
     assert verdicts(scene.tick()) == ["warn"]
 
 
-def test_keep_until_expires_by_itself_and_then_people_are_warned_anew() -> None:
+def test_keep_until_expires_by_itself_and_then_a_new_warning_is_sent() -> None:
     scene = IdleScene()
     node = scene.add()
     scene.ticks(20)
     node.tags["cdk-training-cluster:keep-until"] = "2026-11-02T10:00Z"
 
     assert verdicts(scene.tick()) == ["keep"]
-    assert STOP_AT not in node.tags
+    assert (scene.warnings, NOTE in node.tags) == ({}, False)
     assert verdicts(scene.ticks(90)) == ["keep"]
     assert verdicts(scene.tick()) == ["warn"]
     assert verdicts(scene.ticks(30)) == ["stop"]
 
 
-def test_a_keep_until_that_nobody_can_read_keeps_and_is_said() -> None:
+def test_a_keep_until_that_is_no_time_keeps_and_is_said() -> None:
     scene = IdleScene()
     node = scene.add(tags={"cdk-training-cluster:keep-until": "next Monday"})
 
@@ -152,8 +130,8 @@ def test_a_gang_is_stopped_as_one_by_the_power_function() -> None:
     nodes = scene.add_group(count=4)
 
     assert verdicts(scene.tick()) == ["warn"] * 4
-    assert scene.auto_scaling.groups["workers-asg"].tags[STOP_AT] == "2026-11-02T08:37:00Z"
-    assert not any(STOP_AT in node.tags for node in nodes)
+    assert list(scene.warnings) == ["workers"]
+    assert [NOTE in tags for tags in (scene.auto_scaling.groups["workers-asg"].tags, nodes[0].tags)] == [True, False]
     assert verdicts(scene.ticks(30)) == ["stop"] * 4
     assert scene.lambda_.orders == [
         {
@@ -167,7 +145,7 @@ def test_a_gang_is_stopped_as_one_by_the_power_function() -> None:
     ]
     assert not [call for call in scene.calls if "StopInstances" in call.action]
     assert scene.tick() == {}
-    assert STOP_AT not in scene.auto_scaling.groups["workers-asg"].tags
+    assert NOTE not in scene.auto_scaling.groups["workers-asg"].tags
 
 
 @pytest.mark.parametrize(
@@ -202,7 +180,7 @@ def test_a_keep_tag_on_the_group_keeps_all_of_it() -> None:
     )
 
 
-def test_a_new_node_in_a_warned_gang_starts_the_clock_again() -> None:
+def test_a_new_node_voids_the_warning_of_its_gang() -> None:
     scene = IdleScene()
     scene.add_group(count=2)
     scene.tick()
@@ -218,7 +196,7 @@ def test_by_choice_each_node_of_a_group_goes_by_itself() -> None:
     busy.load, busy.points = 70, dict.fromkeys(busy.points, 70.0)
 
     assert verdicts(scene.tick()) == ["warn", "busy"]
-    assert STOP_AT in idle.tags
+    assert (list(scene.warnings), NOTE in idle.tags) == ([idle.id], True)
     assert verdicts(scene.ticks(30)) == ["stop", "busy"]
     (order,) = scene.lambda_.orders
     assert (order["action"], order["node_groups"], order["instance_ids"]) == ("terminate", ["lab"], [idle.id])
@@ -229,7 +207,7 @@ def test_a_spot_fleet_is_stopped_through_the_power_function() -> None:
     scene.add_fleet(count=2)
 
     assert verdicts(scene.tick()) == ["warn", "warn"]
-    assert STOP_AT in scene.ec2.fleets["sfr-extras"].tags
+    assert NOTE in scene.ec2.fleets["sfr-extras"].tags
     assert verdicts(scene.ticks(30)) == ["stop", "stop"]
     assert [order["node_groups"] for order in scene.lambda_.orders] == [["extras"]]
 
@@ -246,8 +224,8 @@ def test_a_dry_run_says_everything_and_stops_nothing() -> None:
     assert len(scene.subjects()) == 2
     assert all(subject.startswith("[dry run] base-pod: ") for subject in scene.subjects())
     assert all("This is a dry run: nothing is stopped." in text for text in scene.texts())
-    assert alone.tags["cdk-training-cluster:idle-note"].startswith("dry run - ")
-    assert "dry run: nothing is stopped" in found[gang[0].id]["reason"]
+    assert alone.tags[NOTE].startswith("dry run - ")
+    assert found[gang[0].id]["reason"].endswith("since the warning: in a dry run, which does not stop it")
 
 
 def test_the_longest_idle_go_first_and_the_rest_are_deferred() -> None:
@@ -260,10 +238,10 @@ def test_the_longest_idle_go_first_and_the_rest_are_deferred() -> None:
     found = scene.ticks(30)
     assert verdicts(found) == ["warn", "stop", "deferred", "deferred"]
     assert found[third.id]["reason"] == (
-        f"{third.id} is idle: its utilization has been below 5 % for 60 minutes; it has to wait: a run "
-        "stops 1 at most, the longest idle first: a later run stops it"
+        f"{third.id} is idle: its utilization has been below 5 % for 60 minutes; it waits for a later "
+        "run: one run stops at most 1, the longest idle first"
     )
-    late = "2 more are due and wait: a run stops 1 at most, the longest idle first."
+    late = "2 more are due and wait for a later run: one run stops at most 1, the longest idle first."
     assert any(text.endswith(late) for text in scene.texts())
     assert verdicts(scene.tick()) == ["deferred", "stop", "deferred"]
     assert verdicts(scene.tick()) == ["deferred", "stop"]
@@ -308,6 +286,7 @@ def test_status_changes_nothing() -> None:
     assert {call.action for call in scene.calls} == {
         "autoscaling:DescribeAutoScalingGroups",
         "cloudwatch:GetMetricData",
+        "dynamodb:Query",
         "ec2:DescribeInstances",
     }
 
@@ -320,7 +299,7 @@ def test_a_policy_that_is_off_looks_at_nothing() -> None:
     assert "cloudwatch:GetMetricData" not in {call.action for call in scene.calls}
 
 
-def test_nobody_told_means_nothing_stopped() -> None:
+def test_without_a_message_nothing_is_stopped() -> None:
     scene = IdleScene()
     node = scene.add()
     scene.sns.fails = True
@@ -328,4 +307,4 @@ def test_nobody_told_means_nothing_stopped() -> None:
         with pytest.raises(PartialFailureError, match="the notification could not be published"):
             scene.tick()
 
-    assert (node.state, node.tags["cdk-training-cluster:idle-warned-at"]) == ("running", "not yet")
+    assert (node.state, scene.warnings[node.id]["idle_until"], NOTE in node.tags) == ("running", "", False)

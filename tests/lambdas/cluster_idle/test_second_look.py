@@ -1,8 +1,7 @@
 """What changes between the look on which a stop is decided and the stop: it is left alone, and the others go."""
 
 import contextlib
-from collections.abc import Callable, Iterator
-from datetime import timedelta
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,8 +11,6 @@ from cluster_common.errors import PartialFailureError
 from cluster_contract.idle import IdleScope, Policy, Signal, SignalKind
 from fake_instances import FakeNode
 from idle_scene import NODE_GROUP_TAG, POWER, IdleScene, verdicts
-
-STOP_AT = "cdk-training-cluster:idle-stop-at"
 
 
 def look_again_after(scene: IdleScene, change: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,13 +29,12 @@ def look_again_after(scene: IdleScene, change: Callable[[], object], monkeypatch
     "change",
     [
         lambda _, node: node.tags.update({"cdk-training-cluster:keep": "true"}),
-        lambda _, node: node.tags.pop(STOP_AT, None),
         lambda scene, node: setattr(node, "launched", scene.now),
         lambda _, node: setattr(node, "state", "shutting-down"),
         lambda _, node: node.tags.pop("cdk-training-cluster:cluster", None),
         lambda _, node: node.raw.update({"CapacityReservationId": "cr-1"}),
     ],
-    ids=["kept", "tag removed", "restarted", "terminated", "not the cluster's", "reserved"],
+    ids=["kept", "restarted", "terminated", "not the cluster's", "reserved"],
 )
 def test_a_node_that_changed_since_the_look_is_not_stopped(
     change: Callable[[IdleScene, FakeNode], object], monkeypatch: pytest.MonkeyPatch
@@ -59,11 +55,10 @@ def test_a_node_that_changed_since_the_look_is_not_stopped(
     "change",
     [
         lambda scene: scene.auto_scaling.groups["workers-asg"].tags.update({"cdk-training-cluster:keep": "true"}),
-        lambda scene: scene.auto_scaling.groups["workers-asg"].tags.pop(STOP_AT, None),
         lambda scene: scene.auto_scaling.members["workers-asg"].append("i-00000000000000fff"),
         lambda scene: scene.auto_scaling.groups.clear(),
     ],
-    ids=["kept", "tag removed", "a node came", "gone"],
+    ids=["kept", "a node came", "gone"],
 )
 def test_a_group_that_changed_since_the_look_is_not_stopped(
     change: Callable[[IdleScene], object], monkeypatch: pytest.MonkeyPatch
@@ -202,154 +197,3 @@ def test_one_denied_node_keeps_no_other_though_a_run_stops_one_at_a_time() -> No
     # Whoever is allowed again is stopped at once.
     denied.stop_refusal = None
     assert verdicts(scene.tick()) == ["stop"]
-
-
-class Died(BaseException):
-    """The end of a run: Lambda's time is over, or its memory."""
-
-
-def interrupt(monkeypatch: pytest.MonkeyPatch, service: Any, name: str, error: BaseException) -> None:
-    """Let one call do what it should and its caller die, or get no answer."""
-    call = getattr(service, name)
-
-    def interrupted(**parameters: Any) -> None:
-        monkeypatch.undo()
-        call(**parameters)
-        raise error
-
-    monkeypatch.setattr(service, name, interrupted)
-
-
-def test_what_a_run_stopped_that_died_is_told_by_the_next_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = IdleScene()
-    node = scene.add()
-    scene.add_group(count=2)
-    scene.ticks(30)
-    interrupt(monkeypatch, scene.lambda_, "invoke", Died())
-
-    with pytest.raises(Died):
-        scene.tick()
-    assert len(scene.subjects()) == 1
-    scene.tick()
-    assert scene.subjects()[1:] == ["base-pod: stopped by an earlier run: idle"]
-    of_group, start_group, of_node, start_node = scene.texts()[1].splitlines()[4:]
-    assert of_group.startswith(
-        "workers: the Auto Scaling group workers-asg was scaled to zero (idle since 2026-11-02T06:30:00Z - "
-    )
-    assert start_group.startswith("  To start it again: aws lambda invoke ")
-    assert of_node.startswith(f"{node.id} (p5.48xlarge) was stopped (idle since 2026-11-02T06:30:00Z - ")
-    assert start_node == f"  To start it again: aws ec2 start-instances --region us-east-1 --instance-ids {node.id}"
-    scene.ticks(30)
-    assert len(scene.subjects()) == 2
-
-
-def test_what_a_run_stopped_that_died_and_an_operator_started_again_is_told_and_judged_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    scene = IdleScene()
-    node = scene.add()
-    scene.add_group(count=2)
-    scene.ticks(30)
-    interrupt(monkeypatch, scene.lambda_, "invoke", Died())
-    with pytest.raises(Died):
-        scene.tick()
-    scene.pass_time(timedelta(minutes=2))
-    node.state, node.launched = "running", scene.now
-    scene.auto_scaling.groups["workers-asg"].desired = 2
-    scene.join("workers", age=timedelta())
-
-    scene.ticks(10)
-    assert scene.subjects()[1:] == ["base-pod: stopped by an earlier run: idle"]
-    assert [line for line in scene.texts()[1].splitlines()[4:] if line.startswith("  ")] == [
-        "  It has been started again since."
-    ] * 2
-    tags = [node.tags, scene.auto_scaling.groups["workers-asg"].tags]
-    assert not any("idle-" in key for one in tags for key in one)
-
-
-def test_a_stop_of_which_no_message_could_be_sent_is_told_in_the_next_run() -> None:
-    scene = IdleScene()
-    scene.add()
-    scene.ticks(30)
-    scene.sns.fails = True
-    with pytest.raises(PartialFailureError, match="the notification could not be published"):
-        scene.tick()
-    scene.sns.fails = False
-
-    scene.tick()
-    assert scene.subjects()[1:] == ["base-pod: stopped by an earlier run: idle"]
-
-
-def test_a_group_that_was_stopped_keeps_its_note_until_the_message_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = IdleScene()
-    scene.add_group(count=2)
-    scene.ticks(30)
-    interrupt(monkeypatch, scene.lambda_, "invoke", Died())
-    with pytest.raises(Died):
-        scene.tick()
-    scene.sns.fails = True
-    for _ in range(3):
-        with pytest.raises(PartialFailureError, match="the notification could not be published"):
-            scene.tick()
-    scene.sns.fails = False
-
-    scene.ticks(10)
-    assert "was scaled to zero (idle since 2026-11-02T06:30:00Z - " in scene.texts()[1]
-    assert not any("idle-" in key for key in scene.auto_scaling.groups["workers-asg"].tags)
-
-
-def test_a_run_that_died_before_it_stopped_anything_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = IdleScene()
-    node = scene.add()
-    scene.ticks(30)
-
-    def die(**_: Any) -> None:
-        raise Died
-
-    monkeypatch.setattr(scene.ec2, "stop_instances", die)
-    with pytest.raises(Died):
-        scene.tick()
-    monkeypatch.undo()
-    node.load = 90
-
-    scene.ticks(10)
-    assert len(scene.subjects()) == 1
-    assert not any("idle-" in key for key in node.tags)
-
-
-def test_a_run_that_dies_after_any_of_its_calls_is_finished_by_the_next_and_every_stop_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    deaths = 0
-    for calls in range(100):
-        scene = IdleScene()
-        node, *gang = scene.add(), *scene.add_group(count=2)
-        lab = scene.add_group("lab", count=1, policy=Policy(scope=IdleScope.NODE))
-        scene.add_fleet()
-        scene.ticks(30)
-        left = iter(range(calls))
-        with monkeypatch.context() as patch:
-            for service in (scene.ec2, scene.cloudwatch, scene.auto_scaling, scene.lambda_):
-                patch.setattr(service, "record", dying(service.record, left))
-            patch.setattr(scene.sns, "publish", dying(scene.sns.publish, left))
-            with contextlib.suppress(Died):
-                scene.tick()
-                break
-        deaths += 1
-        scene.ticks(15)
-
-        assert scene.stopped == set(scene.ec2.nodes), calls
-        told = "".join(scene.texts()[1:])
-        assert all(name in told for name in (node.id, "workers", lab[0].id, "extras")), (calls, gang)
-    assert deaths > 20
-
-
-def dying(call: Callable[..., Any], left: Iterator[int]) -> Callable[..., Any]:
-    """Let a run die instead of a call when no call is left."""
-
-    def die(*parameters: Any, **named: Any) -> Any:
-        if next(left, None) is None:
-            raise Died
-        return call(*parameters, **named)
-
-    return die

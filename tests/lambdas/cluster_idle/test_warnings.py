@@ -8,10 +8,7 @@ import pytest
 
 from cluster_common.errors import PartialFailureError
 from cluster_contract.idle import Policy
-from idle_scene import IdleScene, verdicts
-
-IDLE = "cdk-training-cluster:idle-"
-STOP_AT, WARNED_AT, TOLD = f"{IDLE}stop-at", f"{IDLE}warned-at", f"{IDLE}told"
+from idle_scene import PART, IdleScene, verdicts
 
 
 @pytest.mark.parametrize("minutes", [10, 60])
@@ -53,61 +50,41 @@ def test_whoever_waits_for_long_is_not_warned_again() -> None:
     assert len([subject for subject in scene.subjects() if " idle, stopped in " in subject]) == 1
 
 
-def test_a_stop_that_people_put_off_for_ever_is_put_off() -> None:
-    scene = IdleScene()
-    node = scene.add()
-    node.tags[STOP_AT] = "9999-12-31T23:59:59Z"
-
-    assert verdicts(scene.ticks(180)) == ["warn"]
-    assert node.state == "running"
-
-
 @pytest.mark.parametrize("minutes", [0, 5, 25])
-def test_work_while_it_waits_starts_the_clock_again(minutes: int) -> None:
+def test_work_of_a_node_that_waits_for_long_voids_its_warning(minutes: int) -> None:
     scene = IdleScene(max_stops=1)
     node = scene.add()
-    node.tags |= {WARNED_AT: "2026-11-02T08:02:00Z", STOP_AT: "2026-11-02T14:00:00Z", f"{IDLE}note": "idle"}
-    scene.ticks(240)
+    scene.tick()
+    scene.dynamodb.change(PART, node.id, stop_at="2026-11-02T14:00:00Z")
+    scene.ticks(235)
     node.load = 90
     scene.tick()
     node.load = 0
 
-    assert not any(key.startswith(IDLE) for key in node.tags)
+    assert scene.warnings == {}
     assert verdicts(scene.ticks(60 + minutes)) == ["busy" if not minutes else "warn"]
 
 
-def test_a_restart_starts_the_clock_again() -> None:
+def test_a_restart_voids_a_warning() -> None:
     scene = IdleScene(policy=Policy(grace=timedelta(0)))
     node = scene.add()
     scene.ticks(25)
     node.launched = scene.now
 
     assert verdicts(scene.ticks(50)) == ["grace"]
-    assert WARNED_AT not in node.tags
+    assert scene.warnings == {}
     assert verdicts(scene.ticks(20)) == ["warn"]
-    assert node.tags[WARNED_AT] >= "2026-11-02T09:22:00Z"
+    assert scene.warnings[node.id]["idle_until"] >= "2026-11-02T09:22:00Z"
 
 
 def test_a_warning_from_the_future_does_not_count() -> None:
     scene = IdleScene()
     node = scene.add()
-    node.tags |= {WARNED_AT: "2026-11-02T12:00:00Z", STOP_AT: "2026-11-02T08:00:00Z", f"{IDLE}note": "idle"}
+    scene.tick()
+    scene.dynamodb.change(PART, node.id, idle_until="2026-11-02T12:00:00Z", stop_at="2026-11-02T08:00:00Z")
 
     assert verdicts(scene.tick()) == ["warn"]
-    assert node.tags[WARNED_AT] == "2026-11-02T08:07:00Z"
-
-
-def test_a_gang_stays_warned_only_if_all_that_carries_the_warning_says_so() -> None:
-    scene = IdleScene()
-    first, second = (scene.add(tags={"cdk-training-cluster:node-group": "dev"}) for _ in range(2))
-    scene.tick()
-    del second.tags[WARNED_AT]
-
-    scene.ticks(30)
-
-    assert {first.state, second.state} == {"running"}
-    assert first.tags[STOP_AT] == second.tags[STOP_AT] == "2026-11-02T08:42:00Z"
-    assert verdicts(scene.tick()) == ["stop", "stop"]
+    assert scene.warnings[node.id]["idle_until"] == "2026-11-02T08:12:00Z"
 
 
 def test_what_a_dry_run_does_not_stop_takes_nobodys_place() -> None:
@@ -152,20 +129,6 @@ def test_whoever_was_warned_before_it_was_dark_is_not_stopped_while_people_canno
     assert node.state == "running"
 
 
-def test_a_time_that_people_put_off_outlasts_a_message_that_fails() -> None:
-    scene = IdleScene()
-    node = scene.add()
-    node.tags[STOP_AT] = "2026-11-02T20:00:00Z"
-    scene.sns.fails = True
-    with pytest.raises(PartialFailureError, match="the notification could not be published"):
-        scene.tick()
-    scene.sns.fails = False
-
-    scene.tick()
-
-    assert node.tags[STOP_AT] == "2026-11-02T20:00:00Z"
-
-
 def test_whoever_cannot_be_stopped_is_warned_of_once() -> None:
     scene = IdleScene()
     scene.add_group(count=2)
@@ -201,4 +164,5 @@ def test_people_have_the_promised_time_from_the_message_on_however_long_the_run_
 
     assert scene.subjects() == ["base-pod: 1 node idle, stopped in 10 minutes"]
     assert "Will be stopped at 2026-11-02T08:20:00Z" in scene.texts()[0]
-    assert (node.tags[WARNED_AT], node.tags[STOP_AT]) == ("2026-11-02T08:11:00Z", "2026-11-02T08:21:00Z")
+    sent = scene.warnings[node.id]
+    assert (sent["idle_until"], sent["stop_at"]) == ("2026-11-02T08:11:00Z", "2026-11-02T08:21:00Z")

@@ -1,35 +1,44 @@
-"""The owners of the cluster's nodes, read and tagged through the interface that all functions share."""
+"""The owners of the cluster's nodes, read and annotated through the interface that all functions share."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from cluster_common.errors import AWS_ERRORS
+from aws_lambda_powertools import Logger
+
+from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_common.failures import Failures
 from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.node_owner import NodeOwner
 from cluster_common.owners.spot_fleets import SpotFleets
+from cluster_common.tags import tag_value
 from cluster_contract.idle import IdleFunctionSettings
+from cluster_contract.tags import IDLE_NOTE_TAG
 from cluster_idle.context import OwnerState
-from cluster_idle.idle_tags import NOTICE_TAGS
-from cluster_idle.instance_tags import InstanceTags
 from cluster_idle.instances import Owner
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
     from mypy_boto3_ec2.client import EC2Client
+    from mypy_boto3_ec2.type_defs import TagTypeDef
+
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateTags.html
+_MAX_TAGGED = 1000
 
 
-class Owners:
-    """The owners of the cluster's nodes, and nodes that nothing owns: what carries the tags of a warning."""
+class OwnerReader:
+    """Read what owns the cluster's nodes, and write notes on it and on nodes that nothing owns."""
 
     def __init__(
         self,
         settings: IdleFunctionSettings,
         auto_scaling: "Callable[[], AutoScalingClient]",
         ec2: "Callable[[], EC2Client]",
+        *,
         failures: Failures,
+        logger: Logger,
         now: datetime,
     ) -> None:
         """Read nothing yet.
@@ -39,11 +48,13 @@ class Owners:
             auto_scaling: Makes the client of EC2 Auto Scaling.
             ec2: Makes the client of EC2.
             failures: Where it is kept what failed.
+            logger: Where a note is mentioned that could not be written.
             now: The time.
         """
         self._kinds = _kinds(settings, auto_scaling, ec2, now)
         self._failures = failures
-        self._instance_tags = InstanceTags(ec2, failures)
+        self._ec2 = ec2
+        self._logger = logger
         self._found: dict[Owner, tuple[NodeOwner, OwnedGroup]] = {}
         self.unread: frozenset[str] = frozenset()
         """The node groups of which not every owner could be read the last time."""
@@ -76,42 +87,42 @@ class Owners:
         self.unread = frozenset(unread)
         return found
 
-    def write(self, tags: Iterable[tuple[Owner, Mapping[str, str]]]) -> frozenset[str]:
-        """Write tags on owners, and on instances that carry tags of their own.
+    def annotate(self, notes: Mapping[Owner, str]) -> None:
+        """Write a note on owners and instances, for people who look at them: one that fails keeps nothing waiting."""
+        alike: dict[str, list[Owner]] = {}
+        for owner, note in notes.items():
+            alike.setdefault(tag_value(note), []).append(owner)
+        for note, owners in alike.items():
+            tag = {IDLE_NOTE_TAG: note}
+            self._each(owners, lambda kind, group, tag=tag: kind.tag(group, tag))  # type: ignore[misc]  # bound now
+            self._instances(owners, "create_tags", {"Key": IDLE_NOTE_TAG, "Value": note})
 
-        Returns:
-            The ids of those that could not be tagged.
-        """
-        failed: set[str] = set()
-        instances: list[tuple[str, Mapping[str, str]]] = []
-        for owner, own in tags:
-            if owner in self._found:
-                kind, group = self._found[owner]
-                failed |= self._guard(owner, lambda kind=kind, group=group, own=own: kind.tag(group, own))  # type: ignore[misc]  # bound now
-            else:
-                instances.append((owner.id, own))
-        return frozenset(failed | self._instance_tags.write(instances))
+    def clear_notes(self, owners: Sequence[Owner]) -> None:
+        """Take the notes away."""
+        self._each(owners, lambda kind, group: kind.untag(group, [IDLE_NOTE_TAG]))
+        self._instances(owners, "delete_tags", {"Key": IDLE_NOTE_TAG})
 
-    def clear(self, owners: Sequence[Owner], keys: Sequence[str] = NOTICE_TAGS) -> None:
-        """Take tags away from owners and instances.
-
-        Args:
-            owners: The owners.
-            keys: The tags. Default: - those of a warning.
-        """
+    def _each(self, owners: Sequence[Owner], write: Callable[[NodeOwner, OwnedGroup], object]) -> None:
         for owner in owners:
             if owner in self._found:
-                kind, group = self._found[owner]
-                self._guard(owner, lambda kind=kind, group=group: kind.untag(group, keys))  # type: ignore[misc]  # bound now
-        self._instance_tags.clear([owner.id for owner in owners if owner not in self._found], keys)
+                with self._logged(owner.description):
+                    write(*self._found[owner])
 
-    def _guard(self, owner: Owner, write: Callable[[], object]) -> set[str]:
+    def _instances(
+        self, owners: Sequence[Owner], operation: Literal["create_tags", "delete_tags"], tag: "TagTypeDef"
+    ) -> None:
+        ids = [owner.id for owner in owners if owner not in self._found]
+        for start in range(0, len(ids), _MAX_TAGGED):
+            some = ids[start : start + _MAX_TAGGED]
+            with self._logged(", ".join(some)):
+                getattr(self._ec2(), operation)(Resources=some, Tags=[tag])
+
+    @contextmanager
+    def _logged(self, subject: str) -> Iterator[None]:
         try:
-            write()
+            yield
         except AWS_ERRORS as error:
-            self._failures.add(owner.description, "its tags could not be written", error)
-            return {owner.id}
-        return set()
+            self._logger.warning(f"{subject}: the tag {IDLE_NOTE_TAG} was not changed ({error_text(error)})")
 
 
 def _kinds(
