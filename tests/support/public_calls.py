@@ -42,7 +42,7 @@ def public_calls() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 # Made by the library alone; their settings are nothing that a user gives.
-NOT_CALLED = {"IdleSignal", "NetworkInterface", "IdleGroup.of", "SpendGroup.of"}
+NOT_CALLED = {"Capacity", "IdleSignal", "NetworkInterface", "IdleGroup.of", "SpendGroup.of"}
 
 
 def parameters(call: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

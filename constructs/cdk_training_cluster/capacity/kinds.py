@@ -1,13 +1,9 @@
-"""The ways to buy nodes: each checks its settings by itself, and answers what follows from it.
+"""The ways to buy nodes, and what follows from each: what depends on types and groups is in `nodes`."""
 
-What depends on types and groups is in `nodes`.
-"""
-
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from aws_cdk import Token
 from aws_cdk import aws_autoscaling as autoscaling
@@ -16,66 +12,87 @@ from cdk_training_cluster.capacity.choices import OnIdle, UntilCancelled
 from cdk_training_cluster.capacity.settings import (
     FLEET_PRICE,
     SPOT_PRICE,
-    End,
     InstanceCount,
     PlacementGroupName,
     Platform,
+    ReservationEnd,
     ReservationId,
     ReservationIdOrArn,
     Zone,
+    end_problems,
     ids_alone,
     price_text,
     refuse,
     together_problems,
 )
-from cdk_training_cluster.checks import is_unknown, shown
+from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.encryption import KeyUser
 from cdk_training_cluster.validation.kinds import checked
 
 _Group = autoscaling.CfnAutoScalingGroup
 
 
-class Capacity(ABC):
+@dataclass(frozen=True, kw_only=True)
+class Capacity:
     """How the nodes of a group are bought. Make one with one of its calls, such as `Capacity.on_demand()`.
 
-    It says only how to buy: what and how many stands on `NodeGroup`. Whatever else differs between the ways to buy,
-    each way answers itself, so that nothing outside this module asks which one it is.
+    It says only how to buy: what and how many stands on `NodeGroup`. Each call sets whatever else differs between the
+    ways to buy, so that nothing outside this module asks which one it is.
 
     Attributes:
-        capacity_reservation_id: The existing reservation or Capacity Block that all the nodes are launched into.
-            None: there is none.
-        placement_group: The placement group that this reservation was made in. None: none, or there is none.
-        availability_zone: Its zone, or None.
+        call: The call that makes one, as messages name it: `Capacity.on_demand()`.
+        description: How the nodes are bought, in a few words.
+        usage_classes: What is bought, in the words of DescribeInstanceTypes: `on-demand`, `spot`, `capacity-block`.
+        owner_id: The construct's id of what owns the nodes. A group that is bought in another way is another group:
+            Auto Scaling would take a running gang apart, node by node, to make the old one fit, and may keep what a
+            template leaves out, such as a reservation that is gone.
+            https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_UpdateAutoScalingGroup.html
+        reservation_id: The existing reservation that all the nodes are launched into. None: there is none.
+        block_id: The Capacity Block that all the nodes are launched into. None: there is none.
+        placement_group: The placement group that the reservation was made in. None: none, or there is none.
+        availability_zone: The zone of reservation or block, or None.
         instance_platform: The platform of the reservation, made or existing, or None.
-        instance_count: How many instances it has, or None.
+        instance_count: How many instances reservation or block has, or None.
+        end: When a reservation that is made ends. None: none is made.
+        on_idle: What happens to it while the group is stopped.
+        max_price: The most to pay for a Spot Instance and hour, in US dollars. None: the On-Demand price.
         reservations: The reservations that nodes are launched into in turn, as ids or ARNs.
         capacity_blocks: The Capacity Blocks that follow these, likewise.
         falls_back: Whether On-Demand Instances make up for what those cannot give.
         capacity_rebalancing: Whether Auto Scaling rebalances. None: it is not asked.
+        keeps_together: Whether the nodes go into a cluster placement group unless the node group says otherwise.
         owned_by_spot_fleet: Whether a Spot Fleet owns the nodes. Else an Auto Scaling group does.
         takes_several_types: Whether a group may have several types.
         allows_warm_pool: Whether Auto Scaling keeps a warm pool of such nodes.
-        termination_policies: Which nodes Auto Scaling ends first.
+        ends_newest_first: Whether Auto Scaling ends the newest node first: where more nodes come than the power
+            function asked for, none that works goes for one that has just come.
+            https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
         key_users: What uses the key of encrypted root volumes to launch nodes.
     """
 
-    capacity_reservation_id: str | None = None
+    call: str
+    description: str
+    usage_classes: tuple[str, ...]
+    owner_id: str
+    reservation_id: str | None = None
+    block_id: str | None = None
     placement_group: str | None = None
     availability_zone: str | None = None
     instance_platform: str | None = None
     instance_count: int | None = None
-    reservations: Sequence[str] = ()
-    capacity_blocks: Sequence[str] = ()
+    end: datetime | UntilCancelled | None = None
+    on_idle: OnIdle = OnIdle.KEEP
+    max_price: float | None = None
+    reservations: tuple[str, ...] = ()
+    capacity_blocks: tuple[str, ...] = ()
     falls_back: bool = False
     capacity_rebalancing: bool | None = None
-
-    owned_by_spot_fleet: ClassVar[bool] = False
-    takes_several_types: ClassVar[bool] = False
-    allows_warm_pool: ClassVar[bool] = False
-    # Where more nodes come than the power function asked for, none that works goes for one that has just come.
-    # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
-    termination_policies: ClassVar[list[str] | None] = ["NewestInstance"]
-    key_users: ClassVar[Sequence[KeyUser]] = (KeyUser.AUTO_SCALING,)
+    keeps_together: bool = False
+    owned_by_spot_fleet: bool = False
+    takes_several_types: bool = False
+    allows_warm_pool: bool = False
+    ends_newest_first: bool = True
+    key_users: tuple[KeyUser, ...] = (KeyUser.AUTO_SCALING,)
 
     @staticmethod
     def on_demand() -> "Capacity":
@@ -85,14 +102,22 @@ class Capacity(ABC):
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html
         """
-        return OnDemand()
+        return Capacity(
+            call="Capacity.on_demand()",
+            description="on demand",
+            usage_classes=("on-demand",),
+            owner_id="AutoScalingGroup",
+            keeps_together=True,
+            allows_warm_pool=True,
+        )
 
     @staticmethod
+    @checked
     def reservation(
         *,
-        end: datetime | UntilCancelled | None = None,
+        end: ReservationEnd = None,
         on_idle: OnIdle = OnIdle.KEEP,
-        instance_platform: str = "Linux/UNIX",
+        instance_platform: Platform = "Linux/UNIX",
     ) -> "Capacity":
         """Reserve On-Demand capacity for every node of the group, and launch into nothing else.
 
@@ -120,20 +145,30 @@ class Capacity(ABC):
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html
         """
-        return Reservation(
-            end=end,  # type: ignore[arg-type]  # it is refused there if it is left out
+        refuse(end_problems("end", end))
+        until = f"{end.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if isinstance(end, datetime) else "cancelled"
+        released = ", released while stopped" if on_idle is OnIdle.RELEASE else ""
+        return Capacity(
+            call="Capacity.reservation()",
+            description=f"new reservation until {until}{released}",
+            usage_classes=("on-demand",),
+            owner_id="ReservationGroup",
+            end=end,
             on_idle=on_idle,
             instance_platform=instance_platform,
+            keeps_together=True,
+            allows_warm_pool=True,
         )
 
     @staticmethod
+    @checked
     def from_reservation(
-        capacity_reservation_id: str,
+        capacity_reservation_id: ReservationId,
         *,
-        placement_group: str | None = None,
-        availability_zone: str | None = None,
-        instance_platform: str | None = None,
-        instance_count: int | None = None,
+        placement_group: PlacementGroupName | None = None,
+        availability_zone: Zone | None = None,
+        instance_platform: Platform | None = None,
+        instance_count: InstanceCount | None = None,
     ) -> "Capacity":
         """Launch into an existing On-Demand Capacity Reservation, and into nothing else.
 
@@ -156,20 +191,28 @@ class Capacity(ABC):
 
         Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/target-capacity-reservations.html
         """
-        return ExistingReservation(
-            capacity_reservation_id=capacity_reservation_id,
+        return Capacity(
+            call="Capacity.from_reservation()",
+            description=f"reservation {capacity_reservation_id}",
+            usage_classes=("on-demand",),
+            owner_id="ExistingReservationGroup",
+            reservation_id=capacity_reservation_id,
             placement_group=placement_group,
             availability_zone=availability_zone,
             instance_platform=instance_platform,
             instance_count=instance_count,
+            # A reservation that was made in a placement group: the nodes go into it too.
+            keeps_together=placement_group is not None,
+            allows_warm_pool=True,
         )
 
     @staticmethod
+    @checked
     def capacity_block(
-        capacity_reservation_id: str,
+        capacity_reservation_id: ReservationId,
         *,
-        availability_zone: str | None = None,
-        instance_count: int | None = None,
+        availability_zone: Zone | None = None,
+        instance_count: InstanceCount | None = None,
     ) -> "Capacity":
         """Launch into a Capacity Block for ML: bought beforehand, for a time, close together.
 
@@ -193,14 +236,21 @@ class Capacity(ABC):
 
         Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-template-capacity-blocks.html
         """
-        return CapacityBlock(
-            capacity_reservation_id=capacity_reservation_id,
+        return Capacity(
+            call="Capacity.capacity_block()",
+            description=f"Capacity Block {capacity_reservation_id}",
+            usage_classes=("capacity-block",),
+            owner_id="CapacityBlockGroup",
+            block_id=capacity_reservation_id,
             availability_zone=availability_zone,
             instance_count=instance_count,
         )
 
     @staticmethod
-    def spot(*, max_price: float | None = None, capacity_rebalancing: bool = False) -> "Capacity":
+    @checked
+    def spot(
+        *, max_price: Annotated[float, SPOT_PRICE] | None = None, capacity_rebalancing: bool = False
+    ) -> "Capacity":
         """Buy Spot Instances with an Auto Scaling group: cheap, and EC2 may take them back at two minutes' notice.
 
         Several types make it likelier that there are any. Each type gets the network interfaces that suit it.
@@ -222,10 +272,20 @@ class Capacity(ABC):
         Sources: https://docs.aws.amazon.com/autoscaling/ec2/userguide/mixed-instances-groups-set-up-overview.html
         and https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-capacity-rebalancing.html
         """
-        return Spot(max_price=max_price, capacity_rebalancing=capacity_rebalancing)
+        return Capacity(
+            call="Capacity.spot()",
+            description=f"Spot{_at_most(max_price)}",
+            usage_classes=("spot",),
+            owner_id="SpotGroup",
+            max_price=max_price,
+            capacity_rebalancing=capacity_rebalancing,
+            takes_several_types=True,
+            key_users=(KeyUser.AUTO_SCALING, KeyUser.SPOT),
+        )
 
     @staticmethod
-    def spot_fleet(*, max_price: float | None = None) -> "Capacity":
+    @checked
+    def spot_fleet(*, max_price: Annotated[float, FLEET_PRICE] | None = None) -> "Capacity":
         """Buy Spot Instances with a Spot Fleet, for elastic extra workers beside a steady base.
 
         AWS recommends Auto Scaling groups instead, and so does a warning: prefer `Capacity.spot()`.
@@ -246,11 +306,24 @@ class Capacity(ABC):
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/work-with-spot-fleets.html
         """
-        return SpotFleet(max_price=max_price)
+        return Capacity(
+            call="Capacity.spot_fleet()",
+            description=f"Spot Fleet{_at_most(max_price)}",
+            usage_classes=("spot",),
+            owner_id="SpotFleet",
+            max_price=max_price,
+            owned_by_spot_fleet=True,
+            takes_several_types=True,
+            key_users=(KeyUser.SPOT, KeyUser.SPOT_FLEET),
+        )
 
     @staticmethod
+    @checked
     def prioritized(
-        *, reservations: Sequence[str] = (), capacity_blocks: Sequence[str] = (), on_demand: bool = True
+        *,
+        reservations: Sequence[ReservationIdOrArn] = (),
+        capacity_blocks: Sequence[ReservationIdOrArn] = (),
+        on_demand: bool = True,
     ) -> "Capacity":
         """Use what is reserved first: reservations, then Capacity Blocks, then On-Demand.
 
@@ -275,36 +348,27 @@ class Capacity(ABC):
         Sources: https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html and
         https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
         """
-        return Prioritized(reservations=reservations, capacity_blocks=capacity_blocks, falls_back=on_demand)
+        refuse(together_problems([*reservations, *capacity_blocks]))
+        named = ((reservations, "reservation"), (capacity_blocks, "Capacity Block"))
+        ways = [f"{len(ids)} {noun}{'' if len(ids) == 1 else 's'}" for ids, noun in named if ids]
+        # Both reservations and their substitute are On-Demand Instances.
+        bought = {"on-demand": reservations or on_demand, "capacity-block": capacity_blocks}
+        return Capacity(
+            call="Capacity.prioritized()",
+            description=", then ".join([*ways, *(["on demand"] if on_demand else [])]),
+            usage_classes=tuple(usage for usage, any_of_it in bought.items() if any_of_it),
+            owner_id="PrioritizedGroup",
+            reservations=tuple(reservations),
+            capacity_blocks=tuple(capacity_blocks),
+            falls_back=on_demand,
+            takes_several_types=True,
+            ends_newest_first=False,
+        )
 
     @property
-    @abstractmethod
-    def call(self) -> str:
-        """The call that makes one, as messages name it: `Capacity.on_demand()`."""
-
-    @property
-    @abstractmethod
-    def usage_classes(self) -> tuple[str, ...]:
-        """What is bought, in the words of DescribeInstanceTypes: `on-demand`, `spot`, `capacity-block`."""
-
-    @property
-    @abstractmethod
-    def owner_id(self) -> str:
-        """The construct's id of what owns the nodes.
-
-        A group that is bought in another way is another group: Auto Scaling would take a running gang apart, node by
-        node, to make the old one fit, and may keep what a template leaves out, such as a reservation that is gone.
-        https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_UpdateAutoScalingGroup.html
-        """
-
-    @abstractmethod
-    def describe(self) -> str:
-        """Say in a few words how the nodes are bought."""
-
-    @property
-    def keeps_together(self) -> bool:
-        """Whether the nodes go into a cluster placement group unless the node group says otherwise."""
-        return False
+    def capacity_reservation_id(self) -> str | None:
+        """The existing reservation or Capacity Block that all the nodes are launched into. None: there is none."""
+        return self.reservation_id or self.block_id
 
     @property
     def uses_spot(self) -> bool:
@@ -322,16 +386,6 @@ class Capacity(ABC):
         return bool(self.reservations or self.capacity_blocks)
 
     @property
-    def reservation_id(self) -> str | None:
-        """The existing reservation that all the nodes are launched into. None: there is none."""
-        return None
-
-    @property
-    def block_id(self) -> str | None:
-        """The Capacity Block that all the nodes are launched into. None: there is none."""
-        return None
-
-    @property
     def reservation_ids(self) -> Sequence[str]:
         """The existing reservations that nodes may be launched into."""
         return ids_alone(self.reservations) if self.reservation_id is None else (self.reservation_id,)
@@ -344,283 +398,83 @@ class Capacity(ABC):
     @property
     def makes_reservation(self) -> bool:
         """Whether a reservation is made for the group."""
-        return bool(self.reservation_settings)
-
-    @property
-    def reservation_settings(self) -> Mapping[str, Any]:
-        """What is said of a reservation that is made, beside what follows from the group."""
-        return {}
+        return self.end is not None
 
     @property
     def end_time(self) -> datetime | None:
         """When that reservation ends, in UTC. None: there is no such time."""
-        return None
-
-    @property
-    def releases(self) -> bool:
-        """Whether a reservation that is made is lowered while the group is stopped."""
-        return False
-
-    @property
-    def max_price_text(self) -> str | None:
-        """The highest price as AWS takes it: digits and a point, no exponent. None: no limit but On-Demand's."""
-        return None
-
-    @property
-    def launch_template_data(self) -> Mapping[str, Any]:
-        """What a launch template says of market and reservation."""
-        return {}
-
-    @property
-    def instances_distribution(self) -> autoscaling.CfnAutoScalingGroup.InstancesDistributionProperty | None:
-        """How an Auto Scaling group spreads over types and markets. None: it launches one type in one way."""
-        return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class OnDemand(Capacity):
-    """See `Capacity.on_demand`."""
-
-    call = "Capacity.on_demand()"
-    owner_id = "AutoScalingGroup"
-    usage_classes = ("on-demand",)
-    keeps_together = True
-    allows_warm_pool = True
-
-    def describe(self) -> str:
-        """See `Capacity.describe`."""
-        return "on demand"
-
-
-@checked
-@dataclass(frozen=True, kw_only=True)
-class Reservation(Capacity):
-    """See `Capacity.reservation`."""
-
-    end: End
-    on_idle: OnIdle
-    instance_platform: Platform
-
-    call = "Capacity.reservation()"
-    owner_id = "ReservationGroup"
-    usage_classes = ("on-demand",)
-    keeps_together = True
-    allows_warm_pool = True
+        return self.end.astimezone(UTC) if isinstance(self.end, datetime) else None
 
     @property
     def reservation_settings(self) -> Mapping[str, Any]:
-        """See `Capacity.reservation_settings`."""
+        """What is said of a reservation that is made, beside what follows from the group."""
         settings = {"instance_platform": self.instance_platform, "end_date_type": "unlimited"}
         if self.end_time is None:
             return settings
         return {**settings, "end_date_type": "limited", "end_date": f"{self.end_time:%Y-%m-%dT%H:%M:%SZ}"}
 
     @property
-    def end_time(self) -> datetime | None:
-        """See `Capacity.end_time`."""
-        return None if isinstance(self.end, UntilCancelled) else self.end.astimezone(UTC)
-
-    @property
     def releases(self) -> bool:
-        """Whether it is lowered while the group is stopped."""
+        """Whether a reservation that is made is lowered while the group is stopped."""
         return self.on_idle is OnIdle.RELEASE
-
-    def describe(self) -> str:
-        """See `Capacity.describe`."""
-        end = "cancelled" if self.end_time is None else f"{self.end_time:%Y-%m-%d %H:%M} UTC"
-        return f"new reservation until {end}{', released while stopped' if self.releases else ''}"
-
-
-@checked
-@dataclass(frozen=True, kw_only=True)
-class ExistingReservation(Capacity):
-    """See `Capacity.from_reservation`."""
-
-    capacity_reservation_id: ReservationId
-    placement_group: PlacementGroupName | None
-    availability_zone: Zone | None
-    instance_platform: Platform | None
-    instance_count: InstanceCount | None
-
-    call = "Capacity.from_reservation()"
-    owner_id = "ExistingReservationGroup"
-    allows_warm_pool = True
-    usage_classes = ("on-demand",)
-
-    @property
-    def keeps_together(self) -> bool:
-        """Whether the reservation was made in a placement group: then the nodes go into it too."""
-        return self.placement_group is not None
-
-    @property
-    def reservation_id(self) -> str:
-        """The reservation."""
-        return self.capacity_reservation_id
-
-    def describe(self) -> str:
-        """See `Capacity.describe`."""
-        return f"reservation {self.capacity_reservation_id}"
-
-
-@checked
-@dataclass(frozen=True, kw_only=True)
-class CapacityBlock(Capacity):
-    """See `Capacity.capacity_block`."""
-
-    capacity_reservation_id: ReservationId
-    availability_zone: Zone | None
-    instance_count: InstanceCount | None
-
-    call = "Capacity.capacity_block()"
-    owner_id = "CapacityBlockGroup"
-    usage_classes = ("capacity-block",)
-
-    @property
-    def block_id(self) -> str:
-        """The block."""
-        return self.capacity_reservation_id
-
-    @property
-    def launch_template_data(self) -> Mapping[str, Any]:
-        """The block's market, and the block.
-
-        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-template-capacity-blocks.html
-        """
-        return {
-            "InstanceMarketOptions": {"MarketType": "capacity-block"},
-            "CapacityReservationSpecification": {
-                "CapacityReservationTarget": {"CapacityReservationId": self.capacity_reservation_id}
-            },
-        }
-
-    def describe(self) -> str:
-        """See `Capacity.describe`."""
-        return f"Capacity Block {self.capacity_reservation_id}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _AtSpotPrice(Capacity):
-    max_price: float | None
-
-    usage_classes = ("spot",)
 
     @property
     def max_price_text(self) -> str | None:
-        """The price as AWS takes it: digits and a point, no exponent. None: no limit but the On-Demand price."""
+        """The highest price as AWS takes it: digits and a point, no exponent. None: no limit but On-Demand's."""
         if self.max_price is None:
             return None
-        if is_unknown(self.max_price):
-            return Token.as_string(self.max_price)
-        return price_text(self.max_price)
+        return Token.as_string(self.max_price) if is_unknown(self.max_price) else price_text(self.max_price)
 
     @property
-    def _at_most(self) -> str:
-        return "" if self.max_price is None else f", at most ${self.max_price:g} an hour"
+    def launch_template_data(self) -> Mapping[str, Any]:
+        """What a launch template says of market and reservation.
 
-
-@checked
-@dataclass(frozen=True, kw_only=True)
-class Spot(_AtSpotPrice):
-    """See `Capacity.spot`."""
-
-    max_price: Annotated[float, SPOT_PRICE] | None
-    capacity_rebalancing: bool
-
-    call = "Capacity.spot()"
-    owner_id = "SpotGroup"
-    takes_several_types = True
-    key_users = (KeyUser.AUTO_SCALING, KeyUser.SPOT)
-
-    @property
-    def instances_distribution(self) -> autoscaling.CfnAutoScalingGroup.InstancesDistributionProperty:
-        """Spot Instances alone."""
-        return _Group.InstancesDistributionProperty(
-            on_demand_base_capacity=0,
-            on_demand_percentage_above_base_capacity=0,
-            spot_allocation_strategy="price-capacity-optimized",
-            # An empty one takes away a limit that an earlier deployment set; left out, the old limit would stay.
-            # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
-            spot_max_price=self.max_price_text or "",
-        )
-
-    def describe(self) -> str:
-        """See `Capacity.describe`."""
-        return f"Spot{self._at_most}"
-
-
-@checked
-@dataclass(frozen=True, kw_only=True)
-class SpotFleet(_AtSpotPrice):
-    """See `Capacity.spot_fleet`."""
-
-    max_price: Annotated[float, FLEET_PRICE] | None
-
-    call = "Capacity.spot_fleet()"
-    owner_id = "SpotFleet"
-    owned_by_spot_fleet = True
-    takes_several_types = True
-    key_users = (KeyUser.SPOT, KeyUser.SPOT_FLEET)
-
-    def describe(self) -> str:
-        """See `Capacity.describe`."""
-        return f"Spot Fleet{self._at_most}"
-
-
-def _on_demand(_: str, value: object) -> Iterator[str]:
-    if not isinstance(value, bool):
-        yield f"on_demand must be True or False, got {shown(value)}"
-
-
-@checked
-@dataclass(frozen=True, kw_only=True)
-class Prioritized(Capacity):
-    """See `Capacity.prioritized`."""
-
-    reservations: Sequence[ReservationIdOrArn]
-    capacity_blocks: Sequence[ReservationIdOrArn]
-    falls_back: Annotated[bool, _on_demand]
-
-    call = "Capacity.prioritized()"
-    owner_id = "PrioritizedGroup"
-    takes_several_types = True
-    termination_policies = None
-
-    def __post_init__(self) -> None:
-        """Keep the lists as they are now, and check them together."""
-        for setting in ("reservations", "capacity_blocks"):
-            object.__setattr__(self, setting, tuple(getattr(self, setting)))
-        refuse(together_problems([*self.reservations, *self.capacity_blocks]))
-
-    @property
-    def usage_classes(self) -> tuple[str, ...]:
-        """What is bought: both reservations and their substitute are On-Demand Instances."""
-        on_demand = ("on-demand",) if self.reservations or self.falls_back else ()
-        return (*on_demand, *(("capacity-block",) if self.capacity_blocks else ()))
-
-    @property
-    def capacity_types(self) -> tuple[str, ...]:
-        """The list of a distribution segment, in the order in which Auto Scaling goes through it."""
-        return (
-            *(("on-demand-capacity-reservation",) if self.reservations else ()),
-            *(("capacity-block",) if self.capacity_blocks else ()),
-            *(("on-demand",) if self.falls_back else ()),
-        )
-
-    @property
-    def instances_distribution(self) -> autoscaling.CfnAutoScalingGroup.InstancesDistributionProperty:
-        """Segments, one after the other.
-
-        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html
+        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-template-capacity-blocks.html
         """
-        return _Group.InstancesDistributionProperty(
-            on_demand_allocation_strategy="prioritized",
-            distribution_segments=[
-                _Group.DistributionSegmentProperty(target_capacity_types=list(self.capacity_types))
-            ],
-        )
+        if self.block_id is None:
+            return {}
+        return {
+            "InstanceMarketOptions": {"MarketType": "capacity-block"},
+            "CapacityReservationSpecification": {
+                "CapacityReservationTarget": {"CapacityReservationId": self.block_id}
+            },
+        }
+
+    @property
+    def capacity_types(self) -> Sequence[str]:
+        """The list of a distribution segment, in the order in which Auto Scaling goes through it."""
+        types = {
+            "on-demand-capacity-reservation": self.reservations,
+            "capacity-block": self.capacity_blocks,
+            "on-demand": self.falls_back,
+        }
+        return [each for each, any_of_it in types.items() if any_of_it]
+
+    @property
+    def instances_distribution(self) -> autoscaling.CfnAutoScalingGroup.InstancesDistributionProperty | None:
+        """How an Auto Scaling group spreads over types and markets. None: it launches one type in one way."""
+        if self.uses_spot:
+            return _Group.InstancesDistributionProperty(
+                on_demand_base_capacity=0,
+                on_demand_percentage_above_base_capacity=0,
+                spot_allocation_strategy="price-capacity-optimized",
+                # An empty one takes away a limit that an earlier deployment set; left out, the old limit would stay.
+                # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
+                spot_max_price=self.max_price_text or "",
+            )
+        if self.is_prioritized:
+            # Segments, one after the other.
+            # https://docs.aws.amazon.com/autoscaling/ec2/userguide/use-distribution-segments.html
+            segment = _Group.DistributionSegmentProperty(target_capacity_types=self.capacity_types)
+            return _Group.InstancesDistributionProperty(
+                on_demand_allocation_strategy="prioritized", distribution_segments=[segment]
+            )
+        return None
 
     def describe(self) -> str:
-        """See `Capacity.describe`."""
-        named = ((self.reservations, "reservation"), (self.capacity_blocks, "Capacity Block"))
-        ways = [f"{len(ids)} {noun}{'' if len(ids) == 1 else 's'}" for ids, noun in named if ids]
-        return ", then ".join([*ways, *(["on demand"] if self.falls_back else [])])
+        """Say in a few words how the nodes are bought."""
+        return self.description
+
+
+def _at_most(max_price: float | None) -> str:
+    return "" if max_price is None else f", at most ${max_price:g} an hour"

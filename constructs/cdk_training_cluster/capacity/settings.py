@@ -44,7 +44,8 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resou
 """
 
 
-def _end(setting: str, end: object) -> Iterator[str]:
+def end_problems(setting: str, end: object) -> Iterator[str]:
+    """Say what is wrong with the end of a reservation."""
     if isinstance(end, UntilCancelled):
         return
     if not isinstance(end, datetime) or end.utcoffset() is None:
@@ -54,8 +55,8 @@ def _end(setting: str, end: object) -> Iterator[str]:
         )
 
 
-End: TypeAlias = Annotated[datetime | UntilCancelled, _end]
-"""The end of a reservation."""
+ReservationEnd: TypeAlias = Annotated[datetime | UntilCancelled | None, end_problems]
+"""The end of a reservation, which is refused if it is left out."""
 
 Platform: TypeAlias = Annotated[str, OneOf(LINUX_PLATFORMS, ", since nodes run Linux")]
 """The platform of a reservation."""

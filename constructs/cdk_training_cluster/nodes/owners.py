@@ -60,7 +60,7 @@ def make_auto_scaling_group(
         capacity_rebalance=capacity.capacity_rebalancing,
         capacity_reservation_specification=reserved.group_specification,
         placement_group=placement_group,
-        termination_policies=capacity.termination_policies,
+        termination_policies=["NewestInstance"] if capacity.ends_newest_first else None,
     )
     # The subnet alone is no way out: without this, nodes could start, and bill, while the NAT gateway is made.
     group.node.add_dependency(*network.way_out)

@@ -203,18 +203,15 @@ _NAMES: Mapping[str | int, str] = {
 _ANY_REGION = "us-east-1"
 
 
-class _NotKnown(Capacity):
-    """Stands for a way to buy that is not known yet, and that therefore nothing contradicts."""
-
-    call = "Capacity"
-    usage_classes = ("on-demand", "spot", "capacity-block")
-    owner_id = ""
-    takes_several_types = True
-    allows_warm_pool = True
-
-    def describe(self) -> str:
-        """Say nothing of it."""
-        return ""
+# Stands for a way to buy that is not known yet, and that therefore nothing contradicts.
+_NOT_KNOWN = Capacity(
+    call="Capacity",
+    description="",
+    usage_classes=("on-demand", "spot", "capacity-block"),
+    owner_id="",
+    takes_several_types=True,
+    allows_warm_pool=True,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +233,7 @@ class _Group:
     def made(self) -> NodeGroup:
         """Return the group as the library's rules look at it, to which a root device says nothing."""
         group = self.settings.model_copy(update={"root_device_name": None}).to_node_group(_ANY_REGION)
-        return replace(group, capacity=_NotKnown()) if "capacity" in self.wrong else group
+        return replace(group, capacity=_NOT_KNOWN) if "capacity" in self.wrong else group
 
     def complaint(self, setting: Sequence[str | int], problem: Problem) -> Complaint:
         """Return what is wrong with a setting of the library's, with its place in the file."""

@@ -9,14 +9,6 @@ import pytest
 from aws_cdk import CfnParameter, Token
 
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, OnIdle, UntilCancelled
-from cdk_training_cluster.capacity.kinds import (
-    CapacityBlock,
-    ExistingReservation,
-    Prioritized,
-    Reservation,
-    Spot,
-    SpotFleet,
-)
 from cdk_training_cluster.capacity.settings import LINUX_PLATFORMS
 from synthesis import new_stack
 
@@ -62,7 +54,6 @@ def test_what_is_no_id_is_refused(call: Call, wrong: Any) -> None:
 @pytest.mark.parametrize("right", ["cr-0a1b2c3d", _ID])
 def test_both_lengths_of_ids_are_taken(call: Call, right: str) -> None:
     made = call(right)
-    assert isinstance(made, ExistingReservation | CapacityBlock)
     assert made.capacity_reservation_id == right
 
 
@@ -87,7 +78,6 @@ def test_what_is_neither_id_nor_arn_is_refused(setting: str, wrong: Any) -> None
 def test_ids_and_arns_are_taken(setting: str, right: str) -> None:
     settings: dict[str, Any] = {setting: [right]}
     made = Capacity.prioritized(**settings)
-    assert isinstance(made, Prioritized)
     assert getattr(made, setting) == (right,)
 
 
@@ -160,8 +150,7 @@ def test_what_is_paid_for_comes_first_and_on_demand_last(
     settings: dict[str, Any], types: tuple[str, ...], classes: tuple[str, ...]
 ) -> None:
     made = Capacity.prioritized(**settings)
-    assert isinstance(made, Prioritized)
-    assert (made.capacity_types, made.usage_classes) == (types, classes)
+    assert (tuple(made.capacity_types), made.usage_classes) == (types, classes)
 
 
 class _NoOffset(tzinfo):
@@ -214,7 +203,6 @@ def test_an_end_must_be_said() -> None:
 )
 def test_an_end_is_told_in_utc(end: datetime | UntilCancelled, date: str | None) -> None:
     made = Capacity.reservation(end=end)
-    assert isinstance(made, Reservation)
     assert made.reservation_settings.get("end_date") == date
 
 
@@ -240,14 +228,11 @@ def test_a_reservation_of_what_nodes_cannot_use_is_refused(settings: dict[str, A
 def test_every_linux_platform_of_ec2_is_taken(platform: str) -> None:
     made = Capacity.reservation(end=_END, instance_platform=platform)
     existing = Capacity.from_reservation(_ID, instance_platform=platform)
-    assert isinstance(made, Reservation)
-    assert isinstance(existing, ExistingReservation)
     assert made.instance_platform == existing.instance_platform == platform
 
 
 def test_a_reservation_is_kept_and_of_linux_unless_it_is_said_otherwise() -> None:
     made = Capacity.reservation(end=_END)
-    assert isinstance(made, Reservation)
     assert (made.on_idle, made.instance_platform) == (OnIdle.KEEP, "Linux/UNIX")
 
 
@@ -298,7 +283,6 @@ def test_what_no_block_is_like_is_refused(settings: dict[str, Any], message: str
 @pytest.mark.parametrize("call", [Capacity.from_reservation, Capacity.capacity_block])
 def test_the_smallest_count_is_taken(call: Call) -> None:
     made = call(_ID, instance_count=1)
-    assert isinstance(made, ExistingReservation | CapacityBlock)
     assert made.instance_count == 1
 
 
@@ -339,13 +323,11 @@ def test_what_is_no_price_is_refused(call: Call, lowest: str, wrong: Any) -> Non
 @pytest.mark.parametrize("call", [Capacity.spot, Capacity.spot_fleet])
 def test_a_price_is_told_without_an_exponent(call: Call, price: float | None, text: str | None) -> None:
     made = call(max_price=price)
-    assert isinstance(made, Spot | SpotFleet)
     assert made.max_price_text == text
 
 
 def test_the_lowest_price_of_a_fleet_has_no_exponent_either() -> None:
     made = Capacity.spot_fleet(max_price=0.000001)
-    assert isinstance(made, SpotFleet)
     assert made.max_price_text == "0.000001"
 
 
@@ -360,6 +342,5 @@ def test_what_is_not_known_yet_is_not_checked() -> None:
     Capacity.capacity_block(text, availability_zone=text, instance_count=number)
     Capacity.prioritized(reservations=[text], capacity_blocks=[_ID])
     price = Capacity.spot(max_price=number)
-    assert isinstance(price, Spot)
     assert Token.is_unresolved(price.max_price_text)
     assert stack.resolve(price.max_price_text) == {"Ref": "Number"}

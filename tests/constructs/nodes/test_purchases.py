@@ -16,7 +16,6 @@ from cdk_training_cluster import (
     Placement,
     TrainingCluster,
 )
-from cdk_training_cluster.capacity.kinds import SpotFleet
 from fleet_scene import (
     GROUP,
     PLACEMENT,
@@ -352,7 +351,7 @@ def test_nodes_go_where_it_suits_what_is_bought_or_where_the_user_says() -> None
         assert len(own) == (1 if where == _OWN else 0)
         places: dict[str, list[Any]] = {_OWN: own, _RESERVED: ["rack"], _NONE: []}
         named = places[where]
-        if isinstance(capacity, SpotFleet):
+        if capacity.owned_by_spot_fleet:
             # A fleet has no placement group of its own to name: its launch templates do.
             said = [data["GroupName"] for data in [scene.launch_data().get("Placement")] if data]
         else:
