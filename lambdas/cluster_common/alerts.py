@@ -1,4 +1,4 @@
-"""Alerts: what people have to know, compared with what they were told last, so that each change is one message."""
+"""Alerts: what subscribers have to know, compared with what was sent last, so that each change is one message."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _SINCE = "@"
 
 @dataclass(frozen=True, kw_only=True)
 class Alert:
-    """One thing that people have to know.
+    """One thing that subscribers of the alert topic have to know.
 
     Attributes:
         key: What it is, after its topic: `problem/no-capacity`. Alerts of one topic are over together.
@@ -33,12 +33,12 @@ class Alert:
 
 @dataclass(frozen=True, kw_only=True)
 class AlertChanges:
-    """What is new and what is over since people were told last.
+    """What is new and what is over since the last message.
 
     Attributes:
-        new: The alerts that people have not been told of.
-        over: The key that was told last of each topic that is over.
-        told: The keys to be kept once people were told of both, and of alerts that wait, with their times.
+        new: The alerts that were not sent yet.
+        over: The key that was sent last of each topic that is over.
+        told: The keys to be kept once both were sent, and those of alerts that wait, with their times.
     """
 
     new: tuple[Alert, ...]
@@ -49,11 +49,11 @@ class AlertChanges:
 def compare_alerts(
     alerts: Sequence[Alert], told: Sequence[str], *, known: Collection[str], now: datetime
 ) -> AlertChanges:
-    """Compare alerts with what people were told.
+    """Compare alerts with what was sent.
 
     Args:
         alerts: What was found.
-        told: The keys of the alerts that people were told of.
+        told: The keys of the alerts that were sent.
         known: The topics of which everything was seen: one without an alert is over.
         now: The time.
     """

@@ -49,7 +49,7 @@ class StateItem:
 
 
 NO_ITEM = StateItem()
-"""What is known of an item that nobody has written yet."""
+"""What is known of an item that does not exist yet."""
 
 
 class StateTable:

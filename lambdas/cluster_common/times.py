@@ -2,12 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 
-_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+from cluster_contract.codec import TIME_FORMAT
 
 
 def time_text(moment: datetime) -> str:
     """Return a time to the second, as a tag can hold it."""
-    return moment.astimezone(UTC).strftime(_FORMAT)
+    return moment.astimezone(UTC).strftime(TIME_FORMAT)
 
 
 def parse_time(text: str) -> datetime:
@@ -16,7 +16,7 @@ def parse_time(text: str) -> datetime:
     Raises:
         ValueError: It is not such a time.
     """
-    return datetime.strptime(text, _FORMAT).replace(tzinfo=UTC)
+    return datetime.strptime(text, TIME_FORMAT).replace(tzinfo=UTC)
 
 
 def format_minutes(time: timedelta) -> str:

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -17,9 +17,16 @@ from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, g
 _T = TypeVar("_T")
 _VARIABLE = "variable"
 
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+"""How a time is written: to the second, in UTC."""
+
 
 class InvalidSettingsError(ValueError):
     """Say that the function's environment is not what its construct writes."""
+
+
+class Open:
+    """A dataclass that is read though there are names that it does not know: a newer function may have written it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class Within:
 
     def __str__(self) -> str:
         limits = {"above": self.above, "at least": self.minimum, "at most": self.maximum}
-        return " and ".join(f"{name} {limit:g}" for name, limit in limits.items() if math.isfinite(limit))
+        return " and ".join(f"{name} {limit:.10g}" for name, limit in limits.items() if math.isfinite(limit))
 
 
 def variable(name: str) -> Any:  # noqa: ANN401 (as dataclasses.field)
@@ -99,9 +106,24 @@ def decode(kind: type[_T], environment: Mapping[str, str], name: str) -> _T:
         raise InvalidSettingsError(f"{name}: {error}") from None
 
 
+def read(kind: type[_T], raw: object) -> _T:
+    """Read a dataclass from what `encode` returns.
+
+    Args:
+        kind: The dataclass.
+        raw: The JSON object.
+
+    Raises:
+        ValueError: It is not what `encode` returns.
+    """
+    return cast(_T, _read_dataclass(kind, raw, "the object", {}))
+
+
 def _plain(value: object) -> object:
     if is_dataclass(value):
         return encode(value)
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime(TIME_FORMAT)
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
@@ -123,14 +145,15 @@ def _read_dataclass(kind: Any, raw: object, at: str, more: Mapping[str, str] | N
     known = {one.name: one for one in _fields(kind) if not one.metadata}
     if not isinstance(raw, dict):
         raise ValueError(f"{at} must be an object, got {raw!r}")  # noqa: TRY004 (it is data that is wrong)
-    unknown = sorted(set(raw) - set(known))
+    unknown = [] if issubclass(kind, Open) else sorted(set(raw) - set(known))
     missing = sorted(name for name, one in known.items() if _default(one) is MISSING and name not in raw)
     if unknown or missing:
         wrong = [*(f"no {name}" for name in missing), *unknown]
         raise ValueError(f"{at} takes {', '.join(sorted(known))}, got {', '.join(wrong)}")
     kinds = get_type_hints(kind, include_extras=True)
     prefix = "" if more is not None else f"{at}."
-    return kind(**{name: _read(kinds[name], one, f"{prefix}{name}") for name, one in raw.items()}, **(more or {}))
+    given = {name: _read(kinds[name], one, f"{prefix}{name}") for name, one in raw.items() if name in known}
+    return kind(**given, **(more or {}))
 
 
 def _read(kind: Any, raw: object, at: str) -> object:  # noqa: ANN401 (any type of a field)
@@ -172,6 +195,8 @@ def _read_plain(kind: Any, raw: object, at: str) -> object:  # noqa: ANN401 (any
             raise ValueError(f"{at} must be a number, got {raw!r}")
         return timedelta(seconds=number) if kind is timedelta else number
     text = _expect(str, raw, at, "text")
+    if kind is datetime:
+        return datetime.strptime(text, TIME_FORMAT).replace(tzinfo=UTC)
     if issubclass(kind, StrEnum) and text not in list(kind):
         raise ValueError(f"{at} must be one of {', '.join(kind)}, got {raw!r}")
     if not text:

@@ -1,4 +1,4 @@
-"""What the construct of the power function tells it, and under which names that reports."""
+"""The power function's settings, which its construct writes, and its metrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class PowerFunctionSettings:
         cluster: The cluster's name, the value of the tag on everything that belongs to it.
         groups: The cluster's node groups, by name.
         launch_grace: How long nodes may take to launch before their absence is a problem.
-        closing_notice: How long before its nodes go people are notified that a Capacity Block ends.
+        closing_notice: How long before its nodes are terminated an alert says that a Capacity Block ends.
         topic_arn: The SNS topic that is notified when a problem begins and ends. Empty: there is none.
         state_table: The name of the cluster's state table.
         stack_id: The id of the stack that the function belongs to. Items that another stack wrote are ignored unless
@@ -119,4 +119,4 @@ class PowerMetric(StrEnum):
     """How many node groups have nodes of different launch template versions, by cluster."""
 
     SUCCESSFUL_TICKS = "SuccessfulTicks"
-    """1 for a tick in which nothing failed, else 0, by cluster."""
+    """1 for a run of the schedule in which nothing failed, else 0, by cluster."""

@@ -20,7 +20,7 @@ VERSIONS = "versions"
 SURPLUS = "surplus"
 
 NOTICE = timedelta(days=1)
-"""How long before the end of a reservation people are told of it; of nodes that go with a block, as settings say."""
+"""How long before the end of a reservation an alert says so. For nodes in a Capacity Block the settings say it."""
 
 
 def find_alerts(decision: Decision, context: Context) -> list[Alert]:
@@ -48,7 +48,7 @@ def describe_end(cluster: str, node_group: str, key: str, reason: str) -> tuple[
     Args:
         cluster: The cluster.
         node_group: The node group.
-        key: What people were told last.
+        key: The key of the alert that was sent last.
         reason: How it is now.
     """
     _, ended, sentence = _SUBJECTS.get(key.partition("/")[2], _MISSING)
@@ -73,8 +73,8 @@ def _alert(
     topic: str, decision: Decision, problem: Problem, context: Context, delay: timedelta = timedelta(0)
 ) -> Alert:
     cluster, began = context.settings.cluster, _SUBJECTS.get(problem.kind, _MISSING)[0].format(decision.node_group)
-    # A group that is deleted keeps no record, and so its end is not told.
-    again = "" if problem.kind is ProblemKind.LEFT_BEHIND else "\n\nYou are told once more, when this is over."
+    # A group that is deleted keeps no record, and so no message follows.
+    again = "" if problem.kind is ProblemKind.LEFT_BEHIND else "\n\nAnother message follows when this is over."
     return Alert(
         key=f"{topic}/{problem.kind}",
         subject=subject(f"{cluster}: {began}"),
@@ -84,23 +84,22 @@ def _alert(
 
 
 def _closing(decision: Decision, group: Group, context: Context) -> Iterator[Alert]:
-    """Yield that nodes go with their Capacity Block; one that is extended has another end, and another alert."""
+    """Yield that nodes are terminated before their Capacity Block ends; another end is another alert."""
     window, cluster = decision.window, context.settings.cluster
     if window is None or window.phase is not Phase.CLOSING or window.down_at is None or not group.alive:
         return
+    left = format_minutes(window.down_at - context.now)
     yield Alert(
         key=end_key(window.block, window.down_at),
-        subject=subject(
-            f"{cluster}: the nodes of {group.node_group} go in {format_minutes(window.down_at - context.now)}"
-        ),
-        text=f"Cluster {cluster}\n\n{window.sentence}.\n\nThe nodes stay if the Capacity Block is extended before "
-        "they go.",
+        subject=subject(f"{cluster}: the nodes of {group.node_group} are terminated in {left}"),
+        text=f"Cluster {cluster}\n\n{window.sentence}.\n\nThe nodes stay if the Capacity Block is extended "
+        "before that.",
         expires=window.down_at,
     )
 
 
 def _ends(decision: Decision, group: Group, context: Context) -> Iterator[Alert]:
-    """Yield the reservations that end within a day, and the blocks among other capacity whose nodes go soon."""
+    """Yield the reservations that end within a day, and the blocks among other capacity that end soon."""
     if not context.is_configured(group) or decision.verdict is Verdict.DELETING:
         return
     own, settings, now = context.settings.groups[group.node_group], context.settings, context.now
@@ -125,10 +124,10 @@ def _ends(decision: Decision, group: Group, context: Context) -> Iterator[Alert]
 def _describe_coming_end(
     name: str, own: GroupSettings, one: Reservation, ends: datetime, left: timedelta
 ) -> tuple[str, str]:
-    """Return the title and the text of the message that a reservation, or the nodes in a block, go soon."""
+    """Return the title and the text of the message that a reservation or a Capacity Block ends soon."""
     at = time_text(ends)
     if one.id in own.blocks:
-        title = f"nodes of {name} in a Capacity Block go in {format_minutes(left)}"
+        title = f"nodes of {name} in a Capacity Block are terminated in {format_minutes(left)}"
         buys = ", and then buys On-Demand Instances, at their full price" if own.on_demand else ""
         text = (
             f"{name}: EC2 terminates the nodes in its Capacity Block {one.id} from "
@@ -169,27 +168,27 @@ _SUBJECTS: dict[str, tuple[str, str, str]] = {
     ),
     ProblemKind.SURPLUS: (
         "too many nodes of {} run",
-        "no longer too many nodes of {} run",
-        "No more nodes run than should",
+        "{} has the right number of nodes again",
+        "The number of nodes is right again",
     ),
     ProblemKind.LEFT_BEHIND: (
-        "nodes of {} run that the cluster has no more",
-        "no nodes of {} are left behind any more",
-        "No nodes are left behind any more",
+        "nodes of {} run outside the cluster's file",
+        "no nodes of {} run outside the cluster's file any more",
+        "No nodes run outside the cluster's file any more",
     ),
     ProblemKind.EMPTIED: (
-        "{} has no nodes and is not stopped",
-        "{} is no longer empty without being stopped",
-        "The node group is no longer empty without being stopped",
+        "{} has the desired capacity 0 without a stop",
+        "{} no longer has the desired capacity 0 without a stop",
+        "The node group no longer has the desired capacity 0 without a stop",
     ),
     ProblemKind.BLOCK: (
         "the Capacity Block of {} cannot be used",
-        "the Capacity Block of {} is no problem any more",
-        "The Capacity Block is no problem any more",
+        "the problem with the Capacity Block of {} is over",
+        "The problem with the Capacity Block is over",
     ),
     ProblemKind.RESERVATION_ENDED: (
         "the capacity reservation of {} has ended",
-        "the capacity reservation of {} is no problem any more",
-        "The capacity reservation is no problem any more",
+        "the problem with the capacity reservation of {} is over",
+        "The problem with the capacity reservation is over",
     ),
 }

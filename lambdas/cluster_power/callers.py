@@ -1,4 +1,4 @@
-"""Who invokes the function, and what they may order."""
+"""Who invokes the function, and which commands they may send."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ class Action(StrEnum):
     """Give groups the file's count, whatever their size is now; in a Capacity Block, when it starts."""
 
     STOP = "stop"
-    """Take groups to zero, until somebody orders a start."""
+    """Give groups the size 0, until a start."""
 
     LIMIT = "limit"
     """Let groups keep the nodes that they have and get no more, until a start."""
 
     TERMINATE = "terminate"
-    """Terminate single nodes of one group, and make it smaller by as many, until somebody orders a start."""
+    """Terminate single nodes of one group, and make it smaller by as many, until a start."""
 
     STATUS = "status"
     """Say how things are, and change nothing."""
@@ -50,7 +50,7 @@ _ALLOWED: Mapping[Alias | None, tuple[Action, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who invokes the function, as far as Lambda tells.
+    """Who invokes the function, as far as Lambda says.
 
     Attributes:
         alias: The alias that it is invoked through. None: none, as its schedule does.
@@ -65,26 +65,26 @@ class Caller:
         """Read the ARN that the function is invoked by.
 
         Raises:
-            InvalidEventError: It is invoked through an alias of somebody else's.
+            InvalidEventError: It is invoked through an alias that it does not know.
         """
         name = ":".join(function_arn.split(":")[_PARTS_BEFORE_AN_ALIAS:])
         try:
             return cls(alias=Alias(name) if name not in ("", "$LATEST") else None, request_id=request_id)
         except ValueError:
             raise InvalidEventError(
-                f"the function takes orders through its aliases {', '.join(Alias)}, got {name!r}"
+                f"the function takes commands through its aliases {', '.join(Alias)}, got {name!r}"
             ) from None
 
     @property
     def by(self) -> str:
-        """Who orders, as people are told."""
+        """Who sends the command, as messages say."""
         functions = {Alias.IDLE: "cluster_idle", Alias.BUDGET: "cluster_spend"}
         if self.alias is Alias.OPERATE:
             return f"an operator in request {self.request_id}"
         return functions.get(self.alias, "cluster_power") if self.alias else "cluster_power"
 
     def check(self, action: Action) -> None:
-        """Refuse what this caller may not order.
+        """Refuse what this caller may not do.
 
         Raises:
             InvalidEventError: It is.

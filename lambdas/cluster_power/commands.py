@@ -1,4 +1,4 @@
-"""What the function can be asked: the scheduler's tick, and what operators order."""
+"""What the function can be asked: the scheduler's run, and what operators want."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _INSTANCE_ID = re.compile(r"i-[0-9a-f]{1,17}")
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What a node group was when somebody judged that it may stop.
+    """What a node group was when its caller decided that it may stop.
 
     Attributes:
         size: Its desired size; that of all its owners together while a deploy replaces one.
@@ -46,7 +46,7 @@ class Command:
         automation_execution_id: The execution of the runbook that asks. Default: - none does.
         reason: Why, in one line.
         instance_ids: The nodes to terminate, in the order they are named in.
-        all_or_nothing: Whether a stop is applied at once or not at all; if not, ticks finish what fails now.
+        all_or_nothing: Whether a stop is applied at once or not at all; if not, later runs finish what fails now.
         expected: What the node group has to be still. Default: - whatever it is.
     """
 
@@ -61,7 +61,7 @@ class Command:
 
 
 def parse_command(event: object, settings: Settings, caller: Caller) -> Command:
-    """Read an event; `{}` is a tick.
+    """Read an event; `{}` is a run of the schedule.
 
     An unknown key is refused, not ignored: `node_group` for `node_groups` would otherwise stop everything.
 
@@ -118,7 +118,7 @@ def _instance_ids(
     if settings.groups[node_groups[0]].spot_fleet:
         raise InvalidEventError(
             f"terminate takes a node group that an Auto Scaling group owns: a Spot Fleet owns {node_groups[0]}, and "
-            "chooses itself which of its nodes go"
+            "chooses itself which of its nodes it terminates"
         )
     if not _are_ids(ids) or not 1 <= len(ids) <= _MAX_INSTANCES:
         raise InvalidEventError(

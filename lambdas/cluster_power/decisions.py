@@ -92,7 +92,7 @@ def _decide_group(group: Group, context: Context, twins: Collection[str]) -> Dec
 
 
 def _window(group: Group, context: Context) -> Window | None:
-    """Return what a group's Capacity Block allows; a stopped group needs none, but for nodes somebody started."""
+    """Return what a group's Capacity Block allows; a stopped group needs none, unless nodes run all the same."""
     window = context.window(group.node_group, group)
     if group.record.state is not State.STOPPED or window is None:
         return window
@@ -106,16 +106,19 @@ def _give_size(group: Group, wanted: int, twins: Collection[str], window: Window
     match group:
         case _ if wanted > 0 and name in twins:
             noun = group.owner.noun
-            return Verdict.BLOCKED, f"two {noun}s are {name}: neither is sized until a deploy has removed one"
+            return (
+                Verdict.BLOCKED,
+                f"two {noun}s belong to {name}: neither is sized until a deployment has removed one",
+            )
         case Group(maximum=largest) if wanted > largest:
-            why = "a deploy is under way, or somebody lowered the maximum"
+            why = "a deployment is under way, or the maximum was lowered"
             return Verdict.BLOCKED, f"{should} and its group takes at most {largest}: {why}"
         case Group(minimum=smallest) if wanted < smallest:
-            return Verdict.BLOCKED, f"{should} and somebody set its group's minimum to {smallest}"
+            return Verdict.BLOCKED, f"{should} and the minimum of its group is {smallest}: set that to 0"
         case Group(busy=True):
             return Verdict.BLOCKED, _busy(group, wanted)
         case Group(is_unrecorded=True) if group.desired > wanted > 0:
-            lost = f"{should}, and {group.desired} were there before the function had recorded a size"
+            lost = f"{should}, and {group.desired} that the power function has no record of"
             return Verdict.HELD, f"{lost}: left alone {held_until(window)}"
     before = "" if record.size is None else f", {record.size} before"
     why = f"{record.state}, by {record.by}: {record.reason}" if record.state else "not seen before"
@@ -133,34 +136,33 @@ def _keep_size(group: Group, wanted: int, window: Window | None) -> tuple[Verdic
             return Verdict.BLOCKED, _busy(group, wanted)
         case Group(desired=0) if group.owner.reset_by_deployments and wanted and group.keeps_excess is not False:
             # With any change of the request CloudFormation sends what the template says: the target 0, and that no
-            # node goes for it. Whoever lets the nodes go with the target is an operator.
-            lived_on = f"it is given its size again, and {_nodes(group.alive)} lived on"
-            return Verdict.SIZE, f"{given} and a deploy set its target to 0: {lived_on}"
+            # node is terminated for it. Where nodes are terminated with the target, an operator has set it.
+            kept = f"it gets its size again, and {_nodes(group.alive)} kept running"
+            return Verdict.SIZE, f"{given} and a deployment set its target to 0: {kept}"
         case Group(goal=goal) if goal != wanted and window is not None and window.phase is Phase.OVER:
-            somebody = f"somebody made it {group.desired}: {window.cause}, and they go before"
-            return Verdict.SIZE, f"{name} should have 0 nodes and {somebody}"
+            return Verdict.SIZE, f"{name} should have 0 nodes, since {window.cause}, and {_resized(group)}"
         case Group(goal=goal) if goal != wanted:
             return Verdict.HELD, f"{given} and {_resized(group)}: left alone {held_until(window)}"
         case Group(busy=False) if group.desired == wanted and keeps is not group.keeps_excess:
             why = (
-                f"{name} has its {_nodes(wanted)}: from now on none of them goes when its target is lowered"
+                f"{name} has its {_nodes(wanted)}: from now on none of them is terminated when its target is lowered"
                 if keeps
-                else f"{name} should have {_nodes(wanted)} and {_nodes(group.alive)} were let live on: they go"
+                else f"{name} should have {_nodes(wanted)} and {_nodes(group.alive)} run: the surplus is terminated"
             )
             return Verdict.SIZE, why
     return Verdict.KEEP, _kept(group, wanted, window)
 
 
 def held_until(window: Window | None) -> str:
-    """Say how long a size that somebody else gave a group stays."""
+    """Say how long a desired capacity that was set outside the function stays."""
     block = ", or its Capacity Block starts or ends" if window else ""
-    return f"until a start or a stop is ordered or the file's count changes{block}"
+    return f"until a start or a stop, or until the file's count changes{block}"
 
 
 def _resized(group: Group) -> str:
     terminated = group.record.terminated
     if terminated is None or not group.is_smaller_by_order:
-        return f"somebody made it {group.desired}"
+        return f"its desired capacity was changed to {group.desired} outside the power function"
     return f"its size is {group.goal} since nodes were terminated (at {terminated.text})"
 
 
@@ -236,7 +238,7 @@ def _judge(group: Group, decision: Decision, missing: Finding, surplus: Finding)
     if surplus.problem:
         yield Verdict.SURPLUS, surplus.problem.sentence
     if missing.outlook is Outlook.UNSEEN:
-        yield Verdict.UNSEEN, f"{running}: {group.owner.service} could not be asked why"
+        yield Verdict.UNSEEN, f"{running}: {group.owner.service} returned no activities that say why"
     if missing.outlook is Outlook.PENDING:
         yield Verdict.PENDING, f"{running}: the others are launching"
     if surplus.outlook is Outlook.PENDING:
@@ -258,7 +260,7 @@ def _kept(group: Group, wanted: int, window: Window | None) -> str:
 def _busy(group: Group, wanted: int) -> str:
     return (
         f"{group.node_group} should have {_nodes(wanted)} and the {group.owner.noun} {group.name} is being modified: "
-        "the next tick tries again"
+        "the next run tries again"
     )
 
 
@@ -267,11 +269,11 @@ def _absent(name: str, own: GroupSettings, context: Context) -> Decision:
     wanted = context.wanted(name, record, context.window(name)) or 0
     what, why = "group", "failed"
     if own.spot_fleet:
-        what, why = f"Spot Fleet request {own.spot_fleet} that launches nodes", "somebody cancelled it"
+        what, why = f"Spot Fleet request {own.spot_fleet} that launches nodes", "the request was cancelled"
     return Decision(
         node_group=name,
         verdict=Verdict.ABSENT,
-        reason=f"{name} is in the cluster's file and has no {what}: a deploy is under way, or {why}",
+        reason=f"{name} is in the cluster's file and has no {what}: a deployment is under way, or {why}",
         wanted=wanted,
         missing=wanted,
     )

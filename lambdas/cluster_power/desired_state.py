@@ -11,15 +11,14 @@ from cluster_power.groups import Group
 from cluster_power.records import Order, State
 
 FUNCTION = "cluster_power"
-"""Who changed a state that nobody ordered."""
+"""What messages name for a state that no command has set."""
 
 
 def new_orders(groups: Sequence[Group], context: Context, command: Command) -> dict[str, Order]:
     """Return what is to be recorded before any size is set, by node group.
 
-    An order is recorded first, so that a tick finishes what a crash interrupts, also of node groups whose nodes
-    nothing owns at the moment. A tick records only node groups that the function has never seen: they start, or stay
-    at zero in a cluster that is stopped.
+    A command is recorded first, so that a later run finishes what a crash interrupts, also of node groups that have
+    no owner at the moment. A run of the schedule records only node groups that the function has never seen.
     """
     match command.action:
         case Action.TICK:
@@ -32,7 +31,8 @@ def new_orders(groups: Sequence[Group], context: Context, command: Command) -> d
             state = State.LIMITED
         case _:
             return {}
-    order = Order(state=state, by=command.by, reason=command.reason, since=context.now)
+    limit = 0 if state is State.LIMITED else None
+    order = Order(state=state, by=command.by, reason=command.reason, since=context.now, limit=limit)
     owners: dict[str, list[Group]] = {name: [] for name in command.node_groups}
     for group in groups:
         if group.node_group in owners and not group.deleting and context.is_configured(group):
@@ -56,13 +56,15 @@ def first_order(context: Context) -> Order:
     It runs, if one that is known runs or none is known. Else it gets no node: all others are stopped, or limited.
     """
     known = {context.orders[name].state for name in context.settings.groups if name in context.orders}
-    order = Order(state=State.RUNNING, by=FUNCTION, reason="first start after the deploy", since=context.now)
+    order = Order(state=State.RUNNING, by=FUNCTION, reason="first start after the deployment", since=context.now)
     if not known or State.RUNNING in known:
         return order
     if known == {State.STOPPED}:
-        reason = "the cluster was stopped when this node group came"
+        reason = "the cluster was stopped when this node group was added"
         return replace(order, state=State.STOPPED, reason=reason)
-    return replace(order, state=State.LIMITED, reason="the cluster was limited when this node group came", limit=0)
+    return replace(
+        order, state=State.LIMITED, reason="the cluster was limited when this node group was added", limit=0
+    )
 
 
 def with_orders(context: Context, orders: Mapping[str, Order]) -> Context:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class Executor:
     """Record what was ordered, raise the reservation, set the size, record that it was set.
 
-    In this order a crash anywhere leaves a group so that the next tick does the rest. An order is recorded for all
-    of its node groups before the first is sized, so that this holds for all of them. Two runs may overlap, and an
-    operator may act at any time: a tick looks again before it writes, and a run whose record of a size is refused,
-    because another run has written since, has the size set again. The next tick decides which it is.
+    In this order a crash anywhere leaves a group so that the next run does the rest. A command is recorded for all
+    of its node groups before the first is sized, so that this holds for all of them. An operator may act at any time:
+    a run of the schedule reads a group again before it writes. Where a record of a size is refused, because the item
+    was written since, the next run sets the size.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class Executor:
                 refused.add(name)
                 if not (unless_changed and isinstance(error, StateChangedError)):
                     came_of_it = (
-                        "nothing was done, give the order again"
+                        "nothing was changed, send the command again"
                         if is_recorded is False
                         else "it may have been recorded, and is then applied within a minute: ask for the status"
                     )
-                    what = f"it could not be recorded that it is {order.state}: {came_of_it}"
+                    what = f"the state {order.state} could not be recorded: {came_of_it}"
                     self._failures.add(name, what, error)
         return frozenset(refused)
 
@@ -80,19 +80,18 @@ class Executor:
             refused: The node groups of which it could not be recorded.
         """
         return [
-            _wait(one, "was not sized: what was ordered could not be recorded")
+            _wait(one, "was not sized: the command could not be recorded")
             if one.node_group in refused
             else self._try(one, self._act)
             for one in decisions
         ]
 
     def apply(self, decision: Decision, before: Mapping[str, Group], refused: Collection[str]) -> Decision:
-        """Apply what a tick decided about one group, and return it with what came of it.
+        """Apply what a run of the schedule decided about one group, and return it with what came of it.
 
         Args:
             decision: What was decided.
-            before: The groups as they were read, with what was recorded since; somebody's order may have come in
-                between.
+            before: The groups as they were read, with what was recorded since.
             refused: The node groups of which it could not be recorded that they were seen.
         """
         group = decision.group
@@ -101,7 +100,7 @@ class Executor:
 
         def act(decision: Decision) -> Decision:
             if decision.node_group in refused or not self._is_still(before[group.name]):
-                why = "changed while the tick looked: the next tick decides"
+                why = "changed during the run: the next run decides"
                 return _wait(decision, why, group=before[group.name])
             return self._act(decision)
 
@@ -112,10 +111,10 @@ class Executor:
         try:
             return act(decision)
         except AWS_ERRORS as error:
-            self._failures.add(decision.node_group, f"could not bring it to {decision.wanted}", error)
+            self._failures.add(decision.node_group, f"could not be sized to {decision.wanted}", error)
             return decision
         except StateChangedError:
-            return _wait(decision, "was given another order at the same moment: the next tick decides")
+            return _wait(decision, "was given another command at the same moment: the next run decides")
 
     def _act(self, decision: Decision) -> Decision:
         group = decision.group
@@ -167,7 +166,7 @@ class Executor:
         try:
             owner.set_size(group, decision.wanted)
         except OwnerBusyError:
-            return _wait(decision, "is busy with another scaling activity: the next tick tries again")
+            return _wait(decision, "is busy with another scaling activity: the next run tries again")
         record = replace(group.record, size=decision.wanted, since=self._now, desired=None)
         try:
             self._store.save(group, size=record.size, since=record.since, desired=None)
@@ -201,7 +200,7 @@ class Executor:
         is_still = fresh and (fresh.record.ordered, fresh.desired) == (group.record.ordered, group.desired)
         if fresh is None or not is_still or (lowers and self._grows(fresh, desired)):
             self._explain(group, before)
-            return _wait(decision, "changed while its desired capacity was to be set: the next tick decides")
+            return _wait(decision, "changed while its desired capacity was to be set: the next run decides")
         self._retire_warm_nodes(group, desired)
         try:
             owner.set_size(group, desired)
@@ -211,7 +210,7 @@ class Executor:
                 desired = group.desired
         except OwnerBusyError:
             self._explain(group, before)
-            return _wait(decision, "is busy with another scaling activity: the next tick tries again")
+            return _wait(decision, "is busy with another scaling activity: the next run tries again")
         record = replace(group.record, desired=replace(given, sizes=(desired,)))
         try:
             self._explain(group, record.desired)
@@ -236,9 +235,11 @@ class Executor:
         try:
             self._explain(group, group.record.desired)
         except StateChangedError:
-            return  # Another order makes it another.
+            return  # Another command was recorded, which explains it.
         except AWS_ERRORS as error:
-            self._failures.add(group.node_group, "could not record why its desired capacity is what it is", error)
+            self._failures.add(
+                group.node_group, "could not record why its desired capacity differs from its size", error
+            )
 
 
 def _is_action(decision: Decision) -> bool:
@@ -258,7 +259,7 @@ def _wait(decision: Decision, why: str, group: Group | None = None) -> Decision:
         group=group or decision.group,
         verdict=Verdict.BLOCKED,
         reason=f"{decision.node_group} {why}",
-        # Nothing is known of it that may be told.
+        # Nothing is known of it that an alert may say.
         problem_known=False,
         window=None,
     )

@@ -50,6 +50,6 @@ class Group(OwnedGroup):
 
     @property
     def is_smaller_by_order(self) -> bool:
-        """Whether an order to terminate single nodes, since the function gave it a size, explains a smaller one."""
+        """Whether a command to terminate single nodes, since the function gave it a size, explains a smaller one."""
         given = self.record.desired
         return given is not None and given.goal is not None and self.desired in given.sizes

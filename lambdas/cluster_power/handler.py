@@ -22,7 +22,7 @@ def handler(
     event: dict[str, object],
     context: LambdaContext,
 ) -> dict[str, object]:
-    """Bring the cluster's node groups to the sizes they should have, or do what an operator orders."""
+    """Bring the cluster's node groups to the sizes they should have, or do what a command says."""
     settings = Settings.from_environment(os.environ)
     logger.append_keys(cluster=settings.cluster)
     caller = Caller.of(context.invoked_function_arn, context.aws_request_id)

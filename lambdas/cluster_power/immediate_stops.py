@@ -20,25 +20,24 @@ _PAUSES = (1, 2)
 # A sentence that people read names no more nodes.
 _MAX_NAMED = 3
 
-_NEXT_TICK = "the next tick gives it what was ordered"
+_NEXT_RUN = "the next run applies that"
 
 _LEFT_ALONE = frozenset({Verdict.DELETING, Verdict.UNCONFIGURED})
 
 
 class ImmediateStops:
-    """Take groups to zero now, or leave them as they are: no tick finishes what was not done.
+    """Stop node groups now, or leave them as they are: no later run finishes what was not done.
 
-    Who orders such a stop knows only of this moment that nothing is lost by it; a minute later a job may run. So
-    the size is set first, and a node group is recorded as stopped once all its owners have it. Wherever a run is
-    interrupted, a tick finds what was never stopped, or a group at zero as an operator leaves one: it holds that, and
-    tells people.
+    Only at this moment does the caller know that nothing is lost by such a stop: a minute later a job may run. So the
+    size is set first, and a node group is recorded as stopped once all its owners have the size 0. Where a run is
+    interrupted, the next one finds a group that was never stopped, or a desired capacity of 0 that no command
+    explains: it keeps that, and an alert says so.
 
-    An order may say what its node group was when it was judged that it may stop. It is taken back where the size
-    is another by now, or a node lives that was not judged.
+    The caller may say which size and which nodes it has seen. The stop is not applied where the size is another by
+    now, or where another node runs.
 
-    While a deploy replaces what owns a node group's nodes, neither owner is touched if one is seen to take no stop.
-    The one with more nodes goes first, and the other follows only if that worked: an empty successor that was
-    stopped would stay so for good, beside nodes that run.
+    While a deployment replaces what owns a node group's nodes, neither owner is stopped if one is seen to take no
+    stop. The one with more nodes is stopped first, and the other one only if that worked.
     """
 
     def __init__(self, store: StateStore, failures: Failures, pause: Callable[[float], None]) -> None:
@@ -53,51 +52,60 @@ class ImmediateStops:
         orders: Mapping[str, Order],
         *,
         before: Sequence[Group],
-        unordered: Sequence[Decision],
+        without_stop: Sequence[Decision],
         expected: Expected | None = None,
     ) -> list[Decision]:
-        """Apply what follows from an order, and return it with what came of it.
+        """Apply a stop, and return what was decided with what came of it.
 
         Args:
-            decisions: What was decided about the groups that it was ordered of, sorted by node group.
-            orders: What is to be recorded of those that it changes, by node group.
+            decisions: What was decided about the groups that are to be stopped, sorted by node group.
+            orders: What is to be recorded of those that the stop changes, by node group.
             before: The groups as they were read.
-            unordered: What would be decided without the order: that holds where it is taken back.
-            expected: What the one node group that was ordered has to be still. Default: - whatever it is.
+            without_stop: What would be decided without the stop: that holds where it is not applied.
+            expected: What the caller has seen of the one node group. Default: - anything.
         """
         read = {group.name: group for group in before}
-        without = {one.group.name: one for one in unordered if one.group is not None}
+        otherwise = {one.group.name: one for one in without_stop if one.group is not None}
         outcomes: list[Decision] = []
-        for name, every in groupby(decisions, key=lambda decision: decision.node_group):
-            owners = sorted(every, key=lambda decision: decision.group.desired if decision.group else 0, reverse=True)
-            if name not in orders:
-                outcomes += [_untouched(decision) for decision in owners]
-                continue
-            known = [one.group for one in owners if one.group and one.verdict is not Verdict.UNCONFIGURED]
-            why = next(filter(None, map(_obstacle, owners)), "") or _why_unexpected(name, known, expected)
-            due = [read[one.group.name] for one in owners if one.group and one.verdict not in _LEFT_ALONE]
-            sizes, why = ({}, why) if why or not due else self._stop(due, orders[name], expected)
-            # One of two owners may have been stopped before it showed that the other one takes no stop.
-            is_part = why and any(sizes.get(group.name) for group in due)
-            for decision in owners:
-                group = decision.group
-                if group is None or decision.verdict in _LEFT_ALONE:
-                    outcomes.append(_untouched(decision))
-                elif sizes.get(group.name) == 0 and (is_part or not why):
-                    record = group.record if why else replace(group.record, size=0, since=orders[name].since)
-                    group = replace(group, desired=0, record=record)
-                    outcomes.append(replace(decision, group=group, taken_back=False))
+        for name, of_node_group in groupby(decisions, key=lambda decision: decision.node_group):
+            every = sorted(of_node_group, key=lambda one: one.group.desired if one.group else 0, reverse=True)
+            sizes, why_not = dict[str, int](), ""
+            if name in orders:
+                sizes, why_not = self._stop_owners(name, every, orders[name], read, expected)
+            # One of two owners may have been stopped before the other one turned out to take no stop.
+            is_half_stopped = bool(why_not) and any(sizes.values())
+            for one in every:
+                group = one.group
+                if name not in orders or group is None or one.verdict in _LEFT_ALONE:
+                    outcomes.append(_untouched(one))
+                elif sizes.get(group.name) == 0 and (is_half_stopped or not why_not):
+                    record = group.record if why_not else replace(group.record, size=0, since=orders[name].since)
+                    outcomes.append(replace(one, group=replace(group, desired=0, record=record), taken_back=False))
                 else:
                     group = replace(read[group.name], desired=sizes.get(group.name, group.desired))
-                    blocked = replace(without[group.name], verdict=Verdict.BLOCKED, group=group)
-                    outcomes.append(_taken_back(blocked, why))
+                    blocked = replace(otherwise[group.name], verdict=Verdict.BLOCKED, group=group)
+                    outcomes.append(_not_applied(blocked, why_not))
         return outcomes
 
+    def _stop_owners(
+        self,
+        name: str,
+        decisions: Sequence[Decision],
+        order: Order,
+        read: Mapping[str, Group],
+        expected: Expected | None,
+    ) -> tuple[dict[str, int], str]:
+        """Stop the owners of a node group's nodes, unless one of them takes no stop; return as `_stop` does."""
+        present = [one.group for one in decisions if one.group and one.verdict is not Verdict.UNCONFIGURED]
+        to_stop = [read[one.group.name] for one in decisions if one.group and one.verdict not in _LEFT_ALONE]
+        why_not = next(filter(None, map(_obstacle, decisions)), "") or _why_unexpected(name, present, expected)
+        return ({}, why_not) if why_not or not to_stop else self._stop(to_stop, order, expected)
+
     def _stop(self, due: Sequence[Group], order: Order, expected: Expected | None) -> tuple[dict[str, int], str]:
-        """Bring the owners of a node group's nodes to zero, and record that.
+        """Set the size 0 of the owners of a node group's nodes, and record that.
 
         Returns:
-            The sizes of those that were touched, and why the order is to be taken back. Empty: it was applied.
+            The sizes that they have then, and why the stop is not applied. Empty: it is.
         """
         sizes: dict[str, int] = {}
         for group in due:
@@ -109,9 +117,9 @@ class ImmediateStops:
             self._store.save_stop(due, order)
         except StateChangedError:
             self._forget_sizes(due)
-            return sizes, f"{name} was brought to 0 and given another order at the same moment: {_NEXT_TICK}"
+            return sizes, f"{name} was stopped and given another command at the same moment: {_NEXT_RUN}"
         except AWS_ERRORS as error:
-            self._failures.add(name, "was brought to 0, and that could not be recorded", error)
+            self._failures.add(name, "was stopped, and that could not be recorded", error)
             return sizes, ""
         return sizes, ""
 
@@ -123,17 +131,17 @@ class ImmediateStops:
                 self._failures.add(group.node_group, "could not record that its size has to be set again", error)
 
     def _set_zero(self, group: Group, expected: Expected | None) -> tuple[int, str]:
-        """Bring a group to zero.
+        """Set the size 0 of one group.
 
         Returns:
-            The size that it has then, and why the order is to be taken back. Empty: it was applied.
+            The size that it has then, and why the stop is not applied. Empty: it is.
         """
         name = group.node_group
         try:
             fresh = self._store.describe(group)
             if fresh is None or not _is_still(group, fresh):
                 return group.desired, f"{name} changed while the function looked"
-            why = _why_unjudged(name, fresh.live_ids, expected)
+            why = _why_unseen(name, fresh.live_ids, expected)
             if why:
                 return group.desired, why
             self._owners.of(group).set_size(group, 0)
@@ -141,8 +149,8 @@ class ImmediateStops:
             return group.desired, f"{name} is busy with another scaling activity"
         except AWS_ERRORS as error:
             if not self._has(group, 0):
-                self._failures.add(name, "could not bring it to 0: the stop was taken back", error)
-                return group.desired, f"{name} could not be brought to 0"
+                self._failures.add(name, "could not be stopped", error)
+                return group.desired, f"{name} could not be stopped"
         return self._look_again(group)
 
     def _has(self, group: Group, size: int) -> bool:
@@ -151,14 +159,14 @@ class ImmediateStops:
             try:
                 fresh = self._store.describe(group)
             except AWS_ERRORS:
-                return False  # It is told in any case that the size could not be set.
+                return False  # That the size could not be set is reported in any case.
             if fresh is None or fresh.desired == size:
                 return fresh is not None
             self._pause(seconds)
         return False
 
     def _look_again(self, group: Group) -> tuple[int, str]:
-        """Return the size that a group has, and why the order is to be taken back, if that is not zero."""
+        """Return the size that a group has, and why the stop is not applied, if that is not 0."""
         size = group.desired
         for seconds in (*_PAUSES, 0):
             try:
@@ -186,36 +194,34 @@ def _obstacle(decision: Decision) -> str:
 
 
 def _untouched(decision: Decision) -> Decision:
-    """Return what came of a stop that changes nothing: the group is stopped, or takes no orders."""
+    """Return what came of a stop that changes nothing: the group is stopped already, or takes no stop."""
     group = decision.group
     if group is not None and not group.desired:
         return replace(decision, taken_back=False)
-    return _taken_back(decision, _obstacle(decision) or decision.reason)
+    return _not_applied(decision, _obstacle(decision) or decision.reason)
 
 
-def _taken_back(decision: Decision, why: str) -> Decision:
-    ends = "" if why.endswith(_NEXT_TICK) else ". The stop was taken back"
+def _not_applied(decision: Decision, why: str) -> Decision:
+    ends = "" if why.endswith(_NEXT_RUN) else ". The stop was not applied"
     return replace(decision, reason=f"{why.removesuffix('.')}{ends}", taken_back=True)
 
 
 def _is_still(group: Group, fresh: Group) -> bool:
-    """Say whether a group is as it was read; what ticks note and tell may have changed."""
+    """Say whether a group is as it was read; what is recorded of alerts may have changed."""
     now, before = fresh.record.ordered, group.record.ordered
     return (now, fresh.desired, fresh.busy) == (before, group.desired, group.busy)
 
 
 def _why_unexpected(name: str, owners: Collection[Group], expected: Expected | None) -> str:
-    """Say why a node group is not what was judged. Empty: it is, or nothing is expected of it."""
+    """Say why a node group is not what the caller has seen. Empty: it is, or the caller did not say."""
     size = sum(group.desired for group in owners)
     if expected is not None and size != expected.size:
-        return f"{name} has the desired size {size}, and the stop was ordered for {expected.size}"
-    return _why_unjudged(name, frozenset[str]().union(*(group.live_ids for group in owners)), expected)
+        return f"{name} has the desired size {size}, and the stop was sent for {expected.size}"
+    return _why_unseen(name, frozenset[str]().union(*(group.live_ids for group in owners)), expected)
 
 
-def _why_unjudged(name: str, live_ids: Collection[str], expected: Expected | None) -> str:
-    """Say which nodes nobody judged. Empty: none."""
-    unjudged = sorted(set(live_ids) - expected.instance_ids) if expected is not None else []
-    more = f" and {len(unjudged) - _MAX_NAMED} more" if len(unjudged) > _MAX_NAMED else ""
-    return (
-        f"{name} has {', '.join(unjudged[:_MAX_NAMED])}{more}, for which the stop was not ordered" if unjudged else ""
-    )
+def _why_unseen(name: str, live_ids: Collection[str], expected: Expected | None) -> str:
+    """Say which nodes the caller has not seen. Empty: none."""
+    unseen = sorted(set(live_ids) - expected.instance_ids) if expected is not None else []
+    more = f" and {len(unseen) - _MAX_NAMED} more" if len(unseen) > _MAX_NAMED else ""
+    return f"{name} has {', '.join(unseen[:_MAX_NAMED])}{more}, for which the stop was not sent" if unseen else ""

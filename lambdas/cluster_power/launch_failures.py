@@ -46,7 +46,7 @@ class LaunchFailure:
         pattern: What AWS's message holds.
         explanation: The cause and what one can do; `{types}`, `{code}`, `{retries}`, `{role}` and `{more_capacity}`
             are filled in.
-        code: EC2's error code where the message has its sentence only. Default: - none is told.
+        code: EC2's error code where the message has its sentence only. Default: - the message names none.
     """
 
     kind: ProblemKind

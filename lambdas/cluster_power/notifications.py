@@ -48,7 +48,7 @@ class Notifications:
             if fresh is None:
                 return
             if fresh.record.ordered != group.record.ordered:
-                return  # What was decided is over: the next tick tells what follows from the other order.
+                return  # What was decided is over: the next run says what follows from the other command.
             changes = compare_alerts(alerts, fresh.record.told, known=known, now=context.now)
             for alert in changes.new:
                 self._publish(alert.subject, alert.text)
@@ -59,7 +59,7 @@ class Notifications:
         except StateChangedError:
             return  # Another run has changed the record: the next one compares again.
         except AWS_ERRORS as error:
-            self._failures.add(group.node_group or group.name, "could not notify people of a change", error)
+            self._failures.add(group.node_group or group.name, "could not send or record an alert", error)
 
     def _publish(self, subject: str, text: str) -> None:
         if self._topic_arn:

@@ -47,7 +47,7 @@ _QUIET = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Clients:
-    """What the function talks to. Each client is made when it is needed: most ticks do with two or three.
+    """What the function talks to. Each client is made when it is needed: most runs do with two or three.
 
     Attributes:
         auto_scaling: Makes the client of EC2 Auto Scaling.
@@ -127,7 +127,7 @@ class Power:
                 decisions = self._terminations.apply(command, decisions)
             case Action.STOP if command.all_or_nothing:
                 decisions = self._immediate_stops.apply(
-                    decisions, orders, before=read, unordered=decide(groups, context), expected=command.expected
+                    decisions, orders, before=read, without_stop=decide(groups, context), expected=command.expected
                 )
             case Action.START | Action.STOP | Action.LIMIT:
                 decisions = self._executor.apply_command(decisions, self._executor.record(orders))
@@ -158,7 +158,7 @@ class Power:
         return decisions
 
     def _report(self, decisions: Sequence[Decision], read: Sequence[Group], context: Context) -> None:
-        """Record and tell what a tick found, and measure it."""
+        """Record what a run of the schedule found, send alerts, and write metrics."""
         before = {group.name: group for group in read}
         for decision in decisions:
             self._executor.note(decision, before.get(decision.group.name if decision.group else ""))
@@ -173,9 +173,9 @@ class Power:
         try:
             self._store.prune(groups, self._settings.groups, self._now)
         except StateChangedError:
-            return  # The next tick does it.
+            return  # The next run does it.
         except AWS_ERRORS as error:
-            self._failures.add("the state table", "could not be rid of what is gone", error)
+            self._failures.add("the state table", "could not record which node groups and owners are gone", error)
 
     def _read_groups(self) -> tuple[list[OwnedGroup], set[str]]:
         """Read all groups, and return the names of the node groups that could not be read."""

@@ -66,7 +66,7 @@ class Outlook(Enum):
     """Something keeps them from running, or from going."""
 
     UNSEEN = auto()
-    """They are missing, and it could not be asked why."""
+    """They are missing, and it returned no activities that say why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,17 +161,17 @@ def left_behind(group: Group, *, why: str) -> Problem:
     return Problem(
         kind=ProblemKind.LEFT_BEHIND,
         sentence=f"{run} and {billed} ({_states(group)}), and {why}. Either a deploy that takes the {noun} "
-        f"{group.name} away is under way, or CloudFormation could not delete it, or somebody made it beside the "
-        f"cluster: look at the stack's events, and delete it if nobody needs its nodes.{stays}",
+        f"{group.name} away is under way, or CloudFormation could not delete it, or it was created outside "
+        f"the stack: look at the stack's events, and delete it if its nodes are not needed.{stays}",
     )
 
 
 def emptied(reason: str) -> Problem:
-    """Say that a group that nobody has stopped has the size 0: by hand, or by a stop that did not end."""
+    """Say that a group has the size 0 without a stop: by hand, or by a stop that was not completed."""
     return Problem(
         kind=ProblemKind.EMPTIED,
-        sentence=f"{reason}. If a stop was under way, it did not end. Order a start to bring its nodes back, or a "
-        "stop to keep it at 0.",
+        sentence=f"{reason}. If a stop was under way, it was not completed. Send a start to bring its nodes "
+        "back, or a stop to keep it stopped.",
     )
 
 
@@ -182,7 +182,7 @@ def describe_surplus(group: Group, goal: int) -> str:
 
 
 def _still(group: Group) -> tuple[str, str]:
-    return _run(group), "it is going away" if group.alive == 1 else "they are going away"
+    return _run(group), "it is being terminated" if group.alive == 1 else "they are being terminated"
 
 
 def _run(group: Group) -> str:

@@ -3,21 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Annotated, Any
 
-from cluster_common.times import parse_time, time_text
+from cluster_common.times import time_text
+from cluster_contract.codec import Open, Within, encode, read
 from cluster_contract.state import PowerState as State
 
 __all__ = ["NO_RECORD", "Desired", "GroupState", "Order", "Record", "State", "Termination"]
 
-_T = TypeVar("_T")
-
-# The largest number that Auto Scaling takes.
-_MAX_SIZE = 2**31 - 1
+# Up to the largest number that Auto Scaling takes.
+_Size = Annotated[int, Within(minimum=0, maximum=2**31 - 1)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class Order(Open):
     """What a node group is meant to be from now on.
 
     Attributes:
@@ -34,8 +33,17 @@ class Order:
     by: str
     reason: str
     since: datetime
-    limit: int | None = None
+    limit: _Size | None = None
     sizes: Mapping[str, int | None] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a limit of a node group that is not limited, and a limited one without.
+
+        Raises:
+            ValueError: It is so.
+        """
+        if (self.limit is not None) != (self.state is State.LIMITED):
+            raise ValueError(f"limit goes with the state {State.LIMITED}, got {self.limit!r} with {self.state}")
 
     def __str__(self) -> str:
         nodes = "1 node" if self.limit == 1 else f"{self.limit} nodes"
@@ -44,7 +52,7 @@ class Order:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Termination:
+class Termination(Open):
     """The last command to terminate single nodes of a group.
 
     Attributes:
@@ -65,7 +73,7 @@ class Termination:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desired:
+class Desired(Open):
     """Why the desired capacity is another than the size: EC2 lacks nodes, or some were terminated by command.
 
     Attributes:
@@ -74,13 +82,22 @@ class Desired:
         goal: How many nodes the group is to have since some were terminated. Default: - its size.
     """
 
-    sizes: tuple[int, ...]
+    sizes: tuple[_Size, ...]
     at: datetime
-    goal: int | None = None
+    goal: _Size | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse no size.
+
+        Raises:
+            ValueError: There is none.
+        """
+        if not self.sizes:
+            raise ValueError("sizes must name at least one size, got none")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class Record(Open):
     """What the function has recorded of one owner of a node group's nodes.
 
     Attributes:
@@ -93,14 +110,14 @@ class Record:
         told: The keys of the alerts that people were sent, and were not told the end of.
         terminated: The last command to terminate single nodes. None: there was none.
         desired: What explains a desired capacity other than the size. None: nothing does.
-        gone: When a tick first did not find the owner. None: it is there.
+        gone: When a run first did not find the owner. None: it is there.
     """
 
     state: State | None = None
     by: str = ""
     reason: str = ""
-    limit: int | None = None
-    size: int | None = None
+    limit: _Size | None = None
+    size: _Size | None = None
     since: datetime | None = None
     told: tuple[str, ...] = ()
     terminated: Termination | None = None
@@ -109,7 +126,7 @@ class Record:
 
     @property
     def ordered(self) -> tuple[object, ...]:
-        """What an order or a new size changes; what ticks note and tell changes at any time."""
+        """What a command or a new size changes; the rest changes at any time."""
         return self.state, self.limit, self.size, self.by, self.reason, self.since
 
 
@@ -118,7 +135,7 @@ NO_RECORD = Record()
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupState:
+class GroupState(Open):
     """What is recorded of a node group, whatever owns its nodes: a deployment may replace that.
 
     Attributes:
@@ -153,20 +170,9 @@ class GroupState:
         return replace(self, owners={**self.owners, owner: own})
 
     def to_values(self) -> dict[str, Any]:
-        """Return the attributes of the item; what is not there is left out."""
-        order = self.order
-        ordered = (
-            {
-                "state": order.state.value,
-                "by": order.by,
-                "reason": order.reason,
-                "since": time_text(order.since),
-                **_given(limit=order.limit),
-            }
-            if order
-            else {}
-        )
-        return {**ordered, "owners": {name: _owner_values(own) for name, own in self.owners.items()}}
+        """Return the attributes of the item; what is as by default is left out."""
+        order = encode(replace(self.order, sizes={})) if self.order else {}
+        return {**order, "owners": {name: encode(own) for name, own in self.owners.items()}}
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "GroupState":
@@ -175,84 +181,5 @@ class GroupState:
         Raises:
             ValueError: They are not what this function writes.
         """
-        order = None
-        if "state" in values:
-            order = Order(
-                state=State(values["state"]),
-                by=_text(values, "by"),
-                reason=_text(values, "reason"),
-                since=_time(values, "since"),
-                limit=_size(values.get("limit")) if values["state"] == State.LIMITED else None,
-            )
-        owners = _expect(dict, values, "owners") if "owners" in values else {}
-        return cls(order=order, owners={name: _owner(_expect(dict, owners, name)) for name in owners})
-
-
-def _owner_values(own: Record) -> dict[str, Any]:
-    terminated, desired = own.terminated, own.desired
-    values: dict[str, Any] = {
-        "size": own.size,
-        "since": time_text(own.since) if own.since else None,
-        "told": list(own.told) or None,
-        "terminated": terminated
-        and {"at": time_text(terminated.at), "text": terminated.text, "ids": list(terminated.ids)},
-        "desired": desired
-        and {"sizes": list(desired.sizes), "at": time_text(desired.at), **_given(goal=desired.goal)},
-        "gone": time_text(own.gone) if own.gone else None,
-    }
-    return _given(**values)
-
-
-def _given(**values: object) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _owner(values: Mapping[str, Any]) -> Record:
-    return Record(
-        size=_size(values["size"]) if "size" in values else None,
-        since=_time(values, "since") if "since" in values else None,
-        told=_texts(values, "told"),
-        terminated=_termination(_expect(dict, values, "terminated")) if "terminated" in values else None,
-        desired=_desired(_expect(dict, values, "desired")) if "desired" in values else None,
-        gone=_time(values, "gone") if "gone" in values else None,
-    )
-
-
-def _termination(values: Mapping[str, Any]) -> Termination:
-    return Termination(at=_time(values, "at"), text=_text(values, "text"), ids=_texts(values, "ids"))
-
-
-def _desired(values: Mapping[str, Any]) -> Desired:
-    goal = _size(values["goal"]) if "goal" in values else None
-    sizes = tuple(_size(one) for one in _expect(list, values, "sizes"))
-    if not sizes:
-        raise ValueError("sizes must name at least one size, got []")
-    return Desired(sizes=sizes, at=_time(values, "at"), goal=goal)
-
-
-def _size(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_SIZE:
-        raise ValueError(f"a size must be a whole number from 0 to {_MAX_SIZE}, got {value!r}")
-    return value
-
-
-def _time(values: Mapping[str, Any], name: str) -> datetime:
-    return parse_time(_text(values, name))
-
-
-def _text(values: Mapping[str, Any], name: str) -> str:
-    return _expect(str, values, name)
-
-
-def _texts(values: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    return tuple(_text({name: one}, name) for one in _expect(list, values, name)) if name in values else ()
-
-
-def _expect(kind: type[_T], values: Mapping[str, Any], name: str) -> _T:
-    value = values.get(name)
-    if isinstance(value, kind):
-        return value
-    raise ValueError(f"{name} must be {_KINDS[kind]}, got {value!r}")
-
-
-_KINDS: Mapping[object, str] = {str: "text", list: "a list", dict: "a mapping"}
+        order = {"order": values} if "state" in values else {}
+        return read(cls, {"owners": values.get("owners", {}), **order})

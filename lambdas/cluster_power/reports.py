@@ -25,14 +25,14 @@ def summarize(
 
 
 def emit_metrics(context: Context, decisions: Sequence[Decision], *, complete: bool) -> None:
-    """Write the tick's metrics, once for the cluster and once for each node group.
+    """Write a scheduled run's metrics, once for the cluster and once for each node group.
 
     What was not seen is not counted: there is no point then, rather than a wrong one.
 
     Args:
         context: What the decisions rest on.
         decisions: What was decided.
-        complete: Whether nothing failed; only such a tick counts as a successful one.
+        complete: Whether nothing failed; only such a run counts as a successful one.
     """
     settings, unread = context.settings, context.unread
     configured = [

@@ -66,7 +66,7 @@ def _end(node_group: str, id: str, reservation: Reservation | Absence) -> str:
     return (
         f"{node_group}: its capacity reservation {id} {what}: nodes that run go on without it, and no other starts. "
         "It cannot be brought back: when its nodes are no longer needed, give the node group another name and a new "
-        "end or another reservation in the cluster's file, and deploy: that ends them."
+        "end or another reservation in the cluster's file, and deploy: that terminates them."
     )
 
 
@@ -121,7 +121,7 @@ def explain_refusal(decision: Decision, own: GroupSettings, message: str) -> Pro
     kind = find_launch_failure(message).kind
     whys = {
         ProblemKind.NO_CAPACITY: "EC2 has no more of its instance type there right now, and its nodes wait until it "
-        "has. That is tried again each minute",
+        "has. The power function asks again every minute",
         ProblemKind.QUOTA: "the account's EC2 quota in this region does not allow so many. Ask for more in Service "
         "Quotas (EC2, the quota of the type's family), or lower the count in the cluster's file",
     }
@@ -144,8 +144,8 @@ def _instances(decision: Decision, reservation: Reservation) -> int | None:
     if goal > reservation.instances:
         return goal
     if group.record.state is not State.STOPPED or reservation.used is None:
-        return None  # Its nodes are to come back: somebody emptied it by hand, or a deploy does.
-    # Somebody else's instances in it are not to be shut out.
+        return None  # Its nodes are to come back: an operator or a deployment has set its size to 0.
+    # Instances of other owners in it are not to be shut out.
     least = max(1, reservation.used)
     idle = decision.verdict is not Verdict.SIZE and not (goal or group.desired or group.alive)
     return least if idle and reservation.instances > least else None

@@ -20,7 +20,7 @@ from cluster_power.verdicts import Decision, Verdict
 from cluster_power.windows import Phase
 
 _SHOWS_WITHIN = timedelta(minutes=5)
-"""How long after the function has changed a desired capacity that explains what is seen: ticks look every minute."""
+"""How long after the function has changed a desired capacity that explains what is seen."""
 
 _DESCRIBED_WITHIN = timedelta(minutes=1)
 """How long after the function has set a desired capacity a description may show an older one."""
@@ -36,12 +36,17 @@ def settle(group: Group, now: datetime) -> Group:
         now: The time.
     """
     record = group.record
-    last = record.desired or Desired(sizes=() if record.size is None else (record.size,), at=record.since or now)
-    loses_nodes = record.terminated and record.terminated.at >= last.at
-    is_recent = now - last.at < _DESCRIBED_WITHIN and not loses_nodes
-    if last.sizes and group.desired not in last.sizes and is_recent:
+    if _may_be_old(group, now):
         return replace(group, shows_old_size=True)
     return replace(group, record=replace(record, desired=_explain_desired(group, now)))
+
+
+def _may_be_old(group: Group, now: datetime) -> bool:
+    record = group.record
+    sizes, at = (record.desired.sizes, record.desired.at) if record.desired else ((record.size,), record.since)
+    if record.size is None or at is None or group.desired in sizes or now - at >= _DESCRIBED_WITHIN:
+        return False
+    return record.terminated is None or record.terminated.at < at
 
 
 def _explain_desired(group: Group, now: datetime) -> Desired | None:
@@ -95,7 +100,7 @@ def decide_desired(decision: Decision, missing: Finding, context: Context) -> De
 def decide_resume(decision: Decision) -> Decision:
     """Add whether launches are to be resumed: Auto Scaling suspends them after a day of failures, and never resumes.
 
-    What somebody else suspended stays so, and in a group that is left alone everything.
+    What a user has suspended stays so, and in a group that is left alone everything.
     """
     group, window = decision.group, decision.window
     if group is None or not group.suspended_by_auto_scaling or not decision.wanted:

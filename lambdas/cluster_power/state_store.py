@@ -258,7 +258,7 @@ class StateStore:
             return _Stored(state=GroupState.from_values(item.values), item=item)
         except ValueError as error:
             what = f"the item {name} of the state table {self._table.name} is not what this function writes ({error})"
-            return _Stored(item=item, unreadable=f"{what}: order a start or a stop, which writes it anew")
+            return _Stored(item=item, unreadable=f"{what}: send a start or a stop, which writes it anew")
 
 
 def _key(group: OwnedGroup) -> str:
@@ -278,7 +278,7 @@ def _without_gone(state: GroupState, *, present: Collection[str], now: datetime)
 
 def _check_still(state: GroupState, group: Group) -> None:
     if state.record(group.name).ordered != group.record.ordered:
-        raise StateChangedError(f"{group.node_group} was given another order at the same moment")
+        raise StateChangedError(f"{group.node_group} was given another command at the same moment")
 
 
 def ordered(groups: Iterable[Group], orders: Mapping[str, Order]) -> list[Group]:

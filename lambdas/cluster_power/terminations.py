@@ -1,4 +1,4 @@
-"""Single nodes that go by order, and take their places in the group with them."""
+"""Single nodes that a command terminates; their group gets smaller by as many."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -24,19 +24,19 @@ _GOING = ("Terminating", "Terminated")
 _COUNTED = ("InService", "Pending")
 
 _SHOWS_WITHIN = timedelta(minutes=1)
-"""How long after a node was asked to go a description may not show that."""
+"""How long after the termination of a node a description may not show it."""
 
 
 class Terminations:
-    """Terminate the nodes that an order names, and give their group a size that is smaller by as many.
+    """Terminate the nodes that a command names, and give their group a size that is smaller by as many.
 
-    To a tick that is a size that somebody else gave the group: wherever a run is interrupted, the next tick brings
-    no node back and takes none. A group that a tick is about to size is left to the tick.
+    The function keeps that size as if an operator had set it: wherever a run is interrupted, the next one launches no
+    node and terminates none. A group that is about to get another size loses no single nodes.
 
-    No working node must go in an idle one's place. Auto Scaling takes nodes of its own choice where a group has
-    more than its size, so the group is read again before each node: none goes while there are too many, or once
-    somebody has ordered something else, and one that goes already is not asked to go twice. An old description may
-    hide that, so the nodes are recorded before they are asked to go: none of them is asked again for a minute.
+    No working node must be terminated in an idle one's place. Auto Scaling terminates nodes of its own choice where a
+    group has more than its size, so the group is read again before each node: none is terminated while there are too
+    many, or after another command, and none twice. An old description may hide that, so the nodes are recorded before
+    they are terminated: none of them is terminated again for a minute.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class Terminations:
         self._now = now
 
     def apply(self, command: Command, decisions: Sequence[Decision]) -> list[Decision]:
-        """Apply an order, and return what was decided about its node group with what came of it.
+        """Apply a command, and return what was decided about its node group with what came of it.
 
         Args:
-            command: What was ordered.
+            command: The command.
             decisions: What was decided about the owners of the node group's nodes; while a deploy replaces one,
                 there are two.
         """
@@ -68,7 +68,9 @@ class Terminations:
     def _of_group(self, command: Command, decision: Decision, ids: Sequence[str]) -> Decision:
         group, name = decision.group, decision.node_group
         if group is not None and _goes_anyway(decision, group):
-            reason = f"{decision.reason.removesuffix('.')}. Its nodes go anyway, and none was terminated"
+            reason = (
+                f"{decision.reason.removesuffix('.')}. All of its nodes are terminated, with or without this command"
+            )
             return replace(decision, reason=reason, terminated=_going(group, ids))
         if group is None or group.record.size != decision.wanted:
             self._failures.add_sentence(name, f"none of its nodes was terminated: {decision.reason}")
@@ -91,7 +93,7 @@ class Terminations:
     def _ask_in_turn(
         self, command: Command, group: Group, ids: Sequence[str], before: Collection[str], mark: Termination
     ) -> tuple[set[str], set[str]]:
-        """Ask one node after the other to go, and return those that were asked, and those that perhaps were."""
+        """Terminate one node after the other; return those that are, and those of which no answer came."""
         asked, unsure = set[str](), set[str]()
         for position, one in enumerate(ids):
             fresh = self._look(group)
@@ -113,7 +115,8 @@ class Terminations:
         """Say whether one node is not to be terminated, and report why."""
         obstacle, terminated = _obstacle(group, instance_id), group.record.terminated
         if not obstacle and terminated and instance_id in asked_before:
-            obstacle = f"was asked to go, and does not show it yet ({terminated.text}): ask again a minute later"
+            again = "if it still runs in a minute, send the command again"
+            obstacle = f"is being terminated already ({terminated.text}): {again}"
         if obstacle:
             self._failures.add_sentence(group.node_group, f"{instance_id} {obstacle}", instance_id=instance_id)
         return bool(obstacle)
@@ -140,17 +143,17 @@ class Terminations:
             return None
 
     def _write(self, group: Group, mark: Termination | None) -> bool:
-        given = group.record.desired  # The next tick counts from it how many were terminated.
+        given = group.record.desired  # The next run counts from it how many were terminated.
         try:
             self._store.save(group, terminated=mark, **({"desired": given} if given else {}))
         except (*AWS_ERRORS, StateChangedError) as error:
-            self._failures.add(group.node_group, "could not record who has nodes of it terminated", error)
+            self._failures.add(group.node_group, "could not record which of its nodes are terminated", error)
             return False
         return True
 
 
 def _shares(ids: Sequence[str], decisions: Sequence[Decision]) -> list[list[str]]:
-    """Return which nodes each owner is asked for: its own, and the first one those that nobody has."""
+    """Return which nodes each owner is asked for: its own, and the first one those that no owner has."""
     owned = [decision.group.nodes if decision.group else {} for decision in decisions]
     homeless = [one for one in ids if not any(one in nodes for nodes in owned)]
     return [
@@ -159,24 +162,24 @@ def _shares(ids: Sequence[str], decisions: Sequence[Decision]) -> list[list[str]
 
 
 def _goes_anyway(decision: Decision, group: Group) -> bool:
-    """Say whether a group's nodes go, all of them, without this order."""
+    """Say whether all of a group's nodes are terminated without this command."""
     settled = not group.desired and group.record.size == decision.wanted
     return group.deleting or settled or (not decision.wanted and decision.verdict is Verdict.SIZE)
 
 
 def _why_stop(group: Group, fresh: Group | None, mark: Termination, asked: Collection[str]) -> str:
-    """Say why no node of a group may go at the moment. Empty: nodes may go.
+    """Say why no node of a group may be terminated at the moment. Empty: nodes may.
 
     Args:
         group: The group as it was when its size was found settled.
         fresh: The group as it is now. None: it is gone, or could not be read.
         mark: What this run has written on it.
-        asked: The nodes that this run has asked to go, which may not show it yet.
+        asked: The nodes that this run has terminated, which may not show it yet.
     """
     if fresh is None:
         return "it is gone, or could not be read"
     if fresh.record.terminated != mark or fresh.record.ordered != group.record.ordered:
-        return "it was given another order meanwhile"
+        return "it was given another command meanwhile"
     if fresh.terminating_suspended is not None:
         return f"the process Terminate of the Auto Scaling group {group.name} is suspended"
     if len(fresh.zones) > 1:
@@ -184,15 +187,15 @@ def _why_stop(group: Group, fresh: Group | None, mark: Termination, asked: Colle
         return f"Auto Scaling would replace other nodes to balance {', '.join(fresh.zones)}"
     counted = sum(node.state.startswith(_COUNTED) and one not in asked for one, node in fresh.nodes.items())
     if counted > fresh.desired:
-        return f"{counted} of its nodes run where {fresh.desired} should, and Auto Scaling takes some itself"
+        return f"{counted} of its nodes run where {fresh.desired} should, and Auto Scaling terminates some itself"
     return ""
 
 
 def _obstacle(group: Group, instance_id: str) -> str:
-    """Say why a node that does not go yet cannot be terminated. Empty: it can."""
+    """Say why a node that still runs cannot be terminated. Empty: it can."""
     node = group.nodes.get(instance_id)
     if not group.owner.terminates_nodes:
-        return f"is left alone, because {group.owner.service} chooses itself which of its nodes go"
+        return f"is left alone, because {group.owner.service} chooses itself which of its nodes it terminates"
     if node is None:
         return "is none of its nodes"
     if not node.state.startswith(_COUNTED):
@@ -201,7 +204,7 @@ def _obstacle(group: Group, instance_id: str) -> str:
 
 
 def _asked_before(group: Group, now: datetime) -> tuple[str, ...]:
-    """Return the nodes that were asked to go so lately that a description may not show it."""
+    """Return the nodes that were terminated so lately that a description may not show it."""
     terminated = group.record.terminated
     return terminated.ids if terminated and now - terminated.at <= _SHOWS_WITHIN else ()
 

@@ -24,7 +24,7 @@ class Verdict(StrEnum):
     """Nothing yet: its Capacity Block has not started."""
 
     CLOSING = "closing"
-    """Nothing yet: it is as it should be, and its nodes go soon, because its Capacity Block ends."""
+    """Nothing yet: it is as it should be, and its nodes are terminated soon, because its Capacity Block ends."""
 
     OVER = "over"
     """Nothing any more: its Capacity Block is over."""
@@ -51,7 +51,7 @@ class Verdict(StrEnum):
     """Nothing: it carries the cluster's tag, but the cluster's file does not know it."""
 
     DELETING = "deleting"
-    """Nothing: it is going away."""
+    """Nothing: it is being terminated."""
 
     ABSENT = "absent"
     """Nothing: the cluster's file knows it, but nothing that would own its nodes is there."""
@@ -75,8 +75,8 @@ class Decision:
         versions_problem: That nodes run different launch template versions. None: they do not.
         versions_known: Whether `versions_problem` is a finding, likewise.
         window: What its Capacity Block allows. None: it has none, or is stopped whatever that says.
-        terminated: The nodes that go by order. None: no order named any.
-        taken_back: Whether an order that is applied at once or not at all was not. None: this is no such order.
+        terminated: The nodes that a command has terminated. None: it named none.
+        taken_back: Whether a stop that is applied at once or not at all was not. None: this is no such stop.
         desired: What desired capacity its group gets while EC2 lacks nodes; its size stays. None: no other.
         resumes: Whether launches that Auto Scaling has suspended are resumed.
         reserve: For how many instances its reservation is to hold capacity. None: it is left as it is.
@@ -103,6 +103,6 @@ class Decision:
 
     @property
     def is_held(self) -> bool:
-        """Whether somebody or something other than the function gave the group its size."""
+        """Whether the group has a desired capacity that the function did not set."""
         is_by_order = self.group is not None and self.group.is_smaller_by_order
         return self.verdict is Verdict.HELD and not is_by_order

@@ -153,7 +153,7 @@ def find_window(
     if phase is not Phase.OVER and zones and block.zone and block.zone not in zones:
         there = ", ".join(sorted(zones))
         wrong = (
-            f"is in {block.zone} and its nodes launch in {there}: none is started or ended; use a network in "
+            f"is in {block.zone} and its nodes launch in {there}: none is started or terminated; use a network in "
             f"{block.zone}, or {_REPLACE}"
         )
         return replace(_unusable(name, block, wrong), is_elsewhere=True)
@@ -188,7 +188,7 @@ def too_small(group: Group, window: Window, count: int) -> Problem:
 
 def _with_nodes_elsewhere(window: Window) -> Window:
     """Return the window of a block that a deploy named while the nodes worked in another: they work on."""
-    sentence = f"{window.sentence}. The nodes that run are not in it, and stay until EC2 or a stop ends them"
+    sentence = f"{window.sentence}. The nodes that run are not in it, and stay until EC2 or a stop terminates them"
     return replace(window, sentence=sentence, problem=_problem(f"{sentence}."), problem_known=True, is_elsewhere=True)
 
 
@@ -219,8 +219,8 @@ def _since_start(
     down_at = terminated_from - MARGIN
     sentences = {
         Phase.OPEN: f"{name} runs until {time_text(down_at)}: {cause}",
-        Phase.CLOSING: f"{name}: its nodes go at {time_text(down_at)}, before {cause}: save your checkpoint",
-        Phase.OVER: f"{name} is down: {cause}, and EC2 terminates what runs in it from {time_text(terminated_from)}",
+        Phase.CLOSING: f"{name}: its nodes are terminated at {time_text(down_at)}, before {cause}: save checkpoints",
+        Phase.OVER: f"{name} is stopped: {cause}, and EC2 terminates its instances from {time_text(terminated_from)}",
     }
     return Window(
         block=block.id,

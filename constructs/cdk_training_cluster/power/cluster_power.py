@@ -1,4 +1,4 @@
-"""The construct that makes the power function, its tick, its alarms and its permissions."""
+"""The construct that makes the power function, its schedule, its alarms and its permissions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -65,7 +65,7 @@ _WATCHES = (
         "them alone",
         remedy='Invoke $function with {"action": "status"}, which names them. Then give a group its count with '
         '{"action": "start", "node_groups": ["NAME"]}, or end its nodes with "stop" instead; without node_groups the '
-        "order is for every group",
+        "command is for every group",
     ),
     Watch(
         id="MixedGroups",
@@ -93,26 +93,26 @@ class ClusterPower(Guardrail):
     A tag on what owns a group's nodes says who started, stopped or limited it last. Operators and other functions
     invoke its alias `operate` with `{"action": "stop", "node_groups": ["workers"], "reason": "..."}`, or with `start`
     or `status`. With `limit` groups keep the nodes that they have, but get no more, until a start. With `terminate`
-    and `"instance_ids": [...]` single nodes go from a group that allows it, and its size goes down by as many until a
-    start.
+    and `"instance_ids": [...]` single nodes of a group that allows it are terminated, and its size is smaller by as
+    many until a start.
 
     A group in a Capacity Block is up from the block's own start, which is read each minute, until 10 minutes before
-    EC2 begins to terminate what runs in it; people are told half an hour ahead to save their checkpoint. A block that
-    is extended opens again. EC2's events make a tick of their own at both ends. A group has one block: name the next
+    EC2 begins to terminate what runs in it; half an hour ahead an alert says to save checkpoints. A block that is
+    extended opens again. EC2's events start a run of their own at both ends. A group has one block: name the next
     one when it is over. Nodes that run while a block is named that has not started or has ended are left alone. The
     size of a group that a Spot Fleet owns is the request's target; a stop outlives a deploy that replaces it. Of the
-    reservation that a group runs in people are told a day before its end and when it has ended; of Capacity Blocks
+    reservation that a group runs in they are told a day before its end and when it has ended; of Capacity Blocks
     among other capacity, before EC2 ends the nodes in them. A reservation that may be released is lowered to one
     instance, the least that EC2 has, while its group is stopped, and raised before the group starts: what EC2 then
     lacks is told, and asked for again each minute.
 
-    Let `schedule` depend on the groups: the first tick then comes when CloudFormation is done with them.
+    Let `schedule` depend on the groups: the first run then comes when CloudFormation is done with them.
 
     The function itself tells the topic, once when it begins and once when it ends, that nodes are missing, that more
     nodes run than should, that nodes run different launch template versions, and that a Capacity Block or a
     reservation cannot be used; and once, that one of them is about to end. The alarms stand behind it, and alone tell
     of a size that the function did not give a group that has nodes; of those, only the one on the function's silence
-    also says when it is over. It may ring once right after the first deployment, until the first tick has reported: a
+    also says when it is over. It may ring once right after the first deployment, until the first run has reported: a
     function that has never reported is silent too.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, five more alarms, an
@@ -120,8 +120,8 @@ class ClusterPower(Guardrail):
     `AWS::Lambda::Permission`; where no `state` is given, what `ClusterState` makes.
 
     Attributes:
-        order_name: What orders are sent to, as the function name of an Invoke: the ARN of the function's alias
-            `operate`. Through no alias it takes ticks only, and says how things are.
+        order_name: What commands are sent to, as the function name of an Invoke: the ARN of the function's alias
+            `operate`. Through no alias it only runs as scheduled, and answers `status`.
 
     Sources: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html,
     https://repost.aws/knowledge-center/auto-scaling-group-not-stabilize-error,
@@ -163,7 +163,7 @@ class ClusterPower(Guardrail):
         powertools_layer: lambda_.ILayerVersion | None = None,
         encryption_key: kms.IKey | None = None,
     ) -> None:
-        """Make the function, its tick and its alarms.
+        """Make the function, its schedule and its alarms.
 
         Args:
             scope: The parent construct.
@@ -176,9 +176,9 @@ class ClusterPower(Guardrail):
             state: Where the function remembers what was ordered and what it did; another stack's outlives this one.
                 Default: - a table is made, and kept.
             launch_grace: How long nodes may take to launch before their absence is a problem, and how long
-                they may take to go; at most 30 minutes.
+                they may take to terminate; at most 30 minutes.
                 Default: - 10 minutes.
-            closing_notice: How long before its nodes go people are told that a Capacity Block ends.
+            closing_notice: How long before its nodes are terminated an alert says that a Capacity Block ends.
                 Default: - 30 minutes.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
             encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
@@ -302,7 +302,7 @@ class ClusterPower(Guardrail):
     def metric_held_groups(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
         """Return how many node groups have a size that the power function did not give them.
 
-        Nodes that were terminated by order do not count.
+        Nodes that were terminated by command do not count.
 
         Args:
             statistic: Over what the function reports each minute. Default: - `Maximum`.
@@ -322,9 +322,9 @@ class ClusterPower(Guardrail):
         return self._metric(PowerMetric.MIXED_GROUPS, statistic, period)
 
     def _make_block_events(self, blocks: Sequence[str]) -> events.Rule:
-        """Make a tick right when a Capacity Block starts, and when EC2 warns that it ends.
+        """Start a run right when a Capacity Block starts, and when EC2 warns that it ends.
 
-        A missed event is made good by the next tick of the schedule, which reads the blocks all the same.
+        A missed event is made good by the next scheduled run, which reads the blocks all the same.
         """
         return events.Rule(
             self,

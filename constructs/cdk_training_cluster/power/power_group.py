@@ -21,30 +21,30 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
 @checked
 @dataclass(frozen=True, kw_only=True)
 class PowerGroup:
-    """Say how many nodes a node group has, and what drives its size beside orders.
+    """Say how many nodes a node group has, and what drives its size beside commands.
 
     Ids may be known at deployment only. At most one kind of them is given.
 
     Attributes:
         count: How many nodes it has while it is not stopped.
-        capacity_block: The id of the Capacity Block that its nodes run in: they come up when it starts and go before
-            EC2 terminates them. Default: - none.
-        capacity_blocks: The ids of Capacity Blocks that some of its nodes may run in: people are told before they
+        capacity_block: The id of the Capacity Block that its nodes run in: they start when it does and are terminated
+            before EC2 terminates them. Default: - none.
+        capacity_blocks: The ids of Capacity Blocks that some of its nodes may run in: an alert says before they
             end, and the group keeps its size. Default: - none.
-        listed_reservations: The ids of the reservations that some of its nodes may run in: people are told before
+        listed_reservations: The ids of the reservations that some of its nodes may run in: an alert says before
             they end, and that nodes run on at On-Demand prices. Default: - none.
         on_demand: Whether On-Demand Instances replace the nodes in those blocks.
-            Default: - they do not, which is what people are told.
+            Default: - they do not, which is what alerts say.
         block_ends_early_minutes: How long before a block's end EC2 begins to terminate its nodes, in minutes.
             Default: - 30; UltraServers need 60.
         spot_fleet_id: The id of the Spot Fleet request that owns its nodes and whose target is its size.
             Default: - an Auto Scaling group owns them, and is found by its tags.
-        capacity_reservation_id: The id of the capacity reservation that its nodes run in: people are told when it
+        capacity_reservation_id: The id of the capacity reservation that its nodes run in: an alert says when it
             ends. Default: - none.
         released: Whether that reservation, which must be one of the cluster, is lowered to one instance while the
             group is stopped, and raised before it starts. Default: - it is left as it is.
-        terminates_nodes: Whether the order `terminate` may take single nodes out of it. A Spot Fleet chooses itself
-            which of its nodes go. Default: - it may not.
+        terminates_nodes: Whether the command `terminate` may take single nodes out of it. A Spot Fleet chooses itself
+            which of its nodes it terminates. Default: - it may not.
         warm_pool: Whether it has a warm pool: when the group grows, nodes in the pool that an old launch template
             version has launched are terminated, and Auto Scaling launches others. Default: - it has none.
 
@@ -145,4 +145,7 @@ class PowerGroup:
         if self.warm_pool and self.spot_fleet_id is not None:
             yield "warm_pool excludes spot_fleet_id: Auto Scaling groups alone have warm pools"
         if self.terminates_nodes and self.spot_fleet_id is not None:
-            yield "terminates_nodes excludes spot_fleet_id: a Spot Fleet chooses itself which of its nodes go"
+            yield (
+                "terminates_nodes excludes spot_fleet_id: a Spot Fleet chooses itself which of its nodes it "
+                "terminates"
+            )

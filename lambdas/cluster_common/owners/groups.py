@@ -26,7 +26,7 @@ class OwnerTraits:
         lingering: The sentence about nodes too many for which no reason is seen.
         holds_deployments: Whether CloudFormation waits for its nodes: its size is lowered while EC2 lacks some.
         reset_by_deployments: Whether a deployment sets its size to 0 and leaves its nodes.
-        terminates_nodes: Whether single nodes can be terminated; if not, it chooses itself which go.
+        terminates_nodes: Whether single nodes can be terminated; if not, it chooses itself which it terminates.
         instance_tag: The tag, which only the service can set, by which an instance names its owner.
         emptied: What becomes of it when it gets the size zero: the end of a sentence.
         survivors: Which of its nodes live on then: the end of a sentence.
@@ -170,7 +170,7 @@ class OwnedGroup:
         ends_newest: Whether the newest node ends first where it has more than it was given.
         keeps_excess: Whether nodes stay when it is given a smaller size. None: its owner does not say.
         busy: Whether it takes no new size at the moment, and may not show the one it was given last.
-        deleting: Whether it is going away.
+        deleting: Whether it is being terminated.
         nodes: Its nodes by their ids.
         templates: The launch templates and versions that it launches from, likewise. Empty: unknown.
         tags: Its tags.
@@ -221,8 +221,8 @@ class OwnedGroup:
     def should_keep_excess(self, size: int) -> bool | None:
         """Say whether nodes are to stay when another than the function lowers the size, once the group has a size.
 
-        They stay while it runs, so that a mistake ends no job. They go where the function itself
-        lowers the size, until they are gone.
+        They stay while it runs, so that a mistake ends no job. They are terminated where the function itself
+        lowers the size.
 
         Returns:
             None: that is not known, because the group does not say it, and has the size.

@@ -118,12 +118,14 @@ class SpotFleets:
         """Do nothing: a Spot Fleet has no warm pool."""
 
     def terminate(self, instance_id: str) -> None:
-        """Refuse: a Spot Fleet chooses itself which of its nodes go, as its traits say.
+        """Refuse: a Spot Fleet chooses itself which of its nodes it terminates, as its traits say.
 
         Raises:
             NotImplementedError: Always.
         """
-        raise NotImplementedError(f"a Spot Fleet chooses itself which of its nodes go, and not {instance_id}")
+        raise NotImplementedError(
+            f"a Spot Fleet chooses itself which of its nodes it terminates, and not {instance_id}"
+        )
 
     def tag(self, group: OwnedGroup, tags: Mapping[str, str]) -> None:
         """Write tags on a request."""

@@ -62,7 +62,7 @@ def test_a_group_says_what_the_function_has_to_know(group: PowerGroup, settings:
         ),
         (
             {"count": 1, "spot_fleet_id": "sfr-1", "terminates_nodes": True},
-            "terminates_nodes excludes spot_fleet_id: a Spot Fleet chooses itself which of its nodes go",
+            "terminates_nodes excludes spot_fleet_id: a Spot Fleet chooses itself which of its nodes it terminates",
         ),
     ],
 )

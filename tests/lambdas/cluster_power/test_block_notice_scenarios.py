@@ -59,7 +59,7 @@ def test_people_are_told_once_that_the_nodes_in_a_block_go(
     scene.minute(20)
 
     [message] = scene.sns.messages
-    assert message["Subject"] == "base-pod: nodes of any in a Capacity Block go in 30 minutes"
+    assert message["Subject"] == "base-pod: nodes of any in a Capacity Block are terminated in 30 minutes"
     assert message["Message"] == (
         "Cluster base-pod\n\nany: EC2 terminates the nodes in its Capacity Block cr-1 from 2026-11-02T08:33:00Z on, "
         f"before that ends at 2026-11-02T09:03:00Z: save your checkpoint. {then}"

@@ -97,10 +97,10 @@ def test_another_block_that_a_deploy_names_ends_the_problem(scene: Scene) -> Non
 
     assert scene.subjects() == [
         "base-pod: the Capacity Block of pod cannot be used",
-        "base-pod: the Capacity Block of pod is no problem any more",
+        "base-pod: the problem with the Capacity Block of pod is over",
     ]
     assert scene.sns.messages[1]["Message"] == (
-        "Cluster base-pod\n\nThe Capacity Block is no problem any more: pod waits for its Capacity Block cr-pod, "
+        "Cluster base-pod\n\nThe problem with the Capacity Block is over: pod waits for its Capacity Block cr-pod, "
         "which starts at 2026-11-02T09:02:00Z."
     )
 
@@ -132,7 +132,7 @@ def test_nodes_that_run_stay_when_a_deploy_moves_their_group_to_another_zone(sce
     assert group.suspended, "launches of a group that is left alone stay suspended"
     group.in_service = 8
     assert (told["decision"], told["problem"]) == ("unusable", "capacity-block")
-    assert "is in us-east-1b and its nodes launch in us-east-1d: none is started or ended" in told["reason"]
+    assert "is in us-east-1b and its nodes launch in us-east-1d: none is started or terminated" in told["reason"]
     assert scene.subjects() == ["base-pod: the Capacity Block of pod cannot be used"]
     assert scene.minute(3)["pod"]["in_service"] == 8
     assert scene.order("stop")["pod"]["desired"] == 0
@@ -199,13 +199,13 @@ def test_a_message_that_nodes_go_that_fails_is_sent_by_the_next_tick(scene: Scen
     assert block.ends is not None
     scene.now = block.ends - 71 * MINUTE
     scene.sns.fails = True
-    with pytest.raises(PartialFailureError, match="pod: could not notify people of a change"):
+    with pytest.raises(PartialFailureError, match="pod: could not send or record an alert"):
         scene.minute()
     scene.sns.fails = False
 
     scene.minute(2)
 
-    assert scene.subjects() == ["base-pod: the nodes of pod go in 29 minutes"]
+    assert scene.subjects() == ["base-pod: the nodes of pod are terminated in 29 minutes"]
 
 
 @pytest.mark.parametrize("operation", ["SetDesiredCapacity", "PutItem"])

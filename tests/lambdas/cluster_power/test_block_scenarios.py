@@ -71,11 +71,11 @@ def test_people_are_told_once_that_nodes_go_soon(scene: Scene) -> None:
     scene.minute(20)
 
     [message] = scene.sns.messages
-    assert message["Subject"] == "base-pod: the nodes of pod go in 30 minutes"
+    assert message["Subject"] == "base-pod: the nodes of pod are terminated in 30 minutes"
     assert message["Message"] == (
-        "Cluster base-pod\n\npod: its nodes go at 2026-11-03T07:20:00Z, before its Capacity Block cr-pod ends at "
-        "2026-11-03T08:00:00Z: save your checkpoint.\n\nThe nodes stay if the Capacity Block is extended before they "
-        "go."
+        "Cluster base-pod\n\npod: its nodes are terminated at 2026-11-03T07:20:00Z, before its Capacity Block cr-pod "
+        "ends at 2026-11-03T08:00:00Z: save checkpoints.\n\nThe nodes stay if the Capacity Block is extended before "
+        "that."
     )
     assert scene.record(group).told[0].startswith("end/")
 
@@ -105,8 +105,8 @@ def test_a_block_that_is_extended_while_it_closes_goes_on_and_its_new_end_is_tol
     scene.minute(2)
 
     assert scene.subjects() == [
-        "base-pod: the nodes of pod go in 19 minutes",
-        "base-pod: the nodes of pod go in 30 minutes",
+        "base-pod: the nodes of pod are terminated in 19 minutes",
+        "base-pod: the nodes of pod are terminated in 30 minutes",
     ]
 
 
@@ -176,7 +176,7 @@ def test_a_size_that_an_operator_sets_stays_until_the_block_ends(scene: Scene) -
     scene.minute(3)
 
     assert group.desired == 0
-    assert scene.subjects() == ["base-pod: the nodes of pod go in 1 minute"]
+    assert scene.subjects() == ["base-pod: the nodes of pod are terminated in 1 minute"]
 
 
 def test_nodes_that_an_operator_asks_for_before_the_block_starts_are_not_missing(scene: Scene) -> None:
@@ -202,12 +202,12 @@ def test_nodes_that_an_operator_started_in_a_stopped_group_go_before_the_block_e
     gone = scene.minute()["pod"]
 
     assert gone["reason"] == (
-        "pod should have 0 nodes and somebody made it 2: its Capacity Block cr-pod ends at 2026-11-03T08:00:00Z, and "
-        "they go before"
+        "pod should have 0 nodes, since its Capacity Block cr-pod ends at 2026-11-03T08:00:00Z, and its desired "
+        "capacity was changed to 2 outside the power function"
     )
     assert group.desired == 0
     assert scene.minute()["pod"]["reason"] == "pod is stopped, by ana: weekend"
-    assert scene.subjects() == ["base-pod: the nodes of pod go in 1 minute"]
+    assert scene.subjects() == ["base-pod: the nodes of pod are terminated in 1 minute"]
 
 
 def test_a_block_that_is_smaller_than_the_group_runs_what_it_has_and_the_rest_is_missing(scene: Scene) -> None:
@@ -271,7 +271,7 @@ def test_nodes_run_on_when_a_deploy_names_a_block_that_they_cannot_run_in(
     assert (kept["decision"], group.desired, group.in_service) == ("unusable", 8, 8)
     [message] = scene.sns.messages
     assert message["Message"].split("\n\n")[1].startswith(why)
-    assert "The nodes that run are not in it, and stay until EC2 or a stop ends them." in message["Message"]
+    assert "The nodes that run are not in it, and stay until EC2 or a stop terminates them." in message["Message"]
     scene.order("stop")
     assert group.desired == 0
 
@@ -286,7 +286,7 @@ def test_nodes_of_the_last_block_are_not_taken_for_nodes_of_the_next_one_when_th
     open_now = scene.minute(6)["pod"]
 
     assert (open_now["decision"], open_now["missing"], group.desired, group.in_service) == ("unusable", 0, 8, 8)
-    assert "The nodes that run are not in it, and stay until EC2 or a stop ends them" in open_now["reason"]
+    assert "The nodes that run are not in it, and stay until EC2 or a stop terminates them" in open_now["reason"]
     assert scene.subjects() == ["base-pod: the Capacity Block of pod cannot be used"]
     group.version = 3
     scene.ec2.reservations["cr-new"].last = None
@@ -324,4 +324,4 @@ def test_the_next_block_takes_over_when_the_nodes_of_the_last_one_have_gone(scen
     scene.pass_time(block.starts - scene.now)
 
     assert scene.minute(2)["pod"]["in_service"] == 8
-    assert scene.subjects()[-1] == "base-pod: the Capacity Block of pod is no problem any more"
+    assert scene.subjects()[-1] == "base-pod: the problem with the Capacity Block of pod is over"

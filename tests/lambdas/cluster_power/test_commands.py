@@ -176,7 +176,7 @@ IDS_ALLOWED = "terminate takes 1 to 100 ids such as i-0123456789abcdef0 in insta
         (
             {"node_groups": ["extras"]},
             "terminate takes a node group that an Auto Scaling group owns: a Spot Fleet owns extras, and chooses "
-            "itself which of its nodes go",
+            "itself which of its nodes it terminates",
         ),
         ({"action": "stop"}, f"instance_ids goes with the action terminate only, got {IDS} with stop"),
         (

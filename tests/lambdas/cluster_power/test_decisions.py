@@ -39,7 +39,8 @@ def group(**settings: Any) -> Group:
 
 
 def order_of(state: State) -> Order:
-    return Order(state=state, by="ana", reason="weekend", since=LONG_AGO)
+    limit = 0 if state is State.LIMITED else None
+    return Order(state=state, by="ana", reason="weekend", since=LONG_AGO, limit=limit)
 
 
 def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
@@ -80,9 +81,8 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             Verdict.HELD,
             8,
             0,
-            "workers was given 8 nodes and somebody made it 5: left alone until a start or a stop is ordered "
-            "or "
-            "the file's count changes",
+            "workers was given 8 nodes and its desired capacity was changed to 5 outside the power function: "
+            "left alone until a start or a stop, or until the file's count changes",
             id="an operator lowered it",
         ),
         pytest.param(
@@ -90,9 +90,8 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             Verdict.HELD,
             0,
             1,
-            "workers was given 0 nodes and somebody made it 2: left alone until a start or a stop is ordered "
-            "or "
-            "the file's count changes",
+            "workers was given 0 nodes and its desired capacity was changed to 2 outside the power function: "
+            "left alone until a start or a stop, or until the file's count changes",
             id="an operator raised a stopped one",
         ),
         pytest.param(
@@ -108,7 +107,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             Verdict.PENDING,
             0,
             0,
-            "workers: 3 nodes still run and 0 should (3 InService): they are going away",
+            "workers: 3 nodes still run and 0 should (3 InService): they are being terminated",
             id="stopped and still terminating",
         ),
         pytest.param(
@@ -134,9 +133,8 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             Verdict.BLOCKED,
             8,
             4,
-            "workers should have 8 nodes and its group takes at most 4: a deploy is under way, or somebody "
-            "lowered "
-            "the maximum",
+            "workers should have 8 nodes and its group takes at most 4: a deployment is under way, or the "
+            "maximum was lowered",
             id="the deploy has not raised the maximum yet",
         ),
         pytest.param(
@@ -144,7 +142,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             Verdict.BLOCKED,
             0,
             0,
-            "workers should have 0 nodes and somebody set its group's minimum to 2",
+            "workers should have 0 nodes and the minimum of its group is 2: set that to 0",
             id="somebody raised the minimum",
         ),
         pytest.param(
@@ -157,8 +155,8 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             0,
             "old: 8 nodes still run and are billed (8 InService), and old is not in the cluster's file. Either a "
             "deploy that takes the Auto Scaling group asg away is under way, or CloudFormation could not delete it, "
-            "or somebody made it beside the cluster: look at the stack's events, and delete it if nobody needs its "
-            "nodes.",
+            "or it was created outside the stack: look at the stack's events, and delete it if its nodes are "
+            "not needed.",
             id="removed from the file",
         ),
         pytest.param(
@@ -174,7 +172,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             Verdict.UNSEEN,
             8,
             2,
-            "workers: 6 of 8 nodes: Auto Scaling could not be asked why",
+            "workers: 6 of 8 nodes: Auto Scaling returned no activities that say why",
             id="activities unreadable",
         ),
     ],
@@ -200,7 +198,9 @@ def test_a_group_that_the_file_knows_and_nobody_made_is_missing_with_all_its_nod
 
     assert decision.verdict is Verdict.ABSENT
     assert decision.missing == 8
-    assert decision.reason == ("workers is in the cluster's file and has no group: a deploy is under way, or failed")
+    assert decision.reason == (
+        "workers is in the cluster's file and has no group: a deployment is under way, or failed"
+    )
 
 
 def test_an_absent_group_of_a_stopped_cluster_misses_nothing() -> None:
@@ -220,7 +220,7 @@ def test_two_groups_of_one_name_are_not_both_started() -> None:
 
     assert {one.verdict for one in decisions} == {Verdict.BLOCKED}
     assert decisions[0].reason == (
-        "two Auto Scaling groups are workers: neither is sized until a deploy has removed one"
+        "two Auto Scaling groups belong to workers: neither is sized until a deployment has removed one"
     )
 
 
@@ -261,7 +261,7 @@ NEW = Record()
 
 
 def test_new_groups_are_adopted_as_running() -> None:
-    adopted = Order(state=State.RUNNING, by="cluster_power", reason="first start after the deploy", since=NOW)
+    adopted = Order(state=State.RUNNING, by="cluster_power", reason="first start after the deployment", since=NOW)
 
     assert orders(group(desired=0, record=NEW), TICK) == {"workers": adopted}
 

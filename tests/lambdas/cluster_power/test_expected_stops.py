@@ -60,8 +60,8 @@ def test_nodes_that_go_already_or_that_no_stop_ends_need_not_have_been_judged(sc
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (resize, "workers has the desired size 9, and the stop was ordered for 8"),
-        (replace_one, "workers has i-2239a3720009, for which the stop was not ordered"),
+        (resize, "workers has the desired size 9, and the stop was sent for 8"),
+        (replace_one, "workers has i-2239a3720009, for which the stop was not sent"),
     ],
 )
 @pytest.mark.parametrize("at_the_last_moment", [False, True])
@@ -77,7 +77,7 @@ def test_what_was_not_judged_is_not_stopped(
 
     told = stop_now(scene, **expected)
 
-    assert (told["taken_back"], told["reason"]) == (True, f"{why}. The stop was taken back")
+    assert (told["taken_back"], told["reason"]) == (True, f"{why}. The stop was not applied")
     assert (group.desired > 0, scene.recorded(), stopped(scene)) == (True, before, [])
 
 
@@ -92,7 +92,7 @@ def test_an_operators_start_between_the_look_and_the_stop_stays(scene: Scene) ->
     told = stop_now(scene, **expected)
 
     assert told["taken_back"] is True
-    assert told["reason"].endswith(" and 5 more, for which the stop was not ordered. The stop was taken back")
+    assert told["reason"].endswith(" and 5 more, for which the stop was not sent. The stop was not applied")
     assert scene.minute(3)["workers"]["in_service"] == 8
 
 

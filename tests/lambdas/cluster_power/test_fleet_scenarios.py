@@ -60,7 +60,8 @@ def test_a_deploy_that_resets_the_target_is_no_operators_change(scene: Scene, fl
 
     assert (again["decision"], again["reason"]) == (
         "size",
-        "extras was given 4 nodes and a deploy set its target to 0: it is given its size again, and 4 nodes lived on",
+        "extras was given 4 nodes and a deployment set its target to 0: it gets its size again, and 4 nodes "
+        "kept running",
     )
     assert scene.minute(2)["extras"]["decision"] == "keep"
     assert (fleet.target, fleet.alive) == (4, 4)
@@ -98,7 +99,7 @@ def test_a_deploy_in_the_middle_of_a_stop_keeps_no_node_alive(scene: Scene, flee
 
     assert (going["decision"], going["reason"]) == (
         "size",
-        "extras should have 0 nodes and 4 nodes were let live on: they go",
+        "extras should have 0 nodes and 4 nodes run: the surplus is terminated",
     )
     assert (fleet.target, fleet.alive) == (0, 0)
 
@@ -134,7 +135,7 @@ def test_a_lower_count_lets_the_excess_go_and_then_keeps_the_rest(scene: Scene, 
 
     assert (kept["decision"], kept["reason"]) == (
         "size",
-        "extras has its 2 nodes: from now on none of them goes when its target is lowered",
+        "extras has its 2 nodes: from now on none of them is terminated when its target is lowered",
     )
     assert (fleet.target, fleet.alive, fleet.policy) == (2, 2, "noTermination")
 
@@ -147,8 +148,7 @@ def test_a_fleet_that_is_being_modified_waits_for_the_next_tick(scene: Scene, fl
 
     assert (waiting["decision"], waiting["missing"]) == ("blocked", 4)
     assert waiting["reason"] == (
-        "extras should have 4 nodes and the Spot Fleet request sfr-extras is being modified: the next tick tries "
-        "again"
+        "extras should have 4 nodes and the Spot Fleet request sfr-extras is being modified: the next run tries again"
     )
     assert scene.minute(2)["extras"]["in_service"] == 4
 
@@ -163,14 +163,14 @@ def test_a_fleet_that_still_shows_its_old_target_is_not_taken_for_an_operators(
 
     told = scene.order()["extras"]
 
-    assert (fleet.target, told["desired"], told["decision"]) == (4, 4, "blocked")
+    assert (fleet.target, told["desired"], told["decision"]) == (4, 4, "pending")
 
 
 def test_a_fleet_that_takes_no_target_waits_and_is_no_failure(scene: Scene, fleet: FakeFleet) -> None:
     scene.ec2.fail_next("ModifySpotFleetRequest", "FleetNotInModifiableState")
 
     assert scene.order()["extras"]["reason"] == (
-        "extras is busy with another scaling activity: the next tick tries again"
+        "extras is busy with another scaling activity: the next run tries again"
     )
     assert scene.minute(2)["extras"]["in_service"] == fleet.alive == 4
 
@@ -211,8 +211,8 @@ def test_a_fleet_that_is_gone_misses_all_its_nodes(scene: Scene, fleet: FakeFlee
 
     assert (absent["decision"], absent["missing"], absent["problem"]) == ("absent", 4, None)
     assert absent["reason"] == (
-        "extras is in the cluster's file and has no Spot Fleet request sfr-extras that launches nodes: a deploy is "
-        "under way, or somebody cancelled it"
+        "extras is in the cluster's file and has no Spot Fleet request sfr-extras that launches nodes: a "
+        "deployment is under way, or the request was cancelled"
     )
 
 

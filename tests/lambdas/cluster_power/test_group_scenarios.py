@@ -51,19 +51,19 @@ def test_the_first_tick_records_before_it_sizes_and_again_after(scene: Scene) ->
         "stack": STACK,
         "state": "running",
         "by": "cluster_power",
-        "reason": "first start after the deploy",
+        "reason": "first start after the deployment",
         "since": "2026-11-02T08:00:00Z",
         "owners": {"workers-asg": {"size": 8, "since": "2026-11-02T08:00:00Z"}},
     }
     assert group.tags["cdk-training-cluster:power"] == (
-        "running by cluster_power since 2026-11-02T08:00:00Z: first start after the deploy"
+        "running by cluster_power since 2026-11-02T08:00:00Z: first start after the deployment"
     )
     assert summary["workers"] == {
         "node_group": "workers",
         "auto_scaling_group": "workers-asg",
         "state": "running",
         "by": "cluster_power",
-        "why": "first start after the deploy",
+        "why": "first start after the deployment",
         "since": "2026-11-02T08:00:00Z",
         "wanted": 8,
         "desired": 8,
@@ -72,7 +72,7 @@ def test_the_first_tick_records_before_it_sizes_and_again_after(scene: Scene) ->
         "missing": 8,
         "surplus": 0,
         "decision": "size",
-        "reason": "workers should have 8 nodes (running, by cluster_power: first start after the deploy)",
+        "reason": "workers should have 8 nodes (running, by cluster_power: first start after the deployment)",
         "problem": None,
     }
 
@@ -164,7 +164,7 @@ def test_a_stopped_cluster_stays_stopped_through_a_deploy_that_adds_a_group(scen
         "workers": ("stopped", 0),
     }
     assert summary["extra"]["reason"] == (
-        "extra is stopped, by cluster_power: the cluster was stopped when this node group came"
+        "extra is stopped, by cluster_power: the cluster was stopped when this node group was added"
     )
 
 
@@ -257,7 +257,7 @@ def test_a_message_that_fails_is_sent_by_the_next_tick(scene: Scene) -> None:
     scene.add(capacity=3)
     scene.order()
     scene.sns.fails = True
-    with pytest.raises(PartialFailureError, match="workers: could not notify people of a change"):
+    with pytest.raises(PartialFailureError, match="workers: could not send or record an alert"):
         scene.minute()
 
     scene.sns.fails = False
@@ -270,7 +270,7 @@ def test_a_message_that_could_not_be_remembered_is_rather_sent_twice_than_never(
     scene.add(capacity=3)
     scene.order()
     scene.dynamodb.fail_next("PutItem", "InternalFailure")
-    with pytest.raises(PartialFailureError, match="workers: could not notify people of a change"):
+    with pytest.raises(PartialFailureError, match="workers: could not send or record an alert"):
         scene.minute()
 
     scene.minute(3)
@@ -324,8 +324,8 @@ def test_what_fails_for_one_group_is_raised_after_the_others_and_made_good_later
         scene.order()
 
     what = {
-        "SetDesiredCapacity": "could not bring it to 2",
-        "PutItem": "it could not be recorded that it is running: nothing was done, give the order again",
+        "SetDesiredCapacity": "could not be sized to 2",
+        "PutItem": "the state running could not be recorded: nothing was changed, send the command again",
     }
     assert str(caught.value) == f"eval: {what[operation]} ({code}: no). Everything else was done."
     assert scene.auto_scaling.groups["workers-asg"].desired == 8
@@ -358,8 +358,9 @@ def test_an_item_that_somebody_spoiled_stops_everything_but_an_order(scene: Scen
     with pytest.raises(PartialFailureError) as caught:
         scene.minute()
     assert str(caught.value) == (
-        "workers: the item workers of the state table state-table is not what this function writes ('stoped' is not "
-        "a valid PowerState): order a start or a stop, which writes it anew. Everything else was done."
+        "workers: the item workers of the state table state-table is not what this function writes (order.state "
+        "must be one of running, limited, stopped, got 'stoped'): send a start or a stop, which writes it "
+        "anew. Everything else was done."
     )
     assert group.desired == 8
 
@@ -414,7 +415,7 @@ def test_a_cluster_that_is_deployed_anew_starts_though_its_predecessor_was_stopp
 
     first = scene.minute(2)["workers"]
 
-    assert (group.desired, first["why"]) == (8, "first start after the deploy")
+    assert (group.desired, first["why"]) == (8, "first start after the deployment")
     assert scene.recorded().owners.keys() == {"workers-asg-2"}
 
 

@@ -47,7 +47,7 @@ def test_a_fleet_that_takes_no_target_runs_on_and_is_no_failure(fleet: tuple[Sce
     assert (told["taken_back"], told["desired"], told["reason"]) == (
         True,
         4,
-        "extras is busy with another scaling activity. The stop was taken back",
+        "extras is busy with another scaling activity. The stop was not applied",
     )
     scene.minute(10)
     assert (request.target, request.alive, scene.recorded("extras"), stopped(scene)) == (4, 4, before, [])
@@ -60,7 +60,7 @@ def test_a_fleet_that_is_being_modified_runs_on(fleet: tuple[Scene, FakeFleet]) 
 
     told = stop_now(scene, "extras")
 
-    assert told["reason"] == ("extras: the Spot Fleet request sfr-extras is being modified. The stop was taken back")
+    assert told["reason"] == ("extras: the Spot Fleet request sfr-extras is being modified. The stop was not applied")
     assert (told["taken_back"], told["decision"], scene.ec2.writes) == (True, "blocked", [])
     scene.minute(10)
     assert (request.target, request.alive, stopped(scene)) == (4, 4, [])
@@ -78,7 +78,7 @@ def test_a_fleet_that_somebody_modifies_while_it_looks_is_not_modified_twice(fle
     scene.ec2.before_next("DescribeSpotFleetInstances", "sfr-extras", once_it_was_read)
 
     assert stop_now(scene, "extras")["reason"] == (
-        "extras changed while the function looked. The stop was taken back"
+        "extras changed while the function looked. The stop was not applied"
     )
     scene.minute(10)
     assert (request.target, scene.record(request).state, stopped(scene)) == (3, "running", [])
@@ -125,7 +125,7 @@ def test_neither_owner_is_touched_if_one_takes_no_stop(scene: Scene, name: str) 
 
     assert (told["taken_back"], told["reason"]) == (
         True,
-        "workers should have 0 nodes and somebody set its group's minimum to 2. The stop was taken back",
+        "workers should have 0 nodes and the minimum of its group is 2: set that to 0. The stop was not applied",
     )
     scene.auto_scaling.groups[name].minimum = 0
     scene.minute(10)
@@ -153,7 +153,7 @@ def test_an_owner_that_is_at_zero_stays_so_and_one_that_could_not_be_stopped_run
     group, twin = run_group(scene), add_twin(scene, 4)
     scene.auto_scaling.fail_next("SetDesiredCapacity", "Throttling", group="workers-asg-2")
 
-    with pytest.raises(PartialFailureError, match="workers: could not bring it to 0: the stop was taken back"):
+    with pytest.raises(PartialFailureError, match="workers: could not be stopped"):
         scene.order("stop", **STOP_NOW)
 
     scene.minute(10)

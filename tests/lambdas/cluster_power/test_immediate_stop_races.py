@@ -10,10 +10,8 @@ from immediate_stop_scene import stop_now, stopped
 from power_scene import Scene
 from termination_scene import LambdaEndedError, end_run, run_group
 
-SAME_MOMENT = "workers was given another size at the same moment. The stop was taken back"
-OTHER_ORDER = (
-    "workers was brought to 0 and given another order at the same moment: the next tick gives it what was ordered"
-)
+SAME_MOMENT = "workers was given another size at the same moment. The stop was not applied"
+OTHER_ORDER = "workers was stopped and given another command at the same moment: the next run applies that"
 
 
 @pytest.fixture
@@ -63,7 +61,7 @@ def test_a_size_that_somebody_sets_while_it_looks_stays(scene: Scene, group: Fak
 
     scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", size_otherwise)
 
-    assert stop_now(scene)["reason"] == "workers changed while the function looked. The stop was taken back"
+    assert stop_now(scene)["reason"] == "workers changed while the function looked. The stop was not applied"
     scene.minute(10)
     assert (group.in_service, scene.record(group).state) == (5, "running")
 
@@ -79,7 +77,7 @@ def test_an_operators_order_that_comes_while_it_looks_wins(scene: Scene, group: 
     scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", order)
     told = stop_now(scene)
 
-    assert told["reason"] == "workers changed while the function looked. The stop was taken back"
+    assert told["reason"] == "workers changed while the function looked. The stop was not applied"
     assert scene.record(group).by == "ana"
     assert scene.minute(10)["workers"]["desired"] == (8 if action == "start" else 0)
     assert stopped(scene) == (["workers"] if action == "stop" else [])
@@ -108,7 +106,7 @@ def test_a_new_group_is_new_again_when_its_stop_is_taken_back(scene: Scene) -> N
 
     first = scene.minute()["workers"]
 
-    assert (first["why"], first["desired"]) == ("first start after the deploy", 8)
+    assert (first["why"], first["desired"]) == ("first start after the deployment", 8)
     assert scene.record(group).state == "running"
 
 
@@ -135,8 +133,8 @@ def test_a_run_that_ends_once_the_size_is_set_leaves_what_an_operator_leaves(sce
     held = scene.minute(10)["workers"]
     assert (held["decision"], held["problem"], group.desired, stopped(scene)) == ("held", "emptied", 0, [])
     [told] = scene.sns.messages
-    assert told["Subject"] == "base-pod: workers has no nodes and is not stopped"
-    assert "Order a start to bring its nodes back, or a stop to keep it at 0." in told["Message"]
+    assert told["Subject"] == "base-pod: workers has the desired capacity 0 without a stop"
+    assert "Send a start to bring its nodes back, or a stop to keep it stopped." in told["Message"]
     group.desired = 8
     assert scene.minute(10)["workers"]["in_service"] == 8
 
@@ -202,5 +200,5 @@ def test_a_group_that_vanishes_meanwhile_is_not_sized(scene: Scene) -> None:
     run_group(scene)
     scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", scene.auto_scaling.groups.clear)
 
-    assert stop_now(scene)["reason"] == "workers changed while the function looked. The stop was taken back"
+    assert stop_now(scene)["reason"] == "workers changed while the function looked. The stop was not applied"
     assert stopped(scene) == []

@@ -8,7 +8,7 @@ from immediate_stop_scene import IDLE, failed_stop, stop_now, stopped
 from power_scene import Scene
 from termination_scene import run_group
 
-BUSY = "workers is busy with another scaling activity. The stop was taken back"
+BUSY = "workers is busy with another scaling activity. The stop was not applied"
 
 
 @pytest.fixture
@@ -58,10 +58,7 @@ def test_a_size_that_is_refused_leaves_nothing_to_a_later_tick(scene: Scene, gro
 
     message = failed_stop(scene)
 
-    assert (
-        message
-        == f"workers: could not bring it to 0: the stop was taken back ({code}: no). Everything else was done."
-    )
+    assert message == f"workers: could not be stopped ({code}: no). Everything else was done."
     assert (scene.recorded(), stopped(scene)) == (before, [])
     assert scene.minute(10)["workers"]["decision"] == "keep"
     assert (group.desired, group.in_service, scene.recorded(), stopped(scene)) == (8, 8, before, [])
@@ -71,7 +68,7 @@ def test_a_group_that_cannot_be_read_again_stays_as_it_is(scene: Scene, group: F
     before = scene.recorded()
     scene.auto_scaling.fail_next("DescribeAutoScalingGroups", "Throttling", group="workers-asg")
 
-    assert "could not bring it to 0: the stop was taken back (Throttling: no)" in failed_stop(scene)
+    assert "could not be stopped (Throttling: no)" in failed_stop(scene)
 
     scene.minute(10)
     assert (group.desired, group.in_service, scene.recorded(), stopped(scene)) == (8, 8, before, [])
@@ -107,7 +104,7 @@ def test_a_group_with_a_smallest_size_stays_as_it_is_when_that_is_taken_away(sce
     assert (told["taken_back"], told["desired"], told["reason"]) == (
         True,
         8,
-        "workers should have 0 nodes and somebody set its group's minimum to 4. The stop was taken back",
+        "workers should have 0 nodes and the minimum of its group is 4: set that to 0. The stop was not applied",
     )
     group.minimum = 0
     scene.minute(10)
@@ -135,7 +132,7 @@ def test_a_stop_that_cannot_be_remembered_is_one_all_the_same(scene: Scene) -> N
     message = failed_stop(scene)
 
     assert message == (
-        "workers: was brought to 0, and that could not be recorded (AccessDenied: no). Everything else was done."
+        "workers: was stopped, and that could not be recorded (AccessDenied: no). Everything else was done."
     )
     held = scene.minute(10)["workers"]
     assert (held["decision"], held["desired"], held["problem"], stopped(scene)) == ("held", 0, "emptied", [])
@@ -210,7 +207,7 @@ def test_an_operators_stop_stays_armed(scene: Scene, group: FakeGroup) -> None:
 def test_a_group_whose_item_cannot_be_read_is_left_to_people(scene: Scene, group: FakeGroup) -> None:
     scene.dynamodb.change("power#base-pod", "workers", state="runing")
 
-    assert "'runing' is not a valid PowerState): order a start or a stop" in failed_stop(scene)
+    assert "got 'runing'): send a start or a stop" in failed_stop(scene)
     assert group.desired == 8
 
 
@@ -223,7 +220,7 @@ def test_a_group_that_is_being_deleted_is_left_alone(scene: Scene, group: FakeGr
     assert (told["decision"], told["taken_back"], told["reason"]) == (
         "deleting",
         True,
-        "workers is being deleted. The stop was taken back",
+        "workers is being deleted. The stop was not applied",
     )
     assert (group.desired, scene.recorded()) == (8, before)
 

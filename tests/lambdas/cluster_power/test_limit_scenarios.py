@@ -146,5 +146,7 @@ def test_a_group_that_cannot_be_read_is_not_limited(scene: Scene, group: FakeGro
 def test_a_limit_that_cannot_be_recorded_says_so(scene: Scene) -> None:
     scene.fail_next("PutItem", "ProvisionedThroughputExceededException")
 
-    with pytest.raises(PartialFailureError, match="limited: nothing was done, give the order again"):
+    with pytest.raises(
+        PartialFailureError, match="limited could not be recorded: nothing was changed, send the command again"
+    ):
         scene.order("limit")

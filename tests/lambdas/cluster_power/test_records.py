@@ -11,7 +11,7 @@ AT = datetime(2026, 11, 2, 8, tzinfo=UTC)
 moments = st.datetimes(min_value=datetime(2020, 1, 1), timezones=st.just(UTC)).map(  # noqa: DTZ001 (the zone is added)
     lambda moment: moment.replace(microsecond=0)
 )
-texts = st.text("abc -.", max_size=20)
+texts = st.text("abc -.", min_size=1, max_size=20)
 counts = st.integers(min_value=0, max_value=10_000)
 limits = st.tuples(st.just(State.LIMITED), counts) | st.tuples(
     st.sampled_from([State.RUNNING, State.STOPPED]), st.none()
@@ -52,23 +52,23 @@ def test_an_attribute_that_a_newer_function_wrote_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ({"state": "stoped"}, "'stoped' is not a valid PowerState"),
-        ({"state": "stopped", "by": "a", "reason": "b"}, "since must be text, got None"),
+        ({"state": "stoped", "by": "a", "reason": "b", "since": "2026-11-02T08:00:00Z"}, "must be one of running, "),
+        ({"state": "stopped", "by": "a", "reason": "b"}, "got no since"),
         ({"state": "stopped", "by": "a", "reason": "b", "since": "soon"}, "does not match format"),
         (
             {"state": "limited", "by": "a", "reason": "b", "since": "2026-11-02T08:00:00Z"},
-            "a size must be a whole number from 0 to 2147483647, got None",
+            "limit goes with the state limited, got None with limited",
         ),
-        ({"owners": []}, "owners must be a mapping"),
-        ({"owners": {"asg": {"size": -1}}}, "a size must be a whole number from 0 to 2147483647, got -1"),
-        ({"owners": {"asg": {"size": True}}}, "a size must be a whole number from 0 to 2147483647, got True"),
+        ({"owners": []}, "owners must be an object"),
+        ({"owners": {"asg": {"size": -1}}}, "size must be at least 0 and at most 2147483647, got -1"),
+        ({"owners": {"asg": {"size": True}}}, "size must be a whole number, got True"),
         ({"owners": {"asg": {"told": "x"}}}, "told must be a list, got 'x'"),
         ({"owners": {"asg": {"desired": {"sizes": ["8"], "at": "2026-11-02T08:00:00Z"}}}}, "got '8'"),
         (
             {"owners": {"asg": {"desired": {"sizes": [], "at": "2026-11-02T08:00:00Z"}}}},
-            "at least one size, got \\[\\]",
+            "at least one size, got none",
         ),
-        ({"owners": {"asg": {"size": 10**40}}}, "a size must be a whole number from 0 to 2147483647"),
+        ({"owners": {"asg": {"size": 10**40}}}, "size must be at least 0 and at most 2147483647, got 1"),
         ({"owners": {"asg": {"terminated": {"at": "x", "text": "y"}}}}, "does not match format"),
     ],
 )

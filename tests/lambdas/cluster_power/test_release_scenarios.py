@@ -126,8 +126,8 @@ def test_capacity_that_is_gone_is_a_problem_and_no_failure_and_is_tried_again(
     assert (short["decision"], short["problem"], short["missing"], group.desired) == ("short", "no-capacity", 8, 0)
     assert short["reason"] == (
         "held: 0 of 8 nodes are running: its capacity reservation cr-held could not be raised to 8 instances: EC2 "
-        "has no more of its instance type there right now, and its nodes wait until it has. That is tried again each "
-        "minute. AWS says: InsufficientInstanceCapacity: Insufficient capacity."
+        "has no more of its instance type there right now, and its nodes wait until it has. The power function "
+        "asks again every minute. AWS says: InsufficientInstanceCapacity: Insufficient capacity."
     )
     reservation.capacity = 8
     scene.minute(3)
@@ -160,7 +160,7 @@ def test_a_refusal_that_is_not_about_capacity_fails_the_run_and_the_group_is_not
     scene.minute(2)
     scene.ec2.fail_next("ModifyCapacityReservation", code)
 
-    with pytest.raises(PartialFailureError, match=f"held: could not bring it to 8 \\({code}: no\\)"):
+    with pytest.raises(PartialFailureError, match=f"held: could not be sized to 8 \\({code}: no\\)"):
         scene.order("start")
     assert (group.desired, reservation.bought) == (0, 1)
 
@@ -253,8 +253,8 @@ def test_a_reservation_that_ended_is_told_with_what_to_do(
     assert stopped["reason"] == (
         f"held: its capacity reservation cr-held has ended ({state}, at 2026-11-02T08:02:00Z): nodes that run go on "
         "without it, and no other starts. It cannot be brought back: when its nodes are no longer needed, give the "
-        "node group another name and a new end or another reservation in the cluster's file, and deploy: that ends "
-        "them."
+        "node group another name and a new end or another reservation in the cluster's file, and deploy: that "
+        "terminates them."
     )
     assert (started["decision"], later["decision"], later["missing"], group.desired) == ("unusable", "unusable", 8, 0)
     assert scene.subjects() == ["base-pod: the capacity reservation of held has ended"]

@@ -193,7 +193,7 @@ def test_nodes_that_are_terminated_while_others_are_missing_leave_those_wanted(
     group.suspended, group.capacity = BY_AUTO_SCALING, 8
     assert scene.minute(RETRY + 2)["workers"]["in_service"] == group.desired == 7
     group.desired = 3
-    assert "somebody made it 3" in scene.minute(2)["workers"]["reason"]
+    assert "its desired capacity was changed to 3 outside the power function" in scene.minute(2)["workers"]["reason"]
 
 
 def test_nodes_that_go_missing_after_others_were_terminated_do_not_hold_up_a_deployment(scene: Scene) -> None:

@@ -19,7 +19,7 @@ def test_a_stopped_group_whose_nodes_stay_is_not_called_stopped(scene: Scene) ->
     stuck = scene.minute(10)["workers"]
 
     assert (draining["decision"], draining["alive"], draining["surplus"]) == ("pending", 3, 3)
-    assert draining["reason"] == "workers: 3 nodes still run and 0 should (3 InService): they are going away"
+    assert draining["reason"] == "workers: 3 nodes still run and 0 should (3 InService): they are being terminated"
     assert (stuck["decision"], stuck["alive"], stuck["surplus"], stuck["problem"]) == ("surplus", 3, 3, "surplus")
     assert stuck["reason"] == (
         "workers: 3 nodes still run and are billed where 0 should (3 InService). 3 are protected from scale-in: "
@@ -42,10 +42,10 @@ def test_nodes_too_many_are_told_once_when_it_begins_and_once_when_it_ends(scene
     assert "8 nodes still run and are billed where 0 should (8 Terminating:Wait)." in began[0]["Message"]
     assert scene.subjects() == [
         "base-pod: too many nodes of workers run",
-        "base-pod: no longer too many nodes of workers run",
+        "base-pod: workers has the right number of nodes again",
     ]
     assert scene.sns.messages[1]["Message"] == (
-        "Cluster base-pod\n\nNo more nodes run than should: workers is stopped, by ana: weekend."
+        "Cluster base-pod\n\nThe number of nodes is right again: workers is stopped, by ana: weekend."
     )
 
 
@@ -128,8 +128,9 @@ def test_nodes_of_a_group_that_left_the_clusters_file_are_counted_with_the_reaso
     assert told["reason"] == (
         "eval: 2 nodes still run and are billed (2 InService), and eval is not in the cluster's file. Either a "
         "deploy that takes the Auto Scaling group eval-asg away is under way, or CloudFormation could not delete it, "
-        "or somebody made it beside the cluster: look at the stack's events, and delete it if nobody needs its "
-        "nodes. 2 are protected from scale-in: take the protection away (aws autoscaling set-instance-protection "
+        "or it was created outside the stack: look at the stack's events, and delete it if its nodes are not "
+        "needed. 2 are protected from scale-in: take the protection away (aws autoscaling "
+        "set-instance-protection "
         "--no-protected-from-scale-in)."
     )
     assert scene.subjects() == []
@@ -141,8 +142,8 @@ def test_nodes_of_a_group_that_left_the_clusters_file_are_counted_with_the_reaso
         0,
     )
     assert scene.subjects() == [
-        "base-pod: nodes of eval run that the cluster has no more",
-        "base-pod: no nodes of eval are left behind any more",
+        "base-pod: nodes of eval run outside the cluster's file",
+        "base-pod: no nodes of eval run outside the cluster's file any more",
     ]
 
 

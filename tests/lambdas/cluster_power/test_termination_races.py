@@ -42,7 +42,7 @@ def test_without_a_mark_no_node_goes(scene: Scene, group: FakeGroup) -> None:
     message = refused(scene, middle(group))
 
     assert message == (
-        "workers: could not record who has nodes of it terminated (InternalFailure: no). Everything else was done."
+        "workers: could not record which of its nodes are terminated (InternalFailure: no). Everything else was done."
     )
     assert (asked(scene), group.desired) == ([], 8)
 
@@ -76,7 +76,7 @@ def test_of_two_runs_that_overlap_the_second_leaves_the_nodes_to_the_first(scene
     scene.auto_scaling.before_next(TERMINATE, idle[0], order_again)
 
     assert terminate(scene, idle)["terminated"] == idle
-    assert told[0].count("was asked to go, and does not show it yet (2026-11-02T08:02:00Z by cluster_idle") == 3
+    assert told[0].count("is being terminated already (2026-11-02T08:02:00Z by cluster_idle") == 3
     assert (asked(scene), group.desired) == (idle, 5)
 
 
@@ -165,7 +165,7 @@ def test_a_run_that_cannot_see_yet_what_another_asked_for_asks_for_nothing(scene
     terminate(scene, idle)
     scene.now += timedelta(minutes=2)
 
-    assert "8 of its nodes run where 5 should, and Auto Scaling takes some itself" in refused(scene, idle)
+    assert "8 of its nodes run where 5 should, and Auto Scaling terminates some itself" in refused(scene, idle)
     assert (asked(scene), group.desired) == (idle, 5)
 
 
@@ -179,7 +179,7 @@ def test_an_order_that_is_repeated_while_descriptions_are_old_lets_no_node_go_tw
 
     message = refused(scene, idle)
 
-    assert message.count("was asked to go, and does not show it yet") == 3
+    assert message.count("is being terminated already") == 3
     assert (asked(scene), group.desired) == (idle, 5)
 
 
@@ -189,7 +189,7 @@ def test_a_node_of_which_no_answer_came_is_not_asked_twice(scene: Scene, group: 
     scene.auto_scaling.before_next(TERMINATE, idle, lambda: lose(lost))
 
     assert f"{idle} may not have been terminated" in refused(scene, [idle, other])
-    assert f"{idle} was asked to go, and does not show it yet" in refused(scene, [idle])
+    assert f"{idle} is being terminated already" in refused(scene, [idle])
 
 
 def test_a_node_that_is_protected_meanwhile_stays(scene: Scene, group: FakeGroup) -> None:

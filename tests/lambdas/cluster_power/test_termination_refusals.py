@@ -69,7 +69,7 @@ def test_an_order_that_nobody_permitted_takes_nothing_and_leaves_no_mark(scene: 
 
     assert scene.record(group).terminated is None
     group.desired = 6
-    assert "somebody made it 6" in scene.minute()["workers"]["reason"]
+    assert "its desired capacity was changed to 6 outside the power function" in scene.minute()["workers"]["reason"]
 
 
 def test_an_earlier_mark_outlives_an_order_that_took_nothing(scene: Scene, group: FakeGroup) -> None:
@@ -92,14 +92,14 @@ def test_a_stopped_groups_nodes_go_anyway(scene: Scene, group: FakeGroup) -> Non
     told = terminate(scene, idle)
 
     assert (told["reason"], told["terminated"]) == (
-        "workers: 8 nodes still run and 0 should (8 InService): they are going away. Its nodes go anyway, and none "
-        "was terminated",
+        "workers: 8 nodes still run and 0 should (8 InService): they are being terminated. All of its nodes "
+        "are terminated, with or without this command",
         [],
     )
     assert scene.auto_scaling.writes == []
     scene.minute(2)
     assert terminate(scene, idle)["reason"] == (
-        "workers is stopped, by ana: weekend. Its nodes go anyway, and none was terminated"
+        "workers is stopped, by ana: weekend. All of its nodes are terminated, with or without this command"
     )
 
 
@@ -153,7 +153,7 @@ def test_a_group_that_is_being_deleted_is_left_alone(scene: Scene, group: FakeGr
 
     told = terminate(scene, middle(group))
 
-    assert told["reason"] == "workers is being deleted. Its nodes go anyway, and none was terminated"
+    assert told["reason"] == "workers is being deleted. All of its nodes are terminated, with or without this command"
     assert (asked(scene), told["terminated"]) == ([], [])
 
 
@@ -191,7 +191,7 @@ def test_a_node_that_is_protected_from_scale_in_is_left_alone(scene: Scene, grou
             {"zones": ["us-east-1a", "us-east-1b"]},
             "Auto Scaling would replace other nodes to balance us-east-1a, us-east-1b",
         ),
-        ({"desired": 7}, "8 of its nodes run where 7 should, and Auto Scaling takes some itself"),
+        ({"desired": 7}, "8 of its nodes run where 7 should, and Auto Scaling terminates some itself"),
     ],
 )
 def test_where_another_node_might_go_in_its_place_none_goes(

@@ -35,8 +35,8 @@ def test_exactly_the_named_nodes_go_and_the_size_with_them(scene: Scene, group: 
         "wanted": 8,
         "in_service": 5,
         "terminated": idle,
-        "reason": "workers: 3 of its nodes were terminated, by cluster_idle: idle for an hour. Its size is 5 until a "
-        "start or a stop is ordered or the file's count changes",
+        "reason": "workers: 3 of its nodes were terminated, by cluster_idle: idle for an hour. Its size is 5 "
+        "until a start or a stop, or until the file's count changes",
     }
 
 
@@ -80,7 +80,9 @@ def test_a_size_that_an_operator_gives_after_a_start_is_the_operators(scene: Sce
 
     group.desired = 5
 
-    assert scene.minute()["workers"]["reason"].startswith("workers was given 8 nodes and somebody made it 5: left")
+    assert scene.minute()["workers"]["reason"].startswith(
+        "workers was given 8 nodes and its desired capacity was changed to 5 outside the power function: left"
+    )
 
 
 def test_a_deploy_neither_brings_the_nodes_back_nor_takes_more(scene: Scene, group: FakeGroup) -> None:
@@ -181,7 +183,7 @@ def test_a_capacity_block_stays_as_it_is_and_drives_its_group_on() -> None:
 
     told = terminate(scene, middle(group), "pod")
 
-    assert told["reason"].endswith("or the file's count changes, or its Capacity Block starts or ends")
+    assert told["reason"].endswith("until the file's count changes, or its Capacity Block starts or ends")
     assert scene.minute(5)["pod"]["desired"] == 5
     assert block.ends is not None
     scene.now = block.ends - timedelta(minutes=40)

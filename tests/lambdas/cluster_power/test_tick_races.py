@@ -32,7 +32,7 @@ def test_a_busy_group_waits_for_the_next_tick_and_is_no_failure(scene: Scene) ->
     busy = scene.order()["workers"]
 
     assert (busy["decision"], busy["desired"]) == ("blocked", 0)
-    assert busy["reason"] == "workers is busy with another scaling activity: the next tick tries again"
+    assert busy["reason"] == "workers is busy with another scaling activity: the next run tries again"
     assert scene.minute()["workers"]["desired"] == 8
 
 
@@ -56,7 +56,7 @@ def test_a_stop_that_comes_while_a_tick_looks_wins(scene: Scene) -> None:
 
     late = scene.order()["workers"]
 
-    assert late["reason"] == "workers changed while the tick looked: the next tick decides"
+    assert late["reason"] == "workers changed during the run: the next run decides"
     assert (group.desired, scene.record(group).state, scene.record(group).size) == (0, "stopped", 0)
 
 
@@ -85,7 +85,7 @@ def test_a_stop_that_comes_while_a_tick_sizes_a_group_is_applied_at_the_next(sce
     late = scene.order()["workers"]
     scene.minute()
 
-    assert late["reason"] == "workers was given another order at the same moment: the next tick decides"
+    assert late["reason"] == "workers was given another command at the same moment: the next run decides"
     assert (group.desired, scene.record(group).state) == (0, "stopped")
 
 
@@ -247,7 +247,7 @@ def test_a_size_that_has_to_be_set_again_is_not_recorded_by_a_run_that_set_it_be
     tick.read()
     tick.forget_size(tick.load([owned])[0])
 
-    with pytest.raises(StateChangedError, match="workers was given another order at the same moment"):
+    with pytest.raises(StateChangedError, match="workers was given another command at the same moment"):
         stop.save(stopped, size=0, since=scene.now)
 
     scene.minute()

@@ -130,7 +130,7 @@ REPLACE = "put the id of another one into the cluster's file (capacity_block) an
         ),
         (
             replace(BLOCK, zone="us-east-1d"),
-            "is in us-east-1d and its nodes launch in us-east-1b: none is started or ended; use a network in "
+            "is in us-east-1d and its nodes launch in us-east-1b: none is started or terminated; use a network in "
             f"us-east-1d, or {REPLACE}.",
         ),
         (

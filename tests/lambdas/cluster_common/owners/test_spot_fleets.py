@@ -235,5 +235,5 @@ def test_the_history_is_read_since_the_request_was_sized_and_as_far_as_ec2_keeps
 
 
 def test_a_single_node_of_a_request_is_never_said_to_be_terminated() -> None:
-    with pytest.raises(NotImplementedError, match="chooses itself which of its nodes go, and not i-1"):
+    with pytest.raises(NotImplementedError, match="chooses itself which of its nodes it terminates, and not i-1"):
         owner(FakeEc2()).terminate("i-1")
