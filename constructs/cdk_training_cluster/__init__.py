@@ -14,6 +14,7 @@ from cdk_training_cluster.guardrails import (
     OnExceed,
     ResumeDocument,
     SpendGroup,
+    WeeklyCostReport,
 )
 from cdk_training_cluster.instance_types import (
     Accelerator,
@@ -71,5 +72,6 @@ __all__ = [
     "TrainingFileSystem",
     "UntilCancelled",
     "WarmPool",
+    "WeeklyCostReport",
     "instance_type_info",
 ]

@@ -25,6 +25,7 @@ from cdk_training_cluster.guardrails import (
     IdleStop,
     ResumeDocument,
     SpendGroup,
+    WeeklyCostReport,
 )
 from cdk_training_cluster.guardrails.cost_budget import cost_budget_where_possible, has_cost_budgets
 from cdk_training_cluster.guardrails.fixed_parts import fixed_parts
@@ -67,6 +68,7 @@ class TrainingCluster(Construct):
         idle_stop: What stops idle nodes. None: every node group's policy is off.
         billing_alarms: What keeps the billing alarms. None: there is no budget.
         spend: What counts the cluster's dollars. None: likewise.
+        cost_report: What sends a report of the cluster's bill each week. None: the budget asks for none.
         cost_budget: The AWS budget of the cluster's own bill. None: there is no budget, or CloudFormation cannot make
             one in the region.
 
@@ -206,6 +208,7 @@ class TrainingCluster(Construct):
             node_groups=list(self._node_groups),
             power=self.power,
         )
+        self.cost_report = self._make_cost_report(budget, powertools_layer)
         # Last, since it counts what all the others cost.
         self.spend = self._make_spend(budget, powertools_layer)
         self.cost_budget = (
@@ -352,6 +355,21 @@ class TrainingCluster(Construct):
             budget=budget,
             name=self.cluster_name,
             alert_topic=self.alert_topic,
+            powertools_layer=powertools_layer,
+            encryption_key=self._encryption_key,
+        )
+
+    def _make_cost_report(
+        self, budget: Budget | None, powertools_layer: lambda_.ILayerVersion | None
+    ) -> WeeklyCostReport | None:
+        if budget is None or not budget.weekly_report:
+            return None
+        return WeeklyCostReport(
+            self,
+            "CostReport",
+            cluster_name=self.cluster_name,
+            alert_topic=self.alert_topic,
+            state=self.state,
             powertools_layer=powertools_layer,
             encryption_key=self._encryption_key,
         )

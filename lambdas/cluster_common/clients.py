@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sns.client import SNSClient
     from mypy_boto3_ssm.client import SSMClient
 
+    from cluster_contract.bill import CostExplorer
+
 # Throttling and passing faults are retried with growing pauses; the time-outs keep a silent endpoint from
 # using up a function's whole time.
 # https://docs.aws.amazon.com/boto3/latest/guide/retries.html#standard-retry-mode
@@ -58,6 +60,13 @@ def auto_scaling_once() -> "AutoScalingClient":
 def cloudwatch(region: str | None = None) -> "CloudWatchClient":
     """Return the client of CloudWatch in a region. Default: - the function's own."""
     return boto3.client("cloudwatch", region_name=region, config=_CONFIG)
+
+
+@cache
+def cost_explorer() -> "CostExplorer":
+    """Return the client of Cost Explorer, which is in one region of each partition; botocore knows which."""
+    client: CostExplorer = boto3.client("ce", config=_CONFIG)
+    return client
 
 
 @cache

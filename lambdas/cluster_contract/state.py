@@ -35,6 +35,9 @@ class StatePart(StrEnum):
     SPEND = "spend"
     """What the cluster has cost: an item for each month."""
 
+    COSTS = "costs"
+    """Which report of the cluster's bill was sent last: one item."""
+
 
 class PowerState(StrEnum):
     """Whether a node group is meant to run: the attribute `state` of its item."""

@@ -22,7 +22,9 @@ datasets:
   - {{prefix: made/, file_system_path: /data/made}}
 tags: {{team: ml-platform, cost-centre: "42"}}
 alerts: {{emails: [ml-platform@example.com]}}
-budget: {{monthly_usd: 5000, thresholds: [33.3, 100], services: [AmazonEC2], linked_accounts: ["222233334444"]}}
+budget:
+  {{monthly_usd: 5000, thresholds: [33.3, 100], services: [AmazonEC2], linked_accounts: ["222233334444"],
+    weekly_report: true}}
 node_groups:
   - name: workers
     instance_types: [p6-b300.48xlarge]

@@ -126,6 +126,7 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
         "alert_topic": sns.Topic(stack, "T"),
     },
     "ClusterState": lambda _: {},
+    "WeeklyCostReport": lambda stack: {"cluster_name": "pod", "alert_topic": sns.Topic(stack, "T")},
     "Dataset": lambda stack: {
         "bucket": s3.Bucket.from_bucket_name(stack, "B", "bucket"),
         "file_system_path": "/data",

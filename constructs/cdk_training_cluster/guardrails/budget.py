@@ -92,6 +92,7 @@ class Budget:
         prices: What an instance costs an hour, in USD, by its type or by the id of the Capacity Block that it runs
             in, where that is known better than from AWS's price list; above 0. Only the spend function uses them.
             Default: - AWS's prices; of a Capacity Block none is known.
+        weekly_report: Whether the alert topic gets a report of the cluster's own bill each week. Default: False
 
     Sources: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/monitor_estimated_charges_with_cloudwatch.html
     and https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html
@@ -107,6 +108,7 @@ class Budget:
     warning_minutes: Annotated[float, WARNING_MINUTES] = 30
     max_usd_per_hour: Annotated[float, MONTHLY_USD] | None = None
     prices: Mapping[str, Annotated[float, MONTHLY_USD]] = field(default_factory=dict)
+    weekly_report: bool = False
 
     def __post_init__(self) -> None:
         """Check the settings.

@@ -7,6 +7,7 @@ from pydantic import Field
 from cdk_training_cluster import Budget, OnExceed
 from cdk_training_cluster.guardrails.budget import MONTHLY_USD, THRESHOLD, WARNING_MINUTES
 from cdk_training_cluster_stacks.cluster_file import fields
+from cdk_training_cluster_stacks.cluster_file.fields import Flag
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 _Usd = Annotated[float, fields.within(MONTHLY_USD)]
@@ -43,6 +44,9 @@ class BudgetSettings(Settings):
     """What an instance costs an hour, in USD, by its type or by the id of its Capacity Block, where AWS's price list
     does not say it or your price is another. The function uses them."""
 
+    weekly_report: Flag = False
+    """Whether alerts get a report of this cluster's own bill each week. Cost Explorer bills about $0.01 for it."""
+
     services: tuple[fields.BilledService, ...] = Field(default=(), examples=[["AmazonEC2", "AmazonFSx"]])
     """Services with billing alarms of their own, under the names that AWS's billing metrics have."""
 
@@ -71,6 +75,7 @@ class BudgetSettings(Settings):
             warning_minutes=self.warning_minutes,
             max_usd_per_hour=self.max_usd_per_hour,
             prices=self.prices,
+            weekly_report=self.weekly_report,
             services=self.services,
             linked_accounts=self.linked_accounts,
             emails=alert_emails if self.emails is None else self.emails,

@@ -8,11 +8,11 @@ from statistics import median
 from cdk_training_cluster import InstanceTypeInfo
 from cdk_training_cluster.instance_types import all_instance_types
 from cdk_training_cluster.prices import PriceBook
-from cdk_training_cluster_stacks.costs.analysis import MIN_DAYS, used_share
-from cdk_training_cluster_stacks.costs.bill import UNUSED, Bill
 from cdk_training_cluster_stacks.costs.usage import GroupUse, Usage
 from cdk_training_cluster_stacks.plan.work import peak_tflops
 from cdk_training_cluster_stacks.showing import usd
+from cluster_contract.bill import UNUSED, Bill
+from cluster_contract.daily_costs import MIN_DAYS, used_share
 
 _PERCENT = Decimal(100)
 _HOURS_OF_A_DAY = 24

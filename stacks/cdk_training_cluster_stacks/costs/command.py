@@ -12,13 +12,14 @@ from cdk_training_cluster import instance_type_info
 from cdk_training_cluster.prices import committed_prices
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
 from cdk_training_cluster_stacks.costs.advice import GroupNodes
-from cdk_training_cluster_stacks.costs.bill import MAX_DAYS, MAX_REQUESTS, USD_A_REQUEST, ask_bill
+from cdk_training_cluster_stacks.costs.bill import MAX_DAYS, ask_bill
 from cdk_training_cluster_stacks.costs.report import CostReport, first_of_month, make_report
 from cdk_training_cluster_stacks.costs.tables import document
 from cdk_training_cluster_stacks.costs.usage import Usage, ask_usage
 from cdk_training_cluster_stacks.live.cache import cache_file, kept_prices
 from cdk_training_cluster_stacks.live.session import aws_session, refusal
 from cdk_training_cluster_stacks.showing import check_format, show
+from cluster_contract.bill import MAX_REQUESTS, USD_A_REQUEST
 
 if TYPE_CHECKING:
     import boto3

@@ -8,9 +8,9 @@ from statistics import median
 
 from cdk_training_cluster.prices import PriceBook
 from cdk_training_cluster_stacks.costs.advice import GroupNodes, advice
-from cdk_training_cluster_stacks.costs.analysis import Trend, next_days, spike_limit, trend
-from cdk_training_cluster_stacks.costs.bill import USD_A_REQUEST, Bill
 from cdk_training_cluster_stacks.costs.usage import Usage
+from cluster_contract.bill import USD_A_REQUEST, Bill
+from cluster_contract.daily_costs import Trend, next_days, spike_limit, trend
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 
-from cdk_training_cluster_stacks.costs.analysis import MIN_DAYS
-from cdk_training_cluster_stacks.costs.bill import USD_A_REQUEST
 from cdk_training_cluster_stacks.costs.report import CostReport
 from cdk_training_cluster_stacks.showing import UNKNOWN, Document, Table, usd
+from cluster_contract.bill import USD_A_REQUEST
+from cluster_contract.daily_costs import MIN_DAYS
 
 _DAYS_SHOWN = 14
 _ITEMS_SHOWN = 4

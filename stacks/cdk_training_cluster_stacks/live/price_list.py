@@ -3,7 +3,6 @@
 https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -11,6 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from cdk_training_cluster.prices import UNITS, ByRegion, Price, Source
+from cluster_contract.bill import without_region
 from cluster_contract.price_list import (
     ADDRESS,
     attributes,
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mypy_boto3_pricing import PricingClient
     from mypy_boto3_pricing.type_defs import FilterTypeDef
 
-# `USW2-`, `APN1-` or `EU-` before a usage type; us-east-1 has none.
-_PREFIX = re.compile(r"(?:[A-Z]{2,4}\d+|EU)-")
 _Found = tuple[str, str, Decimal, date | None]
 
 
@@ -80,15 +78,6 @@ def unit_prices(client: "PricingClient", item: str, region: str | None = None) -
         if not unit.usage_type or without_region(attributes(each).get("usagetype", "")) == unit.usage_type
     ]
     return _by_region(_found(item, products), unit.unit)
-
-
-def without_region(usage_type: str) -> str:
-    """Return a usage type without the region that it begins with.
-
-    Args:
-        usage_type: The usage type, such as `USW2-NatGateway-Hours`.
-    """
-    return _PREFIX.sub("", usage_type, count=1)
 
 
 def _products(

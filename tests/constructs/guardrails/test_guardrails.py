@@ -9,7 +9,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match
 
-from cdk_training_cluster import BillingAlarms, Budget, ClusterPower, ClusterSpend, IdleStop
+from cdk_training_cluster import BillingAlarms, Budget, ClusterPower, ClusterSpend, IdleStop, WeeklyCostReport
 from cdk_training_cluster.functions import Guardrail, Watch
 from cdk_training_cluster.guardrails import GUARDRAILS
 from cdk_training_cluster.power import PowerGroup
@@ -20,6 +20,7 @@ _MAKE: dict[type[Guardrail], Callable[..., Guardrail]] = {
     ClusterPower: lambda *at, **topic: ClusterPower(*at, cluster_name="pod", groups=_GROUPS, **topic),
     IdleStop: lambda *at, **topic: IdleStop(*at, cluster_name="pod", **topic),
     BillingAlarms: lambda *at, **topic: BillingAlarms(*at, name="pod", budget=Budget(monthly_usd=100), **topic),
+    WeeklyCostReport: lambda *at, **topic: WeeklyCostReport(*at, cluster_name="pod", **topic),
     ClusterSpend: lambda *at, **topic: ClusterSpend(
         *at, cluster_name="pod", budget=Budget(monthly_usd=100, max_usd_per_hour=5), **topic
     ),

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cdk_training_cluster_stacks.costs.bill import MAX_REQUESTS, Bill, ask_bill
+from cdk_training_cluster_stacks.costs.bill import ask_bill
+from cluster_contract.bill import MAX_REQUESTS, Bill
 from recorded_costs import RecordedSession, group, result
 
 _START, _END = date(2026, 11, 20), date(2026, 11, 22)

@@ -5,7 +5,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdk_training_cluster_stacks.costs.analysis import MIN_DAYS, next_days, spike_limit, trend, used_share
+from cluster_contract.daily_costs import MIN_DAYS, next_days, spike_limit, trend, used_share
 
 _AMOUNTS = st.decimals(min_value=0, max_value=10**6, places=2)
 _DAYS = st.lists(_AMOUNTS, min_size=MIN_DAYS, max_size=40)

@@ -1,0 +1,106 @@
+"""The construct that sends a report of a cluster's bill once a week: its function, its tick and its permissions."""
+
+from collections.abc import Iterator
+
+from aws_cdk import Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence
+from cdk_training_cluster.state import ClusterState
+from cdk_training_cluster.validation.bounds import ClusterName
+from cdk_training_cluster.validation.kinds import checked
+from cluster_contract.costs import CostFunctionSettings, CostMetric
+from cluster_contract.state import StatePart
+
+
+class WeeklyCostReport(Guardrail):
+    """Make the function that sends a report of the cluster's bill to its alert topic, once a week.
+
+    From Tuesday on, when Cost Explorer has the week before, it sends what the cluster was billed by item, beside the
+    four weeks before, with spikes and trend. It looks every six hours, and asks Cost Explorer only while the newest
+    report is not sent, so that a week whose report fails is made up for. The first one comes with the deployment.
+    Cost Explorer bills $0.01 a request, as a rule one or two a report. It has the cluster's charges once the tag
+    `cdk-training-cluster:cluster` is an active cost allocation tag; until then the report says how to activate it.
+
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and one
+    `AWS::CloudWatch::Alarm`, for the function's silence.
+
+    Source: https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_GetCostAndUsage.html
+    """
+
+    spec = GuardrailSpec(
+        package="cluster_costs",
+        called="the cost function",
+        purpose="Sends a report of what the training cluster $name has cost, once a week",
+        output="CostFunctionName",
+        every=Duration.hours(6),
+        timeout=Duration.minutes(4),
+        silence=Silence(
+            metric=CostMetric.SUCCESSFUL_TICKS,
+            trouble="the cost function has not succeeded for a day, so the report of a week may be missing",
+            # A day, the longest that an alarm looks back by such periods.
+            periods=288,
+        ),
+    )
+
+    @checked
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: ClusterName,
+        alert_topic: sns.ITopic,
+        state: ClusterState | None = None,
+        powertools_layer: lambda_.ILayerVersion | None = None,
+        encryption_key: kms.IKey | None = None,
+    ) -> None:
+        """Make the function, its tick and its alarms.
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            cluster_name: The value of the tag `cdk-training-cluster:cluster` on what the cluster is billed for.
+            alert_topic: What gets the reports and the alarms. It must let CloudWatch publish; if it is encrypted, so
+                must its key.
+            state: Where the function keeps which report was sent last. Default: - a table is made, and kept.
+            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
+            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
+
+        Raises:
+            ValueError: A setting is of the wrong kind, or `ClusterFunction` refuses its settings.
+        """
+        super().__init__(scope, id)
+        self.state = state or ClusterState(self, "State", encryption_key=encryption_key)
+        self._make(
+            name=cluster_name,
+            settings=CostFunctionSettings(
+                cluster=cluster_name, topic_arn=alert_topic.topic_arn, state_table=self.state.table_name
+            ),
+            alert_topic=alert_topic,
+            permit=_grant,
+            powertools_layer=powertools_layer,
+            encryption_key=encryption_key,
+        )
+        self.state.grant_read_write(self._cluster_function.role, StatePart.COSTS, cluster_name)
+
+    def describe(self) -> Iterator[str]:
+        """See `Guardrail.describe`."""
+        yield "Costs: a report of the cluster's bill, each Tuesday"
+
+
+def _grant(role: iam.Role) -> None:
+    """Let the function ask Cost Explorer, which is in one region of each partition.
+
+    Sources: https://docs.aws.amazon.com/general/latest/gr/billing.html and https://docs.aws.amazon.com/service-authorization/latest/reference/list_awscostexplorerservice.html
+    """
+    here = {"StringEquals": {"aws:RequestedRegion": ["us-east-1", "cn-northwest-1"]}}
+    role.add_to_policy(iam.PolicyStatement(actions=["ce:GetCostAndUsage"], resources=["*"], conditions=here))
+    acknowledge(
+        role, "AwsSolutions-IAM5[Resource::*]", "A request that names no billing view is of the account's own."
+    )

@@ -1,0 +1,1 @@
+"""The function that sends a report of what a cluster has cost, once a week."""

@@ -1,0 +1,101 @@
+"""One run: is a report due, what was billed, send it, remember that."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from aws_lambda_powertools import Logger
+
+from cluster_common.messages import subject
+from cluster_common.metrics import CLUSTER_DIMENSION, emit_counts
+from cluster_common.state_table import StateTable
+from cluster_contract.bill import CostExplorer, NoChargesError, fetch_bill
+from cluster_contract.costs import CostFunctionSettings, CostMetric
+from cluster_contract.state import StatePart
+from cluster_costs.report import DAYS, report_text
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_sns.client import SNSClient
+
+_ITEM, _WEEK = "report", "week"
+# Cost Explorer has a day at the end of the next: on Tuesday it has Sunday.
+# https://docs.aws.amazon.com/cost-management/latest/userguide/ce-what-is.html
+_SETTLES = timedelta(days=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostClients:
+    """What the function talks to. Each client is made when it is needed.
+
+    Attributes:
+        explorer: Makes the client of Cost Explorer.
+        dynamodb: Makes the client of DynamoDB.
+        sns: Makes the client of SNS.
+    """
+
+    explorer: Callable[[], CostExplorer]
+    dynamodb: "Callable[[], DynamoDBClient]"
+    sns: "Callable[[], SNSClient]"
+
+
+class CostRun:
+    """Sends each week's report once; a run that fails leaves it to the next.
+
+    The week is remembered after the message is sent: a crash between the two sends it twice, and never loses it.
+    """
+
+    def __init__(self, settings: CostFunctionSettings, aws: CostClients, logger: Logger, *, now: datetime) -> None:
+        """Know what to do.
+
+        Args:
+            settings: The settings.
+            aws: The clients.
+            logger: Where the week is logged.
+            now: The time, in UTC.
+        """
+        self._settings = settings
+        self._aws = aws
+        self._logger = logger
+        self._now = now
+
+    def run(self) -> dict[str, object]:
+        """Send the report that is due, if any, and return what was done.
+
+        Raises:
+            ClientError: AWS refuses; the report is sent by a later run.
+        """
+        settings, end = self._settings, last_monday(self._now - _SETTLES)
+        table = StateTable(self._aws.dynamodb(), settings.state_table, StatePart.COSTS.key(settings.cluster))
+        seen = table.read(_ITEM)
+        due = str(seen.values.get(_WEEK, "")) < end.isoformat()
+        if due:
+            self._aws.sns().publish(
+                TopicArn=settings.topic_arn,
+                Subject=subject(f"{settings.cluster}: costs of the week to {end - timedelta(days=1)}"),
+                Message=self._text(end),
+            )
+            table.write(_ITEM, {_WEEK: end.isoformat()}, seen=seen)
+            self._logger.info("sent the report of the week before %s", end)
+        emit_counts({CostMetric.SUCCESSFUL_TICKS: 1}, **{CLUSTER_DIMENSION: settings.cluster})
+        return {"cluster": settings.cluster, "week_before": end.isoformat(), "sent": due}
+
+    def _text(self, end: date) -> str:
+        settings = self._settings
+        try:
+            bill = fetch_bill(
+                self._aws.explorer(), settings.cluster, settings.region, end - timedelta(days=DAYS), end
+            )
+        except NoChargesError as error:
+            return f"{error}\n"
+        return report_text(settings.cluster, bill)
+
+
+def last_monday(moment: datetime) -> date:
+    """Return the Monday of a moment's week.
+
+    Args:
+        moment: The moment, in UTC.
+    """
+    return moment.date() - timedelta(days=moment.weekday())

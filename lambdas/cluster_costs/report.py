@@ -1,0 +1,58 @@
+"""The report that people read: a week of a cluster's bill beside the four weeks before."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+
+from cluster_contract.bill import UNUSED, USD_A_REQUEST, Bill
+from cluster_contract.daily_costs import spike_limit, trend
+
+WEEK = 7
+DAYS = 5 * WEEK
+_ITEMS = 8
+
+
+def report_text(cluster: str, bill: Bill) -> str:
+    """Return the report of the last week of a bill.
+
+    Args:
+        cluster: The cluster's name.
+        bill: What it was billed in `DAYS` days, of which the last seven are the week.
+    """
+    return "\n".join(_lines(cluster, bill)) + "\n"
+
+
+def _lines(cluster: str, bill: Bill) -> Iterator[str]:
+    week = bill.since(bill.end - timedelta(days=WEEK))
+    days = bill.by_day()
+    amounts = list(days.values())
+    total, before = sum(amounts[-WEEK:], Decimal(0)), sum(amounts[:-WEEK], Decimal(0)) / (DAYS // WEEK - 1)
+    yield f"{cluster} was billed {_usd(total)} {bill.currency} from {week.start} to {bill.end - timedelta(days=1)}."
+    yield f"A week of the four before cost {_usd(before)} {bill.currency} in the mean."
+    yield ""
+    items = list(week.by_item().items())
+    for item, amount in items[:_ITEMS]:
+        yield f"{_usd(amount):>14}  {item}"
+    if items[_ITEMS:]:
+        rest = sum((amount for _, amount in items[_ITEMS:]), Decimal(0))
+        yield f"{_usd(rest):>14}  {len(items) - _ITEMS} more"
+    yield ""
+    limit, line = spike_limit(amounts), trend(amounts)
+    for day, amount in week.by_day().items():
+        if limit is not None and amount > limit:
+            yield f"{day} was a spike: it cost {_usd(amount)}, above the limit of {_usd(limit)} of these five weeks."
+    if line is not None and line.clear:
+        slope = line.per_day * WEEK
+        yield f"The days {'rise' if slope > 0 else 'fall'} by {_usd(abs(slope))} a week."
+    for item, amount in items:
+        if item.endswith(UNUSED) and amount > 0:
+            yield f"No node ran in reserved {item.removesuffix(UNUSED)} that cost {_usd(amount)}."
+    yield (
+        "Credits, refunds and taxes are left out. For the idle share and for what would have cost less, run: "
+        "training-cluster costs with the cluster file."
+    )
+    yield f"Cost Explorer bills this report at ${bill.requests * USD_A_REQUEST}."
+
+
+def _usd(amount: Decimal) -> str:
+    return f"{amount:,.2f}"

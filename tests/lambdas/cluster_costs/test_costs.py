@@ -1,0 +1,73 @@
+"""The weekly report: sent once, made up for where a run fails, and readable."""
+
+from datetime import date, timedelta
+
+import pytest
+from botocore.exceptions import ClientError
+
+from cost_scene import TUESDAY, CostScene
+
+
+def test_the_report_says_the_week_beside_the_weeks_before() -> None:
+    scene = CostScene()
+    assert scene.run(TUESDAY) == {"cluster": "pod", "week_before": "2026-11-23", "sent": True}
+    ((title, text),) = scene.reports
+    assert title == "pod: costs of the week to 2026-11-22"
+    assert text.splitlines() == [
+        "pod was billed 8,286.74 USD from 2026-11-16 to 2026-11-22.",
+        "A week of the four before cost 7,231.70 USD in the mean.",
+        "",
+        "      8,000.00  p5.48xlarge",
+        "        231.70  Amazon FSx",
+        "         55.04  p5.48xlarge unused reservation",
+        "",
+        "2026-11-19 was a spike: it cost 2,033.10, above the limit of 1,165.33 of these five weeks.",
+        "No node ran in reserved p5.48xlarge that cost 55.04.",
+        "Credits, refunds and taxes are left out. For the idle share and for what would have cost less, run: "
+        "training-cluster costs with the cluster file.",
+        "Cost Explorer bills this report at $0.01.",
+    ]
+
+
+def test_each_week_is_sent_once_from_tuesday_on(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = CostScene()
+    ticks = [TUESDAY - timedelta(days=1) + timedelta(hours=6 * tick) for tick in range(4 * 14)]
+    sent = [(now.date(), answer["week_before"]) for now in ticks if (answer := scene.run(now))["sent"]]
+    assert sent == [
+        (date(2026, 11, 23), "2026-11-16"),  # the first comes with the deployment
+        (date(2026, 11, 24), "2026-11-23"),
+        (date(2026, 12, 1), "2026-11-30"),
+    ]
+    assert len(scene.explorer.calls) == 3
+    assert capsys.readouterr().out.count('"SuccessfulCostTicks":[1.0]') == len(ticks)
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "code"),
+    [
+        ("explorer", "GetCostAndUsage", "LimitExceededException"),
+        ("explorer", "GetCostAndUsage", "AccessDeniedException"),
+        ("topic", "Publish", "ThrottledException"),
+        ("dynamodb", "GetItem", "ProvisionedThroughputExceededException"),
+        ("dynamodb", "PutItem", "ProvisionedThroughputExceededException"),
+    ],
+)
+def test_what_fails_is_no_success_and_the_next_run_sends_it(
+    service: str, operation: str, code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = CostScene()
+    getattr(scene, service).fail_next(operation, code)
+    with pytest.raises(ClientError):
+        scene.run(TUESDAY)
+    assert "SuccessfulCostTicks" not in capsys.readouterr().out
+    assert scene.run(TUESDAY + timedelta(hours=6))["sent"] is True
+    assert scene.run(TUESDAY + timedelta(hours=12))["sent"] is False
+
+
+def test_without_a_charge_the_report_says_how_to_activate_the_tag() -> None:
+    scene = CostScene()
+    scene.explorer.is_empty = True
+    assert scene.run(TUESDAY)["sent"] is True
+    ((_, text),) = scene.reports
+    assert text.startswith("Cost Explorer has no charge with the tag cdk-training-cluster:cluster = pod in us-east-1")
+    assert text.endswith("TagKey=cdk-training-cluster:cluster,Status=Active\n")
