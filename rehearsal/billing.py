@@ -125,5 +125,5 @@ def _alarms(aws: LocalAws) -> dict[str, dict[str, Any]]:
         alarm["AlarmName"]: {key: value for key, value in alarm.items() if key not in _PASSING}
         for page in pages
         for alarm in page["MetricAlarms"]
-        if alarm["Namespace"] == _NAMESPACE or alarm["AlarmName"] == _FOREIGN
+        if alarm.get("Namespace") == _NAMESPACE or alarm["AlarmName"] == _FOREIGN
     }

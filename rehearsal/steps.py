@@ -28,6 +28,7 @@ from rehearsal.outcome import Findings
 from rehearsal.parts import PartsRemoval, without_parts
 from rehearsal.preparation import prepare, put_objects
 from rehearsal.shortage_run import Shortage, changed_file, group_to_shorten
+from rehearsal.spend_run import show_spend, start_all, tell_spend_story
 from rehearsal.templates import deployed_resources
 
 # A first tick starts the groups and a second one finds them running; so many more would be a fault.
@@ -101,6 +102,7 @@ class Rehearsal:
         self._deploy_again(found)
         self._run_short()
         self._stop_idle_nodes()
+        self._exceed_budget()
         self._tick_others()
         story = self._keep_billing_alarms()
         whole = self._destroy_cluster(found, alone)
@@ -234,6 +236,27 @@ class Rehearsal:
         self._findings.results["idle"] = story.results()
         if story.stopped:
             self._bring_back(before, story.stopped)
+
+    def _exceed_budget(self) -> None:
+        """Let the cluster's own dollars exceed its budget, and start what is stopped for that."""
+        budget = self._cluster.to_budget()
+        if budget is None:
+            return
+        client, name = self._aws.client, self._cluster.name
+        orders = readback.output(client, self._cluster.cluster_stack_name, "PowerFunctionName")
+        with self._step("Let instances cost more than the budget, and run the deployed spend function until resumed"):
+            story = tell_spend_story(
+                self._aws,
+                self._functions()["cluster_spend"][0],
+                budget,
+                node_groups(client, name),
+                zone=self._cluster.availability_zone,
+                start=lambda: start_all(self._aws, orders),
+                sizes=self._sizes,
+            )
+        show_spend(self._console, story)
+        self._differs(*story.differences())
+        self._findings.results["spend"] = story.results()
 
     def _keep_billing_alarms(self) -> BillingStory | None:
         """Let the billing alarms be made, changed by hand and repaired."""

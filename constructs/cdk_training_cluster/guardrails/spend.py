@@ -24,7 +24,7 @@ from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import ClusterName, Number
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.price_list import REGION as PRICE_LIST_REGION
-from cluster_contract.spend import OnExceed, SpendFunctionSettings, SpendMetric
+from cluster_contract.spend import OnExceed, SpendFunctionSettings, SpendKind, SpendMetric
 from cluster_contract.state import StatePart
 from cluster_contract.tags import CLUSTER_TAG
 
@@ -136,8 +136,9 @@ class ClusterSpend(Guardrail):
             encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
 
         Raises:
-            ValueError: A setting is of the wrong kind, the budget acts and there is no power function, another
-                function counts a cluster of this name in `state`, or `ClusterFunction` refuses its settings.
+            ValueError: A setting is of the wrong kind, `fixed` names an unknown kind of charge, the budget acts and
+                there is no power function, another function counts a cluster of this name in `state`, or
+                `ClusterFunction` refuses its settings.
         """
         super().__init__(scope, id)
         self.budget = budget
@@ -149,6 +150,9 @@ class ClusterSpend(Guardrail):
                 f"power is required beside a budget with on_exceed {budget.on_exceed.value!r} and node_groups: the "
                 "power function stops and limits them; give cluster.power"
             )
+        unknown = sorted(set(fixed or {}) - set(SpendKind))
+        if unknown:
+            raise ValueError(f"fixed takes the kinds {', '.join(SpendKind)}, got {', '.join(unknown)}")
         self._fleets = any(group.spot_fleet_id is not None for group in groups.values())
         self._auto_scaling = any(group.spot_fleet_id is None for group in groups.values())
         self._reserves = any(group.reservations for group in groups.values())
@@ -156,7 +160,7 @@ class ClusterSpend(Guardrail):
             cluster=cluster_name,
             monthly_usd=budget.monthly_usd,
             thresholds=tuple(budget.thresholds),
-            on_exceed=budget.on_exceed,
+            on_exceed=budget.on_exceed if self._acts else OnExceed.NOTIFY,
             warning=timedelta(minutes=budget.warning_minutes),
             groups={name: group.settings for name, group in groups.items()},
             fixed=fixed or {},

@@ -165,6 +165,19 @@ def test_nothing_else_can_be_reached(action: str, resource: str, context: dict[s
     assert not is_allowed(allowed, Call(action=action, resource=resource, context=context))
 
 
+def test_a_kind_of_charge_that_there_is_not_is_refused() -> None:
+    stack = new_stack()
+    with pytest.raises(ValueError, match=r"^fixed takes the kinds on-demand, .*, guardrails, got disks$"):
+        ClusterSpend(
+            stack,
+            "Spend",
+            cluster_name=CLUSTER,
+            budget=Budget(monthly_usd=100),
+            alert_topic=sns.Topic(stack, "Alerts"),
+            fixed={"disks": {"ebs-gp3": 1.0}},
+        )
+
+
 def test_a_budget_that_acts_needs_the_power_function() -> None:
     stack = new_stack()
     with pytest.raises(ValueError, match=r"^power is required beside a budget with on_exceed 'stop' and node_groups"):
