@@ -103,13 +103,7 @@ def options(groups: Sequence[GroupShape], region: str, book: PriceBook, assumpti
     names = tuple(dict.fromkeys(info.name for group in groups for info in group.instance_types))
     missing, no_spot = (unpriced(names, region, figures) for figures in (book.on_demand, book.spot))
     unknown = f"the On-Demand price of {' and '.join(missing)} in {region} is unknown"
-    yield Option(
-        name="On-Demand",
-        hours=hours,
-        low=cost,
-        high=cost,
-        note=unknown if rate is None else "no promise that it can be had",
-    )
+    yield _for("On-Demand", hours, cost, unknown if rate is None else "no promise that it can be had")
     spot, slower = spot_rates(groups, region, book), 1 + assumptions.interruption_percent / _PERCENT
     yield Option(
         name="Spot",
@@ -122,29 +116,14 @@ def options(groups: Sequence[GroupShape], region: str, book: PriceBook, assumpti
         + ("; lowest to highest price" if spot[0] < spot[1] else "")
         + (f"; without {' and '.join(no_spot)}, whose price is unknown" if no_spot else ""),
     )
-    yield Option(
-        name="Capacity Reservation",
-        hours=hours,
-        low=cost,
-        high=cost,
-        note=unknown if rate is None else f"the On-Demand price, used or not: ${rate:,.2f} for each idle hour",
-    )
+    note = unknown if rate is None else f"the On-Demand price, used or not: ${rate:,.2f} for each idle hour"
+    yield _for("Capacity Reservation", hours, cost, note)
     percent = assumptions.savings_plan_percent
     saved = None if rate is None or percent is None else rate * (1 - percent / _PERCENT)
-    yield Option(
-        name="Savings Plan",
-        hours=hours,
-        low=None if saved is None else saved * hours,
-        high=None if saved is None else saved * hours,
-        note=_savings_plan_note(percent, saved, unknown),
-    )
-    yield Option(
-        name="Capacity Block",
-        hours=hours,
-        low=None,
-        high=None,
-        note="paid for beforehand, at a price of the moment, where AWS sells blocks of these types",
-    )
+    saved_cost = None if saved is None else saved * hours
+    yield _for("Savings Plan", hours, saved_cost, _savings_plan_note(percent, saved, unknown))
+    prepaid = "paid for beforehand, at a price of the moment, where AWS sells blocks of these types"
+    yield _for("Capacity Block", hours, None, prepaid)
     yield from trainium(groups, region, book, assumptions)
 
 
@@ -167,17 +146,17 @@ def trainium(
             continue
         if len(known) < len(peaks) or price is None:
             why = "the peak of a type is not known" if price is not None else f"no price is known in {region}"
-            yield Option(name=name, hours=assumptions.hours, low=None, high=None, note=why)
+            yield _for(name, assumptions.hours, None, why)
             continue
         nodes = (sum(known, Decimal(0)) / own[0]).to_integral_value(rounding=ROUND_CEILING)
         cost = nodes * price.usd * assumptions.hours
-        yield Option(
-            name=f"{nodes:f} x {name}",
-            hours=assumptions.hours,
-            low=cost,
-            high=cost,
-            note=f"the same peak, {own[0]:,f} TFLOPS a node; needs a model on Neuron",
-        )
+        note = f"the same peak, {own[0]:,f} TFLOPS a node; needs a model on Neuron"
+        yield _for(f"{nodes:f} x {name}", assumptions.hours, cost, note)
+
+
+def _for(name: str, hours: Decimal, usd: Decimal | None, note: str) -> Option:
+    """Return an option of one price."""
+    return Option(name=name, hours=hours, low=usd, high=usd, note=note)
 
 
 def _savings_plan_note(percent: Decimal | None, saved: Decimal | None, unknown: str) -> str:

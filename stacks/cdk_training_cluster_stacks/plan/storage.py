@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 
 from cdk_training_cluster.prices import PriceBook
 from cdk_training_cluster_stacks.plan.assumptions import HOURS_OF_A_MONTH, Assumptions
@@ -17,39 +18,31 @@ def storage_lines(shape: ClusterShape, book: PriceBook, assumptions: Assumptions
         book: The prices.
         assumptions: What the plan assumes.
     """
-    files = shape.file_system
+    files, line = shape.file_system, partial(units_line, region=shape.region, book=book)
     if files is not None:
-        yield units_line(
+        yield line(
             "storage.file-system",
             f"FSx for Lustre, {files.capacity_gib:,} GiB at {files.mbps_per_tib} MB/s/TiB",
-            region=shape.region,
-            book=book,
             an_hour={f"fsx-persistent-2-{files.mbps_per_tib}": files.capacity_gib / HOURS_OF_A_MONTH},
         )
     gib = sum(group.count * group.root_volume_gib for group in shape.groups)
-    yield units_line(
+    yield line(
         "storage.root-volumes",
         f"gp3, {gib:,} GiB on running nodes",
-        region=shape.region,
-        book=book,
         an_hour={"ebs-gp3": gib / HOURS_OF_A_MONTH},
     )
     if assumptions.dataset_gb is not None:
-        yield units_line(
+        yield line(
             "storage.dataset",
             f"training data in S3, {assumptions.dataset_gb:,f} GB",
-            region=shape.region,
-            book=book,
             an_hour={"s3-standard": assumptions.dataset_gb / HOURS_OF_A_MONTH},
         )
     elif files is not None:
         yield _not_given("storage.dataset", "training data in S3", "its size", "--dataset-gb")
     if assumptions.checkpoints:
-        yield units_line(
+        yield line(
             "storage.checkpoints",
             f"{assumptions.checkpoints} checkpoints of {assumptions.checkpoint_gb:f} GB in S3",
-            region=shape.region,
-            book=book,
             once={"s3-standard": assumptions.checkpoints * assumptions.checkpoint_gb},
             note=", kept for a month",
         )
@@ -63,23 +56,20 @@ def transfer_lines(shape: ClusterShape, book: PriceBook, assumptions: Assumption
         book: The prices.
         assumptions: What the plan assumes.
     """
+    line = partial(units_line, region=shape.region, book=book)
     if shape.nat_gateways:
         count = Decimal(shape.nat_gateways)
-        yield units_line(
+        yield line(
             "transfer.nat-gateway",
             "NAT gateway with its address",
-            region=shape.region,
-            book=book,
             an_hour={"nat-gateway": count, "public-ipv4": count},
         )
         if assumptions.nat_gb is None:
             yield _not_given("transfer.nat-data", "data through the NAT gateway", "how much", "--nat-gb")
         else:
-            yield units_line(
+            yield line(
                 "transfer.nat-data",
                 f"{assumptions.nat_gb:,f} GB through the NAT gateway",
-                region=shape.region,
-                book=book,
                 once={"nat-gateway-data": assumptions.nat_gb},
             )
     if shape.file_system is not None:
