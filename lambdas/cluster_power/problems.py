@@ -24,33 +24,15 @@ class Problem:
     sentence: str
 
 
-# Lifecycle states that nodes do not leave by themselves, and what one can do, for one node and for more.
+# Lifecycle states that nodes do not leave by themselves, and what one can do.
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html and
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-enter-exit-standby.html
-_STAYS: tuple[tuple[str, tuple[str, str]], ...] = (
-    (
-        ":Wait",
-        (
-            "{number} waits in a lifecycle hook: complete the hook's action for it, or remove the hook.",
-            "{number} wait in a lifecycle hook: complete the hook's action for them, or remove the hook.",
-        ),
-    ),
-    (
-        ":Retained",
-        (
-            "{number} was retained after its lifecycle hook failed: see to it, and terminate it by hand.",
-            "{number} were retained after their lifecycle hook failed: see to them, and terminate them by hand.",
-        ),
-    ),
-    (
-        "Standby",
-        (
-            "{number} is in Standby, where Auto Scaling leaves it alone: put it back in service, or terminate it.",
-            "{number} are in Standby, where Auto Scaling leaves them alone: put them back in service, or terminate "
-            "them.",
-        ),
-    ),
-)
+_STAYS = {
+    ":Wait": "A lifecycle hook holds {number}: complete the hook's action for each, or remove the hook.",
+    ":Retained": "A lifecycle hook that failed retains {number}: look at each, and terminate it by hand.",
+    "Standby": "Standby holds {number}, where Auto Scaling leaves nodes alone: put each back in service, or "
+    "terminate it.",
+}
 
 
 class Outlook(Enum):
@@ -142,10 +124,10 @@ def find_surplus(group: Group, *, goal: int, grace: timedelta, now: datetime) ->
         return Finding(outlook=Outlook.COMPLETE)
     if group.record.since is None or now - group.record.since < grace:
         return Finding(outlook=Outlook.PENDING)
-    reasons = " ".join(_stays(group)) or group.owner.lingering.format(name=group.name)
-    run, _ = _still(group)
-    billed = "is billed" if group.alive == 1 else "are billed"
-    return _problem(ProblemKind.SURPLUS, f"{run} and {billed} where {goal} should ({_states(group)}). {reasons}")
+    owner = group.owner
+    look = f"look at the {owner.history} of the {owner.noun} {group.name}, and at the nodes."
+    reasons = " ".join(_stays(group)) or f"No reason is reported: {look}"
+    return _problem(ProblemKind.SURPLUS, f"{_billed(group)} where {goal} should ({_states(group)}). {reasons}")
 
 
 def left_behind(group: Group, *, why: str) -> Problem:
@@ -155,13 +137,12 @@ def left_behind(group: Group, *, why: str) -> Problem:
         group: The group.
         why: What makes it none of the cluster's.
     """
-    run, billed = _run(group), "is billed" if group.alive == 1 else "are billed"
     noun = group.owner.noun
     stays = "".join(f" {reason}" for reason in _stays(group))
     return Problem(
         kind=ProblemKind.LEFT_BEHIND,
-        sentence=f"{run} and {billed} ({_states(group)}), and {why}. Either a deploy that takes the {noun} "
-        f"{group.name} away is under way, or CloudFormation could not delete it, or it was created outside "
+        sentence=f"{_billed(group)} ({_states(group)}), and {why}. Either a deployment that removes the {noun} "
+        f"{group.name} is under way, or CloudFormation could not delete it, or it was created outside "
         f"the stack: look at the stack's events, and delete it if its nodes are not needed.{stays}",
     )
 
@@ -177,17 +158,16 @@ def emptied(reason: str) -> Problem:
 
 def describe_surplus(group: Group, goal: int) -> str:
     """Say that more nodes live than should and that there is still time for them to go."""
-    run, going = _still(group)
-    return f"{run} and {goal} should ({_states(group)}): {going}"
-
-
-def _still(group: Group) -> tuple[str, str]:
-    return _run(group), "it is being terminated" if group.alive == 1 else "they are being terminated"
+    return f"{_run(group)} and {goal} should ({_states(group)}): the others are being terminated"
 
 
 def _run(group: Group) -> str:
     name = group.node_group or group.name
     return f"{name}: 1 node still runs" if group.alive == 1 else f"{name}: {group.alive} nodes still run"
+
+
+def _billed(group: Group) -> str:
+    return f"{_run(group)} and {'is' if group.alive == 1 else 'are'} billed"
 
 
 def _states(group: Group) -> str:
@@ -202,17 +182,14 @@ def _stays(group: Group) -> Iterator[str]:
         yield f"The process Terminate of the Auto Scaling group {group.name} is suspended{reason}: resume it."
     if group.protected:
         yield (
-            f"{group.protected} {_are(group.protected)} protected from scale-in: take the protection away (aws "
-            "autoscaling set-instance-protection --no-protected-from-scale-in)."
+            f"Protection from scale-in holds {group.protected}: take it away (aws autoscaling "
+            f"set-instance-protection "
+            "--no-protected-from-scale-in)."
         )
-    for ending, words in _STAYS:
+    for ending, sentence in _STAYS.items():
         number = sum(state.endswith(ending) for state in group.out_of_service)
         if number:
-            yield words[number != 1].format(number=number)
-
-
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
+            yield sentence.format(number=number)
 
 
 def _launches(group: Group) -> list[Activity]:

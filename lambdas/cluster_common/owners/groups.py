@@ -23,7 +23,6 @@ class OwnerTraits:
         more_capacity: How one gets capacity that EC2 does not have at the moment.
         retries: What is done about nodes that EC2 could not launch.
         tries: What the service itself does about them, where an operator sized it.
-        lingering: The sentence about nodes too many for which no reason is seen.
         holds_deployments: Whether CloudFormation waits for its nodes: its size is lowered while EC2 lacks some.
         reset_by_deployments: Whether a deployment sets its size to 0 and leaves its nodes.
         terminates_nodes: Whether single nodes can be terminated; if not, it chooses itself which it terminates.
@@ -42,7 +41,6 @@ class OwnerTraits:
     more_capacity: str
     retries: str
     tries: str
-    lingering: str
     holds_deployments: bool
     reset_by_deployments: bool
     terminates_nodes: bool
@@ -78,8 +76,6 @@ AUTO_SCALING_GROUP = OwnerTraits(
     more_capacity="get the capacity beforehand with a capacity reservation or in another Availability Zone",
     retries=f"The power function asks for them again every {RETRY_EVERY.seconds // 60} minutes.",
     tries="Auto Scaling goes on trying, for about a day.",
-    lingering="Auto Scaling names no reason: look at the activity history of the Auto Scaling group {name}, and "
-    "at the nodes themselves.",
     holds_deployments=True,
     reset_by_deployments=False,
     terminates_nodes=True,
@@ -99,8 +95,6 @@ SPOT_FLEET = OwnerTraits(
     more_capacity="name more instance types, or buy the nodes in another way",
     retries="The Spot Fleet goes on trying.",
     tries="The Spot Fleet goes on trying.",
-    lingering="Spot Fleet names no reason: look at the history of the Spot Fleet request {name}, and at the "
-    "nodes themselves.",
     holds_deployments=False,
     reset_by_deployments=True,
     terminates_nodes=False,

@@ -205,32 +205,6 @@ def statements() -> list[dict[str, Any]]:
     return synthesize("everything")
 
 
-def test_the_scenes_make_every_kind_of_call() -> None:
-    scene = Scene()
-    for part in (live_with_terminations, live_with_a_fleet, live_with_a_block, live_with_a_release):
-        part(scene)
-
-    assert {call.action for call in scene.calls} == {
-        "autoscaling:CreateOrUpdateTags",
-        "autoscaling:DescribeAutoScalingGroups",
-        "autoscaling:DescribeScalingActivities",
-        "autoscaling:ResumeProcesses",
-        "autoscaling:SetDesiredCapacity",
-        "autoscaling:TerminateInstanceInAutoScalingGroup",
-        "dynamodb:GetItem",
-        "dynamodb:PutItem",
-        "dynamodb:Query",
-        "ec2:CreateTags",
-        "ec2:DescribeCapacityReservations",
-        "ec2:DescribeSpotFleetInstances",
-        "ec2:DescribeSpotFleetRequestHistory",
-        "ec2:DescribeSpotFleetRequests",
-        "ec2:ModifyCapacityReservation",
-        "ec2:ModifySpotFleetRequest",
-        "sns:Publish",
-    }
-
-
 def test_everything_the_function_does_is_allowed(life: tuple[list[dict[str, Any]], list[Call]]) -> None:
     statements, calls = life
 
@@ -243,28 +217,12 @@ def test_nothing_is_allowed_that_the_function_does_not_do(life: tuple[list[dict[
     assert unused(statements, calls) == []
 
 
-def test_only_what_the_node_groups_need_is_allowed() -> None:
-    services = {
-        name: {action.split(":")[0] for one in synthesize(name) for action in _actions(one)} for name in LIVES
-    }
-
-    assert [
-        name
-        for name in LIVES
-        if any("autoscaling:TerminateInstanceInAutoScalingGroup" in _actions(one) for one in synthesize(name))
-    ] == ["terminations", "everything"]
-    assert services["groups"] == {"autoscaling", "dynamodb", "logs", "sns", "sqs"}
-    assert services["a fleet"] == {"autoscaling", "dynamodb", "ec2", "logs", "sns", "sqs"}
-    fleet = {action for one in synthesize("a fleet") for action in _actions(one)}
-    assert {action for action in fleet if action.startswith("autoscaling:")} == {
-        "autoscaling:DescribeAutoScalingGroups",
-    }
-    assert services["everything"] == {"autoscaling", "dynamodb", "ec2", "logs", "sns", "sqs"}
-
-
-FLEET = f"arn:aws:ec2:{REGION}:{ACCOUNT}:spot-fleet-request/sfr-1"
-RESERVATION = f"arn:aws:ec2:{REGION}:{ACCOUNT}:capacity-reservation/cr-1"
-POWER_KEYS = ["cdk-training-cluster:power"]
+EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
+FLEET = f"{EC2}:spot-fleet-request/sfr-1"
+RESERVATION = f"{EC2}:capacity-reservation/cr-1"
+GROUP = Scene().add().arn
+OWN = "aws:ResourceTag/cdk-training-cluster:cluster"
+WRITTEN = ["cdk-training-cluster:power"]
 
 
 @pytest.mark.parametrize(
@@ -273,129 +231,63 @@ POWER_KEYS = ["cdk-training-cluster:power"]
         ("ec2:ModifySpotFleetRequest", FLEET),
         ("ec2:CreateTags", FLEET),
         ("ec2:ModifyCapacityReservation", RESERVATION),
+        ("autoscaling:ResumeProcesses", GROUP),
+        ("autoscaling:SetDesiredCapacity", GROUP),
+        ("autoscaling:TerminateInstanceInAutoScalingGroup", GROUP),
+        ("autoscaling:CreateOrUpdateTags", GROUP),
     ],
 )
-def test_what_ec2_keeps_for_another_cluster_cannot_be_written(
+def test_a_write_ends_at_the_clusters_tag_account_and_region(
     statements: list[dict[str, Any]], action: str, resource: str
 ) -> None:
-    allowed = {
-        cluster: is_allowed(
-            statements,
-            Call(
-                action=action,
-                resource=resource,
-                context={"aws:TagKeys": POWER_KEYS}
-                | ({"aws:ResourceTag/cdk-training-cluster:cluster": cluster} if cluster else {}),
-            ),
-        )
-        for cluster in (CLUSTER, "other-pod", "")
-    }
+    def allowed(resource: str = resource, cluster: str = "") -> bool:
+        context: dict[str, str | list[str]] = {"aws:TagKeys": WRITTEN} | ({OWN: cluster} if cluster else {})
+        return is_allowed(statements, Call(action=action, resource=resource, context=context))
 
-    assert allowed == {CLUSTER: True, "other-pod": False, "": False}
+    assert allowed(cluster=CLUSTER)
+    assert not allowed(cluster="other-pod")
+    assert not allowed()
+    assert not allowed(resource.replace(ACCOUNT, "999999999999"), cluster=CLUSTER)
+    assert not allowed(resource.replace(REGION, "eu-west-1"), cluster=CLUSTER)
 
 
 @pytest.mark.parametrize(
-    ("action", "resource"),
+    ("action", "resource", "keys"),
     [
-        ("ec2:CreateTags", RESERVATION),
-        ("ec2:CreateTags", f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-1"),
-        ("ec2:ModifySpotFleetRequest", FLEET.replace(ACCOUNT, "999999999999")),
-        ("ec2:ModifySpotFleetRequest", FLEET.replace(REGION, "eu-west-1")),
-        ("ec2:CancelSpotFleetRequests", FLEET),
-        ("ec2:ModifyCapacityReservation", RESERVATION.replace(ACCOUNT, "999999999999")),
-        ("ec2:CancelCapacityReservation", RESERVATION),
+        ("ec2:CreateTags", RESERVATION, WRITTEN),
+        ("ec2:CreateTags", f"{EC2}:instance/i-1", WRITTEN),
+        ("ec2:CreateTags", FLEET, ["cdk-training-cluster:cluster"]),
+        ("ec2:CreateTags", FLEET, [*WRITTEN, "Owner"]),
+        ("autoscaling:CreateOrUpdateTags", GROUP, ["cdk-training-cluster:cluster"]),
+        ("autoscaling:CreateOrUpdateTags", GROUP, [*WRITTEN, "Owner"]),
+        ("ec2:CancelSpotFleetRequests", FLEET, []),
+        ("ec2:CancelCapacityReservation", RESERVATION, []),
     ],
 )
-def test_nothing_else_of_ec2_can_be_written(statements: list[dict[str, Any]], action: str, resource: str) -> None:
-    context: dict[str, str | list[str]] = {
-        "aws:ResourceTag/cdk-training-cluster:cluster": CLUSTER,
-        "aws:TagKeys": POWER_KEYS,
-    }
+def test_no_other_write_and_no_other_tag_is_allowed(
+    statements: list[dict[str, Any]], action: str, resource: str, keys: list[str]
+) -> None:
+    context: dict[str, str | list[str]] = {OWN: CLUSTER, "aws:TagKeys": keys}
 
     assert not is_allowed(statements, Call(action=action, resource=resource, context=context))
 
 
-def _actions(statement: dict[str, Any]) -> list[str]:
-    actions = statement["Action"]
-    return [actions] if isinstance(actions, str) else list(actions)
-
-
 @pytest.mark.parametrize(
-    "action",
+    ("action", "resource", "partitions"),
     [
-        "autoscaling:ResumeProcesses",
-        "autoscaling:SetDesiredCapacity",
-        "autoscaling:TerminateInstanceInAutoScalingGroup",
-        "autoscaling:CreateOrUpdateTags",
+        ("sns:Publish", f"{TOPIC}-other", []),
+        ("logs:PutLogEvents", LOGS.replace("power", "other") + ":log-stream:1", []),
+        ("dynamodb:PutItem", f"{TABLE_ARN}-other", ["power#base-pod"]),
+        ("dynamodb:PutItem", TABLE_ARN, ["power#other-pod"]),
+        ("dynamodb:GetItem", TABLE_ARN, ["power#other-pod"]),
+        ("dynamodb:PutItem", TABLE_ARN, ["power#base-pod", "idle#base-pod"]),
+        ("dynamodb:DeleteTable", TABLE_ARN, []),
+        ("dynamodb:Scan", TABLE_ARN, []),
     ],
 )
-def test_another_clusters_group_cannot_be_written(statements: list[dict[str, Any]], action: str) -> None:
-    scene = Scene()
-    own, foreign = scene.add(), scene.auto_scaling.add("other", cluster="other-pod", node_group="workers")
-    untagged = scene.auto_scaling.add("plain", cluster=CLUSTER, node_group="workers")
-    untagged.tags.clear()
+def test_no_other_log_topic_table_or_part_of_it_can_be_written(
+    statements: list[dict[str, Any]], action: str, resource: str, partitions: list[str]
+) -> None:
+    context: dict[str, str | list[str]] = {"dynamodb:LeadingKeys": partitions} if partitions else {}
 
-    allowed = {
-        group.name: is_allowed(
-            statements,
-            Call(
-                action=action,
-                resource=group.arn,
-                context={f"aws:ResourceTag/{key}": value for key, value in group.tags.items()}
-                | {"aws:TagKeys": ["cdk-training-cluster:power"]},
-            ),
-        )
-        for group in (own, foreign, untagged)
-    }
-
-    assert allowed == {"workers-asg": True, "other": False, "plain": False}
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [["cdk-training-cluster:cluster"], ["cdk-training-cluster:power", "Owner"]],
-    ids=["the tag that decides about permissions", "a foreign tag beside an own one"],
-)
-def test_no_other_tag_can_be_written(statements: list[dict[str, Any]], keys: list[str]) -> None:
-    group, fleet = Scene().add(), Scene().add_fleet()
-    context: dict[str, str | list[str]] = {f"aws:ResourceTag/{key}": value for key, value in group.tags.items()}
-
-    for action, resource in (("autoscaling:CreateOrUpdateTags", group.arn), ("ec2:CreateTags", fleet.arn)):
-        assert is_allowed(
-            statements, Call(action=action, resource=resource, context=context | {"aws:TagKeys": POWER_KEYS})
-        )
-        assert not is_allowed(
-            statements, Call(action=action, resource=resource, context=context | {"aws:TagKeys": keys})
-        )
-
-
-def test_a_group_of_another_account_or_region_cannot_be_written(statements: list[dict[str, Any]]) -> None:
-    group = Scene().add()
-    context = {f"aws:ResourceTag/{key}": value for key, value in group.tags.items()}
-
-    for there in (group.arn.replace(ACCOUNT, "999999999999"), group.arn.replace(REGION, "eu-west-1")):
-        assert not is_allowed(
-            statements, Call(action="autoscaling:SetDesiredCapacity", resource=there, context=context)
-        )
-
-
-def test_no_other_log_topic_table_or_part_of_it_can_be_written(statements: list[dict[str, Any]]) -> None:
-    for call in (
-        Call(action="sns:Publish", resource=f"{TOPIC}-other"),
-        Call(action="logs:PutLogEvents", resource=LOGS.replace("power", "other") + ":log-stream:1"),
-        Call(
-            action="dynamodb:PutItem",
-            resource=f"{TABLE_ARN}-other",
-            context={"dynamodb:LeadingKeys": ["power#base-pod"]},
-        ),
-        Call(action="dynamodb:PutItem", resource=TABLE_ARN, context={"dynamodb:LeadingKeys": ["power#other-pod"]}),
-        Call(action="dynamodb:GetItem", resource=TABLE_ARN, context={"dynamodb:LeadingKeys": ["power#other-pod"]}),
-        Call(
-            action="dynamodb:PutItem",
-            resource=TABLE_ARN,
-            context={"dynamodb:LeadingKeys": ["power#base-pod", "idle#base-pod"]},
-        ),
-        Call(action="dynamodb:DeleteTable", resource=TABLE_ARN),
-        Call(action="dynamodb:Scan", resource=TABLE_ARN),
-    ):
-        assert not is_allowed(statements, call)
+    assert not is_allowed(statements, Call(action=action, resource=resource, context=context))

@@ -107,7 +107,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             Verdict.PENDING,
             0,
             0,
-            "workers: 3 nodes still run and 0 should (3 InService): they are being terminated",
+            "workers: 3 nodes still run and 0 should (3 InService): the others are being terminated",
             id="stopped and still terminating",
         ),
         pytest.param(
@@ -115,8 +115,8 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             Verdict.SURPLUS,
             0,
             0,
-            "workers: 1 node still runs and is billed where 0 should (1 Terminating). Auto Scaling names no reason: "
-            "look at the activity history of the Auto Scaling group asg, and at the nodes themselves.",
+            "workers: 1 node still runs and is billed where 0 should (1 Terminating). No reason is reported: "
+            "look at the activity history of the Auto Scaling group asg, and at the nodes.",
             id="stopped and a node stays",
         ),
         pytest.param(
@@ -124,8 +124,8 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             Verdict.SURPLUS,
             8,
             1,
-            "workers: 9 nodes still run and are billed where 8 should (7 InService, 1 Pending, 1 Standby). 1 is in "
-            "Standby, where Auto Scaling leaves it alone: put it back in service, or terminate it.",
+            "workers: 9 nodes still run and are billed where 8 should (7 InService, 1 Pending, 1 Standby). "
+            "Standby holds 1, where Auto Scaling leaves nodes alone: put each back in service, or terminate it.",
             id="one too many is known though the activities are not",
         ),
         pytest.param(
@@ -154,7 +154,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             3,
             0,
             "old: 8 nodes still run and are billed (8 InService), and old is not in the cluster's file. Either a "
-            "deploy that takes the Auto Scaling group asg away is under way, or CloudFormation could not delete it, "
+            "deployment that removes the Auto Scaling group asg is under way, or CloudFormation could not delete it, "
             "or it was created outside the stack: look at the stack's events, and delete it if its nodes are "
             "not needed.",
             id="removed from the file",

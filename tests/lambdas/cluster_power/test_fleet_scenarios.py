@@ -184,8 +184,8 @@ def test_a_node_beyond_the_target_is_told_of_and_nothing_is_killed(scene: Scene,
 
     assert (surplus["decision"], surplus["surplus"], surplus["problem"], fleet.alive) == ("surplus", 1, "surplus", 5)
     assert surplus["reason"] == (
-        "extras: 5 nodes still run and are billed where 4 should (5 InService). Spot Fleet names no reason: look at "
-        "the history of the Spot Fleet request sfr-extras, and at the nodes themselves."
+        "extras: 5 nodes still run and are billed where 4 should (5 InService). No reason is reported: look at "
+        "the history of the Spot Fleet request sfr-extras, and at the nodes."
     )
 
 

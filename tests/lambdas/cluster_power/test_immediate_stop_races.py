@@ -158,28 +158,6 @@ def test_a_tick_that_gives_it_another_count_at_the_same_moment_is_not_stopped_la
     assert (kept["decision"], kept["state"], group.in_service, stopped(scene)) == ("keep", "running", 6, [])
 
 
-def test_a_stop_while_a_tick_gives_it_another_count_is_a_stop(scene: Scene, group: FakeGroup) -> None:
-    scene.counts["workers"] = 6
-
-    def once_it_is_sized() -> None:
-        scene.dynamodb.before_next("PutItem", "workers", lambda: stop_now(scene))
-
-    scene.auto_scaling.before_next("SetDesiredCapacity", "workers-asg", once_it_is_sized)
-    scene.order()
-
-    assert scene.minute(2)["workers"]["state"] == "stopped"
-    assert (group.desired, stopped(scene)) == (0, ["workers"])
-
-
-def test_what_a_tick_notes_meanwhile_does_not_take_it_back(scene: Scene, group: FakeGroup) -> None:
-    def note() -> None:
-        scene.change_record(group, told=["problem/quota"])
-
-    scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", note)
-
-    assert (stop_now(scene)["taken_back"], group.desired) == (False, 0)
-
-
 @pytest.mark.parametrize("reads", [1, 2])
 def test_a_description_that_is_old_takes_no_stop_back(scene: Scene, group: FakeGroup, reads: int) -> None:
     before = scene.auto_scaling.describe_all()

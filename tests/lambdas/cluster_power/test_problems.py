@@ -282,16 +282,16 @@ def test_the_outlook_on_nodes_too_many(found: Group, goal: int, expected: Outloo
 @pytest.mark.parametrize(
     ("found", "what_to_do"),
     [
-        (stuck("Terminating:Wait", "Terminating:Wait"), "2 wait in a lifecycle hook: complete the hook's action"),
-        (stuck("Terminating:Retained"), "1 was retained after its lifecycle hook failed: see to it, and terminate"),
-        (stuck("Standby", "EnteringStandby"), "2 are in Standby, where Auto Scaling leaves them alone: put them"),
-        (stuck(in_service=2, protected=1), "1 is protected from scale-in: take the protection away"),
+        (stuck("Terminating:Wait", "Terminating:Wait"), "A lifecycle hook holds 2: complete the hook's action"),
+        (stuck("Terminating:Retained"), "A lifecycle hook that failed retains 1: look at each, and terminate"),
+        (stuck("Standby", "EnteringStandby"), "Standby holds 2, where Auto Scaling leaves nodes alone: put each"),
+        (stuck(in_service=2, protected=1), "Protection from scale-in holds 1: take it away"),
         (stuck("Terminating", terminating_suspended=""), "The process Terminate of the Auto Scaling group asg is "),
         (
             stuck("unhealthy", owner=SPOT_FLEET, name="sfr-1"),
-            "Spot Fleet names no reason: look at the history of the Spot Fleet request sfr-1, and at the nodes",
+            "No reason is reported: look at the history of the Spot Fleet request sfr-1, and at the nodes",
         ),
-        (stuck("Quarantined"), "Auto Scaling names no reason: look at the activity history"),
+        (stuck("Quarantined"), "No reason is reported: look at the activity history"),
     ],
 )
 def test_what_keeps_nodes_running_is_said_with_what_one_can_do(found: Group, what_to_do: str) -> None:
@@ -307,6 +307,6 @@ def test_every_reason_that_is_seen_is_said() -> None:
 
     words = surplus(found)[1]
 
-    for reason in ("suspended (why)", "protected from scale-in", "lifecycle hook", "in Standby"):
+    for reason in ("suspended (why)", "Protection from scale-in", "lifecycle hook", "Standby holds"):
         assert reason in words
-    assert "names no reason" not in words
+    assert "No reason is reported" not in words

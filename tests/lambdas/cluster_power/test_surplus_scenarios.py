@@ -19,11 +19,13 @@ def test_a_stopped_group_whose_nodes_stay_is_not_called_stopped(scene: Scene) ->
     stuck = scene.minute(10)["workers"]
 
     assert (draining["decision"], draining["alive"], draining["surplus"]) == ("pending", 3, 3)
-    assert draining["reason"] == "workers: 3 nodes still run and 0 should (3 InService): they are being terminated"
+    assert draining["reason"] == (
+        "workers: 3 nodes still run and 0 should (3 InService): the others are being terminated"
+    )
     assert (stuck["decision"], stuck["alive"], stuck["surplus"], stuck["problem"]) == ("surplus", 3, 3, "surplus")
     assert stuck["reason"] == (
-        "workers: 3 nodes still run and are billed where 0 should (3 InService). 3 are protected from scale-in: "
-        "take the protection away (aws autoscaling set-instance-protection --no-protected-from-scale-in)."
+        "workers: 3 nodes still run and are billed where 0 should (3 InService). Protection from scale-in "
+        "holds 3: take it away (aws autoscaling set-instance-protection --no-protected-from-scale-in)."
     )
 
 
@@ -68,8 +70,8 @@ def test_a_node_in_standby_is_one_too_many_beside_its_replacement(scene: Scene) 
 
     assert scene.minute()["workers"]["decision"] == "pending"
     assert scene.minute(10)["workers"]["reason"] == (
-        "workers: 9 nodes still run and are billed where 8 should (8 InService, 1 Standby). 1 is in Standby, where "
-        "Auto Scaling leaves it alone: put it back in service, or terminate it."
+        "workers: 9 nodes still run and are billed where 8 should (8 InService, 1 Standby). Standby holds 1, where "
+        "Auto Scaling leaves nodes alone: put each back in service, or terminate it."
     )
 
 
@@ -127,9 +129,10 @@ def test_nodes_of_a_group_that_left_the_clusters_file_are_counted_with_the_reaso
     )
     assert told["reason"] == (
         "eval: 2 nodes still run and are billed (2 InService), and eval is not in the cluster's file. Either a "
-        "deploy that takes the Auto Scaling group eval-asg away is under way, or CloudFormation could not delete it, "
+        "deployment that removes the Auto Scaling group eval-asg is under way, or CloudFormation could not "
+        "delete it, "
         "or it was created outside the stack: look at the stack's events, and delete it if its nodes are not "
-        "needed. 2 are protected from scale-in: take the protection away (aws autoscaling "
+        "needed. Protection from scale-in holds 2: take it away (aws autoscaling "
         "set-instance-protection "
         "--no-protected-from-scale-in)."
     )

@@ -65,21 +65,6 @@ def test_a_run_that_is_interrupted_leaves_what_the_next_tick_leaves_alone(
     assert (group.desired, asked(scene)) == (5, idle)
 
 
-def test_of_two_runs_that_overlap_the_second_leaves_the_nodes_to_the_first(scene: Scene, group: FakeGroup) -> None:
-    idle = middle(group)
-    told: list[str] = []
-
-    def order_again() -> None:
-        scene.now += timedelta(seconds=1)
-        told.append(refused(scene, idle))
-
-    scene.auto_scaling.before_next(TERMINATE, idle[0], order_again)
-
-    assert terminate(scene, idle)["terminated"] == idle
-    assert told[0].count("is being terminated already (2026-11-02T08:02:00Z by cluster_idle") == 3
-    assert (asked(scene), group.desired) == (idle, 5)
-
-
 @pytest.mark.parametrize(
     ("action", "size"), [("stop", 0), ("start", 8)], ids=["a stop takes the rest", "a start brings them back"]
 )
@@ -114,13 +99,6 @@ def test_a_size_that_an_operator_sets_meanwhile_lets_none_of_the_others_go(scene
 
     assert "7 of its nodes run where 4 should" in refused(scene, idle)
     assert group.desired == 4
-
-
-def test_a_tick_that_notes_what_goes_does_not_stop_a_run(scene: Scene, group: FakeGroup) -> None:
-    idle = middle(group)
-    scene.auto_scaling.before_next(TERMINATE, idle[2], scene.order)
-
-    assert terminate(scene, idle)["terminated"] == idle
 
 
 def test_nodes_that_cannot_be_seen_do_not_go(scene: Scene, group: FakeGroup) -> None:
@@ -159,16 +137,6 @@ def test_a_node_that_was_asked_to_go_and_does_not_show_it_yet_keeps_no_other_wai
     assert (asked(scene), group.desired) == (idle, 5)
 
 
-def test_a_run_that_cannot_see_yet_what_another_asked_for_asks_for_nothing(scene: Scene, group: FakeGroup) -> None:
-    group.slow = True
-    idle = middle(group)
-    terminate(scene, idle)
-    scene.now += timedelta(minutes=2)
-
-    assert "8 of its nodes run where 5 should, and Auto Scaling terminates some itself" in refused(scene, idle)
-    assert (asked(scene), group.desired) == (idle, 5)
-
-
 def test_an_order_that_is_repeated_while_descriptions_are_old_lets_no_node_go_twice(
     scene: Scene, group: FakeGroup
 ) -> None:
@@ -202,22 +170,6 @@ def test_a_node_that_is_protected_meanwhile_stays(scene: Scene, group: FakeGroup
 
     assert f"{idle[0]} is left alone, because it is protected from scale-in" in refused(scene, idle)
     assert asked(scene) == idle[1:]
-
-
-def test_a_run_that_gives_way_leaves_the_mark_of_the_other(scene: Scene, group: FakeGroup) -> None:
-    idle = middle(group)
-
-    def order_another() -> None:
-        scene.now += timedelta(seconds=1)
-        terminate(scene, idle[:1])
-
-    scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", order_another)
-    refused(scene, idle[1:])
-
-    mark = scene.record(group).terminated
-    assert mark is not None
-    assert mark.text == "2026-11-02T08:02:01Z by cluster_idle: idle for an hour"
-    assert (asked(scene), group.desired) == (idle[:1], 7)
 
 
 def test_two_equal_runs_at_the_same_moment_ask_each_node_once(scene: Scene, group: FakeGroup) -> None:

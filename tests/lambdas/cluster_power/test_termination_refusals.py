@@ -92,7 +92,7 @@ def test_a_stopped_groups_nodes_go_anyway(scene: Scene, group: FakeGroup) -> Non
     told = terminate(scene, idle)
 
     assert (told["reason"], told["terminated"]) == (
-        "workers: 8 nodes still run and 0 should (8 InService): they are being terminated. All of its nodes "
+        "workers: 8 nodes still run and 0 should (8 InService): the others are being terminated. All of its nodes "
         "are terminated, with or without this command",
         [],
     )

@@ -60,20 +60,6 @@ def test_a_stop_that_comes_while_a_tick_looks_wins(scene: Scene) -> None:
     assert (group.desired, scene.record(group).state, scene.record(group).size) == (0, "stopped", 0)
 
 
-def test_two_ticks_at_the_same_moment_do_the_same_and_tell_it_once(scene: Scene) -> None:
-    """An event of a Capacity Block can make a tick while the scheduler's is under way."""
-    group = scene.add(capacity=3)
-    scene.auto_scaling.before_next("SetDesiredCapacity", "workers-asg", scene.order)
-    scene.order()
-    assert (group.desired, scene.record(group).size) == (8, 8)
-    scene.pass_time(timedelta(minutes=1))
-    scene.auto_scaling.before_next("DescribeAutoScalingGroups", "workers-asg", scene.order)
-
-    scene.order()
-
-    assert scene.subjects() == ["base-pod: nodes of workers are missing"]
-
-
 @pytest.mark.parametrize("moment", ["SetDesiredCapacity", "PutItem"])
 def test_a_stop_that_comes_while_a_tick_sizes_a_group_is_applied_at_the_next(scene: Scene, moment: str) -> None:
     group = scene.add()
@@ -87,23 +73,6 @@ def test_a_stop_that_comes_while_a_tick_sizes_a_group_is_applied_at_the_next(sce
 
     assert late["reason"] == "workers was given another command at the same moment: the next run decides"
     assert (group.desired, scene.record(group).state) == (0, "stopped")
-
-
-def test_a_size_that_another_run_set_meanwhile_is_not_taken_for_an_operators(scene: Scene) -> None:
-    """Of two runs that record a size, the later one has the size set again."""
-    group = scene.add()
-    scene.minute(2)
-    scene.counts["workers"] = 6
-
-    def size_otherwise() -> None:
-        group.desired = 7
-        scene.change_record(group, size=7)
-
-    scene.dynamodb.before_next("PutItem", "workers", size_otherwise)
-    late = scene.order()["workers"]
-
-    assert (late["decision"], scene.record(group).size) == ("blocked", None)
-    assert scene.minute(2)["workers"]["desired"] == 6
 
 
 @pytest.mark.parametrize("first", ["stop", "start"])
@@ -148,26 +117,6 @@ def test_a_write_whose_answer_is_lost_is_no_other_order(scene: Scene) -> None:
 
     assert scene.order("stop")["workers"]["decision"] == "size"
     assert (group.desired, scene.stopped()) == (0, ["workers"])
-
-
-def test_the_end_of_a_block_that_comes_while_a_tick_starts_nodes_wins() -> None:
-    scene = Scene(counts={"pod": 8})
-    group = scene.add("pod")
-    block = scene.add_block(group)
-    assert block.ends is not None
-    scene.order("stop")
-    scene.now = block.ends - timedelta(minutes=40, seconds=1)
-    scene.pass_time(timedelta(0))
-
-    def warn() -> None:
-        scene.now += timedelta(seconds=1)
-        scene.order()
-
-    scene.auto_scaling.before_next("SetDesiredCapacity", "pod-asg", warn)
-    scene.order("start", by="ana", reason="one more epoch")
-    scene.minute()
-
-    assert group.desired == 0
 
 
 @pytest.mark.parametrize("all_or_nothing", [False, True])
