@@ -129,7 +129,8 @@ def _range(low: Decimal | None, high: Decimal | None) -> str:
 
 
 def _regions(plan: Plan, most: int | None) -> Table:
-    shown = plan.regions[:most]
+    own = [each for each in plan.regions[most:] if each.region == plan.region]
+    shown = (*plan.regions[:most], *own)
     rest = len(plan.regions) - len(shown)
     return Table(
         title="Regions, by the nodes' On-Demand price: USD for the run" + _more(rest),

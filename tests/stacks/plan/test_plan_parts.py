@@ -249,6 +249,13 @@ def test_a_live_spot_price_of_the_zone_counts_for_its_nodes_and_the_region_s_for
     assert (source, "of today") in found.sources
 
 
+def test_a_first_look_shows_the_cluster_s_own_region_however_dear_it_is() -> None:
+    found = plan(group(types="p4d.24xlarge"), region="ap-northeast-1")
+    assert [each.region for each in found.regions].index("ap-northeast-1") > 2
+    (shown,) = [table for table in tables(found, brief=True) if table.title.startswith("Regions")]
+    assert [row[0] for row in shown.rows][3:] == ["ap-northeast-1"]
+
+
 def test_hardware_is_counted_a_node_and_together() -> None:
     hardware = plan(group(), group("prep", types="g5.xlarge", count=2)).hardware
     assert (hardware.accelerator_count, hardware.memory_gib) == (66, _MEMORY)
