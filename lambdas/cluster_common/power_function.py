@@ -73,15 +73,15 @@ class PowerFunction:
             answer = self._invoke(payload, is_due)
             if answer is None:
                 return Answer(not_asked=True)
-            told = answer["Payload"].read().decode(errors="replace")
+            text = answer["Payload"].read().decode(errors="replace")
         except AWS_ERRORS as error:
             return Answer(failure=f"it could not be invoked ({error_text(error)})")
-        content = _content(told)
+        content = _content(text)
         if answer.get("FunctionError") or content is None:
-            return Answer(failure=str((content or {}).get("errorMessage", told)))
+            return Answer(failure=str((content or {}).get("errorMessage", text)))
         groups = content.get("node_groups")
         if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
-            return Answer(failure=f"it answered {told[:200]}")
+            return Answer(failure=f"it answered {text[:200]}")
         return Answer(groups=groups)
 
     def _invoke(self, payload: bytes, is_due: Callable[[], bool]) -> "InvocationResponseTypeDef | None":

@@ -203,12 +203,12 @@ def _of_others(instance: Instance, context: IdleContext) -> IdleVerdict:
 def _idle_reason(unit: Unit, context: IdleContext) -> str:
     what = f"is idle: its utilization has been {unit.idle_description}"
     if unit.is_due(context.now):
-        how = "in a dry run, which does not stop it" if unit.dry_run else "it is stopped"
+        how = "without dry_run it would be stopped now" if unit.dry_run else "it is stopped"
         return f"{what}, and nothing has kept it since the warning: {how}"
-    sent = "" if unit.warned else "warning sent; "
+    due = "" if unit.warned else "its warning is due now; "
     if unit.dry_run:
-        return f"{what}; {sent}without dry_run it would be stopped at {time_text(unit.stop_at)}"
-    return f"{what}; {sent}it will be stopped at {time_text(unit.stop_at)} unless it works before then"
+        return f"{what}; {due}without dry_run it would be stopped at {time_text(unit.stop_at)}"
+    return f"{what}; {due}it will be stopped at {time_text(unit.stop_at)} unless it works before then"
 
 
 def _within_limit(due: Iterable[Unit], most: int) -> list[Unit]:

@@ -36,13 +36,11 @@ class Outcome:
 
     Attributes:
         stopped: The ids of the instances that are stopped.
-        warned: The ids of those that the warning of this run names.
         changed: Why what was due was not stopped after all, by the id of the instance.
         failed_notifications: How many messages the topic did not take, or had no confirmed subscription for.
     """
 
     stopped: frozenset[str] = frozenset()
-    warned: frozenset[str] = frozenset()
     changed: Mapping[str, str] = field(default_factory=dict)
     failed_notifications: int = 0
 
@@ -89,7 +87,7 @@ class IdleExecutor:
         notifications, second_look = self._notifications, self._second_look
         notifications.report_earlier_stops(decisions.findings)
         notifications.remind(decisions.reminders)
-        warned = notifications.warn(decisions.warn)
+        notifications.warn(decisions.warn)
         dry_runs = [unit for unit in decisions.stop if unit.dry_run and not unit.reported]
         notifications.report_dry_runs(second_look.still_due(dry_runs))
         due = [unit for unit in decisions.stop if not unit.dry_run]
@@ -102,7 +100,6 @@ class IdleExecutor:
         self._owners.clear_notes(decisions.clear)
         return Outcome(
             stopped=stopped,
-            warned=frozenset(warned),
             changed=second_look.changed,
             failed_notifications=notifications.failed,
         )

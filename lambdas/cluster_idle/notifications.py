@@ -50,7 +50,7 @@ class IdleNotifications:
         self._clock = clock
         self.failed = 0
 
-    def warn(self, units: Sequence[Unit]) -> list[str]:
+    def warn(self, units: Sequence[Unit]) -> None:
         """Record the warning, send it, and record that it was sent: from then on the promised time runs.
 
         Where it cannot be recorded it is not sent: it would be sent in each run.
@@ -59,17 +59,15 @@ class IdleNotifications:
         units = [replace(unit, stop_at=self._stop_at(unit, now)) for unit in units]
         records = {unit.name: self._record(unit) for unit in units}
         if not units or not self._records.save(records):
-            return []
+            return
         if not self._publish(warning_message(self._settings, units, now)):
-            return []
+            return
         sent = self._clock()
         stops = {unit.name: self._stop_at(unit, sent) for unit in units}
-        if not self._records.save(
+        self._records.save(
             {name: replace(one, idle_until=sent, stop_at=stops[name]) for name, one in records.items()}
-        ):
-            return []
+        )
         self._annotate(units)
-        return [one for unit in units for one in unit.ids]
 
     def _stop_at(self, unit: Unit, now: datetime) -> datetime:
         """Return when a unit is stopped whose warning is sent now: never before the promised time is over."""

@@ -165,7 +165,7 @@ class IdleOnAws:
 
     @property
     def settings(self) -> IdleFunctionSettings:
-        """What the deploy tells the function."""
+        """The settings that the deployment gives the function."""
         return idle_settings(
             cluster=self.name,
             policy=self.policy,

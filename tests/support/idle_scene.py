@@ -1,4 +1,4 @@
-"""A cluster in memory for the idle function: nodes, a clock, a power function, and what people were told."""
+"""A cluster in memory for the idle function: nodes, a clock, a power function, and the messages that were sent."""
 
 import json
 import os
@@ -34,7 +34,7 @@ PART = "idle#base-pod"
 
 
 class FakeLambda(FakeService):
-    """The client of Lambda, behind which a power function does as it is told.
+    """The client of Lambda, behind which a power function does what it is ordered.
 
     Attributes:
         orders: What it was ordered.
@@ -179,7 +179,7 @@ class IdleScene:
 
     @property
     def settings(self) -> IdleFunctionSettings:
-        """What the deploy tells the function."""
+        """The settings that the deployment gives the function."""
         return idle_settings(
             cluster=CLUSTER,
             policy=self.policy,

@@ -64,7 +64,7 @@ def summary(nodes: Mapping[str, IdleNode], verdicts: Mapping[str, str], breaker:
                 "instance_id": one,
                 "node_group": nodes[one].node_group if one in nodes else "",
                 "verdict": "stop" if verdict == "stopped" else verdict,
-                "reason": f"{one} of {nodes[one].node_group if one in nodes else 'nobody'} is {verdict}",
+                "reason": f"{one} of {nodes[one].node_group if one in nodes else 'no group'} is {verdict}",
                 "stopped": verdict == "stopped",
             }
             for one, verdict in verdicts.items()

@@ -164,7 +164,7 @@ def _instance(draw: st.DrawFn, id: str, kind: str) -> Instance:
         "workers": (Owner.of(AUTO_SCALING_GROUP, "workers-asg"), "workers"),
         "lab": (Owner.of(AUTO_SCALING_GROUP, "lab-asg"), "lab"),
         "extras": (Owner.of(SPOT_FLEET, "sfr-extras"), "extras"),
-        "foreign": (Owner.foreign("somebody"), draw(st.sampled_from(["", "workers"]))),
+        "foreign": (Owner.foreign("another service"), draw(st.sampled_from(["", "workers"]))),
     }[kind]
     return Instance(
         id=id,

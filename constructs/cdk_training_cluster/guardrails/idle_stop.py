@@ -189,8 +189,8 @@ class IdleStop(Guardrail):
             scope: The parent construct.
             id: The construct's id.
             cluster_name: The value of the tag on the instances it watches, and of its metrics' dimension `Cluster`.
-            alert_topic: What the function and its alarms tell. It must let CloudWatch publish; if it is encrypted,
-                so must its key.
+            alert_topic: Gets the function's messages and its alarms. It must let CloudWatch publish; if it is
+                encrypted, so must its key.
             policy: When instances are idle and what becomes of them. Default: - stopped 30 minutes after a warning,
                 which comes after an hour of idleness; see `IdlePolicy`.
             node_groups: What owns the nodes that the power function starts and stops, by the group's name.

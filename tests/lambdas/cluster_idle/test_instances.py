@@ -50,7 +50,7 @@ def test_a_plain_instance_is_its_own_owner() -> None:
         ({NODE_GROUP: "extras", FLEET: "sfr-1"}, Owner.of(SPOT_FLEET, "sfr-1")),
         ({NODE_GROUP: "workers"}, Owner.itself("i-1")),
         ({NODE_GROUP: "dev"}, Owner.itself("i-1")),
-        # Somebody else's.
+        # Another owner's.
         ({GROUP: "web"}, Owner.foreign("the Auto Scaling group web, which is none of the cluster's")),
         ({FLEET: "sfr-9"}, Owner.foreign("the Spot Fleet request sfr-9, which is none of the cluster's")),
         ({EC2_FLEET: "fleet-1"}, Owner.foreign("the EC2 Fleet fleet-1, which is none of the cluster's")),
@@ -103,7 +103,7 @@ def test_what_no_service_manages_is_not() -> None:
         (Owner.foreign("eks.amazonaws.com"), "eks.amazonaws.com"),
     ],
 )
-def test_people_are_told_of_owners_in_words(owner: Owner, words: str) -> None:
+def test_owners_are_named_in_words(owner: Owner, words: str) -> None:
     assert owner.description == words
 
 
@@ -141,7 +141,7 @@ def test_what_it_runs_in_that_is_billed_all_the_same(raw: dict[str, Any], reserv
     [
         ({}, None),
         ({"InstanceLifecycle": "spot", "SpotInstanceRequestId": "sir-1"}, "sir-1"),
-        # Spot all the same: nobody can say whether it can be stopped.
+        # Spot all the same: it is not known whether it can be stopped.
         ({"InstanceLifecycle": "spot"}, ""),
         ({"InstanceLifecycle": "scheduled"}, None),
     ],

@@ -1,4 +1,4 @@
-"""What people are told, word for word."""
+"""The messages, word for word."""
 
 import json
 import re
@@ -172,7 +172,7 @@ def test_a_name_that_is_a_tag_cannot_forge_a_message(name: str, told: str) -> No
     assert text.splitlines()[2].startswith(f"{told} (2 p5.48xlarge: i-1, i-2): ")
 
 
-def test_one_warning_tells_of_all() -> None:
+def test_one_warning_names_all() -> None:
     subject, text = warning_message(SETTINGS, [ALONE, gang()], NOW + timedelta(minutes=29))
 
     assert subject == "base-pod: 3 nodes idle, stopped or terminated in 1 minute"
@@ -234,11 +234,11 @@ def test_where_only_some_of_it_is_a_dry_run_it_says_which() -> None:
     ],
     ids=["instance", "group", "node-of-group"],
 )
-def test_people_are_told_of_a_stop_and_the_way_back(of: Unit, subject: str, text: str) -> None:
+def test_a_stop_is_reported_with_the_command_that_starts_it_again(of: Unit, subject: str, text: str) -> None:
     assert stopped_message(SETTINGS, [of], frozenset(of.ids)) == (subject, f"Cluster base-pod\n\n{text}")
 
 
-def test_only_those_that_were_stopped_are_told_of() -> None:
+def test_only_those_that_were_stopped_are_reported() -> None:
     some = unit(*(node(f"i-{number}", node_group="dev") for number in (1, 2, 3)), name="dev")
 
     subject, text = stopped_message(SETTINGS, [some], frozenset({"i-1", "i-3"}))
@@ -248,7 +248,7 @@ def test_only_those_that_were_stopped_are_told_of() -> None:
     assert "That saves $110.08 an hour" in text
 
 
-def test_those_that_wait_for_a_later_run_are_told_of() -> None:
+def test_those_that_wait_for_a_later_run_are_counted() -> None:
     settings = replace(SETTINGS, max_stops=2)
 
     _, text = stopped_message(settings, [gang()], frozenset({"i-1", "i-2"}), 7)

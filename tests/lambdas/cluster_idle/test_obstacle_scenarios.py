@@ -32,7 +32,7 @@ def two_owners(scene: IdleScene) -> dict[str, list[FakeNode]]:
     return nodes
 
 
-def test_a_stop_that_the_power_function_cannot_carry_out_is_told_as_none() -> None:
+def test_a_stop_that_the_power_function_does_not_apply_is_reported_as_none() -> None:
     scene = IdleScene()
     scene.add_group()
     scene.lambda_.blocked = "its minimum is 4"
@@ -45,7 +45,7 @@ def test_a_stop_that_the_power_function_cannot_carry_out_is_told_as_none() -> No
     assert (len(scene.subjects()), scene.stopped) == (1, set())
 
 
-def test_single_nodes_that_go_are_told_of_though_another_stays() -> None:
+def test_single_nodes_that_are_terminated_are_reported_though_another_stays() -> None:
     scene = IdleScene(policy=Policy(scope=IdleScope.NODE))
     *_, stays = scene.add_group("lab", count=3)
     scene.lambda_.keeps = {stays.id}
@@ -72,7 +72,7 @@ def test_a_node_in_standby_is_not_ordered_to_go_by_itself() -> None:
     assert [order["instance_ids"] for order in scene.lambda_.orders] == [[second.id]]
 
 
-def test_a_node_in_standby_is_not_told_as_terminated_with_its_group() -> None:
+def test_a_node_in_standby_is_not_reported_as_terminated_with_its_group() -> None:
     scene = IdleScene()
     first, *others = scene.add_group()
     scene.auto_scaling.states[first.id] = "Standby"
@@ -83,7 +83,7 @@ def test_a_node_in_standby_is_not_told_as_terminated_with_its_group() -> None:
     assert scene.subjects()[1:] == ["base-pod: 3 nodes terminated: idle"]
 
 
-def test_a_member_in_standby_that_was_stopped_by_hand_keeps_nobody() -> None:
+def test_a_member_in_standby_that_was_stopped_by_hand_keeps_no_other() -> None:
     scene = IdleScene()
     first, *_ = scene.add_group()
     first.state = "stopped"
@@ -113,7 +113,7 @@ def test_a_group_with_a_protected_node_is_left_alone_and_said() -> None:
     assert f"does not terminate {first.id}: it is protected from scale-in" in found[first.id]["reason"]
 
 
-def test_what_ec2_refuses_to_stop_is_told_once_and_keeps_nobody_waiting() -> None:
+def test_what_ec2_refuses_to_stop_fails_one_run_and_keeps_no_other_waiting() -> None:
     scene = IdleScene(max_stops=1)
     node, other = scene.add(stop_refusal=("OperationNotPermitted", "The instance may not be stopped.")), scene.add()
     failed = 0
@@ -133,7 +133,7 @@ def test_what_ec2_refuses_to_stop_is_told_once_and_keeps_nobody_waiting() -> Non
     )
 
 
-def test_a_large_gang_that_cannot_be_stopped_keeps_nobody_waiting() -> None:
+def test_a_large_gang_that_cannot_be_stopped_keeps_no_other_waiting() -> None:
     scene = IdleScene(max_stops=2)
     scene.add_group("a-gang", count=3)
     other = scene.add()
@@ -163,7 +163,7 @@ def test_what_keeps_one_of_two_owners_keeps_the_other() -> None:
     assert scene.lambda_.orders == []
 
 
-def test_a_message_tells_of_each_owner_what_becomes_of_its_nodes() -> None:
+def test_a_message_says_for_each_owner_what_becomes_of_its_nodes() -> None:
     scene = IdleScene()
     scene.groups["workers"] = Group(policy=scene.policy)
     alone = scene.add(tags={NODE_GROUP_TAG: "workers"})
@@ -265,7 +265,7 @@ def test_a_second_page_that_cannot_be_read_stops_nothing() -> None:
             "unstoppable",
             "sir-1 has a launch group",
         ),
-        ({"InstanceLifecycle": "spot"}, {"Type": "persistent"}, "warn", "warning sent"),
+        ({"InstanceLifecycle": "spot"}, {"Type": "persistent"}, "warn", "its warning is due now"),
         ({"CapacityReservationId": "cr-1"}, {}, "reserved", "in the capacity reservation cr-1, which is billed"),
         ({"InstanceLifecycle": "capacity-block"}, {}, "reserved", "in a Capacity Block, which is billed"),
         ({"Operator": {"Managed": True}}, {}, "managed", "belongs to another service, which alone may stop it"),

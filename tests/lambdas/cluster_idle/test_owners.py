@@ -78,7 +78,7 @@ def test_a_node_group_of_which_one_group_is_not_found_is_left_alone() -> None:
     ] * 3
 
 
-def test_node_by_node_an_unseen_one_keeps_nobody() -> None:
+def test_node_by_node_an_unseen_one_keeps_no_other() -> None:
     scene = IdleScene(policy=Policy(scope=IdleScope.NODE))
     scene.add_group(count=2)
     scene.auto_scaling.members["workers-asg"].append("i-unseen")
@@ -169,7 +169,7 @@ def test_a_fleets_node_that_lost_its_tag_keeps_the_fleet(node_group: str | None)
 
 
 @pytest.mark.parametrize(("tags", "expected"), [({}, "stop"), ({"cdk-training-cluster:keep": "true"}, "keep")])
-def test_a_node_without_accelerators_keeps_those_it_works_with_only_if_it_is_told_to(
+def test_a_node_without_accelerators_keeps_those_it_works_with_only_if_it_is_tagged(
     tags: dict[str, str], expected: str
 ) -> None:
     scene = IdleScene()

@@ -95,7 +95,7 @@ def test_a_kept_node_of_another_service_keeps_those_it_works_with() -> None:
     assert verdicts(scene.ticks(60)) == ["keep", "managed"]
 
 
-def test_who_read_of_a_dry_run_is_warned_before_it_gets_serious() -> None:
+def test_after_a_warning_and_a_dry_run_a_new_warning_is_sent_before_a_stop() -> None:
     scene = IdleScene()
     node = scene.add()
     scene.ticks(10)
@@ -146,7 +146,7 @@ def test_where_the_power_function_refuses_what_nothing_owns_stays_too() -> None:
     ],
     ids=["no answer", "a failure elsewhere", "a stale read"],
 )
-def test_a_group_at_zero_is_told_as_stopped_whatever_the_power_function_says(
+def test_a_group_at_zero_is_reported_as_stopped_whatever_the_power_function_says(
     answer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = IdleScene()

@@ -1,4 +1,4 @@
-"""Tags that keep nodes without a clear end never stop one, and people are told of them every day."""
+"""Tags that keep nodes without a clear end never stop one, and a message names them every day."""
 
 import json
 from datetime import timedelta
@@ -36,7 +36,7 @@ def counted(capsys: pytest.CaptureFixture[str]) -> int:
         (UNTIL, "a\nb", f"has the tag {UNTIL} with 'a\\nb', which is not a time"),
     ],
 )
-def test_an_unclear_wish_keeps_a_node_and_is_told_every_day(
+def test_an_unclear_keep_until_keeps_a_node_and_a_message_names_it_every_day(
     key: str, value: str, told: str, load: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scene = IdleScene()
@@ -51,7 +51,7 @@ def test_an_unclear_wish_keeps_a_node_and_is_told_every_day(
     assert (scene.subjects(), node.state) == ([SUBJECT] * 2, "running")
 
 
-def test_a_tag_on_a_group_is_told_with_the_command_for_the_group() -> None:
+def test_a_tag_on_a_group_is_named_with_the_command_for_the_group() -> None:
     scene = IdleScene()
     scene.add_group(count=2)
     scene.auto_scaling.groups["workers-asg"].tags[UNTIL] = "monday"
@@ -81,7 +81,7 @@ def test_a_tag_on_a_group_is_told_with_the_command_for_the_group() -> None:
         "a time that is over",
     ],
 )
-def test_a_clear_wish_is_no_reason_to_tell_anybody(tags: dict[str, str]) -> None:
+def test_a_clear_keep_until_sends_no_message(tags: dict[str, str]) -> None:
     scene = IdleScene()
     scene.add(90.0, tags=tags)
 

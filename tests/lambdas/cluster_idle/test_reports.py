@@ -1,4 +1,4 @@
-"""What a run tells the alarms and the log."""
+"""What a run reports to the alarms and the log."""
 
 import json
 from datetime import timedelta
@@ -115,7 +115,7 @@ _HOST = (Signal(kind=SignalKind.CPU, below=0.5), Signal(kind=SignalKind.HEARTBEA
 @pytest.mark.parametrize(
     ("shown", "signal", "lingering"),
     [
-        # A process that spins, or a session that somebody forgot, keeps the whole gang.
+        # A process that spins, or a session that was forgotten, keeps the whole gang.
         ({"cpu_usage_active": 0.6 / 1.92}, "cpu", 4),
         ({"session": 1}, "session", 4),
         # A job, though it be one that only says so, does not.
@@ -199,7 +199,7 @@ def test_a_topic_that_takes_no_message_is_counted(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(("confirmed", "failed"), [("0", [0, 1, 0]), ("1", [0, 0, 0]), (None, [0, 0, 0])])
-def test_a_topic_that_reaches_nobody_is_counted_and_countdowns_go_on(
+def test_a_topic_without_a_confirmed_subscription_is_counted_and_stops_go_on(
     confirmed: str | None, failed: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     scene = IdleScene()
@@ -349,7 +349,7 @@ def test_the_record_of_what_changed_meanwhile_says_so(caplog: pytest.LogCaptureF
         node.tags["cdk-training-cluster:keep"] = "true"
         return original(**parameters)
 
-    scene.cloudwatch.get_metric_data = keep_meanwhile  # type: ignore[method-assign]  # somebody keeps it right then
+    scene.cloudwatch.get_metric_data = keep_meanwhile  # type: ignore[method-assign]  # an operator keeps it right then
 
     scene.run()
 

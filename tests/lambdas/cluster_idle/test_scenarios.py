@@ -54,22 +54,13 @@ def test_work_voids_a_warning() -> None:
     assert verdicts(scene.tick()) == ["stop"]
 
 
-@pytest.mark.parametrize("value", ["true", "yes", "job 17", "2"])
-def test_a_keep_tag_keeps_a_node(value: str) -> None:
+def test_a_keep_tag_keeps_a_node() -> None:
     scene = IdleScene()
-    node = scene.add(tags={"cdk-training-cluster:keep": value})
+    node = scene.add(tags={"cdk-training-cluster:keep": "job 17"})
 
     assert verdicts(scene.ticks(120)) == ["keep"]
     assert scene.stopped == set()
     assert scene.run()[node.id]["reason"] == f"{node.id} has the tag cdk-training-cluster:keep"
-
-
-@pytest.mark.parametrize("value", ["false", "no", "0", "", " False "])
-def test_a_keep_tag_that_says_no_keeps_nothing(value: str) -> None:
-    scene = IdleScene()
-    scene.add(tags={"cdk-training-cluster:keep": value})
-
-    assert verdicts(scene.tick()) == ["warn"]
 
 
 def test_keep_until_expires_by_itself_and_then_a_new_warning_is_sent() -> None:
@@ -83,15 +74,6 @@ def test_keep_until_expires_by_itself_and_then_a_new_warning_is_sent() -> None:
     assert verdicts(scene.ticks(90)) == ["keep"]
     assert verdicts(scene.tick()) == ["warn"]
     assert verdicts(scene.ticks(30)) == ["stop"]
-
-
-def test_a_keep_until_that_is_no_time_keeps_and_is_said() -> None:
-    scene = IdleScene()
-    node = scene.add(tags={"cdk-training-cluster:keep-until": "next Monday"})
-
-    found = scene.tick()
-    assert verdicts(found) == ["keep"]
-    assert "'next Monday', which is not a time such as 2026-11-30T18:00Z" in found[node.id]["reason"]
 
 
 def test_a_stale_idle_point_and_then_silence_never_stop_a_node() -> None:
@@ -225,7 +207,7 @@ def test_a_dry_run_says_everything_and_stops_nothing() -> None:
     assert all(subject.startswith("[dry run] base-pod: ") for subject in scene.subjects())
     assert all("This is a dry run: nothing is stopped." in text for text in scene.texts())
     assert alone.tags[NOTE].startswith("dry run - ")
-    assert found[gang[0].id]["reason"].endswith("since the warning: in a dry run, which does not stop it")
+    assert found[gang[0].id]["reason"].endswith("since the warning: without dry_run it would be stopped now")
 
 
 def test_the_longest_idle_go_first_and_the_rest_are_deferred() -> None:

@@ -194,6 +194,6 @@ def test_one_denied_node_keeps_no_other_though_a_run_stops_one_at_a_time() -> No
             scene.tick()
 
     assert scene.stopped == {node.id for node in others}
-    # Whoever is allowed again is stopped at once.
+    # A node that may be stopped again is stopped at once.
     denied.stop_refusal = None
     assert verdicts(scene.tick()) == ["stop"]

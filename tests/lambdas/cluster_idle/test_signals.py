@@ -196,7 +196,7 @@ _BELOW = "its utilization has been below 5 % for 60 minutes"
 @pytest.mark.parametrize(
     ("vcpus", "received", "sent", "reason"),
     [
-        # A node that nobody uses: agents, one with an hourly job, and one in the middle of a Lustre client's pings.
+        # A node that is not used: agents, one with an hourly job, and one in the middle of a Lustre client's pings.
         # Plausible series, not measured; AWS Compute Optimizer calls 5 MB a day of traffic idle.
         ([0.2] * 12, [90 * KIB] * 12, [400 * KIB] * 12, _BELOW),
         ([0.1, 0.1, 0.1, 0.4] * 3, [90 * KIB, 90 * KIB, 20 * MIB] * 4, [400 * KIB] * 12, _BELOW),

@@ -109,7 +109,7 @@ HIBERNATION = (
 
 
 @pytest.mark.parametrize("refusal", [SPOT, STORE, PROTECTED, HIBERNATION])
-def test_who_is_named_is_dropped_and_the_others_are_stopped(refusal: tuple[str, str]) -> None:
+def test_an_instance_that_is_named_is_dropped_and_the_others_are_stopped(refusal: tuple[str, str]) -> None:
     ec2 = Ec2(naming(*refusal, IDS[2]))
 
     stopped, failures = stop(ec2)
@@ -121,7 +121,7 @@ def test_who_is_named_is_dropped_and_the_others_are_stopped(refusal: tuple[str, 
 
 
 @pytest.mark.parametrize("refusal", [NOT_FOUND, NOT_FOUND_TWO, WRONG_STATE])
-def test_who_is_gone_already_is_no_failure(refusal: tuple[str, str]) -> None:
+def test_an_instance_that_is_gone_already_is_no_failure(refusal: tuple[str, str]) -> None:
     ec2 = Ec2(naming(*refusal, IDS[2]))
 
     assert stop(ec2) == ([one for one in IDS if one != IDS[2]], ())
@@ -156,7 +156,7 @@ def test_all_may_be_named_in_the_end() -> None:
 
 
 @pytest.mark.parametrize("bad", [(IDS[0],), (IDS[7],), (IDS[2], IDS[5]), (IDS[3], IDS[4])])
-def test_who_is_not_named_is_found_by_halves(bad: tuple[str, ...]) -> None:
+def test_an_instance_that_is_not_named_is_found_by_halves(bad: tuple[str, ...]) -> None:
     ec2 = Ec2(silent("UnsupportedOperation", *bad))
 
     stopped, failures = stop(ec2)
@@ -194,6 +194,7 @@ def test_names_that_are_not_in_the_batch_do_not_make_it_ask_for_ever(text: str) 
     [
         "RequestLimitExceeded",
         "Throttling",
+        "TooManyRequestsException",
         "AuthFailure",
         "OptInRequired",
         "Blocked",
@@ -202,9 +203,12 @@ def test_names_that_are_not_in_the_batch_do_not_make_it_ask_for_ever(text: str) 
         "InvalidClientTokenId",
         "SignatureDoesNotMatch",
         "InternalError",
+        "InternalFailure",
         "ServerInternal",
+        "ServiceUnavailable",
         "Unavailable",
         "500",
+        "503",
     ],
 )
 def test_what_has_to_do_with_no_single_instance_is_not_asked_about_again(code: str) -> None:
@@ -226,7 +230,7 @@ NAMED_DENIAL = (
 )
 
 
-def test_who_is_named_in_a_denial_is_dropped_and_the_others_are_stopped() -> None:
+def test_an_instance_that_a_denial_names_is_dropped_and_the_others_are_stopped() -> None:
     ec2 = Ec2(naming(*NAMED_DENIAL, IDS[2]))
 
     stopped, failures = stop(ec2)
@@ -235,7 +239,7 @@ def test_who_is_named_in_a_denial_is_dropped_and_the_others_are_stopped() -> Non
 
 
 @pytest.mark.parametrize("code", sorted(DENIED))
-def test_who_is_denied_and_not_named_is_found_by_halves(code: str) -> None:
+def test_an_instance_that_a_denial_does_not_name_is_found_by_halves(code: str) -> None:
     ids = [f"i-{number:017x}" for number in range(50)]
     ec2 = Ec2(silent(code, ids[17]))
 
@@ -278,7 +282,7 @@ def test_what_stopped_though_no_answer_came_counts_as_stopped(error: Exception) 
         BotoCoreError(),
     ],
 )
-def test_where_no_answer_came_nobody_asks_again(error: Exception) -> None:
+def test_where_no_answer_came_the_request_is_not_sent_again(error: Exception) -> None:
     ec2 = Ec2(lambda _: error)
 
     stopped, failures = stop(ec2)

@@ -98,7 +98,7 @@ def test_after_a_run_that_ends_while_it_clears_warnings_the_next_one_clears_them
 
 
 def die_after_the_stop(scene: IdleScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the run that stops nodes end when the power function has done what it was told."""
+    """Let the run that stops nodes end when the power function has done what it was ordered."""
     invoke = scene.lambda_.invoke
 
     def die(**parameters: Any) -> None:

@@ -12,7 +12,7 @@ from idle_scene import PART, IdleScene, verdicts
 
 
 @pytest.mark.parametrize("minutes", [10, 60])
-def test_whoever_was_told_of_a_dry_run_is_warned_before_it_gets_serious(minutes: int) -> None:
+def test_after_a_dry_run_a_new_warning_is_sent_before_a_stop(minutes: int) -> None:
     scene = IdleScene(policy=Policy(dry_run=True))
     node = scene.add()
     scene.ticks(minutes)
@@ -36,7 +36,7 @@ def test_a_warning_holds_when_the_cluster_turns_to_a_dry_run() -> None:
     assert [subject.startswith("[dry run] ") for subject in scene.subjects()] == [False, True]
 
 
-def test_whoever_waits_for_long_is_not_warned_again() -> None:
+def test_nodes_that_wait_for_long_are_not_warned_of_again() -> None:
     """More than the time that metrics are read for: it was seen to be idle in each run meanwhile."""
     scene = IdleScene(max_stops=1)
     nodes = [scene.add() for _ in range(30)]
@@ -87,7 +87,7 @@ def test_a_warning_from_the_future_does_not_count() -> None:
     assert scene.warnings[node.id]["idle_until"] == "2026-11-02T08:12:00Z"
 
 
-def test_what_a_dry_run_does_not_stop_takes_nobodys_place() -> None:
+def test_what_a_dry_run_does_not_stop_takes_no_other_nodes_place() -> None:
     scene = IdleScene(max_stops=1)
     scene.add_group("lab", count=3, policy=Policy(dry_run=True))
     scene.ticks(15)
@@ -98,38 +98,7 @@ def test_what_a_dry_run_does_not_stop_takes_nobodys_place() -> None:
     assert scene.stopped == {node.id}
 
 
-def test_whoever_was_told_of_a_dry_run_only_is_not_stopped_while_people_cannot_be_told() -> None:
-    scene = IdleScene(policy=Policy(dry_run=True))
-    node = scene.add()
-    scene.ticks(60)
-    scene.policy, scene.sns.fails = Policy(), True
-    for _ in range(12):
-        with pytest.raises(PartialFailureError, match="the notification could not be published"):
-            scene.tick()
-    scene.sns.fails = False
-
-    assert verdicts(scene.ticks(30)) == ["warn"]
-    assert node.state == "running"
-    assert verdicts(scene.tick()) == ["stop"]
-
-
-def test_whoever_was_warned_before_it_was_dark_is_not_stopped_while_people_cannot_be_told() -> None:
-    scene = IdleScene()
-    node = scene.add()
-    scene.ticks(20)
-    node.load = None
-    scene.ticks(120)
-    node.load = 0
-    assert verdicts(scene.ticks(55)) == ["unknown"]
-    scene.sns.fails = True
-    for _ in range(12):
-        with pytest.raises(PartialFailureError, match="the notification could not be published"):
-            scene.tick()
-
-    assert node.state == "running"
-
-
-def test_whoever_cannot_be_stopped_is_warned_of_once() -> None:
+def test_a_group_whose_stop_is_refused_is_warned_of_once_and_tried_again_in_every_run() -> None:
     scene = IdleScene()
     scene.add_group(count=2)
     scene.ticks(30)
@@ -143,7 +112,7 @@ def test_whoever_cannot_be_stopped_is_warned_of_once() -> None:
     assert verdicts(scene.tick()) == ["stop", "stop"]
 
 
-def test_people_have_the_promised_time_from_the_message_on_however_long_the_run_took(
+def test_the_promised_time_runs_from_the_message_on_however_long_the_run_took(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scene = IdleScene(policy=Policy(warning=timedelta(minutes=10)))

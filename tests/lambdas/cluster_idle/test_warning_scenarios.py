@@ -10,7 +10,7 @@ from idle_scene import IdleScene, last_metrics, verdicts
 
 
 @pytest.mark.parametrize("count", [0, 4], ids=["alone", "a gang"])
-def test_work_while_nobody_looked_starts_the_clock_again(count: int) -> None:
+def test_work_while_no_run_looked_voids_a_warning(count: int) -> None:
     scene = IdleScene()
     nodes = scene.add_group(count=count) if count else [scene.add()]
     scene.tick()
@@ -26,7 +26,7 @@ def test_work_while_nobody_looked_starts_the_clock_again(count: int) -> None:
     assert not scene.stopped
 
 
-def test_work_while_cloudwatch_had_no_answer_starts_the_clock_again() -> None:
+def test_work_while_cloudwatch_had_no_answer_voids_a_warning() -> None:
     scene = IdleScene()
     node = scene.add()
     for _ in range(3):
@@ -44,7 +44,7 @@ def test_work_while_cloudwatch_had_no_answer_starts_the_clock_again() -> None:
 
 
 @pytest.mark.parametrize("hours", [1, 5])
-def test_a_wish_to_keep_that_ended_while_nobody_looked_starts_the_clock_again(hours: int) -> None:
+def test_a_keep_until_that_ended_while_no_run_looked_voids_a_warning(hours: int) -> None:
     scene = IdleScene()
     node = scene.add()
     scene.tick()
@@ -120,7 +120,7 @@ def test_a_small_gang_whose_nodes_come_and_go_is_counted_in_most_looks(capsys: p
 
 
 @pytest.mark.parametrize("minutes", [10, 40])
-def test_a_node_that_works_in_place_of_an_idle_one_starts_the_clock_again(minutes: int) -> None:
+def test_a_node_that_works_in_place_of_an_idle_one_voids_the_warning(minutes: int) -> None:
     scene = IdleScene()
     scene.add_group(count=8)
     scene.tick()
