@@ -3,12 +3,19 @@
 from pathlib import Path
 
 import pytest
+from aws_cdk import App
+from aws_cdk.assertions import Template
 from typer.testing import CliRunner
 
 from cdk_training_cluster import Budget, OnExceed
+from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
+from cdk_training_cluster_stacks.foundation import FoundationStack
+from cluster_contract.tags import CLUSTER_TAG
 from cluster_files import RIGHT, problems
+from examples import PROJECT
+from local_aws.cloudformation import schemas
 
 ALERTS = "alerts: {emails: [ml@example.com]}\n"
 
@@ -98,3 +105,16 @@ def test_check_tells_the_alarms_that_will_exist(tmp_path: Path) -> None:
     assert "at 50 % (2.50 USD) of a month's 5 USD\n  of the whole account; in a management account, of the" in shown
     file.write_text(RIGHT)
     assert "Billing alarms: none (no budget)" in CliRunner().invoke(training_cluster, ["check", str(file)]).output
+
+
+def test_all_that_a_cluster_is_billed_for_has_the_tag_that_the_aws_budget_counts_by() -> None:
+    file = read_cluster_file(PROJECT / "clusters/spot-elastic.yaml")
+    foundation = FoundationStack(App(), "Foundation", cluster=file)
+    stacks = (foundation, ClusterStack(foundation.node.root, "Cluster", cluster=file, foundation=foundation))
+    made = [one for stack in stacks for one in Template.from_stack(stack).to_json()["Resources"].values()]
+    untagged = {one["Type"] for one in made if CLUSTER_TAG not in str(one.get("Properties"))}
+
+    assert {kind for kind in untagged if (schemas.schema_of(kind) or {}).get("tagging", {}).get("taggable")} == set()
+    for template in (one for one in made if one["Type"] == "AWS::EC2::LaunchTemplate"):
+        kinds = {each["ResourceType"] for each in template["Properties"]["LaunchTemplateData"]["TagSpecifications"]}
+        assert kinds == {"instance", "volume"}

@@ -81,8 +81,8 @@ class Budget:
         linked_accounts: The accounts of the organization with billing alarms of their own; only the management
             account has their metrics. Default: - none.
         emails: Addresses to notify, at most 10. Used by the billing alarms, for which SNS asks each one to confirm,
-            and by the AWS budget, for which AWS does not ask. Default: - none; subscribe to the topic in us-east-1
-            that the billing function makes, and to the cluster's alert topic.
+            and by the AWS budget, for which AWS does not ask; the spend function notifies the cluster's alert topic.
+            Default: - none; subscribe to that topic, and to the one that the billing function makes in us-east-1.
         on_exceed: What the spend function does when the cluster's dollars of the month reach the budget.
             Default: - `OnExceed.NOTIFY`: notify people and leave the nodes alone.
         warning_minutes: How long before `OnExceed.STOP` stops nodes the spend function warns people, in minutes:

@@ -49,8 +49,9 @@ class CostBudget(Construct):
     `activation_command`.
 
     Counted are amortized costs, so that a Savings Plan's price is where its hours were used, and neither credits nor
-    refunds, which hide what a cluster costs. Not counted is what has no tag of the cluster: a Capacity Block or a
-    reservation that was bought elsewhere, and traffic that AWS bills to no resource.
+    refunds, which hide what a cluster costs. Everything that this library makes and AWS bills has the cluster's tag.
+    Not counted is what has none: a Capacity Block or a reservation that was bought elsewhere, the NAT gateway of a
+    network that was there before, and the billing alarms in us-east-1.
 
     With other thresholds or addresses CloudFormation makes a new budget, which notifies again of what the month has
     already passed. So the budget has no name of its own.
