@@ -8,7 +8,7 @@ from threading import Lock
 class Ec2Capacity:
     """How many more instances of a type a zone can give; what is not listed is there without limit.
 
-    Terminated instances give nothing back: somebody else took them.
+    Terminated instances give nothing back: other customers took them.
     """
 
     _left: dict[tuple[str, str], int] = field(default_factory=dict)

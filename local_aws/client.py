@@ -87,7 +87,7 @@ class LocalAws(Steering):
 
     @property
     def endpoint_url(self) -> str:
-        """The address of every service: by the name localhost, since template addresses are told by it."""
+        """The address of every service: by the name localhost, since template addresses name it."""
         if self._port is None:
             raise LocalAwsError("the local AWS is not running: use it as a context manager")
         return f"http://{settings.HOST}:{self._port}"
@@ -254,7 +254,7 @@ class LocalAws(Steering):
         platform: str | None = None,
         root_device_type: str | None = None,
     ) -> None:
-        """Make an image with an id of the caller's, as if somebody had built and shared it.
+        """Make an image with an id of the caller's, as if another account had built and shared it.
 
         Args:
             image_id: The id, such as "ami-0a1b2c3d4e5f67890".

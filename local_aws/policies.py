@@ -55,7 +55,7 @@ def applies(statement: Mapping[str, Any], call: Call) -> bool:
 
 
 def _is_principal(statement: Mapping[str, Any], call: Call) -> bool:
-    """Say whether a statement is about who calls; a policy of an identity names nobody."""
+    """Say whether a statement is about who calls; a policy of an identity names no principal."""
     if "Principal" not in statement:
         return call.principal is None
     named = statement["Principal"]

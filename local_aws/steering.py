@@ -133,7 +133,7 @@ class Steering(ABC):
         self._control("metric-status", {"status": status, "matches": matches})
 
     def calls(self, *operations: str) -> list[RecordedCall]:
-        """List the calls since `forget_calls`, in the order in which they came; whoever made them.
+        """List the calls since `forget_calls`, in the order in which they came, of all callers.
 
         Args:
             operations: The operations to list. Default: - all

@@ -1,4 +1,4 @@
-"""What has to become of idle nodes: it follows from what they run in and from what the deployed function is told."""
+"""What has to become of idle nodes, by what they run in and by the settings of the deployed function."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Fate(StrEnum):
     """It runs on, since its policy is off."""
 
     DRY_RUN = "dry run"
-    """It runs on, and people are told that it would have been stopped."""
+    """It runs on, and a message says that it would have been stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ def idle_nodes(groups: Iterable[Mapping[str, Any]], instances: Iterable[Mapping[
 
 
 class IdleExpectation:
-    """What the deployed function is told, and what has to become of each node for that."""
+    """The settings of the deployed function, and what has to become of each node by them."""
 
     def __init__(self, settings: IdleFunctionSettings, nodes: Sequence[IdleNode]) -> None:
         """Take in what is known before the function runs.

@@ -97,7 +97,7 @@ def _times(story: IdleStory) -> list[timedelta]:
             times.add(idle)
         if fate in (Fate.STOPPED, Fate.DRY_RUN):
             due = idle + _up(policy.warning)
-            # Of those that were at work, a run right before the time that people were told.
+            # Of those that were at work, a run right before the time that the warning names.
             times |= {due} if is_idle else {due - _PERIOD, due}
     return sorted(times)
 

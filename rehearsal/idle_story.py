@@ -90,7 +90,7 @@ class IdleStory:
         fate = self.expectation.fate(node)
         if fate is Fate.KEEP:
             return "keep"
-        # A peer that works weighs more than one that nobody sees.
+        # A peer that works weighs more than one of which nothing is seen.
         own = self.reported[node.id]
         others = {self.reported[one.id] for one in self.expectation.together(node)}
         for what, verdict in (("busy", "busy"), ("preparing", "busy"), ("silent", "unknown")):
@@ -121,7 +121,7 @@ class IdleStory:
             if verdict == "warn":
                 warned = warned if last == "warn" else minutes
             elif verdict == "stop" and warned is None:
-                yield f"{node.id} was called stop {_when(tick)}, and nobody had been warned"
+                yield f"{node.id} was called stop {_when(tick)}, and no warning had been sent"
             elif verdict == "stop" and warned is not None and timedelta(minutes=minutes - warned) < warning:
                 yield (
                     f"{node.id} was called stop {minutes - warned} minutes after the warning, which has to come "

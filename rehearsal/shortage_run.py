@@ -87,7 +87,7 @@ class Shortage:
         """Say what is not as it has to be: of its goal the power function never loses sight."""
         count = self._group["count_running"]
         if count > 1 and self.told["whole"]["problem"] != "mixed-versions":
-            yield f"node group {self._group['name']}: nodes of two launch template versions were not told of"
+            yield f"node group {self._group['name']}: no message named nodes of two launch template versions"
         for moment, desired, running in (
             ("lost", count, count - 1),
             ("lowered", count - 1, count - 1),

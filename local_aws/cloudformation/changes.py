@@ -1,4 +1,4 @@
-"""What a change set shows: resources that come, go or change, told by the templates alone."""
+"""What a change set shows: resources that come, go or change, by the templates alone."""
 
 from collections.abc import Mapping
 from typing import Any

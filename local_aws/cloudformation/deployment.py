@@ -48,7 +48,7 @@ class Deployment:
         self._imports: set[str] = set()
 
     def create(self, plan: Plan) -> None:
-        """Create the stack's resources; if one fails, delete those that were made (unless told otherwise)."""
+        """Create the stack's resources; if one fails, delete those that were made (unless the request keeps them)."""
         stack = self._stack
         _adopt(stack, plan)
         stack.say("CREATE_IN_PROGRESS", "User Initiated")

@@ -1,6 +1,6 @@
 """An Automation runbook's parameters: what StartAutomationExecution refuses, and what `{{ name }}` becomes.
 
-The refusals are as users quote them, but for that of a pattern, which nobody does.
+The refusals are as users quote them, but for that of a pattern, which none does.
 https://docs.aws.amazon.com/systems-manager/latest/userguide/documents-syntax-data-elements-parameters.html
 """
 

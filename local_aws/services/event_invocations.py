@@ -1,4 +1,4 @@
-"""What Lambda does with an event that a function cannot handle, and what it refuses to be told to do with it.
+"""What Lambda does with an event that a function cannot handle, and which settings for it Lambda refuses.
 
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 """

@@ -1,4 +1,4 @@
-"""Capacity that somebody bought or reserved: Capacity Blocks and Capacity Reservations with ids of the caller's.
+"""Capacity that was bought or reserved before: Capacity Blocks and Capacity Reservations with ids of the caller's.
 
 No service of AWS's that templates can use sells blocks, and AWS chooses ids itself: these are control requests.
 """

@@ -1,4 +1,4 @@
-"""What is in an account and region before anything is deployed: things with ids that somebody else chose.
+"""What is in an account and region before anything is deployed: things with ids that the caller chooses.
 
 AWS's APIs choose ids themselves, so these are control requests of a rehearsal's, and none of AWS's.
 """

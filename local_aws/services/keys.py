@@ -1,6 +1,6 @@
 """What AWS's services do when a KMS key does not let them use it; moto asks no key's policy.
 
-Where AWS fails in silence and much later, as an alarm that reaches nobody, the local AWS refuses at once.
+Where AWS fails in silence and much later, as an alarm that reaches no subscriber, the local AWS refuses at once.
 """
 
 import json
@@ -23,7 +23,7 @@ _OBJECTS = ("kms:Decrypt", "kms:GenerateDataKey")
 
 
 def add_key(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Make a key with an ARN and a policy of somebody else's choice."""
+    """Make a key with an ARN and a policy that the caller chooses."""
     _, _, _, region, account, name = str(request["arn"]).split(":")
     key = Key(str(request["policy"]), "ENCRYPT_DECRYPT", "SYMMETRIC_DEFAULT", "", account, region)
     key.id, key.arn = name.removeprefix("key/"), str(request["arn"])
@@ -105,7 +105,7 @@ def _check_topic(arn: str) -> None:
         raise Refusal(
             "ValidationError",
             f'Failed to execute action {arn}. Received error: "CloudWatch Alarms does not have authorization to '
-            'access the SNS topic encryption key." (AWS takes such an alarm, and nobody hears of it.)',
+            'access the SNS topic encryption key." (AWS takes such an alarm, and its messages are lost.)',
         )
 
 

@@ -16,7 +16,7 @@ _PUBLIC_LAYERS = re.compile(
     r"AWSLambdaPowertoolsPythonV3-python3\d{1,2}-(x86_64|arm64):[1-9]\d*"
 )
 
-# ARNs that a rehearsal says somebody has published, and lets this account use.
+# ARNs of layers that a rehearsal says another account has published, and lets this account use.
 _shared: set[str] = set()
 
 
@@ -29,7 +29,7 @@ class PublicLayerVersion:
 
 
 def share(arn: str) -> None:
-    """Let functions use a layer version that nobody has published here."""
+    """Let functions use a layer version that is not published here."""
     _shared.add(arn)
 
 

@@ -1,6 +1,6 @@
 """Auto Scaling's lifecycle hooks for instances that launch: they wait until their node reports that it is ready.
 
-Nobody runs a node's scripts here, so every node reports at once, unless a control request says that none does.
+No node's scripts run here, so every node reports at once, unless a control request says that none does.
 https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks.html
 """
 

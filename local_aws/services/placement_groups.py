@@ -46,7 +46,7 @@ class PlacementGroup:
         }
 
 
-# Ids of instances that have been terminated, and that nobody has seen as terminated yet: they are shutting down.
+# Ids of instances that have been terminated, and that no call has described since: they are shutting down.
 _shutting_down: set[str] = set()
 
 # By account and region, then by name.
@@ -129,8 +129,8 @@ def _matches(group: PlacementGroup, filters: dict[str, list[str]]) -> bool:
 def delete_placement_group(response: Any) -> ActionResult:
     """Carry out DeletePlacementGroup, which EC2 refuses while an instance or an active reservation is in the group.
 
-    An instance is in it until it is terminated, and shuts down before: here until it is described, as whoever waits
-    for it does.
+    An instance is in it until it is terminated, and shuts down before: here until a caller that waits for it
+    describes it.
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeletePlacementGroup.html
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html
     """
@@ -153,5 +153,5 @@ def shut_down(_: Any, instance_ids: Iterable[str]) -> None:
 
 
 def have_terminated(instances: Iterable[Any]) -> None:
-    """Let instances that have been shutting down be terminated, as whoever waits for them sees it."""
+    """Let instances that have been shutting down be terminated, as a caller that waits for them sees it."""
     _shutting_down.difference_update(each.id for each in instances if each.state == "terminated")

@@ -1,4 +1,4 @@
-"""Session Manager's sessions: nobody opens one here, so they are on order.
+"""Session Manager's sessions: no person opens one here, so a control request does.
 
 https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_DescribeSessions.html
 """

@@ -1,4 +1,4 @@
-"""Spot Instance requests: one for each Spot Instance, whoever launched it.
+"""Spot Instance requests: one for each Spot Instance, however it was launched.
 
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html
 """

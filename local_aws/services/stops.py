@@ -87,7 +87,7 @@ def _refusals(ec2: Any, instance: Any, *, hibernate: bool) -> Iterator[Ec2Refusa
             "try again.",
         )
     if hibernate and not (instance.hibernation_options or {}).get("Configured"):
-        # Nobody quotes the sentence; AWS's own scheduler reads the id after its last colon.
+        # No source quotes the sentence; AWS's own scheduler reads the id after its last colon.
         yield Ec2Refusal(
             "UnsupportedHibernationConfiguration",
             f"The following instance is not configured for hibernation: {instance.id}",

@@ -1,4 +1,4 @@
-"""Processes of Auto Scaling groups that do not run: somebody suspended them, or Auto Scaling did.
+"""Processes of Auto Scaling groups that do not run: an operator suspended them, or Auto Scaling did.
 
 https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html
 """
@@ -50,7 +50,7 @@ def suspend_processes(response: Any) -> ActionResult:
 
 
 def resume_processes(response: Any) -> ActionResult:
-    """Carry out ResumeProcesses, whoever suspended them; a group that is short tries again at once."""
+    """Carry out ResumeProcesses, also of what Auto Scaling suspended; a group that is short tries again at once."""
     group = _group(response)
     for process in _processes(response):
         group.suspensions.pop(process, None)

@@ -50,11 +50,11 @@ def test_what_is_right_is_nothing_to_say() -> None:
         ),
         (
             {95: "warn warn busy"},
-            ["i-3 was called stop 100 minutes after the first run, and nobody had been warned"],
+            ["i-3 was called stop 100 minutes after the first run, and no warning had been sent"],
         ),
         (
             {95: "warn warn unknown"},
-            ["i-3 was called stop 100 minutes after the first run, and nobody had been warned"],
+            ["i-3 was called stop 100 minutes after the first run, and no warning had been sent"],
         ),
         (
             {95: "warn warn stop"},
@@ -103,7 +103,7 @@ def test_a_node_that_is_stopped_while_its_peer_works_is_told() -> None:
     assert _differences({**_RIGHT, 0: "busy unknown stopped", 100: "stopped stopped -", 70: "warn warn -"}) == [
         "idle stop: 95 minutes after the first run there was i-3, which was stopped or is no node of the cluster",
         "idle stop: i-3 was idle and was called stop, not busy: i-3 of workers is stopped",
-        "idle stop: i-3 was called stop in the first run, and nobody had been warned",
+        "idle stop: i-3 was called stop in the first run, and no warning had been sent",
     ]
 
 

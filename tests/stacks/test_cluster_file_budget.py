@@ -109,8 +109,9 @@ def test_check_tells_the_alarms_that_will_exist(tmp_path: Path) -> None:
 
 def test_all_that_a_cluster_is_billed_for_has_the_tag_that_the_aws_budget_counts_by() -> None:
     file = read_cluster_file(PROJECT / "clusters/spot-elastic.yaml")
-    foundation = FoundationStack(App(), "Foundation", cluster=file)
-    stacks = (foundation, ClusterStack(foundation.node.root, "Cluster", cluster=file, foundation=foundation))
+    app = App()
+    foundation = FoundationStack(app, "Foundation", cluster=file)
+    stacks = (foundation, ClusterStack(app, "Cluster", cluster=file, foundation=foundation))
     made = [one for stack in stacks for one in Template.from_stack(stack).to_json()["Resources"].values()]
     untagged = {one["Type"] for one in made if CLUSTER_TAG not in str(one.get("Properties"))}
 

@@ -13,6 +13,8 @@ from local_aws.texts import refusal_of
 REQUESTS: Mapping[str, str] = {
     "ec2TagKey": "ec2 CreateTags Tags.0.Key",
     "ec2TagValue": "ec2 CreateTags Tags.0.Value",
+    "budgetsTagKey": "budgets CreateBudget ResourceTags.0.Key",
+    "budgetsTagValue": "budgets CreateBudget ResourceTags.0.Value",
     "autoScalingTagKey": "autoscaling CreateOrUpdateTags Tags.0.Key",
     "autoScalingTagValue": "autoscaling CreateOrUpdateTags Tags.0.Value",
     "cloudwatchTagKey": "cloudwatch TagResource Tags.0.Key",

@@ -21,6 +21,10 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
         "AWS::AutoScaling::LifecycleHook DefaultResult",
         "AWS::AutoScaling::LifecycleHook LifecycleTransition",
         "AWS::AutoScaling::WarmPool PoolState",
+        "AWS::Budgets::Budget Budget.*Type",
+        "AWS::Budgets::Budget Budget.*Unit",
+        "AWS::Budgets::Budget NotificationsWithSubscribers.*.Notification.*",
+        "AWS::Budgets::Budget NotificationsWithSubscribers.*.SubscriptionType",
         "AWS::CloudWatch::Alarm ComparisonOperator",
         "AWS::CloudWatch::Alarm Metrics.*.MetricStat.Stat",
         "AWS::CloudWatch::Alarm Statistic",
@@ -60,7 +64,10 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
         "AWS::SSM::Parameter Type",
         "AWS::Scheduler::Schedule FlexibleTimeWindow.Mode",
     ),
-    "names that the library itself gives": ("AWS::DynamoDB::Table *.AttributeName",),
+    "names that the library itself gives": (
+        "AWS::Budgets::Budget Budget.CostFilters.TagKeyValue.*",
+        "AWS::DynamoDB::Table *.AttributeName",
+    ),
     "ids, ARNs, zones, types, addresses and times, whose form is checked where they are given": (
         "AWS::*Arn",
         "AWS::*CidrBlock",

@@ -26,8 +26,8 @@ class Action:
             another name.
         id: The parameter that takes the physical id. Default: - none does.
         into: The parameter that takes all properties, as a mapping of texts. Default: - each has its own.
-        also: What it is always told.
-        absent: What it is told in place of properties that are not given.
+        also: Parameters that it always gets.
+        absent: What it gets in place of properties that are not given.
         without: The action that takes the place of this one where none of its properties is given. Default: - none.
         whole: Whether what is not given is taken away. Default: - it stays as it was.
     """

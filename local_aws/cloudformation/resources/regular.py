@@ -77,7 +77,7 @@ class Regular(Handler):
         attributes: Attributes, likewise; in a text {id}, {name}, {region}, {account} and {partition} are known too.
         tag_kind: What EC2 calls the resource when it tags it. Default: - the service takes tags as such.
         tag_by: The attribute by which tags are changed. Default: - the physical id.
-        tag_also: What the actions that change tags are told besides.
+        tag_also: More parameters of the actions that change tags.
         delete_by: The attribute by which it is deleted. Default: - the physical id.
         prepare: Returns the properties in the service's words, and refuses what the service refuses. What it adds
             starts with an underscore.

@@ -20,7 +20,7 @@ _IN_PLACE = frozenset({"Context", "ExcessCapacityTerminationPolicy", "LaunchTemp
 
 
 class SpotFleet(Handler):
-    """A fleet whose every update sends the template's target, whatever somebody has made of it since.
+    """A fleet whose every update sends the template's target, whatever an operator has made of it since.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-spotfleet.html
     """

@@ -65,7 +65,7 @@ def retag(
         properties: The properties with the tags that shall be there.
         before: The properties as they were.
         resource: What the service calls the resource. Default: - its physical id.
-        **more: What the actions are told besides.
+        **more: More parameters of the actions.
     """
     tagging, client = _TAGGING[service], call.client(service)
     new, old = tags_of(properties), tags_of(before)
