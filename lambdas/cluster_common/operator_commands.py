@@ -2,12 +2,16 @@
 
 import json
 import shlex
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from cluster_common.owners.groups import OwnerTraits
 from cluster_common.times import time_text
 from cluster_contract.aliases import Alias
 from cluster_contract.tags import KEEP_UNTIL_TAG
+
+_KEPT_FOR = timedelta(hours=12)
+_MAX_IDS = 20
 
 
 def start_group(power_function: str, node_group: str, region: str) -> str:
@@ -25,16 +29,18 @@ def start_group(power_function: str, node_group: str, region: str) -> str:
     )
 
 
-def keep_owner(owner: OwnerTraits, id: str, until: datetime, region: str) -> str:
-    """Return the command that keeps what owns a node group's nodes until a time.
+def keep_command(targets: Sequence[tuple[OwnerTraits | None, str]], begin: datetime, region: str) -> str:
+    """Return the command that keeps what carries tags for half a day from a time on; one kept node keeps its group.
 
     Args:
-        owner: What kind of owner it is.
-        id: Its name or id.
-        until: The time.
+        targets: What is kept: what kind of owner it is, and its name or id. None: an instance.
+        begin: The time.
         region: The cluster's region.
     """
-    if owner.tag_command is not None:
-        return owner.tag_command(id, KEEP_UNTIL_TAG, time_text(until), region)
-    tag = f"Key={KEEP_UNTIL_TAG},Value={time_text(until)}"
-    return f"aws ec2 create-tags --region {region} --resources {id} --tags {tag}"
+    until = time_text(begin + _KEPT_FOR)
+    for owner, name in targets:
+        if owner is not None and owner.tag_command is not None:
+            return owner.tag_command(name, KEEP_UNTIL_TAG, until, region)
+    ids = " ".join(name for _, name in targets[:_MAX_IDS])
+    tag = f"Key={KEEP_UNTIL_TAG},Value={until}"
+    return f"aws ec2 create-tags --region {region} --resources {ids} --tags {tag}"

@@ -1,20 +1,15 @@
 """What becomes of idle nodes that are stopped, in words: by what owns them, since that decides."""
 
-import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from cluster_common.times import time_text
-from cluster_contract.aliases import Alias
+from cluster_common import operator_commands
 from cluster_contract.idle import IdleFunctionSettings
-from cluster_contract.tags import KEEP_UNTIL_TAG
 from cluster_idle.instances import Instance, Owner
 from cluster_idle.verdicts import Unit
 
 _MAX_IDS = 20
-_KEPT_FOR = timedelta(hours=12)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +59,8 @@ def keep_command(settings: IdleFunctionSettings, unit: Unit) -> str:
 
 def keep_targets(settings: IdleFunctionSettings, targets: Sequence[Owner], begin: datetime) -> str:
     """Return the command that keeps what carries tags for half a day from a time on."""
-    until = time_text(begin + _KEPT_FOR)
-    for target in targets:
-        if target.traits and target.traits.tag_command:
-            return target.traits.tag_command(target.id, KEEP_UNTIL_TAG, until, settings.region)
-    ids = " ".join(target.id for target in targets[:_MAX_IDS])
-    tags = f"Key={KEEP_UNTIL_TAG},Value={until}"
-    return f"aws ec2 create-tags --region {settings.region} --resources {ids} --tags {tags}"
+    found = [(target.traits, target.id) for target in targets]
+    return operator_commands.keep_command(found, begin, settings.region)
 
 
 def start_instances(settings: IdleFunctionSettings, ids: Sequence[str]) -> str:
@@ -80,12 +70,7 @@ def start_instances(settings: IdleFunctionSettings, ids: Sequence[str]) -> str:
 
 def start_group(settings: IdleFunctionSettings, node_group: str) -> str:
     """Return the command that starts a node group."""
-    order = {"action": "start", "node_groups": [node_group]}
-    return (
-        f"aws lambda invoke --region {settings.region} "
-        f"--function-name {settings.power_function}:{Alias.OPERATE} "
-        f"--cli-binary-format raw-in-base64-out --payload {_argument(order)} /dev/stdout"
-    )
+    return operator_commands.start_group(settings.power_function, node_group, settings.region)
 
 
 def _of_instances(settings: IdleFunctionSettings, instances: Sequence[Instance]) -> StopEffect:
@@ -116,8 +101,3 @@ def _of_owner(settings: IdleFunctionSettings, unit: Unit, owner: Owner, instance
         meaning=meaning,
         way_back=start_group(settings, instances[0].node_group),
     )
-
-
-def _argument(value: object) -> str:
-    """Write a value as one argument of a command for a shell: a name may hold any character."""
-    return shlex.quote(json.dumps(value, separators=(",", ":")))

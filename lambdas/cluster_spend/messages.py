@@ -1,18 +1,17 @@
 """The messages of a budget that acts: what was spent, what happens to which node group, and the commands."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 
 from cluster_common.messages import subject
-from cluster_common.operator_commands import keep_owner, start_group
+from cluster_common.operator_commands import keep_command, start_group
 from cluster_common.times import format_minutes, time_text
 from cluster_contract.spend import OnExceed, SpendFunctionSettings
 from cluster_spend.acts import amounts
 from cluster_spend.groups import NodeGroup
 from cluster_spend.reports import Spend
 
-_KEPT_FOR = timedelta(hours=12)
 _MAX_UNKNOWN = 20
 
 
@@ -107,9 +106,10 @@ def _effect(group: NodeGroup) -> str:
 
 
 def _keep(settings: SpendFunctionSettings, group: NodeGroup, stop_at: datetime) -> Iterator[str]:
-    for owner in group.owners[:1]:
+    if group.owners:
+        targets = [(owner.owner, owner.name) for owner in group.owners]
         yield "  To keep it for 12 hours more:"
-        yield f"  {keep_owner(owner.owner, owner.name, stop_at + _KEPT_FOR, settings.region)}"
+        yield f"  {keep_command(targets, stop_at, settings.region)}"
 
 
 def _others(groups: Sequence[NodeGroup], due: Sequence[str]) -> Iterator[str]:
