@@ -212,23 +212,6 @@ class LocalAws(Steering):
         }
         self._control("capacity-reservations", {**self._place, **_given(request)})
 
-    def set_nodes_report(self, nodes_report: bool, /) -> None:
-        """Say whether nodes complete their lifecycle actions when they boot, as they do from the start.
-
-        Args:
-            nodes_report: False keeps instances in Pending:Wait or Warmed:Pending:Wait; True lets those go on.
-        """
-        self._control("lifecycle-hooks", {"nodes_report": nodes_report})
-
-    def set_spot_fleet_modifications(self, *, at_once: bool) -> None:
-        """Say whether modifications of Spot Fleet requests are done at once, as they are from the start.
-
-        Args:
-            at_once: False keeps a request that is modified in the state modifying, with its old target, until
-                this is set to True again.
-        """
-        self._control("spot-fleet-modifications", {"at_once": at_once})
-
     def add_zone(self, availability_zone: str) -> None:
         """Add an Availability Zone or Local Zone to the region, unless it is there.
 

@@ -49,7 +49,6 @@ from local_aws.services import (
     keys,
     launches,
     layers,
-    lifecycle_hooks,
     lustre,
     metric_data,
     networks,
@@ -111,10 +110,6 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
     (AutoScalingResponse, scaling_activities.describe_scaling_activities, "always empty"),
     (AutoScalingResponse, suspensions.suspend_processes, "fails on strangers"),
     (AutoScalingResponse, suspensions.resume_processes, "launches nothing then"),
-    (AutoScalingResponse, lifecycle_hooks.put_lifecycle_hook, "holds nothing back"),
-    (AutoScalingResponse, lifecycle_hooks.describe_lifecycle_hooks, "invents targets"),
-    (AutoScalingResponse, lifecycle_hooks.delete_lifecycle_hook, "knows of no waiting"),
-    (AutoScalingResponse, lifecycle_hooks.complete_lifecycle_action, "missing"),
     (AutoScalingResponse, warm_pools.put_warm_pool, "launches nothing into it"),
     (AutoScalingResponse, warm_pools.describe_warm_pool, "is always empty"),
     (AutoScalingResponse, warm_pools.delete_warm_pool, "has no instances"),
@@ -164,11 +159,9 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
     (ResourceGroupsResponse, resource_groups.list_group_resources, "is not implemented"),
     (FSxResponse, lustre.create_file_system, "checks nothing and lies in no subnet"),
     (FSxResponse, lustre.describe_file_systems, "hides unknown ids"),
-    (FSxResponse, lustre.update_file_system, "missing"),
     (FSxResponse, lustre.delete_file_system, "knows of no links or interfaces"),
     (FSxResponse, lustre.create_data_repository_association, "missing"),
     (FSxResponse, lustre.describe_data_repository_associations, "missing"),
-    (FSxResponse, lustre.update_data_repository_association, "missing"),
     (FSxResponse, lustre.delete_data_repository_association, "missing"),
 )
 
@@ -177,8 +170,6 @@ _OTHERS: tuple[tuple[type, str, Any, str], ...] = (
     (Instance, "cpu_options", property(instances.cpu_options), "missing"),
     (Instance, "state_transition_reason", property(instances.transition_reason), "writes UTC where EC2 writes GMT"),
     (TaggedEC2Resource, "get_tags", instances.tags_of, "reads the tags of all resources"),
-    (EC2Response, "request_spot_instances", spot_instances.not_carried_out, "launches by no rules"),
-    (EC2Response, "cancel_spot_instance_requests", spot_instances.not_carried_out, "forgets the request"),
     (
         NetworkInterface,
         "attachment",
@@ -280,5 +271,4 @@ def install(*, endpoint_url: str, account: str, region: str, workspace: Path) ->
     cloudformation_urls.url_paths = {"{0}/$": CloudFormationApi.dispatch}
     invocations.INVOCATIONS.environment = settings.for_clients(endpoint_url, region)
     invocations.INVOCATIONS.workspace = workspace
-    invocations.set_concurrency_quota({"quota": settings.CONCURRENT_EXECUTIONS})
     images.prepare(account, region)

@@ -19,6 +19,8 @@ from local_aws import settings
 
 # moto reads its settings while it is imported, so they are made first.
 os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"  # a managed policy that AWS lacks is refused
+# The default quota: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+os.environ["MOTO_LAMBDA_CONCURRENCY_QUOTA"] = "1000"
 os.environ["AWS_DEFAULT_REGION"] = settings.REGION
 os.environ["AWS_ACCESS_KEY_ID"] = settings.ACCESS_KEY_ID
 os.environ["AWS_SECRET_ACCESS_KEY"] = settings.SECRET_ACCESS_KEY

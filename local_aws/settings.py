@@ -7,9 +7,6 @@ ACCOUNT = "123456789012"
 REGION = "us-east-1"
 HOST = "localhost"
 
-# The default quota: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
-CONCURRENT_EXECUTIONS = 1000
-
 # AWS's own example access key: it opens nothing anywhere.
 ACCESS_KEY_ID = "AKIAIOSFODNN7EXAMPLE"
 SECRET_ACCESS_KEY = "rehearsal-only"  # noqa: S105 - opens nothing; the server accepts any

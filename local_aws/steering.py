@@ -63,28 +63,6 @@ class Steering(ABC):
         """
         self._fault(operation, times, match, after, service, code=code, message=message, status=status)
 
-    def delay(
-        self,
-        operation: str,
-        seconds: float,
-        *,
-        times: int | None = 1,
-        match: str | None = None,
-        after: int = 0,
-        service: str | None = None,
-    ) -> None:
-        """Hold the next requests of an operation before they are carried out and answered.
-
-        Args:
-            operation: As for `fail`.
-            seconds: How long each is held.
-            times: As for `fail`.
-            match: As for `fail`.
-            after: As for `fail`.
-            service: As for `fail`.
-        """
-        self._fault(operation, times, match, after, service, seconds=seconds)
-
     def lose(
         self,
         operation: str,
@@ -167,18 +145,6 @@ class Steering(ABC):
         request = {"metric": metric, "instance_id": instance_id, "points": told}
         self._control("instance-metric", {**self._place, **request})
 
-    def add_session(self, instance_id: str) -> str:
-        """Open a Session Manager session on an instance, and return its id.
-
-        Args:
-            instance_id: The instance's id.
-        """
-        return str(self._control("session", {**self._place, "instance_id": instance_id})["session_id"])
-
-    def end_sessions(self) -> None:
-        """End every Session Manager session."""
-        self._control("end-sessions", {})
-
     def set_clock(self, later: timedelta) -> None:
         """Let functions that are invoked from now on believe that it is later; the services' own clock stays.
 
@@ -219,14 +185,6 @@ class Steering(ABC):
             auto_scaling_group: The group's name.
         """
         self._control("suspend-launching", {**self._place, "group": auto_scaling_group})
-
-    def set_concurrency_quota(self, quota: int) -> None:
-        """Set the account's quota of concurrent executions of functions; a new account may have 10.
-
-        Args:
-            quota: How many.
-        """
-        self._control("concurrency-quota", {"quota": quota})
 
     def _fault(
         self,

@@ -1,7 +1,8 @@
-"""What services refuse of the texts in a call; moto stores any.
+"""What services refuse of the texts and numbers in a call; moto stores any.
 
-A service's model states the pattern, the least and the greatest length of most members, as its API reference prints
-them. The rows of `texts.toml` hold what the models leave out, each with the address of the document that has it.
+A service's model states the pattern, the least and the greatest length of most members, their values where there are
+few, and how large a number can be, as its API reference prints them. The rows of `texts.toml` hold what the models
+leave out, each with the address of the document that has it.
 """
 
 import tomllib
@@ -22,19 +23,22 @@ _READS = ("Describe", "Get", "Head", "List")
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What a service takes for a text, where its model does not say: a row of `texts.toml`."""
+    """What a service takes for a text or a number, where its model does not say: a row of `texts.toml`."""
 
     source: str
     places: Sequence[str]
     message: str
     pattern: str = ""
+    range: Sequence[int] = ()
     most: int | None = None
     most_bytes: int | None = None
     code: str = ""
     unless: Mapping[str, Any] = field(default_factory=dict)
 
     def refuses(self, value: Any) -> bool:
-        """Tell whether a text does not match, or whether there are too many."""
+        """Tell whether a text does not match, a number is out of range, or whether there are too many."""
+        if isinstance(value, int):
+            return not self.range[0] <= value <= self.range[1]
         if isinstance(value, str):
             return bool(self.pattern) and not _compiled(self.pattern).fullmatch(value)
         if self.most_bytes is not None:
@@ -48,6 +52,11 @@ class Row:
 
 # EC2 does not check by its model: the pattern of a placement group's ARN has a stray `^`, and no ARN would match.
 _OWN_VALIDATION = frozenset({"ec2"})
+
+# Where its documents say so EC2 refuses what is not in a list, but for instance types, of which it knows more.
+_CHOOSING = frozenset(
+    {"CreateCapacityReservation", "CreatePlacementGroup", "ModifyCapacityReservation", "RequestSpotFleet"}
+)
 
 # XML has no such characters.
 _UNPRINTABLE = regex.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -90,7 +99,12 @@ def refusal_of(service: str, operation: str, parameters: Mapping[str, Any]) -> t
         return None
     for place, path, member, value in _members(shape, parameters, ""):
         code, shown = _CODES.get(service, "ValidationException"), _UNPRINTABLE.sub("?", str(value))
-        broken = None if service in _OWN_VALIDATION else _broken_by_model(member, value)
+        if service in _OWN_VALIDATION:
+            broken = None
+            if operation in _CHOOSING and _is_no_choice(member, value) and member.name != "InstanceType":
+                return code, f"Value ({shown}) for parameter {path.rpartition('.')[2]} is invalid."
+        else:
+            broken = _broken_by_model(member, value)
         if broken is not None:
             told = f"1 validation error detected: Value '{shown}' at '{path[:1].lower()}{path[1:]}'"
             return code, f"{told} failed to satisfy constraint: {broken}"
@@ -109,7 +123,7 @@ def _rows_by_place() -> Mapping[str, Sequence[Row]]:
 
 
 def _members(shape: StructureShape, values: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, Shape, Any]]:
-    """Yield each given text, list and map of a structure: its place, its path, its shape and what it is."""
+    """Yield each given text, number, list and map of a structure: its place, its path, its shape and what it is."""
     for name, member in shape.members.items():
         if values.get(name) is not None:
             yield from _within(f"{shape.name}.{name}", f"{path}.{name}".lstrip("."), member, values[name])
@@ -127,19 +141,27 @@ def _within(place: str, path: str, shape: Shape, value: Any) -> Iterator[tuple[s
         for key, item in value.items():
             yield f"{place}.*", path, shape.key, key
             yield from _within(f"{place}.{key}", path, shape.value, item)
-    elif isinstance(shape, StringShape) and isinstance(value, str):
+    elif (isinstance(shape, StringShape) and isinstance(value, str)) or type(value) in {int, float}:
         yield place, path, shape, value
 
 
 def _broken_by_model(shape: Shape, value: Any) -> str | None:
     least, greatest, pattern = (shape.metadata.get(name) for name in ("min", "max", "pattern"))
-    if least is not None and isinstance(value, str) and len(value) < least:
-        return f"Member must have length greater than or equal to {least}"
-    if greatest is not None and len(value) > greatest:
-        return f"Member must have length less than or equal to {greatest}"
+    is_number = isinstance(value, int | float)
+    size, measure = (value, "value") if is_number else (len(value), "length")
+    if least is not None and size < least and (is_number or isinstance(value, str)):
+        return f"Member must have {measure} greater than or equal to {least}"
+    if greatest is not None and size > greatest:
+        return f"Member must have {measure} less than or equal to {greatest}"
     if pattern is not None and not _compiled(pattern).fullmatch(value):
         return f"Member must satisfy regular expression pattern: {pattern}"
+    if _is_no_choice(shape, value):
+        return f"Member must satisfy enum value set: [{', '.join(shape.metadata['enum'])}]"
     return None
+
+
+def _is_no_choice(shape: Shape, value: Any) -> bool:
+    return isinstance(value, str) and value not in shape.metadata.get("enum", (value,))
 
 
 @cache

@@ -105,14 +105,6 @@ class CloudFormationApi(ChangeSetActions):
         ]
         return ActionResult({"StackResources": shown})
 
-    def describe_stack_resource(self) -> ActionResult:
-        """Carry out DescribeStackResource."""
-        stack, logical_id = self._existing(), self._get_param("LogicalResourceId")
-        resource = stack.resources.get(logical_id)
-        if resource is None:
-            raise ValidationError(f"Resource {logical_id} does not exist for stack {stack.name}")
-        return ActionResult({"StackResourceDetail": _resource_shown(stack, resource)})
-
     def list_stack_resources(self) -> ActionResult:
         """Carry out ListStackResources."""
         stack = self._existing()
@@ -127,18 +119,10 @@ class CloudFormationApi(ChangeSetActions):
         ]
         return self._page("Exports", shown)
 
-    def list_imports(self) -> ActionResult:
-        """Carry out ListImports."""
-        name = self._get_param("ExportName")
-        users = [stack.name for stack in self._here.importers(name)]
-        if not users:
-            raise ValidationError(f"Export '{name}' is not imported by any stack.")
-        return self._page("Imports", users)
-
     def get_template(self) -> ActionResult:
         """Carry out GetTemplate: the very text that was given."""
         change_set = self._find_change_set() if self._get_param("ChangeSetName") else None
-        text = change_set.request["plan"].template_text if change_set else self._existing().template_text
+        text = change_set.plan.template_text if change_set else self._existing().template_text
         return ActionResult({"TemplateBody": text, "StagesAvailable": ["Original", "Processed"]})
 
 

@@ -19,7 +19,8 @@ from local_aws.cloudformation.failures import (
     is_absent,
     reason_of,
 )
-from local_aws.cloudformation.plans import Plan, resolver_of
+from local_aws.cloudformation.functions import Resolver
+from local_aws.cloudformation.plans import Plan
 from local_aws.cloudformation.resources import HANDLERS
 from local_aws.cloudformation.resources.base import Call, Handler
 from local_aws.cloudformation.stack_tags import with_stack_tags
@@ -262,11 +263,10 @@ class Deployment:
             raise ResourceError(f"the local AWS does not carry out {', '.join(left_out)} of {kind}")
         return properties
 
-    def _resolver(self, plan: Plan) -> Any:
-        return resolver_of(
-            plan.template,
-            plan.resolved_parameters,
-            client=self._client,
+    def _resolver(self, plan: Plan) -> Resolver:
+        return Resolver(
+            template=plan.template,
+            parameters=plan.resolved_parameters,
             pseudo=self._pseudo,
             reference=self._reference,
             attribute=self._stack.attribute,

@@ -4,52 +4,40 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/intrinsic-functio
 """
 
 import base64
-import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from local_aws.cloudformation.failures import ValidationError
 from local_aws.cloudformation.templates import SUBSTITUTION
 
 _NO_VALUE = object()
-_DYNAMIC_REFERENCE = re.compile(r"\{\{resolve:([^}]*)\}\}")
 
 
+def _nowhere(*names: str) -> Any:
+    raise ValidationError(f"Template error: {'.'.join(names)} cannot be used here")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Resolver:
-    """Evaluates the parts of one template.
+    """Evaluates the parts of one template; without a stack's functions it can decide conditions and rules only.
 
-    Args:
+    Attributes:
         template: The template.
         parameters: Values of the template's parameters.
         pseudo: Values of the pseudo parameters.
         reference: Returns the physical id of a resource.
         attribute: Returns an attribute of a resource.
         import_value: Returns an exported value by its name.
-        zones: Returns the region's Availability Zones.
-        dynamic: Returns the value of a dynamic reference, such as "ssm:/name".
     """
 
-    def __init__(
-        self,
-        template: Mapping[str, Any],
-        *,
-        parameters: Mapping[str, Any],
-        pseudo: Mapping[str, Any],
-        reference: Callable[[str], str],
-        attribute: Callable[[str, str], Any],
-        import_value: Callable[[str], str],
-        zones: Callable[[], list[str]],
-        dynamic: Callable[[str], str],
-    ) -> None:
-        self._template = template
-        self._parameters = parameters
-        self._pseudo = pseudo
-        self._reference = reference
-        self._attribute = attribute
-        self._import_value = import_value
-        self._zones = zones
-        self._dynamic = dynamic
+    template: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    pseudo: Mapping[str, Any]
+    reference: Callable[[str], str] = _nowhere
+    attribute: Callable[[str, str], Any] = _nowhere
+    import_value: Callable[[str], str] = _nowhere
 
     def value(self, node: Any) -> Any:
         """Return `node` with every function in it replaced by its value; AWS::NoValue takes its key along."""
@@ -58,18 +46,15 @@ class Resolver:
 
     def condition(self, name: str) -> bool:
         """Return whether a condition of the template holds."""
-        conditions = self._template.get("Conditions") or {}
+        conditions = self.template.get("Conditions") or {}
         if name not in conditions:
             raise ValidationError(
                 f"Template format error: Unresolved condition dependency {name} in the Conditions block"
             )
-        return self._truth(conditions[name])
+        return self.holds(conditions[name])
 
-    def rule_holds(self, assertion: Any) -> bool:
-        """Return whether an assertion of the template's Rules holds."""
-        return self._truth(assertion)
-
-    def _truth(self, node: Any) -> bool:
+    def holds(self, node: Any) -> bool:
+        """Return whether a condition, or an assertion of the template's Rules, holds."""
         if isinstance(node, bool):
             return node
         if isinstance(node, dict) and len(node) == 1:
@@ -87,20 +72,19 @@ class Resolver:
         choices, wanted = (self.value(part) for part in argument)
         return _text(wanted) in [_text(choice) for choice in choices]
 
-    _truths: Mapping[str, Callable[["Resolver", Any], bool]] = {
+    _truths: ClassVar[Mapping[str, Callable[["Resolver", Any], bool]]] = {
         "Condition": condition,
-        "Fn::And": lambda self, argument: all(self._truth(part) for part in argument),
+        "Fn::And": lambda self, argument: all(self.holds(part) for part in argument),
         "Fn::Contains": _contains,
         "Fn::Equals": _equals,
-        "Fn::Not": lambda self, argument: not self._truth(argument[0]),
-        "Fn::Or": lambda self, argument: any(self._truth(part) for part in argument),
+        "Fn::Not": lambda self, argument: not self.holds(argument[0]),
     }
 
     def _resolve(self, node: Any) -> Any:
         if isinstance(node, list):
             return [item for item in map(self._resolve, node) if item is not _NO_VALUE]
-        if isinstance(node, str):
-            return _DYNAMIC_REFERENCE.sub(lambda match: self._dynamic(match[1]), node)
+        if isinstance(node, str) and "{{resolve:" in node:
+            raise ValidationError(f"Template error: the local AWS cannot resolve {node}")
         if not isinstance(node, dict):
             return node
         if len(node) == 1:
@@ -115,11 +99,11 @@ class Resolver:
     def _ref(self, name: str) -> Any:
         if name == "AWS::NoValue":
             return _NO_VALUE
-        if name in self._pseudo:
-            return self._pseudo[name]
-        if name in self._parameters:
-            return self._parameters[name]
-        return self._reference(name)
+        if name in self.pseudo:
+            return self.pseudo[name]
+        if name in self.parameters:
+            return self.parameters[name]
+        return self.reference(name)
 
     def _call(self, function: str, argument: Any) -> Any:
         carry_out = self._functions.get(function)
@@ -130,33 +114,16 @@ class Resolver:
     def _base64(self, argument: Any) -> str:
         return base64.b64encode(_text(self.value(argument)).encode()).decode()
 
-    def _find_in_map(self, argument: Any) -> Any:
-        found: Any = self._template.get("Mappings") or {}
-        keys = [self.value(key) for key in argument]
-        for key in keys:
-            if not isinstance(found, dict) or _text(key) not in found:
-                raise ValidationError(
-                    f"Template error: Unable to get mapping for {'::'.join(_text(key) for key in keys)}"
-                )
-            found = found[_text(key)]
-        return found
-
     def _get_att(self, argument: Any) -> Any:
         name, attribute = argument.split(".", 1) if isinstance(argument, str) else argument
-        return self._attribute(name, self.value(attribute))
-
-    def _get_azs(self, argument: Any) -> list[str]:
-        region = self.value(argument) or self._pseudo["AWS::Region"]
-        if region != self._pseudo["AWS::Region"]:
-            raise ValidationError(f"Template error: Fn::GetAZs cannot see the zones of {region}")
-        return self._zones()
+        return self.attribute(name, self.value(attribute))
 
     def _if(self, argument: Any) -> Any:
         name, when_true, when_false = argument
         return self._resolve(when_true if self.condition(name) else when_false)
 
     def _import(self, argument: Any) -> str:
-        return self._import_value(_text(self.value(argument)))
+        return self.import_value(_text(self.value(argument)))
 
     def _join(self, argument: Any) -> str:
         delimiter, parts = argument
@@ -168,15 +135,6 @@ class Resolver:
             )
         return str(delimiter).join(_text(value) for value in values)
 
-    def _select(self, argument: Any) -> Any:
-        index, choices = int(self.value(argument[0])), self.value(argument[1])
-        if not isinstance(choices, list) or not 0 <= index < len(choices):
-            raise ValidationError(f"Template error: Fn::Select cannot select nonexistent value at index {index}")
-        return choices[index]
-
-    def _split(self, argument: Any) -> list[str]:
-        return _text(self.value(argument[1])).split(argument[0])
-
     def _sub(self, argument: Any) -> str:
         text, own = (argument[0], argument[1]) if isinstance(argument, list) else (argument, {})
 
@@ -184,33 +142,18 @@ class Resolver:
             name = match[1]
             if name in own:
                 return _text(self.value(own[name]))
-            if "." in name and name not in self._parameters:
-                return _text(self._attribute(*name.split(".", 1)))
+            if "." in name and name not in self.parameters:
+                return _text(self.attribute(*name.split(".", 1)))
             return _text(self._ref(name))
 
-        return self._resolve_text(SUBSTITUTION.sub(replaced, text).replace("${!", "${"))
+        return SUBSTITUTION.sub(replaced, text).replace("${!", "${")
 
-    def _resolve_text(self, text: str) -> str:
-        resolved: str = self._resolve(text)
-        return resolved
-
-    def _cidr(self, argument: Any) -> list[str]:
-        block, count, bits = (self.value(part) for part in [*argument, "8"][:3])
-        network = ipaddress.ip_network(block)
-        subnets = network.subnets(new_prefix=network.max_prefixlen - int(bits))
-        return [str(next(subnets)) for _ in range(int(count))]
-
-    _functions: Mapping[str, Callable[["Resolver", Any], Any]] = {
+    _functions: ClassVar[Mapping[str, Callable[["Resolver", Any], Any]]] = {
         "Fn::Base64": _base64,
-        "Fn::Cidr": _cidr,
-        "Fn::FindInMap": _find_in_map,
-        "Fn::GetAZs": _get_azs,
         "Fn::GetAtt": _get_att,
         "Fn::If": _if,
         "Fn::ImportValue": _import,
         "Fn::Join": _join,
-        "Fn::Select": _select,
-        "Fn::Split": _split,
         "Fn::Sub": _sub,
     }
 

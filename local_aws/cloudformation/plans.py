@@ -30,7 +30,7 @@ class Plan:
     def changes_nothing_of(self, stack: Stack) -> bool:
         """Tell whether CloudFormation would answer that there is nothing to update."""
         return (
-            all(self.template.get(name) == stack.template.get(name) for name in ("Resources", "Outputs", "Mappings"))
+            all(self.template.get(name) == stack.template.get(name) for name in ("Resources", "Outputs"))
             and self.resolved_parameters == stack.resolved_parameters
             and self.tags == stack.tags
             and set(self.order) == set(stack.resources)
@@ -60,7 +60,7 @@ def make_plan(
     template = templates.parse(template_text)
     _check_types(template, str(pseudo["AWS::Region"]))
     resolved = parameters.resolve(template.get("Parameters") or {}, given, client)
-    resolver = resolver_of(template, resolved, client=client, pseudo=pseudo)
+    resolver = Resolver(template=template, parameters=resolved, pseudo=pseudo)
     _check_rules(template, resolver)
     conditions = {name: resolver.condition(name) for name in template.get("Conditions") or {}}
     active = set()
@@ -91,48 +91,11 @@ def _check_types(template: Mapping[str, Any], region: str) -> None:
         raise ValidationError(f"Template format error: Unrecognized resource types: [{', '.join(absent)}]")
 
 
-def resolver_of(
-    template: Mapping[str, Any],
-    resolved: Mapping[str, Any],
-    *,
-    client: Callable[[str], Any],
-    pseudo: Mapping[str, Any],
-    reference: Callable[[str], str] | None = None,
-    attribute: Callable[[str, str], Any] | None = None,
-    import_value: Callable[[str], str] | None = None,
-) -> Resolver:
-    """Return a resolver; without a stack's own functions it can decide conditions and rules only."""
-
-    def nowhere(*names: str) -> Any:
-        raise ValidationError(f"Template error: {'.'.join(names)} cannot be used here")
-
-    def dynamic(text: str) -> str:
-        service, _, name = text.partition(":")
-        if service != "ssm":
-            raise ValidationError(f"Template error: the local AWS cannot resolve {{{{resolve:{text}}}}}")
-        return str(client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
-
-    def zones() -> list[str]:
-        answer = client("ec2").describe_availability_zones()
-        return sorted(zone["ZoneName"] for zone in answer["AvailabilityZones"])
-
-    return Resolver(
-        template,
-        parameters=resolved,
-        pseudo=pseudo,
-        reference=reference or nowhere,
-        attribute=attribute or nowhere,
-        import_value=import_value or nowhere,
-        zones=zones,
-        dynamic=dynamic,
-    )
-
-
 def _check_rules(template: Mapping[str, Any], resolver: Resolver) -> None:
     for name, rule in (template.get("Rules") or {}).items():
-        if "RuleCondition" in rule and not resolver.rule_holds(rule["RuleCondition"]):
+        if "RuleCondition" in rule and not resolver.holds(rule["RuleCondition"]):
             continue
         for assertion in rule["Assertions"]:
-            if not resolver.rule_holds(assertion["Assert"]):
+            if not resolver.holds(assertion["Assert"]):
                 said = assertion.get("AssertDescription", name)
                 raise ValidationError(f"Template validation error: Rule {name}: {said}")

@@ -169,16 +169,12 @@ class Stack:
 
 @dataclass
 class ChangeSet:
-    """A prepared change of a stack."""
+    """A prepared creation of a stack, with its plan."""
 
     name: str
     id: str
     stack: Stack
-    kind: str
-    request: Mapping[str, Any]
-    changes: list[dict[str, Any]]
-    status: str = "CREATE_COMPLETE"
-    reason: str | None = None
+    plan: Any
     execution: str = "AVAILABLE"
     created: datetime = field(default_factory=now)
 

@@ -1,4 +1,4 @@
-"""Reading a template: JSON or YAML with CloudFormation's short forms, and its format's rules.
+"""Reading a template, JSON or YAML without CloudFormation's short forms, and its format's rules.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-anatomy.html
 """
@@ -63,32 +63,6 @@ PSEUDO_PARAMETERS = frozenset(
 SUBSTITUTION = re.compile(r"\$\{([^!{}][^{}]*)\}")
 
 
-class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
-    """A YAML loader that knows the short forms and leaves dates alone, as CloudFormation does."""
-
-
-# A policy's `Version: 2012-10-17` is text.
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
-
-
-def _short_form(loader: Any, suffix: str, node: yaml.Node) -> dict[str, Any]:
-    if isinstance(node, yaml.ScalarNode):
-        value: Any = loader.construct_scalar(node)
-    elif isinstance(node, yaml.SequenceNode):
-        value = loader.construct_sequence(node, deep=True)
-    else:
-        value = loader.construct_mapping(node, deep=True)
-    if suffix == "GetAtt" and isinstance(value, str):
-        value = value.split(".", 1)
-    return {suffix if suffix in {"Ref", "Condition"} else f"Fn::{suffix}": value}
-
-
-_Loader.add_multi_constructor("!", _short_form)
-
-
 def parse(text: str) -> dict[str, Any]:
     """Return the template that `text` holds, checked against the format.
 
@@ -98,7 +72,7 @@ def parse(text: str) -> dict[str, Any]:
     if len(text.encode()) > _MOST_BYTES:
         raise ValidationError(f"Template may not exceed {_MOST_BYTES} bytes in size.")
     try:
-        template = json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, _Loader)  # noqa: S506 - a safe loader
+        template = json.loads(text) if text.lstrip().startswith("{") else yaml.safe_load(text)
     except (ValueError, yaml.YAMLError) as error:
         raise ValidationError(f"Template format error: {error}") from error
     if not isinstance(template, dict):

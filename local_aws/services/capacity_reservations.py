@@ -21,30 +21,6 @@ from local_aws.services.reserved_capacity import (
     reservations_of,
 )
 
-_PLATFORMS = frozenset(
-    {
-        "Linux/UNIX",
-        "Red Hat Enterprise Linux",
-        "SUSE Linux",
-        "Windows",
-        "Windows with SQL Server",
-        "Windows with SQL Server Enterprise",
-        "Windows with SQL Server Standard",
-        "Windows with SQL Server Web",
-        "Linux with SQL Server Standard",
-        "Linux with SQL Server Web",
-        "Linux with SQL Server Enterprise",
-        "RHEL with SQL Server Standard",
-        "RHEL with SQL Server Enterprise",
-        "RHEL with SQL Server Web",
-        "RHEL with HA",
-        "RHEL with HA and SQL Server Standard",
-        "RHEL with HA and SQL Server Enterprise",
-        "Ubuntu Pro",
-    }
-)
-_MOST_INSTANCES = 1000
-
 
 def create_capacity_reservation(response: Any) -> ActionResult:
     """Carry out CreateCapacityReservation for immediate use.
@@ -60,12 +36,12 @@ def create_capacity_reservation(response: Any) -> ActionResult:
         account=ec2.account_id,
         region=ec2.region_name,
         instance_type=_instance_type(params),
-        count=_count(params),
+        count=int(params["InstanceCount"]),
         availability_zone=zone.name,
         zone_id=zone.zone_id,
-        platform=_choice(params, "InstancePlatform", _PLATFORMS, None),
-        tenancy=_choice(params, "Tenancy", {"default", "dedicated"}, "default"),
-        match_criteria=_choice(params, "InstanceMatchCriteria", {"open", "targeted"}, "open"),
+        platform=params["InstancePlatform"],
+        tenancy=params.get("Tenancy", "default"),
+        match_criteria=params.get("InstanceMatchCriteria", "open"),
         placement_group=_placement_group(ec2, params),
         ebs_optimized=bool(params.get("EbsOptimized")),
         end=_end(params, default_type="unlimited"),
@@ -107,13 +83,13 @@ def modify_capacity_reservation(response: Any) -> ActionResult:
     reservation = _changeable(ec2, params["CapacityReservationId"])
     response.error_on_dryrun()
     used = len(reservation.instances(ec2))
-    count = _count(params) if params.get("InstanceCount") is not None else reservation.count
+    count = int(params.get("InstanceCount", reservation.count))
     if count < used:
         raise Refusal(
             "InvalidParameterValue",
             f"{count} is an invalid value for InstanceCount. {used} instances are running in {reservation.id}.",
         )
-    criteria = _choice(params, "InstanceMatchCriteria", {"open", "targeted"}, reservation.match_criteria)
+    criteria = params.get("InstanceMatchCriteria", reservation.match_criteria)
     if criteria != reservation.match_criteria and used:
         raise Refusal(
             "InvalidParameterValue",
@@ -190,26 +166,8 @@ def _instance_type(params: Mapping[str, Any]) -> str:
     return str(instance_type)
 
 
-def _count(params: Mapping[str, Any]) -> int:
-    """Return the InstanceCount; seen in the field: https://github.com/boto/boto3/issues/2962."""
-    count = int(params["InstanceCount"])
-    if not 1 <= count <= _MOST_INSTANCES:
-        raise Refusal(
-            "InvalidParameterValue",
-            f"{count} is an invalid value for InstanceCount. InstanceCount must be between 1 and {_MOST_INSTANCES}.",
-        )
-    return count
-
-
-def _choice(params: Mapping[str, Any], name: str, choices: frozenset[str] | set[str], default: str | None) -> str:
-    value = str(params.get(name) or default)
-    if value not in choices:
-        raise Refusal("InvalidParameterValue", f"Invalid value '{value}' for {name}.")
-    return value
-
-
 def _end(params: Mapping[str, Any], *, default_type: str) -> datetime | None:
-    kind = _choice(params, "EndDateType", {"limited", "unlimited"}, default_type)
+    kind = params.get("EndDateType", default_type)
     given = params.get("EndDate")
     end = given.replace(tzinfo=UTC) if given else None  # moto reads times as UTC and leaves that out
     if (end is not None) != (kind == "limited"):

@@ -7,7 +7,6 @@ import base64
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -134,10 +133,4 @@ def _event(body: str | bytes | None) -> Any:
 def set_clock(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Let functions that are invoked believe that it is so many seconds later."""
     INVOCATIONS.later = timedelta(seconds=float(request["seconds"]))
-    return {}
-
-
-def set_concurrency_quota(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Set how many functions of the account may run at once."""
-    os.environ["MOTO_LAMBDA_CONCURRENCY_QUOTA"] = str(int(request["quota"]))
     return {}

@@ -125,7 +125,6 @@ def create_file_system(response: Any) -> str:
         description=f"Created by Amazon FSx for {file_system_id}",
     )
     interface.requester_managed = True
-    mount_name = "fsx" if configuration["DeploymentType"] == "SCRATCH_1" else token_hex(4)
     file_system = LustreFileSystem(
         file_system_id,
         arn,
@@ -148,7 +147,7 @@ def create_file_system(response: Any) -> str:
                 "EfaEnabled": False,
                 "DataCompressionType": "NONE",
                 **configuration,
-                "MountName": mount_name,
+                "MountName": token_hex(4),
             },
         },
         [interface.id],
@@ -166,21 +165,6 @@ def describe_file_systems(response: Any) -> str:
     return json.dumps({"FileSystems": shown})
 
 
-def update_file_system(response: Any) -> str:
-    """Carry out UpdateFileSystem: capacity only grows, and the deployment stays what it was."""
-    request = _body(response)
-    file_system = _file_system(response, request["FileSystemId"])
-    capacity = request.get("StorageCapacity", file_system.described["StorageCapacity"])
-    if capacity is not None and capacity < file_system.described["StorageCapacity"]:
-        raise Refusal("BadRequest", "The storage capacity of a file system can be increased only.")
-    configuration = {**file_system.configuration, **request.get("LustreConfiguration", {})}
-    lustre_rules.check_file_system(file_system.described["StorageType"], capacity, configuration)
-    if configuration.get("AutomaticBackupRetentionDays") and file_system.associations:
-        raise Refusal("BadRequest", "A file system with data repository associations cannot have backups.")
-    file_system.described |= {"StorageCapacity": capacity, "LustreConfiguration": configuration}
-    return json.dumps({"FileSystem": _answer(response, file_system)})
-
-
 def delete_file_system(response: Any) -> str:
     """Carry out DeleteFileSystem: its links and its network interface go with it."""
     file_system = _file_system(response, _body(response)["FileSystemId"])
@@ -195,14 +179,7 @@ def create_data_repository_association(response: Any) -> str:
     """Carry out CreateDataRepositoryAssociation."""
     request = _body(response)
     file_system = _file_system(response, request["FileSystemId"])
-    lustre_rules.check_association(
-        request,
-        deployment=file_system.configuration["DeploymentType"],
-        storage_type=file_system.described["StorageType"],
-        version=file_system.described["FileSystemTypeVersion"],
-        configuration=file_system.configuration,
-        others=file_system.associations.values(),
-    )
+    lustre_rules.check_association(request, file_system.configuration, file_system.associations.values())
     bucket = request["DataRepositoryPath"].removeprefix("s3://").partition("/")[0]
     if bucket not in s3_backends[response.current_account][response.partition].buckets:
         raise Refusal("BadRequest", f"The S3 bucket {bucket} does not exist or cannot be read by Amazon FSx.")
@@ -261,15 +238,6 @@ def describe_data_repository_associations(response: Any) -> str:
             raise NotImplementedError(f"the filter {condition['Name']}")
         shown = [association for association in shown if association["FileSystemId"] in condition["Values"]]
     return json.dumps({"Associations": shown})
-
-
-def update_data_repository_association(response: Any) -> str:
-    """Carry out UpdateDataRepositoryAssociation."""
-    request = _body(response)
-    association = _association(response, request["AssociationId"])
-    lustre_rules.check_association_settings(request)
-    association |= {name: request[name] for name in ("ImportedFileChunkSize", "S3") if name in request}
-    return json.dumps({"Association": _association_answer(response, request["AssociationId"])})
 
 
 def delete_data_repository_association(response: Any) -> str:

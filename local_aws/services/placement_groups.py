@@ -15,8 +15,6 @@ from moto.utilities.utils import get_partition
 from local_aws.refusal import Refusal
 from local_aws.services.reserved_capacity import reservations_of
 
-_STRATEGIES = ("cluster", "partition", "spread")
-
 
 @dataclass
 class PlacementGroup:
@@ -69,11 +67,6 @@ def create_placement_group(response: Any) -> ActionResult:
         raise Refusal("MissingParameter", "The request must contain the parameter groupName")
     if name in groups:
         raise Refusal("InvalidPlacementGroup.Duplicate", f"The Placement Group '{name}' already exists.")
-    if strategy not in _STRATEGIES:
-        raise Refusal(
-            "InvalidParameterValue",
-            f"Value ({strategy}) for parameter strategy is invalid. Invalid placement strategy '{strategy}'.",
-        )
     if partition_count is not None and strategy != "partition":
         raise Refusal(
             "InvalidParameterCombination",

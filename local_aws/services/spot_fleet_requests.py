@@ -23,16 +23,6 @@ _GONE = frozenset({"shutting-down", "terminated"})
 _ROLES = {"spotfleet.amazonaws.com": "AWSServiceRoleForEC2SpotFleet"}
 
 
-@dataclass
-class Pace:
-    """How modifications go: done when ModifySpotFleetRequest answers, or under way, as AWS takes its time."""
-
-    at_once: bool = True
-
-
-PACE = Pace()
-
-
 @dataclass(frozen=True)
 class FleetInstance:
     """An instance of a fleet."""
@@ -60,7 +50,6 @@ class SpotFleet:
     created: datetime = field(default_factory=utcnow)
     instances: list[FleetInstance] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
-    modification: dict[str, Any] = field(default_factory=dict)
     launched: int = 0
     failed: bool = False
 
@@ -106,20 +95,10 @@ class SpotFleet:
             self._terminate(self.instances[missing:])
 
     def modify(self, changes: Mapping[str, Any]) -> None:
-        """Begin a modification, and finish it unless modifications take their time."""
-        self.modification = dict(changes)
-        self.state = "modifying"
+        """Bring the fleet to what is asked for."""
         asked = f" Requested targetCapacity: {changes['TargetCapacity']}" if "TargetCapacity" in changes else ""
         self.note("fleetRequestChange", "modify_in_progress", f"Modify request received.{asked}")
-        if PACE.at_once:
-            self.finish_modification()
-
-    def finish_modification(self) -> None:
-        """Bring the fleet to what was asked for, if something was."""
-        if self.state != "modifying":
-            return
-        self.config.update(self.modification)
-        self.modification, self.state = {}, "active"
+        self.config.update(changes)
         self.note("fleetRequestChange", "modify_succeeded", f"New targetCapacity: {self.target}")
         self.look()
 

@@ -15,14 +15,6 @@ from local_aws.launch_facts import Ec2Refusal
 from local_aws.refusal import Refusal
 from local_aws.services import launches
 
-# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_SpotFleetRequestConfigData.html
-_STRATEGIES = (
-    "lowestPrice",
-    "diversified",
-    "capacityOptimized",
-    "capacityOptimizedPrioritized",
-    "priceCapacityOptimized",
-)
 _NOT_CARRIED_OUT = frozenset(
     {
         "InstancePoolsToUseCount",
@@ -105,9 +97,6 @@ def check(ec2: Any, config: Mapping[str, Any]) -> None:
 
 
 def _check_request(config: Mapping[str, Any]) -> None:
-    strategy = config.get("AllocationStrategy", "lowestPrice")
-    if strategy not in _STRATEGIES:
-        raise Refusal("InvalidParameterValue", f"Value ({strategy}) for parameter AllocationStrategy is invalid.")
     kind = config.get("Type", "maintain")
     if kind not in {"maintain", "request"}:
         raise Refusal("InvalidParameterValue", f"Value ({kind}) for parameter Type is invalid.")

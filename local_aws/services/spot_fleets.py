@@ -3,7 +3,7 @@
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestSpotFleet.html
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import wraps
 from threading import RLock
@@ -15,7 +15,7 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.utils import convert_tag_spec
 
 from local_aws.refusal import Refusal
-from local_aws.services.spot_fleet_requests import PACE, SpotFleet
+from local_aws.services.spot_fleet_requests import SpotFleet
 from local_aws.services.spot_fleet_rules import check, check_pools
 
 _MODIFIABLE = ("Context", "ExcessCapacityTerminationPolicy", "LaunchTemplateConfigs", "TargetCapacity")
@@ -175,28 +175,12 @@ def _naive(moment: Any) -> datetime | None:
     return moment if isinstance(moment, datetime) else None
 
 
-# The control requests
-
-
-def _everywhere() -> Iterator[SpotFleet]:
-    for _, _, backend in list(ec2_backends.iter_backends()):
-        yield from list(backend.spot_fleet_requests.values())
+# The control request
 
 
 def look_after_all() -> None:
     """Let every fleet that is short try again, as Spot Fleet does by itself."""
     with _lock:
-        for fleet in _everywhere():
-            fleet.look()
-
-
-def set_modifications(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Let modifications be done at once, or stay under way until they shall be done at once again.
-
-    A request that is being modified shows its old target, refuses another modification and launches nothing.
-    """
-    with _lock:
-        PACE.at_once = bool(request["at_once"])
-        for fleet in _everywhere() if PACE.at_once else ():
-            fleet.finish_modification()
-    return {"at_once": PACE.at_once}
+        for _, _, backend in list(ec2_backends.iter_backends()):
+            for fleet in list(backend.spot_fleet_requests.values()):
+                fleet.look()

@@ -13,11 +13,6 @@ from local_aws.services.spot_requests import requests_of
 _PAGE = 1000
 
 
-def not_carried_out(_: Any) -> ActionResult:
-    """Refuse RequestSpotInstances and CancelSpotInstanceRequests: moto launches by no rules, and forgets requests."""
-    raise NotImplementedError("only groups, fleets and RunInstances launch Spot Instances here")
-
-
 def describe_spot_instance_requests(response: Any) -> ActionResult:
     """Carry out DescribeSpotInstanceRequests."""
     ec2, wanted = response.ec2_backend, response._get_param("SpotInstanceRequestIds", [])

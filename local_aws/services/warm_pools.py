@@ -14,7 +14,6 @@ from moto.core.utils import utcnow
 
 from local_aws.capacity import CAPACITY
 from local_aws.refusal import Refusal
-from local_aws.services import lifecycle_hooks
 from local_aws.services.group_rules import warm_pool_trouble
 from local_aws.services.launches import insufficient_capacity, resolved_image
 from local_aws.services.purchases import purchases
@@ -121,13 +120,9 @@ def _start(group: Any, state: Any) -> None:
 
 
 def join(group: Any, state: Any) -> None:
-    """Take an instance into a group, and into service when the group's hooks let it."""
-
-    def settle() -> None:
-        state.lifecycle_state = "InService"
-
+    """Take an instance into a group and into service: every node reports to the group's hooks as soon as it boots."""
     group.instance_states.append(state)
-    lifecycle_hooks.arrive(group, state, settle)
+    state.lifecycle_state = "InService"
 
 
 def take_back(group: Any, spare: Sequence[Any]) -> list[Any]:
@@ -172,7 +167,7 @@ def refill(group: Any, launch: Callable[..., None]) -> None:
 
 def _warm_up(group: Any, state: Any) -> None:
     instances_of(group).append(state)
-    lifecycle_hooks.arrive(group, state, partial(_rest, group, state), warm=True)
+    _rest(group, state)
 
 
 def _terminate(group: Any, doomed: Sequence[Any]) -> None:

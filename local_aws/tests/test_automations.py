@@ -1,4 +1,4 @@
-"""Automation runbooks that invoke functions, and Session Manager's sessions."""
+"""Automation runbooks that invoke functions."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,6 @@ def as_before(aws: LocalAws) -> Iterator[None]:
     aws.forget_calls()
     yield
     aws.clear_faults()
-    aws.end_sessions()
 
 
 def _content(function: str, **inputs: Any) -> dict[str, Any]:
@@ -81,21 +80,6 @@ def test_a_runbook_invokes_its_function_with_its_parameters(aws: LocalAws, runbo
     }
     (step,) = ended["StepExecutions"]
     assert (step["StepName"], step["StepStatus"], step["Outputs"]["StatusCode"]) == ("Start", "Success", ["200"])
-
-
-def test_a_payload_of_text_is_filled_in_too(aws: LocalAws, stacks: Stacks, function: str) -> None:
-    content = _content(function, Payload='{"node_groups": {{ Groups }}, "reason": "{{ Reason }}"}')
-    properties = {"Content": content, "DocumentType": "Automation"}
-    name = stacks.create({"Resources": {"Runbook": {"Type": "AWS::SSM::Document", "Properties": properties}}})
-    ended = _run(aws, stacks.physical_ids(name)["Runbook"], Groups=["b"], Reason=["x"])
-    assert ended["Outputs"] == {"Start.Payload": ['{"started": ["b"]}']}
-
-
-def test_a_runbook_invokes_the_alias_that_it_names(aws: LocalAws, stacks: Stacks, function: str) -> None:
-    properties = {"Content": _content(function, Qualifier="nobody"), "DocumentType": "Automation"}
-    name = stacks.create({"Resources": {"Runbook": {"Type": "AWS::SSM::Document", "Properties": properties}}})
-    ended = _run(aws, stacks.physical_ids(name)["Runbook"], Reason=["x"])
-    assert "ResourceNotFoundException" in ended["FailureMessage"]
 
 
 def test_a_function_that_fails_fails_the_runbook(aws: LocalAws, runbook: str) -> None:
@@ -154,26 +138,3 @@ def test_a_runbooks_role_must_be_one_that_automation_can_assume(
         return
     with pytest.raises(ClientError, match="The defined assume role is unable to be assumed"):
         _run(aws, runbook, Reason=["go"])
-
-
-def test_an_unknown_runbook_or_execution_is_told(aws: LocalAws) -> None:
-    ssm = aws.client("ssm")
-    with pytest.raises(ssm.exceptions.AutomationDefinitionNotFoundException):
-        ssm.start_automation_execution(DocumentName="nothing")
-    with pytest.raises(ssm.exceptions.AutomationExecutionNotFoundException):
-        ssm.get_automation_execution(AutomationExecutionId="0" * 36)
-
-
-def test_a_session_is_active_until_it_ends(aws: LocalAws) -> None:
-    ssm, ours = aws.client("ssm"), "i-0123456789abcdef0"
-    session = aws.add_session(ours)
-    aws.add_session("i-0123456789abcdef1")
-    assert len(ssm.describe_sessions(State="Active")["Sessions"]) == 2
-    on_ours = [{"key": "Target", "value": ours}]
-    (found,) = ssm.describe_sessions(State="Active", Filters=on_ours)["Sessions"]
-    assert (found["SessionId"], found["Target"], found["Status"]) == (session, ours, "Connected")
-    pages = ssm.get_paginator("describe_sessions").paginate(State="Active", PaginationConfig={"PageSize": 1})
-    assert [len(page["Sessions"]) for page in pages] == [1, 1]
-    aws.end_sessions()
-    assert ssm.describe_sessions(State="Active")["Sessions"] == []
-    assert len(ssm.describe_sessions(State="History", Filters=on_ours)["Sessions"]) >= 1

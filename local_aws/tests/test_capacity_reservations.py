@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local_aws import LocalAws, LocalAwsError
+from local_aws import LocalAws
 from local_aws_scene import X86_IMAGE
 
 TYPE, ZONE = "p5.48xlarge", "us-east-1b"
@@ -209,13 +209,6 @@ def test_a_reservation_takes_so_many_instances_and_gets_their_places_back(scene:
         scene.ec2.start_instances(InstanceIds=[second])
 
 
-def test_a_launch_that_asks_for_too_many_launches_none(scene: Scene) -> None:
-    named = scene.reserve(2)
-    with pytest.raises(ClientError, match="ReservationCapacityExceeded"):
-        scene.launch(named, 3)
-    assert scene.counts(named) == (2, 2)
-
-
 def test_a_reservation_changes_its_size_and_end_but_not_below_what_runs_in_it(scene: Scene) -> None:
     named, modify = scene.reserve(2), scene.ec2.modify_capacity_reservation
     scene.launch(named, 2)
@@ -287,16 +280,6 @@ def test_a_block_is_in_the_state_that_its_times_say(
     assert (described["StartDate"], described["EndDate"]) == (scene.now + start, scene.now + end)
 
 
-def test_an_instance_in_a_block_says_so(scene: Scene) -> None:
-    scene.block()
-    (launched,) = scene.launch_into_block()
-    instance = scene.instance(launched["InstanceId"])
-    assert instance["InstanceLifecycle"] == "capacity-block"
-    assert instance["CapacityReservationId"] == BLOCK
-    assert instance["CapacityBlockId"] == scene.described(BLOCK)["CapacityBlockId"]
-    assert scene.counts(BLOCK) == (2, 1)
-
-
 def test_a_block_is_extended_and_ends_for_its_instances_half_an_hour_early(scene: Scene) -> None:
     scene.block(end=HOUR)
     (launched,) = scene.launch_into_block()
@@ -325,26 +308,3 @@ def test_a_block_is_neither_modified_nor_cancelled(scene: Scene) -> None:
     for action in (scene.ec2.modify_capacity_reservation, scene.ec2.cancel_capacity_reservation):
         with pytest.raises(ClientError, match="You can't modify or cancel a Capacity Block"):
             action(CapacityReservationId=BLOCK)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"start": HOUR, "end": timedelta()}, "start before end"),
-        ({"instance_type": "p9.48xlarge"}, "there is no instance type p9.48xlarge"),
-        ({"availability_zone": "us-east-1z"}, "there is no zone us-east-1z in us-east-1"),
-        ({"instance_count": 0}, "instance_count must be 1 or more, got 0"),
-    ],
-)
-def test_a_block_that_cannot_be_is_refused(scene: Scene, wrong: dict[str, Any], words: str) -> None:
-    settings: dict[str, Any] = {
-        "start": timedelta(),
-        "end": HOUR,
-        "instance_type": TYPE,
-        "instance_count": 2,
-        "availability_zone": ZONE,
-        **wrong,
-    }
-    times = {name: scene.now + settings.pop(name) for name in ("start", "end")}
-    with pytest.raises(LocalAwsError, match=words):
-        scene.aws.put_capacity_block(BLOCK, **times, **settings)

@@ -31,37 +31,6 @@ def _config_by_condition(template: Template) -> None:
     fleet["SpotFleetRequestConfigData"] = {"Fn::If": ["Always", fleet_config(template), {"Ref": "AWS::NoValue"}]}
 
 
-CHANGES: list[tuple[str, Any, str]] = [
-    ("the target", lambda template: fleet_config(template).update(TargetCapacity=1), "False"),
-    (
-        "the policy",
-        lambda template: fleet_config(template).update(ExcessCapacityTerminationPolicy="default"),
-        "False",
-    ),
-    (
-        "a nested create-only property",
-        lambda template: fleet_config(template).update(AllocationStrategy="lowestPrice"),
-        "True",
-    ),
-    (
-        "one that a function gives",
-        lambda template: fleet_config(template).update(SpotPrice={"Fn::Sub": "1.5"}),
-        "Conditional",
-    ),
-    ("one below what a function gives", _config_by_condition, "Conditional"),
-]
-
-
-@pytest.mark.parametrize(("change", "replacement"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES])
-def test_a_change_set_tells_nested_create_only_properties_apart(
-    stacks: Stacks, change: Any, replacement: str
-) -> None:
-    name = stacks.create(spot_fleet())
-    template = spot_fleet()
-    change(template)
-    assert stacks.replacements(name, template) == {"Fleet": replacement}
-
-
 def test_a_condition_above_that_changes_nothing_replaces_nothing(stacks: Stacks) -> None:
     name = stacks.create(spot_fleet())
     before = stacks.physical_ids(name)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from local_aws import LocalAws
 from local_aws_scene import ROLE, Stacks, Template
 
 DELIVERED = "Capacity Block Reservation Delivered"
@@ -71,13 +70,3 @@ def test_an_input_that_is_no_json_fails_the_rule(stacks: Stacks, template: Templ
     _rule(template)["Targets"][0]["Input"] = "{action: tick}"
     reasons = stacks.reasons(stacks.create(template))
     assert "JSON syntax error in input for target Power." in reasons["Block"]
-
-
-def test_a_rules_tags_change_in_place(aws: LocalAws, stacks: Stacks, template: Template) -> None:
-    name = stacks.create(template)
-    rule = stacks.physical_ids(name)["Block"]
-    _rule(template)["Tags"] = [{"Key": "team", "Value": "ml"}]
-    stacks.update(name, template)
-    assert stacks.physical_ids(name)["Block"] == rule
-    arn = f"arn:aws:events:us-east-1:123456789012:rule/{rule}"
-    assert aws.client("events").list_tags_for_resource(ResourceARN=arn)["Tags"] == [{"Key": "team", "Value": "ml"}]

@@ -73,13 +73,6 @@ def test_an_operation_fails_as_its_service_says_it(aws: LocalAws, service: str) 
     assert (call.service, call.status) == (service, status)
 
 
-def test_the_status_is_the_model_s_where_none_is_given(aws: LocalAws) -> None:
-    aws.fail("Invoke", "TooManyRequestsException")
-    with pytest.raises(ClientError) as error:
-        _MAKE["lambda"](aws)
-    assert error.value.response["ResponseMetadata"]["HTTPStatusCode"] == 429
-
-
 def test_a_fault_strikes_so_many_times_after_so_many_that_pass(aws: LocalAws) -> None:
     ec2 = aws.client("ec2")
     aws.fail("DescribeInstances", "InternalError", times=2, after=1)
@@ -89,16 +82,6 @@ def test_a_fault_strikes_so_many_times_after_so_many_that_pass(aws: LocalAws) ->
             ec2.describe_instances()
     ec2.describe_instances()
     assert [call.status for call in aws.calls("DescribeInstances")] == [200, 400, 400, 200]
-
-
-def test_a_fault_without_an_end_strikes_until_it_is_cleared(aws: LocalAws) -> None:
-    ec2 = aws.client("ec2")
-    aws.fail("DescribeInstances", "InternalError", times=None)
-    for _ in range(3):
-        with pytest.raises(ClientError):
-            ec2.describe_instances()
-    assert aws.clear_faults() == []
-    ec2.describe_instances()
 
 
 def test_a_fault_strikes_only_what_it_is_aimed_at(aws: LocalAws) -> None:
@@ -127,14 +110,6 @@ def test_a_lost_answer_leaves_what_was_done_and_a_lost_request_nothing(aws: Loca
     ssm.delete_parameter(Name="/lost/answer")
 
 
-def test_a_request_is_held_and_then_answered(aws: LocalAws) -> None:
-    ec2 = aws.client("ec2")
-    aws.delay("DescribeInstances", 0.2)
-    before = datetime.now(UTC)
-    ec2.describe_instances()
-    assert datetime.now(UTC) - before >= timedelta(seconds=0.2)
-
-
 def test_the_record_has_the_parameters_as_boto3_spells_them(aws: LocalAws) -> None:
     for service in _CALLS:
         with suppress(ClientError):
@@ -149,9 +124,3 @@ def test_the_record_has_the_parameters_as_boto3_spells_them(aws: LocalAws) -> No
     assert json.loads(said["Invoke"]["Payload"]) == {"action": "stop"}
     assert said["GetMetricData"]["MetricDataQueries"][0]["MetricStat"]["Stat"] == "Maximum"
     assert datetime.fromisoformat(said["GetMetricData"]["StartTime"])
-
-
-def test_the_record_can_be_emptied(aws: LocalAws) -> None:
-    aws.client("ec2").describe_instances()
-    aws.forget_calls()
-    assert aws.calls() == []

@@ -1,5 +1,6 @@
 """The rules of a launch by themselves: each refuses something that no other rule refuses."""
 
+import base64
 from dataclasses import replace
 from typing import Any
 
@@ -100,6 +101,23 @@ ONLY: dict[str, tuple[dict[str, Any], str]] = {
     ),
 }
 
+# What else the rules refuse, and EC2's code.
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"ImageId": "the newest"}, "InvalidAMIID.Malformed"),
+    ({"UserData": base64.b64encode(b"x" * 16385).decode()}, "InvalidParameterValue"),
+    ({"SecurityGroupIds": ["sg-1"]}, "InvalidParameterCombination"),
+    ({"NetworkInterfaces": [PRIMARY | {"Groups": ["sg-9"]}]}, "InvalidGroup.NotFound"),
+    (
+        {"InstanceType": "g5.xlarge", "NetworkInterfaces": [_interface(0, 0, "efa")]},
+        "InvalidParameterCombination",
+    ),
+    (
+        {"InstanceType": "hpc6id.32xlarge", "NetworkInterfaces": [PRIMARY, _interface(0, 1, "efa-only")]},
+        "AttachmentLimitExceeded",
+    ),
+    ({"InstanceType": "t3.micro", "NetworkInterfaces": []}, "InvalidParameterCombination"),
+]
+
 
 def _check(data: dict[str, Any], context: LaunchContext = CONTEXT) -> None:
     check_launch(data, INSTANCE_TYPES.get(data["InstanceType"]), context)
@@ -125,6 +143,13 @@ def test_without_the_rule_the_launch_would_not_be_refused_for_it(monkeypatch: py
             _check(P5 | changes)
     else:
         _check(P5 | changes)
+
+
+@pytest.mark.parametrize(("changes", "code"), REFUSED)
+def test_what_else_is_refused(changes: dict[str, Any], code: str) -> None:
+    with pytest.raises(Ec2Refusal) as refusal:
+        _check(P5 | changes)
+    assert refusal.value.code == code
 
 
 @pytest.mark.parametrize("free", [1, 0])

@@ -101,28 +101,12 @@ def test_another_namespace_is_another_metric_and_an_unknown_one_is_empty(aws: Lo
     assert (unknown["Id"], unknown["Values"], unknown["StatusCode"]) == ("b", [], "Complete")
 
 
-def test_the_newest_comes_first_unless_asked_otherwise(aws: LocalAws) -> None:
-    answer = aws.client("cloudwatch").get_metric_data(
-        MetricDataQueries=[_query("i-busy")],
-        StartTime=_start() + timedelta(seconds=59),
-        EndTime=_start() + 3 * _PERIOD,
-    )
-    (result,) = answer["MetricDataResults"]
-    assert result["Timestamps"] == [_start() + place * _PERIOD for place in (2, 1, 0)]
-    assert result["Values"] == [4.0, 3.0, 2.0]
-
-
 def test_no_more_than_500_queries_are_taken(aws: LocalAws) -> None:
     queries = [_query("i-idle", id=f"q{place}") for place in range(501)]
     assert len(_get(aws, *queries[:500])["MetricDataResults"]) == 500
     with pytest.raises(ClientError, match="MetricDataQueries must not have a size greater than 500") as error:
         _get(aws, *queries)
     assert error.value.response["Error"]["Code"] == "ValidationError"
-
-
-def test_ids_are_unique(aws: LocalAws) -> None:
-    with pytest.raises(ClientError, match="not unique"):
-        _get(aws, _query("i-idle"), _query("i-busy"))
 
 
 def test_points_come_in_pages_and_a_cut_series_is_partial(aws: LocalAws) -> None:

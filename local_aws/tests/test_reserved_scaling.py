@@ -127,16 +127,6 @@ def test_what_the_group_says_goes_before_what_its_template_says(
     assert _places(aws, group) == places
 
 
-def test_a_group_of_reservations_is_a_target_too(aws: LocalAws, stacks: Stacks) -> None:
-    template = segments([GIVEN, BLOCK])
-    nodes = group_of(template)
-    nodes["LaunchTemplate"] = nodes.pop("MixedInstancesPolicy")["LaunchTemplate"]["LaunchTemplateSpecification"]
-    nodes["CapacityReservationSpecification"]["CapacityReservationPreference"] = "capacity-reservations-only"
-    group = _made(stacks, template)
-    _scale(aws, group, 3)
-    assert _places(aws, group) == {GIVEN: 2}
-
-
 def test_segments_are_filled_in_their_order_and_emptied_against_it(aws: LocalAws, stacks: Stacks) -> None:
     group = _made(stacks, segments([GIVEN, BLOCK]))
     _scale(aws, group, 7)
@@ -221,27 +211,6 @@ def test_each_type_of_a_mixed_group_comes_from_the_template_of_its_layout(aws: L
     assert named[1] != policy["LaunchTemplate"]["LaunchTemplateSpecification"]["LaunchTemplateId"]
 
 
-def test_a_limit_to_the_price_is_taken_away_by_an_empty_one(aws: LocalAws, stacks: Stacks) -> None:
-    template = spot(SpotMaxPrice="31.5")
-    del group_of(template)["DesiredCapacity"]
-    name = stacks.create(template)
-    distribution = group_of(template)["MixedInstancesPolicy"]["InstancesDistribution"]
-    distribution["SpotMaxPrice"] = ""
-    stacks.update(name, template)
-    assert stacks.reasons(name) == {}
-    group = stacks.physical_ids(name)["Nodes"]
-    shown = _described(aws, group)["MixedInstancesPolicy"]["InstancesDistribution"]
-    assert shown.get("SpotMaxPrice", "") == ""
-    _scale(aws, group, 1)
-    assert [node["InstanceLifecycle"] for node in _nodes(aws, group)] == ["spot"]
-
-
-def test_a_spot_group_is_made_with_an_empty_limit(aws: LocalAws, stacks: Stacks) -> None:
-    group = _made(stacks, spot(SpotMaxPrice=""))
-    _scale(aws, group, 1)
-    assert [node["InstanceLifecycle"] for node in _nodes(aws, group)] == ["spot"]
-
-
 def test_a_mixed_group_whose_second_template_names_a_market_is_refused(stacks: Stacks) -> None:
     template = mixed(given(GIVEN))
     resources, policy = template["Resources"], group_of(template)["MixedInstancesPolicy"]["LaunchTemplate"]
@@ -265,17 +234,6 @@ def test_a_segment_passes_over_a_type_that_is_not_sold_in_a_way(aws: LocalAws, s
     _scale(aws, group, 5)
     bought = Counter((node["InstanceType"], node.get("CapacityReservationId")) for node in _nodes(aws, group))
     assert bought == {("p4de.24xlarge", BLOCK): 4, ("m5.24xlarge", None): 1}
-
-
-def test_what_a_group_says_of_capacity_is_shown(aws: LocalAws, stacks: Stacks) -> None:
-    group = _made(stacks, segments([GIVEN]))
-    described = _described(aws, group)
-    (segment,) = described["MixedInstancesPolicy"]["InstancesDistribution"]["DistributionSegments"]
-    assert segment == {"TargetCapacityTypes": ["on-demand-capacity-reservation", "capacity-block", "on-demand"]}
-    said = described["CapacityReservationSpecification"]
-    assert said["CapacityReservationPreference"] == "default"
-    (arn,) = said["CapacityReservationTarget"]["CapacityReservationResourceGroupArns"]
-    assert arn.endswith(":group/pool-of-reservations")
 
 
 def test_a_group_changes_from_a_reservation_to_a_block_in_place(aws: LocalAws, stacks: Stacks) -> None:

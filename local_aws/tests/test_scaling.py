@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local_aws import LocalAws, LocalAwsError
+from local_aws import LocalAws
 from local_aws_scene import Stacks, Template, imported
 
 TYPE, ZONE = "p4de.24xlarge", "us-east-1b"
@@ -102,14 +102,6 @@ def test_a_groups_placement_group_takes_precedence_over_its_launch_templates(
     assert instance["Placement"]["GroupName"] == ids["Placement"]
 
 
-def test_a_group_scales_down_again_and_says_so(aws: LocalAws, group: str) -> None:
-    _scale(aws, group, 2)
-    _scale(aws, group, 0)
-    assert _instances(aws, group) == []
-    assert [activity["StatusCode"] for activity in _activities(aws, group)] == ["Successful"] * 4
-    assert _activities(aws, group)[0]["Description"].startswith("Terminating EC2 instance: i-")
-
-
 def test_a_size_beyond_the_bounds_is_refused(aws: LocalAws, group: str) -> None:
     with pytest.raises(ClientError, match="New SetDesiredCapacity value 5 is above max value 4"):
         _scale(aws, group, 5)
@@ -173,8 +165,3 @@ def test_run_instances_follows_the_same_rules(aws: LocalAws, group: str) -> None
     with pytest.raises(ClientError, match=r"\(InsufficientInstanceCapacity\)"):
         ec2.run_instances(LaunchTemplate=template, NetworkInterfaces=interfaces, MinCount=1, MaxCount=1)
     ec2.terminate_instances(InstanceIds=[instance["InstanceId"] for instance in answer["Instances"]])
-
-
-def test_a_wrong_control_request_is_an_error(aws: LocalAws) -> None:
-    with pytest.raises(LocalAwsError, match="available must be 0 or more, or null, got -1"):
-        aws.set_capacity(TYPE, ZONE, available=-1)

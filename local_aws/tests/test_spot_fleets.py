@@ -22,7 +22,6 @@ def as_before(aws: LocalAws) -> Iterator[None]:
     yield
     for kind in FLEET_TYPES:
         aws.set_capacity(kind, ZONE, available=None)
-    aws.set_spot_fleet_modifications(at_once=True)
 
 
 @pytest.fixture
@@ -72,18 +71,6 @@ def _history(aws: LocalAws, fleet: str, **more: Any) -> list[tuple[str, str, str
             record["EventInformation"].get("EventDescription", ""),
         )
         for record in answer["HistoryRecords"]
-    ]
-
-
-def test_an_empty_fleet_is_active_and_launches_nothing(aws: LocalAws, fleet: str) -> None:
-    described = _described(aws, fleet)
-    assert (described["SpotFleetRequestState"], described["ActivityStatus"]) == ("active", "fulfilled")
-    assert described["SpotFleetRequestConfig"]["FulfilledCapacity"] == 0
-    assert described["Tags"] == [{"Key": "cluster", "Value": "test"}]
-    assert _members(aws, fleet) == []
-    assert [event[:2] for event in _history(aws, fleet)] == [
-        ("fleetRequestChange", "submitted"),
-        ("fleetRequestChange", "active"),
     ]
 
 
@@ -137,15 +124,6 @@ def test_a_lower_target_terminates_by_the_policy_that_is_sent_with_it(
     assert _described(aws, fleet)["ActivityStatus"] == "fulfilled"
 
 
-def test_a_lower_target_keeps_to_the_policy_of_the_request(aws: LocalAws, fleet: str) -> None:
-    _target(aws, fleet, 3)
-    _target(aws, fleet, 0)
-    members = _members(aws, fleet)
-    assert len(members) == 3
-    aws.client("ec2").terminate_instances(InstanceIds=members[:1])
-    assert len(_members(aws, fleet)) == 2
-
-
 def test_missing_capacity_leaves_a_fleet_short_with_an_error_in_its_history(aws: LocalAws, fleet: str) -> None:
     aws.set_capacity(FLEET_TYPES[0], ZONE, available=1)
     aws.set_capacity(FLEET_TYPES[1], ZONE, available=1)
@@ -168,22 +146,6 @@ def test_a_role_without_permissions_launches_nothing_and_the_history_says_so(aws
     fleet = stacks.physical_ids(stacks.create(template))["Fleet"]
     assert _members(aws, fleet) == []
     assert _history(aws, fleet, EventType="error")[0][1] == "iamFleetRoleInvalid"
-
-
-def test_a_modification_takes_its_time_and_allows_no_other(aws: LocalAws, fleet: str) -> None:
-    aws.set_spot_fleet_modifications(at_once=False)
-    _target(aws, fleet, 2)
-    described = _described(aws, fleet)
-    assert described["SpotFleetRequestState"] == "modifying"
-    assert described["SpotFleetRequestConfig"]["TargetCapacity"] == 0
-    with pytest.raises(ClientError, match=r"\(FleetNotInModifiableState\).*is modifying\."):
-        _target(aws, fleet, 3)
-    aws.set_spot_fleet_modifications(at_once=True)
-    assert len(_members(aws, fleet)) == 2
-    assert [event[1:] for event in _history(aws, fleet, EventType="fleetRequestChange")][2:4] == [
-        ("modify_in_progress", "Modify request received. Requested targetCapacity: 2"),
-        ("modify_succeeded", "New targetCapacity: 2"),
-    ]
 
 
 def test_a_cancelled_fleet_is_not_modified(aws: LocalAws, fleet: str) -> None:
@@ -211,14 +173,6 @@ def test_only_a_fleet_that_maintains_its_target_is_modified(aws: LocalAws, stack
         _target(aws, fleet, 2)
     aws.client("ec2").terminate_instances(InstanceIds=_members(aws, fleet))
     assert _members(aws, fleet) == []
-
-
-def test_tags_are_put_on_the_request_and_taken_away(aws: LocalAws, fleet: str) -> None:
-    ec2 = aws.client("ec2")
-    ec2.create_tags(Resources=[fleet], Tags=[{"Key": "power", "Value": "off"}])
-    assert {"Key": "power", "Value": "off"} in _described(aws, fleet)["Tags"]
-    ec2.delete_tags(Resources=[fleet], Tags=[{"Key": "power"}])
-    assert _described(aws, fleet)["Tags"] == [{"Key": "cluster", "Value": "test"}]
 
 
 def test_an_unknown_fleet_is_told(aws: LocalAws) -> None:
@@ -268,17 +222,6 @@ def test_a_wrong_request_is_refused(aws: LocalAws, fleet: str, change: dict[str,
         aws.client("ec2").request_spot_fleet(SpotFleetRequestConfig=config)
 
 
-OVERRIDES: list[dict[str, Any]] = [{"WeightedCapacity": 2}, {"Priority": 1}, {"AvailabilityZone": ZONE}]
-
-
-@pytest.mark.parametrize("override", OVERRIDES, ids=[next(iter(override)) for override in OVERRIDES])
-def test_what_it_does_not_carry_out_fails_the_stack(stacks: Stacks, override: dict[str, Any]) -> None:
-    template = spot_fleet()
-    fleet_config(template)["LaunchTemplateConfigs"][0]["Overrides"][0] |= override
-    (name,) = override
-    assert f"{name} in an override of a Spot Fleet" in stacks.reasons(stacks.create(template))["Fleet"]
-
-
 def test_a_target_below_zero_or_a_wrong_template_leaves_the_fleet_as_it_is(aws: LocalAws, fleet: str) -> None:
     with pytest.raises(ClientError, match=r"Value \(-1\) for TargetCapacity is invalid"):
         _target(aws, fleet, -1)
@@ -310,21 +253,6 @@ def test_an_update_keeps_the_fleet_and_sends_the_templates_target_again(
     assert _members(aws, fleet) == members
 
 
-def test_an_update_of_the_policy_and_of_tags_is_in_place(
-    aws: LocalAws, stacks: Stacks, stack: str, fleet: str
-) -> None:
-    template = spot_fleet()
-    fleet_config(template)["ExcessCapacityTerminationPolicy"] = "Default"
-    template["Resources"]["Fleet"]["Properties"]["Tags"] = [{"Key": "team", "Value": "ml"}]
-    stacks.update(stack, template)
-    assert stacks.physical_ids(stack)["Fleet"] == fleet
-    described = _described(aws, fleet)
-    assert described["SpotFleetRequestConfig"]["ExcessCapacityTerminationPolicy"] == "default"
-    assert {"Key": "team", "Value": "ml"} in described["Tags"]
-    stacks.update(stack, spot_fleet())
-    assert _described(aws, fleet)["Tags"] == [{"Key": "cluster", "Value": "test"}]
-
-
 def test_a_change_of_a_nested_create_only_property_replaces_the_fleet(
     aws: LocalAws, stacks: Stacks, stack: str, fleet: str
 ) -> None:
@@ -338,12 +266,3 @@ def test_a_change_of_a_nested_create_only_property_replaces_the_fleet(
     assert _described(aws, after)["SpotFleetRequestState"] == "active"
     assert _described(aws, fleet)["SpotFleetRequestState"] == "cancelled"
     assert _members(aws, fleet) == []
-
-
-def test_a_deleted_stack_takes_the_instances_along(aws: LocalAws, stacks: Stacks, stack: str, fleet: str) -> None:
-    _target(aws, fleet, 2)
-    members = _members(aws, fleet)
-    stacks.api.delete_stack(StackName=stack)
-    assert _described(aws, fleet)["SpotFleetRequestState"] == "cancelled"
-    reservations = aws.client("ec2").describe_instances(InstanceIds=members)["Reservations"]
-    assert {i["State"]["Name"] for r in reservations for i in r["Instances"]} == {"terminated"}

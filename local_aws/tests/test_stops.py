@@ -1,7 +1,6 @@
 """StopInstances as EC2 carries it out: all or nothing, in the words that its users quote."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from local_aws_scene import X86_IMAGE, Stacks, Template
 
 _UNKNOWN = "i-0123456789abcdef0"
 _PERSISTENT = {"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "persistent"}}
+_INSTANCE_STORE = "ami-0instancestore00"
 _FILTERS = [{"Name": "tag:stops", "Values": ["yes"]}, {"Name": "instance-state-name", "Values": ["running"]}]
 
 Launch = Callable[..., list[str]]
@@ -24,9 +24,10 @@ def image(aws: LocalAws) -> str:
 
 @pytest.fixture(scope="module")
 def instance_store(aws: LocalAws) -> str:
-    image_id = "ami-0instancestore00"
-    aws.add_image(image_id, architecture="x86_64", root_device_name="/dev/sda1", root_device_type="instance-store")
-    return image_id
+    aws.add_image(
+        _INSTANCE_STORE, architecture="x86_64", root_device_name="/dev/sda1", root_device_type="instance-store"
+    )
+    return _INSTANCE_STORE
 
 
 @pytest.fixture
@@ -92,88 +93,63 @@ def test_unknown_ids_are_named(aws: LocalAws, launch: Launch) -> None:
     (one,) = launch()
     other = f"{_UNKNOWN[:-1]}1"
     code = "InvalidInstanceID.NotFound"
-    assert _refusal(aws, one, _UNKNOWN) == (code, f"The instance ID '{_UNKNOWN}' does not exist")
     assert _refusal(aws, _UNKNOWN, one, other) == (code, f"The instance IDs '{_UNKNOWN}, {other}' do not exist")
     assert _refusal(aws, "i-nothing") == ("InvalidInstanceID.Malformed", 'Invalid id: "i-nothing"')
     assert _state(aws, one) == "running"
 
 
+# What is launched, and what StopInstances answers to it.
+REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "one-time Spot": (
+        {"InstanceMarketOptions": {"MarketType": "spot"}},
+        "UnsupportedOperation",
+        "You can't stop the Spot Instance '{}' because it is associated with a one-time Spot Instance request. You "
+        "can only stop Spot Instances associated with persistent Spot Instance requests.",
+    ),
+    "an instance store root": (
+        {"ImageId": _INSTANCE_STORE},
+        "UnsupportedOperation",
+        "The instance '{}' does not have an 'ebs' root device type and cannot be stopped.",
+    ),
+    "stop protection": (
+        {"DisableApiStop": True},
+        "OperationNotPermitted",
+        "The instance '{}' may not be stopped. Modify its 'disableApiStop' instance attribute and try again.",
+    ),
+    "no hibernation": (
+        {},
+        "UnsupportedHibernationConfiguration",
+        "The following instance is not configured for hibernation: {}",
+    ),
+}
+
+
+@pytest.mark.usefixtures("instance_store")
+@pytest.mark.parametrize("what", REFUSED)
+def test_nothing_stops_where_one_cannot_be_stopped(aws: LocalAws, launch: Launch, what: str) -> None:
+    data, code, message = REFUSED[what]
+    (one,), (other,) = launch(HibernationOptions={"Configured": True}), launch(**data)
+    assert _refusal(aws, one, other, Hibernate=what == "no hibernation") == (code, message.format(other))
+    assert _state(aws, one) == "running"
+
+
 def test_a_terminated_one_cannot_be_stopped(aws: LocalAws, launch: Launch) -> None:
-    one, gone = launch(2)
+    (gone,) = launch()
     aws.client("ec2").terminate_instances(InstanceIds=[gone])
-    assert _refusal(aws, one, gone) == (
+    assert _refusal(aws, gone) == (
         "IncorrectInstanceState",
         f"This instance '{gone}' is not in a state from which it can be stopped.",
     )
-    assert _state(aws, one) == "running"
 
 
-def test_one_time_spot_cannot_be_stopped_and_persistent_spot_can(aws: LocalAws, launch: Launch) -> None:
-    ec2 = aws.client("ec2")
-    (fleeting,), (lasting,) = (
-        launch(InstanceMarketOptions={"MarketType": "spot"}),
-        launch(InstanceMarketOptions=_PERSISTENT),
-    )
-    requests = {}
-    for request in ec2.describe_spot_instance_requests()["SpotInstanceRequests"]:
-        requests[request["InstanceId"]] = request
-    assert (requests[fleeting]["Type"], requests[lasting]["Type"]) == ("one-time", "persistent")
-    for each in (fleeting, lasting):
-        shown = _instance(aws, each)
-        assert shown["InstanceLifecycle"] == "spot"
-        assert shown["SpotInstanceRequestId"] == requests[each]["SpotInstanceRequestId"]
-
-    assert _refusal(aws, lasting, fleeting) == (
-        "UnsupportedOperation",
-        f"You can't stop the Spot Instance '{fleeting}' because it is associated with a one-time Spot Instance "
-        "request. You can only stop Spot Instances associated with persistent Spot Instance requests.",
-    )
-    assert _state(aws, lasting) == "running"
-    ec2.stop_instances(InstanceIds=[lasting])
-    ids = [requests[lasting]["SpotInstanceRequestId"]]
+def test_persistent_spot_stops_and_its_request_is_disabled(aws: LocalAws, launch: Launch) -> None:
+    ec2, (one,) = aws.client("ec2"), launch(InstanceMarketOptions=_PERSISTENT)
+    shown = _instance(aws, one)
+    assert shown["InstanceLifecycle"] == "spot"
+    ec2.stop_instances(InstanceIds=[one])
+    ids = [shown["SpotInstanceRequestId"]]
     (request,) = ec2.describe_spot_instance_requests(SpotInstanceRequestIds=ids)["SpotInstanceRequests"]
     assert (request["State"], request["Status"]["Code"]) == ("disabled", "instance-stopped-by-user")
-
-
-def test_spot_instances_are_launched_by_groups_fleets_and_run_instances_alone(aws: LocalAws) -> None:
-    ec2 = aws.client("ec2")
-    with pytest.raises(ClientError, match="the local AWS cannot do RequestSpotInstances"):
-        ec2.request_spot_instances(InstanceCount=2)
-    with pytest.raises(ClientError, match="the local AWS cannot do CancelSpotInstanceRequests"):
-        ec2.cancel_spot_instance_requests(SpotInstanceRequestIds=["sir-00000000"])
-    with pytest.raises(ClientError, match="The spot instance request ID 'sir-00000000' does not exist"):
-        ec2.describe_spot_instance_requests(SpotInstanceRequestIds=["sir-00000000"])
-
-
-def test_an_instance_store_root_cannot_be_stopped(aws: LocalAws, instance_store: str, launch: Launch) -> None:
-    (one,), (other,) = launch(), launch(ImageId=instance_store)
-    assert _instance(aws, other)["RootDeviceType"] == "instance-store"
-    assert _refusal(aws, one, other) == (
-        "UnsupportedOperation",
-        f"The instance '{other}' does not have an 'ebs' root device type and cannot be stopped.",
-    )
-    assert _state(aws, one) == "running"
-
-
-def test_stop_protection_holds(aws: LocalAws, launch: Launch) -> None:
-    one, other = launch(2)
-    aws.client("ec2").modify_instance_attribute(InstanceId=other, DisableApiStop={"Value": True})
-    assert _refusal(aws, one, other) == (
-        "OperationNotPermitted",
-        f"The instance '{other}' may not be stopped. Modify its 'disableApiStop' instance attribute and try again.",
-    )
-    assert _state(aws, one) == "running"
-
-
-def test_only_what_is_configured_for_it_hibernates(aws: LocalAws, launch: Launch) -> None:
-    (one,), (other,) = launch(HibernationOptions={"Configured": True}), launch()
-    assert _instance(aws, one)["HibernationOptions"] == {"Configured": True}
-    code, message = _refusal(aws, one, other, Hibernate=True)
-    assert code == "UnsupportedHibernationConfiguration"
-    assert message.endswith(f": {other}")
-    assert _state(aws, one) == "running"
-    aws.client("ec2").stop_instances(InstanceIds=[one], Hibernate=True)
-    assert _state(aws, one) == "stopped"
 
 
 def test_instances_come_in_pages_with_what_was_asked_for(aws: LocalAws, launch: Launch) -> None:
@@ -187,12 +163,6 @@ def test_instances_come_in_pages_with_what_was_asked_for(aws: LocalAws, launch: 
     assert len(aws.calls("DescribeInstances")) == 2
     with pytest.raises(ClientError, match="Expecting a value between 5 and 1000"):
         aws.client("ec2").describe_instances(MaxResults=4)
-
-
-def test_a_launch_time_can_be_put_back(aws: LocalAws, launch: Launch) -> None:
-    ids = launch(2)
-    aws.set_launch_time(datetime(2026, 11, 21, 20, tzinfo=UTC), *ids)
-    assert {_instance(aws, each)["LaunchTime"] for each in ids} == {datetime(2026, 11, 21, 20, tzinfo=UTC)}
 
 
 # Members of Auto Scaling groups

@@ -62,23 +62,6 @@ def test_a_table_with_other_keys_is_another_table_and_a_kept_one_stays(aws: Loca
     assert {before, after} <= set(_names(aws))
 
 
-def test_a_table_changes_its_recovery_in_place(aws: LocalAws, stacks: Stacks) -> None:
-    name = stacks.create(_table())
-    table = stacks.physical_ids(name)["Items"]
-    client = aws.client("dynamodb")
-
-    stacks.update(
-        name,
-        _table(
-            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
-        ),
-    )
-
-    assert stacks.physical_ids(name)["Items"] == table
-    backups = client.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
-    assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
-
-
 def test_an_attribute_that_is_no_key_is_refused(stacks: Stacks) -> None:
     template = _table()
     properties = template["Resources"]["Items"]["Properties"]

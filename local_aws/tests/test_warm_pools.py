@@ -1,4 +1,4 @@
-"""Warm pools and lifecycle hooks: what is launched, stopped, started again and given back."""
+"""Warm pools: what is launched, stopped, started again and given back."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +18,6 @@ TYPE, ZONE = "p4de.24xlarge", "us-east-1b"
 def as_before(aws: LocalAws) -> Iterator[None]:
     yield
     aws.set_capacity(TYPE, ZONE, available=None)
-    aws.set_nodes_report(True)
 
 
 @pytest.fixture
@@ -61,15 +60,6 @@ def _states(aws: LocalAws, group: str) -> Counter[str]:
 
 def _scale(aws: LocalAws, group: str, size: int) -> None:
     aws.client("autoscaling").set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=size)
-
-
-def _complete(aws: LocalAws, group: str, instance: str, result: str = "CONTINUE") -> None:
-    aws.client("autoscaling").complete_lifecycle_action(
-        AutoScalingGroupName=group,
-        LifecycleHookName="ready",
-        InstanceId=instance,
-        LifecycleActionResult=result,
-    )
 
 
 def test_a_warm_pool_is_launched_at_once_and_stopped(aws: LocalAws, group: str) -> None:
@@ -176,88 +166,7 @@ def test_a_stopped_node_needs_capacity_to_start_again(aws: LocalAws, group: str)
     assert _states(aws, group) == {"running": 2}
 
 
-def test_a_group_with_a_pool_does_not_turn_to_spot(stacks: Stacks, stack: str) -> None:
-    template = warm_nodes()
-    nodes = template["Resources"]["Nodes"]["Properties"]
-    nodes["MixedInstancesPolicy"] = {
-        "InstancesDistribution": {"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "lowest-price"},
-        "LaunchTemplate": {"LaunchTemplateSpecification": nodes.pop("LaunchTemplate")},
-    }
-    stacks.update(stack, template)
-    assert stacks.status(stack) == "UPDATE_ROLLBACK_COMPLETE"
-    assert "Warm pools do not support Spot Instances." in stacks.reasons(stack)["Nodes"]
-
-
 # Lifecycle hooks
-
-
-def test_a_hook_is_described_changed_and_deleted(aws: LocalAws, stacks: Stacks, stack: str, group: str) -> None:
-    scaling = aws.client("autoscaling")
-    described = scaling.describe_lifecycle_hooks(AutoScalingGroupName=group)["LifecycleHooks"]
-    assert described == [
-        {
-            "LifecycleHookName": "ready",
-            "AutoScalingGroupName": group,
-            "LifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING",
-            "HeartbeatTimeout": 1800,
-            "GlobalTimeout": 172800,
-            "DefaultResult": "CONTINUE",
-        }
-    ]
-    template = warm_nodes()
-    template["Resources"]["Hook"]["Properties"]["HeartbeatTimeout"] = 600
-    stacks.update(stack, template)
-    (hook,) = scaling.describe_lifecycle_hooks(AutoScalingGroupName=group)["LifecycleHooks"]
-    assert (hook["HeartbeatTimeout"], hook["GlobalTimeout"]) == (600, 60000)
-    del template["Resources"]["Hook"], template["Resources"]["Warm"]["DependsOn"]
-    stacks.update(stack, template)
-    assert stacks.reasons(stack) == {}
-    assert scaling.describe_lifecycle_hooks(AutoScalingGroupName=group)["LifecycleHooks"] == []
-
-
-def test_a_node_that_does_not_report_waits_and_is_not_launched_twice(aws: LocalAws, group: str) -> None:
-    aws.set_nodes_report(False)
-    _scale(aws, group, 3)
-    assert Counter(_members(aws, group).values()) == {"Pending:Wait": 3}
-    _scale(aws, group, 3)
-    first, *_ = _members(aws, group)
-    _complete(aws, group, first)
-    assert Counter(_members(aws, group).values()) == {"InService": 1, "Pending:Wait": 2}
-    with pytest.raises(ClientError, match=f"No active Lifecycle Action found with instance ID {first}"):
-        _complete(aws, group, first)
-    aws.set_nodes_report(True)
-    assert Counter(_members(aws, group).values()) == {"InService": 3}
-
-
-def test_a_node_that_does_not_report_is_not_stopped_in_the_pool(aws: LocalAws, stacks: Stacks) -> None:
-    aws.set_nodes_report(False)
-    group = stacks.physical_ids(stacks.create(warm_nodes(size=1)))["Nodes"]
-    assert list(_pool(aws, group).values()) == ["Warmed:Pending:Wait"]
-    assert _states(aws, group) == {"running": 1}
-    (warm,) = _pool(aws, group)
-    _complete(aws, group, warm)
-    assert _pool(aws, group) == {warm: "Warmed:Stopped"}
-    assert _states(aws, group) == {"stopped": 1}
-
-
-def test_a_node_that_is_given_up_is_replaced(aws: LocalAws, group: str) -> None:
-    aws.set_nodes_report(False)
-    _scale(aws, group, 1)
-    (given_up,) = _members(aws, group)
-    _complete(aws, group, given_up, "ABANDON")
-    (after,) = _members(aws, group)
-    assert after != given_up
-    assert _states(aws, group)["terminated"] == 1
-
-
-def test_cloudformation_does_not_see_a_group_stable_while_its_nodes_wait(
-    aws: LocalAws, stacks: Stacks, stack: str
-) -> None:
-    aws.set_nodes_report(False)
-    template = warm_nodes()
-    template["Resources"]["Nodes"]["Properties"]["DesiredCapacity"] = "1"
-    stacks.update(stack, template)
-    assert "Group did not stabilize." in stacks.reasons(stack)["Nodes"]
 
 
 @pytest.mark.parametrize("timeout", [29, 7201])

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from local_aws_scene import Stacks, Template, imported
-from template_changes import Change, launch, lustre, only, properties, second_link, with_role
+from local_aws_scene import Stacks, Template, imported, interface
+from template_changes import Change, both, launch, lustre, mixed, only, properties, second_link, with_role
 
 PERSISTENT_2 = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 125}
 
@@ -28,13 +28,57 @@ WRONG = [
         "Fleet",
         "the local AWS has no AWS::EC2::EC2Fleet",
     ),
-    (
-        "a custom resource",
-        only("Own", "Custom::Thing", ServiceToken="x"),
-        "Own",
-        "the local AWS has no Custom::Thing",
-    ),
     ("user data in plain text", launch(UserData="#!/bin/bash"), "Launch", "Error Code: InvalidUserData"),
+    # Node groups
+    (
+        "a launch that EC2 refuses",
+        launch(InstanceType="p9.48xlarge"),
+        "Nodes",
+        "You must use a valid fully-formed launch template. Invalid value 'p9.48xlarge' for InstanceType. (EC2 error "
+        "code: InvalidParameterValue)",
+    ),
+    (
+        "security groups at both levels",
+        launch(SecurityGroupIds=[imported("Group")]),
+        "Nodes",
+        "When a network interface is provided, the security groups must be a part of it.",
+    ),
+    (
+        "a subnet in an interface",
+        launch(NetworkInterfaces=[interface(0, 0, "interface") | {"SubnetId": imported("Subnet")}]),
+        "Nodes",
+        "the group's VPCZoneIdentifier decides",
+    ),
+    (
+        "a parameter with no image",
+        launch(ImageId="resolve:ssm:/nothing"),
+        "Nodes",
+        "Parameter /nothing does not exist",
+    ),
+    (
+        "Spot in a mixed group's template",
+        both(launch(InstanceMarketOptions={"MarketType": "spot"}), mixed),
+        "Nodes",
+        "when you configure an Auto Scaling group with a mixed instances policy.",
+    ),
+    (
+        "sizes the wrong way round",
+        properties("Nodes", MinSize="5"),
+        "Nodes",
+        "Max bound, 4, must be greater than or equal to min bound, 5",
+    ),
+    (
+        "more desired than allowed",
+        properties("Nodes", DesiredCapacity="5"),
+        "Nodes",
+        "Desired capacity:5 must be between the specified min size:0 and max size:4",
+    ),
+    (
+        "a subnet that is not there",
+        properties("Nodes", VPCZoneIdentifier=["subnet-0123456789abcdef0"]),
+        "Nodes",
+        "subnet-0123456789abcdef0",
+    ),
     # File systems and links
     (
         "a capacity between the steps",
@@ -47,12 +91,6 @@ WRONG = [
         lustre(1200, DeploymentType="PERSISTENT_2", PerUnitStorageThroughput=100),
         "Files",
         "The storage throughput (MB/s/TiB) value should be one of [125,250,500,1000].",
-    ),
-    (
-        "throughput for scratch",
-        lustre(1200, DeploymentType="SCRATCH_2", PerUnitStorageThroughput=125),
-        "Files",
-        "PerUnitStorageThroughput cannot be given for SCRATCH_2.",
     ),
     (
         "metadata IOPS between the steps",
@@ -79,12 +117,6 @@ WRONG = [
         "Error Code: InvalidNetworkSettings",
     ),
     (
-        "a link on Lustre 2.10",
-        lustre(1200, DeploymentType="SCRATCH_2"),
-        "Link",
-        "this one is SCRATCH_2, SSD, version 2.10",
-    ),
-    (
         "a link with a relative path",
         properties("Link", FileSystemPath="data"),
         "Link",
@@ -95,6 +127,12 @@ WRONG = [
         properties("Link", DataRepositoryPath="s3://nobodys-bucket/"),
         "Link",
         "The S3 bucket nobodys-bucket does not exist",
+    ),
+    (
+        "an event that FSx does not know",
+        properties("Link", S3={"AutoImportPolicy": {"Events": ["TOUCHED"]}}),
+        "Link",
+        "TOUCHED is not a valid enum value",
     ),
     (
         "overlapping paths",

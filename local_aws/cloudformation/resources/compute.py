@@ -60,9 +60,7 @@ class AutoScalingGroup(Handler):
         "PlacementGroup",
         "TerminationPolicies",
     )
-    carries_out = frozenset(
-        {*_same, *_SIZES, "AutoScalingGroupName", "MetricsCollection", "Tags", "VPCZoneIdentifier"}
-    )
+    carries_out = frozenset({*_same, *_SIZES, "AutoScalingGroupName", "Tags", "VPCZoneIdentifier"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         name = properties.get("AutoScalingGroupName") or call.physical_name()
@@ -75,7 +73,6 @@ class AutoScalingGroup(Handler):
             **({"Tags": tags} if tags else {}),
         )
         call.made(name)
-        self._collect_metrics(call, properties)
         self._wait(call)
         group = self._group(call)
         return {"AutoScalingGroupARN": group["AutoScalingGroupARN"]}
@@ -95,7 +92,6 @@ class AutoScalingGroup(Handler):
             AutoScalingGroupName=call.physical_id, **self._settings(properties), **gone, **sizes
         )
         self._retag(call, properties, before)
-        self._collect_metrics(call, properties)
         self._wait(call)
         return {}
 
@@ -112,11 +108,6 @@ class AutoScalingGroup(Handler):
     @staticmethod
     def _sizes(properties: Properties) -> dict[str, int]:
         return {name: int(size) for name, size in picked(properties, *_SIZES).items()}
-
-    @staticmethod
-    def _collect_metrics(call: Call, properties: Properties) -> None:
-        for collection in properties.get("MetricsCollection") or []:
-            call.client("autoscaling").enable_metrics_collection(AutoScalingGroupName=call.physical_id, **collection)
 
     @staticmethod
     def _retag(call: Call, properties: Properties, before: Properties) -> None:

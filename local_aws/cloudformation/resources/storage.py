@@ -52,55 +52,21 @@ def _in_the_words_of_s3(call: Call, properties: Properties) -> Properties:
             "TargetPrefix": logging.get("LogFilePrefix", ""),
         }
         said["LoggingConfiguration"] = {"LoggingEnabled": target}
-    notified = said.get("NotificationConfiguration")
-    if notified is not None:
-        if set(notified) != {"EventBridgeConfiguration"}:
-            raise HandlerError("the local AWS carries out bucket notifications to EventBridge only")
-        said["NotificationConfiguration"] = {"EventBridgeConfiguration": {}}
     if "Tags" in said:
         said["Tags"] = {"TagSet": said["Tags"]}
     return said
 
 
+_LIFECYCLE = ("AbortIncompleteMultipartUpload", "NoncurrentVersionExpiration", "Status")
+
+
 def _lifecycle_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
     """Return a lifecycle rule of a template in the words of S3's action."""
-    result: dict[str, Any] = {
-        **picked(rule, "AbortIncompleteMultipartUpload", "NoncurrentVersionExpiration"),
-        "Status": rule["Status"],
-        "Filter": {"Prefix": rule.get("Prefix", "")},
-    }
-    if "Id" in rule:
-        result["ID"] = rule["Id"]
-    expiration = {
-        api: rule[name]
-        for name, api in (
-            ("ExpirationInDays", "Days"),
-            ("ExpirationDate", "Date"),
-            ("ExpiredObjectDeleteMarker", "ExpiredObjectDeleteMarker"),
-        )
-        if name in rule
-    }
-    if expiration:
-        result["Expiration"] = expiration
-    if "Transitions" in rule:
-        result["Transitions"] = [
-            {"Days": transition["TransitionInDays"], "StorageClass": transition["StorageClass"]}
-            for transition in rule["Transitions"]
-        ]
-    known = {
-        "AbortIncompleteMultipartUpload",
-        "ExpirationDate",
-        "ExpirationInDays",
-        "ExpiredObjectDeleteMarker",
-        "Id",
-        "NoncurrentVersionExpiration",
-        "Prefix",
-        "Status",
-        "Transitions",
-    }
-    if set(rule) - known:
-        raise HandlerError(f"the local AWS does not carry out {sorted(set(rule) - known)} of a lifecycle rule")
-    return result
+    others = sorted(set(rule) - {"Id", *_LIFECYCLE})
+    if others:
+        raise HandlerError(f"the local AWS does not carry out {', '.join(others)} of a lifecycle rule")
+    named = {"ID": rule["Id"]} if "Id" in rule else {}
+    return {**named, **picked(rule, *_LIFECYCLE), "Filter": {"Prefix": ""}}
 
 
 def _settings() -> Iterator[Action]:
@@ -110,8 +76,6 @@ def _settings() -> Iterator[Action]:
         ("BucketEncryption", "put_bucket_encryption", "ServerSideEncryptionConfiguration"),
         ("LifecycleConfiguration", "put_bucket_lifecycle_configuration", "LifecycleConfiguration"),
         ("LoggingConfiguration", "put_bucket_logging", "BucketLoggingStatus"),
-        ("NotificationConfiguration", "put_bucket_notification_configuration", "NotificationConfiguration"),
-        ("OwnershipControls", "put_bucket_ownership_controls", "OwnershipControls"),
         ("PublicAccessBlockConfiguration", "put_public_access_block", "PublicAccessBlockConfiguration"),
         ("Tags", "put_bucket_tagging", "Tagging"),
         ("VersioningConfiguration", "put_bucket_versioning", "VersioningConfiguration"),

@@ -35,7 +35,7 @@ NETWORK: Template = {
             "Properties": {
                 "VpcId": {"Ref": "Vpc"},
                 "CidrBlock": "10.0.0.0/20",
-                "AvailabilityZone": {"Fn::Select": [1, {"Fn::GetAZs": ""}]},
+                "AvailabilityZone": "us-east-1b",
             },
         },
         "Group": {
@@ -218,16 +218,6 @@ class Stacks:
     def physical_ids(self, name: str) -> dict[str, str]:
         resources = self.api.describe_stack_resources(StackName=name)["StackResources"]
         return {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
-
-    def replacements(self, name: str, template: Template) -> dict[str, str]:
-        """Return what a change set says of each resource that it modifies: True, False or Conditional."""
-        arguments = {"StackName": name, "ChangeSetName": "asked"}
-        self.api.create_change_set(
-            TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_NAMED_IAM"], **arguments
-        )
-        changes = [change["ResourceChange"] for change in self.api.describe_change_set(**arguments)["Changes"]]
-        self.api.delete_change_set(**arguments)
-        return {c["LogicalResourceId"]: c["Replacement"] for c in changes if c["Action"] == "Modify"}
 
     def clean_up(self) -> None:
         living = {stack["StackName"]: stack for stack in self.api.describe_stacks()["Stacks"]}

@@ -9,8 +9,13 @@ from local_aws_scene import NODES, Template
 def warm_nodes(size: int = 2) -> Template:
     """A group of at most four nodes, with `size` of them kept warm while it is empty."""
     template = copy.deepcopy(NODES)
+    del template["Resources"]["Files"], template["Resources"]["Link"], template["Outputs"]
+    return kept_warm(template, size)
+
+
+def kept_warm(template: Template, size: int = 2) -> Template:
+    """The template with a lifecycle hook and a warm pool for its group."""
     resources = template["Resources"]
-    del resources["Files"], resources["Link"], template["Outputs"]
     resources["Hook"] = {
         "Type": "AWS::AutoScaling::LifecycleHook",
         "Properties": {

@@ -1,4 +1,4 @@
-"""Templates that ask for capacity in a wrong way fail to deploy for their reason and leave nothing behind."""
+"""Templates that buy nodes in a wrong way fail to deploy for their reason and leave nothing behind."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,7 +8,8 @@ from capacity_templates import block, given, reserved, segments, spot
 from given_capacity import BLOCK, GIVEN, IN_A_GROUP, given_capacity
 from local_aws import LocalAws
 from local_aws_scene import Stacks, Template
-from wrong_capacity import WRONG_CAPACITY
+from spot_scene import spot_fleet
+from wrong_purchases import WRONG_PURCHASES
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -20,8 +21,8 @@ def capacity(aws: LocalAws) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "template",
-    [reserved(), given(GIVEN), given(IN_A_GROUP), block(BLOCK), segments([GIVEN, BLOCK]), spot()],
-    ids=["reserved", "given", "given in a group", "block", "segments", "spot"],
+    [reserved(), given(GIVEN), given(IN_A_GROUP), block(BLOCK), segments([GIVEN, BLOCK]), spot(), spot_fleet()],
+    ids=["reserved", "given", "given in a group", "block", "segments", "spot", "fleet"],
 )
 def test_the_templates_that_the_table_changes_are_legal(stacks: Stacks, template: Template) -> None:
     name = stacks.create(template)
@@ -30,9 +31,9 @@ def test_the_templates_that_the_table_changes_are_legal(stacks: Stacks, template
 
 
 @pytest.mark.parametrize(
-    ("template", "words"), [row[1:] for row in WRONG_CAPACITY], ids=[row[0] for row in WRONG_CAPACITY]
+    ("template", "words"), [row[1:] for row in WRONG_PURCHASES], ids=[row[0] for row in WRONG_PURCHASES]
 )
-def test_wrong_capacity_fails_for_its_reason_and_leaves_nothing(
+def test_a_wrong_purchase_fails_for_its_reason_and_leaves_nothing(
     refused: Callable[[Template], tuple[str, str]], template: Callable[[], Template], words: str
 ) -> None:
     _, reason = refused(template())
