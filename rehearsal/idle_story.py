@@ -1,6 +1,6 @@
 """Idle stop, rehearsed: what nodes reported, what the deployed function made of it, and what is wrong with that."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -9,7 +9,7 @@ from rehearsal.idle_expectation import Fate, IdleExpectation, IdleNode
 
 # What a node that runs on is called at the end.
 _CALLED: Mapping[Fate, str] = {Fate.DRY_RUN: "stop", Fate.RESERVED: "reserved", Fate.KEEP: "keep"}
-_FOR_THE_WORK_OF_OTHERS = ("busy", "unknown", "keep")
+_SAID_OF = {"busy": "busy", "preparing": "busy", "silent": "unknown"}
 
 
 @dataclass
@@ -63,7 +63,7 @@ class IdleStory:
         """Say what the function should have done otherwise, a sentence each."""
         found = [*self._of_runs()]
         for node in self.expectation.nodes:
-            found += [*self._at_first(node), *self._too_early(node), *self._unwarned(node), *self._at_last(node)]
+            found += [*self._at_first(node), *self._unwarned(node), *self._at_last(node)]
         return [f"idle stop: {one}" for one in found]
 
     def _of_runs(self) -> Iterator[str]:
@@ -80,36 +80,18 @@ class IdleStory:
                     there.discard(node["instance_id"])
 
     def _at_first(self, node: IdleNode) -> Iterator[str]:
+        """A node is called what it reported; an idle one is not called idle while a peer works or is silent."""
         said = self._said(node, self.ticks[0])
-        verdict, wanted = said.get("verdict", "nothing"), self._first_verdict(node)
-        if verdict != wanted:
-            what = self.reported[node.id]
-            yield f"{node.id} was {what} and was called {verdict}, not {wanted}{_because(said)}"
-
-    def _first_verdict(self, node: IdleNode) -> str:
-        fate = self.expectation.fate(node)
-        if fate is Fate.KEEP:
-            return "keep"
-        # A peer that works weighs more than one of which nothing is seen.
-        own = self.reported[node.id]
-        others = {self.reported[one.id] for one in self.expectation.together(node)}
-        for what, verdict in (("busy", "busy"), ("preparing", "busy"), ("silent", "unknown")):
-            if what == own or (own == "idle" and what in others):
-                return verdict
-        return "reserved" if fate is Fate.RESERVED else "warn"
-
-    def _too_early(self, node: IdleNode) -> Iterator[str]:
-        """Nodes of which one worked are not idle before a whole window has passed."""
-        together, window = self.expectation.together(node), self.expectation.policy(node).window
-        if all(self.reported[one.id] not in ("busy", "preparing") for one in together):
-            return
-        for tick in self.ticks[1:]:
-            verdict = self._said(node, tick).get("verdict", "busy")
-            if timedelta(minutes=tick["minutes_later"]) < window and verdict not in _FOR_THE_WORK_OF_OTHERS:
-                yield (
-                    f"{node.id} was called {verdict} {_when(tick)}, but it or a peer had worked, and its window is "
-                    f"{window / timedelta(minutes=1):g} minutes"
-                )
+        verdict, own = said.get("verdict", "nothing"), self.reported[node.id]
+        peers = {self.reported[one.id] for one in self.expectation.together(node)}
+        if self.expectation.fate(node) is Fate.KEEP:
+            right: Collection[str] = ("keep",)
+        elif own in _SAID_OF:
+            right = (_SAID_OF[own],)
+        else:
+            right = ("warn", "reserved") if peers == {"idle"} else ("busy", "unknown")
+        if verdict not in right:
+            yield f"{node.id} was {own} and was called {verdict}{_because(said)}"
 
     def _unwarned(self, node: IdleNode) -> Iterator[str]:
         """People are warned in time of every stop, and work in between takes the warning back."""

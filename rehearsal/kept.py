@@ -1,4 +1,4 @@
-"""Delete for good what stacks have kept: file systems, buckets and the network they live in."""
+"""Delete for good what stacks have kept: file systems and the network they live in."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -52,22 +52,6 @@ def delete_security_groups(client: Client, ids: Iterable[str]) -> None:
             revoke(GroupId=rule["GroupId"], SecurityGroupRuleIds=[rule["SecurityGroupRuleId"]])
     for one in sorted(doomed):
         ec2.delete_security_group(GroupId=one)
-
-
-def delete_bucket(client: Client, name: str) -> None:
-    """Delete a bucket with all that is in it, older versions included.
-
-    Args:
-        client: Makes clients.
-        name: The bucket.
-    """
-    s3 = client("s3")
-    for page in s3.get_paginator("list_object_versions").paginate(Bucket=name):
-        found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
-        if found:
-            objects = [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in found]
-            s3.delete_objects(Bucket=name, Delete={"Objects": objects})
-    s3.delete_bucket(Bucket=name)
 
 
 def delete_network(client: Client, vpc_id: str) -> None:

@@ -152,10 +152,11 @@ def _everything(tag: str, days: int) -> Template:
                     ]
                 },
                 "PublicAccessBlockConfiguration": {"BlockPublicAcls": "true", "RestrictPublicBuckets": True},
-                "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
                 "VersioningConfiguration": {"Status": "Enabled"},
                 "LifecycleConfiguration": {
-                    "Rules": [{"Id": tag, "Status": "Enabled", "ExpirationInDays": days, "Prefix": "tmp/"}]
+                    "Rules": [
+                        {"Id": tag, "Status": "Enabled", "NoncurrentVersionExpiration": {"NoncurrentDays": days}}
+                    ]
                 },
                 "Tags": tags,
             },

@@ -213,24 +213,6 @@ def test_an_export_name_can_be_taken_once(stacks: Stacks) -> None:
     assert "Export with name test-Vpc is already exported by stack network." in str(stacks.events(name))
 
 
-def test_a_change_set_shows_what_it_will_do_and_then_does_it(stacks: Stacks, nodes: Template) -> None:
-    name = stacks.create(_bare(nodes))
-    nodes["Resources"]["Placement"]["Properties"]["Strategy"] = "spread"
-    nodes["Resources"]["Topic"] = {"Type": "AWS::SNS::Topic"}
-    arguments = {"StackName": name, "ChangeSetName": "later"}
-    stacks.api.create_change_set(TemplateBody=json.dumps(nodes), Capabilities=["CAPABILITY_NAMED_IAM"], **arguments)
-    shown = stacks.api.describe_change_set(**arguments)
-    changes = [change["ResourceChange"] for change in shown["Changes"]]
-    assert [(c["Action"], c["LogicalResourceId"], c.get("Replacement")) for c in changes] == [
-        ("Add", "Topic", None),
-        ("Modify", "Placement", "True"),
-    ]
-    assert stacks.status(name) == "CREATE_COMPLETE"
-    stacks.api.execute_change_set(**arguments)
-    assert stacks.status(name) == "UPDATE_COMPLETE"
-    assert "Topic" in stacks.physical_ids(name)
-
-
 @pytest.mark.parametrize(
     ("desired", "ends"), [(2, "UPDATE_ROLLBACK_FAILED"), (1, "UPDATE_COMPLETE")], ids=["short", "lowered"]
 )

@@ -173,12 +173,6 @@ def test_a_node_that_tokenises_works_on_its_cpus_alone_and_is_seen_where_the_pol
     assert list(_tell(nodes, {"workers": {}})[0].reported.values()) == ["busy", "silent", "idle", "idle"]
 
 
-def test_nodes_were_launched_longer_ago_than_any_grace_and_window_take() -> None:
-    _, aws = _tell(_WORKERS, {"workers": {}})
-    assert aws.launched.keys() == {"i-1", "i-2", "i-3"}
-    assert max(aws.launched.values()) < datetime.now(UTC) - timedelta(hours=36)
-
-
 def test_every_signal_of_a_policy_says_idle_and_only_utilization_says_busy() -> None:
     signals = [
         {"kind": "network", "below": 1048576},

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from local_aws import LocalAws
-from rehearsal.kept import delete_bucket, delete_file_systems, delete_network
+from rehearsal.kept import delete_file_systems, delete_network
 
 
 def test_a_network_goes_with_all_that_is_in_it(aws: LocalAws) -> None:
@@ -29,17 +29,6 @@ def test_a_network_goes_with_all_that_is_in_it(aws: LocalAws) -> None:
         ec2.authorize_security_group_egress(GroupId=group, IpPermissions=[rule])
     delete_network(aws.client, vpc)
     assert vpc not in [each["VpcId"] for each in ec2.describe_vpcs()["Vpcs"]]
-
-
-def test_a_bucket_goes_with_every_version_of_its_objects(aws: LocalAws) -> None:
-    s3 = aws.client("s3")
-    s3.create_bucket(Bucket="kept")
-    s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
-    for body in (b"1", b"2"):
-        s3.put_object(Bucket="kept", Key="shard", Body=body)
-    s3.delete_object(Bucket="kept", Key="shard")
-    delete_bucket(aws.client, "kept")
-    assert "kept" not in [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]
 
 
 class _EndlessDeletion:

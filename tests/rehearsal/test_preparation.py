@@ -131,25 +131,6 @@ def test_a_type_that_ec2_lacks_can_be_launched_and_is_told(aws: LocalAws, notes:
     assert notes[0].startswith("The local AWS knows dl1.24xlarge from this library or the file alone")
 
 
-def test_ec2_s_own_facts_are_not_overwritten(aws: LocalAws) -> None:
-    assert not aws.add_instance_type({"InstanceType": "p5.48xlarge", "NetworkInfo": {}})
-
-
-def test_an_image_s_id_is_given_once(aws: LocalAws) -> None:
-    with pytest.raises(LocalAwsError, match=rf"^there is an image {_IMAGE} already$"):
-        aws.add_image(_IMAGE, architecture="arm64", root_device_name="/dev/xvda")
-
-
-def test_a_vpc_s_id_is_given_once(aws: LocalAws) -> None:
-    with pytest.raises(LocalAwsError, match=rf"^there is a VPC {_VPC} already$"):
-        aws.add_network(vpc_id=_VPC, subnet_id=_SUBNET, availability_zone="eu-west-1a")
-
-
-def test_a_network_needs_a_zone_that_exists(aws: LocalAws) -> None:
-    with pytest.raises(LocalAwsError, match=r"^there is no zone eu-west-1z in eu-west-1$"):
-        aws.add_network(vpc_id="vpc-1", subnet_id="subnet-1", availability_zone="eu-west-1z")
-
-
 def test_there_is_no_such_region(tmp_path: Path) -> None:
     with pytest.raises(LocalAwsError, match=r"^the local AWS has no region eusc-de-east-1: nothing can be rehearsed"):
         LocalAws(tmp_path / "log.txt", region="eusc-de-east-1")
