@@ -1,10 +1,9 @@
-"""Faults on order: the next requests of an operation are refused, held, or lost on their way.
+"""Faults on order: the next requests of an operation are refused, or lost on their way.
 
 A refusal comes from in front of the service, in the words of its own protocol, and nothing is carried out.
 """
 
 import socket
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
@@ -24,7 +23,6 @@ class Fault:
         match: Text that the path or the decoded body of the request has; None is any request.
         after: How many such requests pass first.
         times: How many it befalls then; None is all of them.
-        seconds: How long the request, or its answer, is held.
         code: The code of the error that is the answer; None if there is none.
         message: The error's message.
         status: The HTTP status; None is what the service's model says.
@@ -36,7 +34,6 @@ class Fault:
     match: str | None = None
     after: int = 0
     times: int | None = 1
-    seconds: float = 0.0
     code: str | None = None
     message: str = ""
     status: int | None = None
@@ -82,11 +79,6 @@ class Faults:
         """Return what befalls a call, if anything does."""
         with self._lock:
             return next((fault for fault in self._faults if fault.befalls(call)), None)
-
-    def hold(self, fault: Fault | None) -> None:
-        """Hold a request for as long as its fault says."""
-        if fault is not None and fault.seconds:
-            time.sleep(fault.seconds)
 
 
 def close(environ: WSGIEnvironment) -> ConnectionError:

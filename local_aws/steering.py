@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,22 @@ class RecordedCall:
     operation: str
     parameters: Mapping[str, Any]
     status: int | None
+
+
+class Aim(TypedDict, total=False):
+    """Which requests of an operation a fault strikes.
+
+    Attributes:
+        times: How many; None is all until `clear_faults`. Default: 1
+        match: Only those whose path or decoded body has this text. Default: - any
+        after: How many such requests pass first. Default: 0
+        service: The service's name in boto3, for an operation that two have ("DeleteTags"). Default: - any
+    """
+
+    times: int | None
+    match: str
+    after: int
+    service: str
 
 
 class Steering(ABC):
@@ -42,11 +58,8 @@ class Steering(ABC):
         code: str,
         message: str = "It fails on order.",
         *,
-        times: int | None = 1,
         status: int | None = None,
-        match: str | None = None,
-        after: int = 0,
-        service: str | None = None,
+        **aim: Unpack[Aim],
     ) -> None:
         """Refuse the next requests of an operation with an error of the service, and carry nothing out.
 
@@ -54,40 +67,21 @@ class Steering(ABC):
             operation: Such as "StopInstances" or "Invoke".
             code: The error's code, such as "RequestLimitExceeded".
             message: The error's message.
-            times: How many requests are refused; None is all until `clear_faults`. Default: 1
             status: The HTTP status. Default: - what the service's model says of the error, or else 400. EC2
                 says 503 with RequestLimitExceeded and 500 with InsufficientInstanceCapacity.
-            match: Refuses only requests whose path or decoded body has this text. Default: - any
-            after: How many such requests pass first. Default: 0
-            service: The service's name in boto3, for an operation that two have ("DeleteTags"). Default: - any
+            **aim: Which requests of the operation. Default: - the next one
         """
-        self._fault(operation, times, match, after, service, code=code, message=message, status=status)
+        self._control("fault", {"operation": operation, "code": code, "message": message, "status": status, **aim})
 
-    def lose(
-        self,
-        operation: str,
-        lost: Literal["request", "answer"] = "answer",
-        *,
-        seconds: float = 0.0,
-        times: int | None = 1,
-        match: str | None = None,
-        after: int = 0,
-        service: str | None = None,
-    ) -> None:
-        """Close the connections of the next requests of an operation without an answer.
-
-        boto3 calls it a ConnectionClosedError, or a ReadTimeoutError if its patience ends within `seconds`.
+    def lose(self, operation: str, lost: Literal["request", "answer"] = "answer", **aim: Unpack[Aim]) -> None:
+        """Close the connections of the next requests of an operation without an answer: a ConnectionClosedError.
 
         Args:
             operation: As for `fail`.
             lost: "answer" if the request is carried out all the same, "request" if it is not. Default: answer
-            seconds: How long the connection is held before. Default: 0
-            times: As for `fail`.
-            match: As for `fail`.
-            after: As for `fail`.
-            service: As for `fail`.
+            **aim: As for `fail`.
         """
-        self._fault(operation, times, match, after, service, seconds=seconds, lost=lost)
+        self._control("fault", {"operation": operation, "lost": lost, **aim})
 
     def clear_faults(self) -> list[str]:
         """Take back all faults and the statuses of metrics.
@@ -185,15 +179,3 @@ class Steering(ABC):
             auto_scaling_group: The group's name.
         """
         self._control("suspend-launching", {**self._place, "group": auto_scaling_group})
-
-    def _fault(
-        self,
-        operation: str,
-        times: int | None,
-        match: str | None,
-        after: int,
-        service: str | None,
-        **what: Any,
-    ) -> None:
-        aimed = {"operation": operation, "times": times, "match": match, "after": after, "service": service}
-        self._control("fault", {**aimed, **what})

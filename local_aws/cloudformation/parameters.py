@@ -12,17 +12,9 @@ from botocore.exceptions import ClientError
 from local_aws.cloudformation.failures import ValidationError
 
 _SSM_VALUE = re.compile(r"AWS::SSM::Parameter::Value<(.+)>")
-_LIST = re.compile(r"List<(.+)>")
-_PLAIN = frozenset({"String", "Number", "CommaDelimitedList", "AWS::SSM::Parameter::Name"})
+_PLAIN = frozenset({"String", "Number", "AWS::SSM::Parameter::Name"})
 
-# How to ask EC2 whether an id of an AWS-specific parameter type exists.
-_EC2_TYPES: Mapping[str, tuple[str, str]] = {
-    "AWS::EC2::Image::Id": ("describe_images", "ImageIds"),
-    "AWS::EC2::KeyPair::KeyName": ("describe_key_pairs", "KeyNames"),
-    "AWS::EC2::SecurityGroup::Id": ("describe_security_groups", "GroupIds"),
-    "AWS::EC2::Subnet::Id": ("describe_subnets", "SubnetIds"),
-    "AWS::EC2::VPC::Id": ("describe_vpcs", "VpcIds"),
-}
+_IMAGE = "AWS::EC2::Image::Id"
 
 
 def resolve(
@@ -61,12 +53,8 @@ def _value(name: str, definition: Mapping[str, Any], raw: Any, client: Callable[
     from_store = _SSM_VALUE.fullmatch(kind)
     if from_store:
         text, kind = _stored(text, client), from_store[1]
-    of_list = _LIST.fullmatch(kind)
-    if kind == "CommaDelimitedList" or of_list:
-        values = [part.strip() for part in text.split(",")] if text else []
-        for value in values:
-            _check_kind(name, of_list[1] if of_list else "String", value, client)
-        return values
+    if kind == "CommaDelimitedList":
+        return [part.strip() for part in text.split(",")] if text else []
     _check_kind(name, kind, text, client)
     return text
 
@@ -109,10 +97,9 @@ def _check_kind(name: str, kind: str, value: str, client: Callable[[str], Any]) 
             float(value)
         except ValueError as error:
             raise ValidationError(f"Parameter '{name}' must be a number.") from error
-    elif kind in _EC2_TYPES:
-        describe, argument = _EC2_TYPES[kind]
+    elif kind == _IMAGE:
         try:
-            getattr(client("ec2"), describe)(**{argument: [value]})
+            client("ec2").describe_images(ImageIds=[value])
         except ClientError as error:
             raise ValidationError(
                 f"Parameter validation failed: parameter value {value} for parameter name {name} does not exist"

@@ -50,13 +50,7 @@ class SpotFleet:
     created: datetime = field(default_factory=utcnow)
     instances: list[FleetInstance] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
-    launched: int = 0
     failed: bool = False
-
-    @property
-    def kind(self) -> str:
-        """The request's type, maintain or request."""
-        return str(self.config.get("Type", "maintain"))
 
     @property
     def target(self) -> int:
@@ -87,11 +81,10 @@ class SpotFleet:
             return
         if self.state != "active":
             return
-        # A fleet of type request places its requests once and replaces nothing.
-        missing = self.target - (len(self.instances) if self.kind == "maintain" else self.launched)
+        missing = self.target - len(self.instances)
         if missing > 0:
             self._launch(missing)
-        elif missing < 0 and self.kind == "maintain" and self.terminates_excess:
+        elif missing < 0 and self.terminates_excess:
             self._terminate(self.instances[missing:])
 
     def modify(self, changes: Mapping[str, Any]) -> None:
@@ -143,7 +136,6 @@ class SpotFleet:
         for instance in launched:
             self.instances.append(FleetInstance(instance))
             self.note("instanceChange", "launched", _description(instance), instance.id)
-        self.launched += len(launched)
         if launched:
             # As seen in https://github.com/kubernetes-retired/kube-aws/issues/843.
             self.note(

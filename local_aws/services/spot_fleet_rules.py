@@ -97,16 +97,10 @@ def check(ec2: Any, config: Mapping[str, Any]) -> None:
 
 
 def _check_request(config: Mapping[str, Any]) -> None:
-    kind = config.get("Type", "maintain")
-    if kind not in {"maintain", "request"}:
-        raise Refusal("InvalidParameterValue", f"Value ({kind}) for parameter Type is invalid.")
-    target = int(config["TargetCapacity"])
-    # "If the request type is maintain, you can specify a target capacity of 0 and add capacity later."
-    if target < 0 or (target == 0 and kind != "maintain"):
-        raise _invalid(f"Parameter: SpotFleetRequestConfig.TargetCapacity is invalid: {target}.")
-    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/interruption-behavior.html
-    if config.get("InstanceInterruptionBehavior", "terminate") != "terminate" and kind != "maintain":
-        raise _invalid("The request type must be maintain for the interruption behaviors stop and hibernate.")
+    if config.get("Type", "maintain") != "maintain":
+        raise NotImplementedError(f"a Spot Fleet of the type {config['Type']}")
+    if int(config["TargetCapacity"]) < 0:
+        raise _invalid(f"Parameter: SpotFleetRequestConfig.TargetCapacity is invalid: {config['TargetCapacity']}.")
     for specification in config.get("TagSpecifications") or []:
         if specification["ResourceType"] != "spot-fleet-request":
             raise InvalidParameterValueErrorTagSpotFleetRequest(specification["ResourceType"])

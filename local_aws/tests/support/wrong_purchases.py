@@ -25,8 +25,6 @@ from spot_scene import fleet_config, in_subnet, spot_fleet
 from template_changes import Change, launch
 from warm_scene import kept_warm, warm_nodes
 
-Row = tuple[str, Callable[[], Template], str]
-
 _EXCEEDED = "The requested reservation does not have sufficient compatible and available capacity for this request. "
 _PLACED = {"PlacementGroup": {"Ref": "Placement"}}
 
@@ -95,151 +93,70 @@ def _two_targets() -> Template:
     return _group(template, CapacityReservationSpecification=only({"Ref": "Reserved"}, {"Ref": "Second"}))
 
 
-# id, what makes the template, and words of the reason that it fails to deploy for.
-WRONG_PURCHASES: list[Row] = [
+# Words of the reason that it fails to deploy for, and what makes the template.
+WRONG_PURCHASES: dict[str, Callable[[], Template]] = {
     # Reservations and what has to match
-    (
-        "a reservation of another type",
-        lambda: given(OTHER_TYPE),
-        f"{_EXCEEDED}The Capacity Reservation {OTHER_TYPE} has another instance type.",
+    f"{_EXCEEDED}The Capacity Reservation {OTHER_TYPE} has another instance type.": lambda: given(OTHER_TYPE),
+    f"{_EXCEEDED}It took 2 of 3 instances. Launching EC2 instance failed.": lambda: _group(
+        reserved(), DesiredCapacity="3"
     ),
-    (
-        "more nodes than the reservation has",
-        lambda: _group(reserved(), DesiredCapacity="3"),
-        f"{_EXCEEDED}It took 2 of 3 instances. Launching EC2 instance failed.",
-    ),
-    (
-        "two reservations for one group",
-        _two_targets,
-        "Only a single Capacity Reservation ID or Capacity Reservation Resource Group ARN is allowed",
-    ),
+    "Only a single Capacity Reservation ID or Capacity Reservation Resource Group ARN is allowed": _two_targets,
     # Reservations as EC2 makes them
-    (
-        "a reservation in a spread placement group",
-        _in_a_spread_group,
-        "Capacity Reservations can be created in cluster placement groups only",
+    "Capacity Reservations can be created in cluster placement groups only": _in_a_spread_group,
+    "Error Code: InvalidPlacementGroup.Unknown": lambda: reserved(
+        PlacementGroupArn={"Fn::Sub": "arn:aws:ec2:us-east-1:${AWS::AccountId}:placement-group/no"}
     ),
-    (
-        "a reservation in no placement group that there is",
-        lambda: reserved(PlacementGroupArn={"Fn::Sub": "arn:aws:ec2:us-east-1:${AWS::AccountId}:placement-group/no"}),
-        "Error Code: InvalidPlacementGroup.Unknown",
+    "You must provide an EndDate value if EndDateType is limited.": lambda: reserved(EndDateType="limited"),
+    "The EndDate 2020-01-01T00:00:00Z must be in the future.": lambda: reserved(
+        EndDateType="limited", EndDate="2020-01-01T00:00:00Z"
     ),
-    (
-        "a limited reservation without an end",
-        lambda: reserved(EndDateType="limited"),
-        "You must provide an EndDate value if EndDateType is limited.",
-    ),
-    (
-        "a reservation that has ended before it is made",
-        lambda: reserved(EndDateType="limited", EndDate="2020-01-01T00:00:00Z"),
-        "The EndDate 2020-01-01T00:00:00Z must be in the future.",
-    ),
-    (
-        "a reservation of nothing",
-        lambda: reserved(InstanceCount=0),
-        "0 is an invalid value for InstanceCount. InstanceCount must be between 1 and 1000.",
+    "0 is an invalid value for InstanceCount. InstanceCount must be between 1 and 1000.": lambda: reserved(
+        InstanceCount=0
     ),
     # Capacity Blocks
     # Distribution segments and their resource group
-    (
-        "segments without a preference",
-        lambda: _without_preference(segments([GIVEN])),
-        "#/CapacityReservationSpecification: required key [CapacityReservationPreference] not found",
+    "#/CapacityReservationSpecification: required key [CapacityReservationPreference] not found": lambda: (
+        _without_preference(segments([GIVEN]))
     ),
-    (
-        "segments with a launch template for Spot",
-        lambda: _launch(segments([GIVEN]), InstanceMarketOptions={"MarketType": "spot"}),
-        "You cannot use a launch template that is set to request Spot Instances (InstanceMarketOptions)",
+    "You cannot use a launch template that is set to request Spot Instances (InstanceMarketOptions)": lambda: _launch(
+        segments([GIVEN]), InstanceMarketOptions={"MarketType": "spot"}
     ),
-    (
-        "segments of Spot",
-        lambda: segments([GIVEN], ["on-demand-capacity-reservation", "spot"]),
-        "/TargetCapacityTypes/1: spot is not a valid enum value",
+    "/TargetCapacityTypes/1: spot is not a valid enum value": lambda: segments(
+        [GIVEN], ["on-demand-capacity-reservation", "spot"]
     ),
-    (
-        "segments of a block that has not begun",
-        lambda: segments([LATER], ["capacity-block"]),
-        f"{_EXCEEDED}It took 0 of 1 instances.",
-    ),
-    (
-        "a resource group without its types",
-        lambda: _one_entry(0),
-        "needs another one of the type AWS::ResourceGroups::Generic",
-    ),
-    (
-        "a resource group that is no pool",
-        lambda: _one_entry(1),
-        "needs another one of the type AWS::EC2::CapacityReservationPool",
-    ),
-    (
-        "a resource group of a reservation that is not there",
-        lambda: segments([GIVEN, NOWHERE]),
-        f"capacity-reservation/{NOWHERE} does not exist.",
-    ),
+    f"{_EXCEEDED}It took 0 of 1 instances.": lambda: segments([LATER], ["capacity-block"]),
+    "needs another one of the type AWS::ResourceGroups::Generic": lambda: _one_entry(0),
+    "needs another one of the type AWS::EC2::CapacityReservationPool": lambda: _one_entry(1),
+    f"capacity-reservation/{NOWHERE} does not exist.": lambda: segments([GIVEN, NOWHERE]),
     # Spot
     # Spot Fleets
-    (
-        "a fleet with an image to be resolved",
-        lambda: _changed(spot_fleet(), launch(ImageId=f"resolve:ssm:{X86_IMAGE}")),
-        "EC2 Fleet and Spot Fleet do not support specifying a Systems Manager parameter.",
+    "EC2 Fleet and Spot Fleet do not support specifying a Systems Manager parameter.": lambda: _changed(
+        spot_fleet(), launch(ImageId=f"resolve:ssm:{X86_IMAGE}")
     ),
-    (
-        "a fleet with market options in its template",
-        lambda: _changed(spot_fleet(), launch(InstanceMarketOptions={"MarketType": "spot"})),
-        "The launch template must not have InstanceMarketOptions when it is used by a Spot Fleet",
+    "The launch template must not have InstanceMarketOptions when it is used by a Spot Fleet": lambda: _changed(
+        spot_fleet(), launch(InstanceMarketOptions={"MarketType": "spot"})
     ),
-    (
-        "a fleet of a type that is not sold as Spot",
-        _fleet_of_a_type_without_spot,
-        "does not support the market type 'spot'",
+    "does not support the market type 'spot'": _fleet_of_a_type_without_spot,
+    "Parameter: SpotFleetRequestConfig.IamFleetRole is invalid.": lambda: _fleet(
+        IamFleetRole="arn:aws:iam::123456789012:role/nobody"
     ),
-    (
-        "a fleet without its role",
-        lambda: _fleet(IamFleetRole="arn:aws:iam::123456789012:role/nobody"),
-        "Parameter: SpotFleetRequestConfig.IamFleetRole is invalid.",
+    "Error Code: InvalidSpotFleetRequestConfig": lambda: _changed(
+        spot_fleet(), lambda template: template["Resources"].update(FleetRole=ROLE)
     ),
-    (
-        "a fleet with a role that Spot Fleet cannot assume",
-        lambda: _changed(spot_fleet(), lambda template: template["Resources"].update(FleetRole=ROLE)),
-        "Error Code: InvalidSpotFleetRequestConfig",
+    "The value for `ResourceType` must be `spot-fleet-request`, but got `instance` instead.": lambda: _fleet(
+        TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "a", "Value": "b"}]}]
     ),
-    (
-        "a fleet that tags its instances itself",
-        lambda: _fleet(TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "a", "Value": "b"}]}]),
-        "The value for `ResourceType` must be `spot-fleet-request`, but got `instance` instead.",
-    ),
-    (
-        "a fleet of the latest version",
-        _fleet_of_the_latest_version,
-        "CloudFormation does not support using $Latest or $Default for LaunchTemplate version.",
-    ),
-    (
-        "a fleet that asks once, for nothing",
-        lambda: _fleet(Type="request"),
-        "Parameter: SpotFleetRequestConfig.TargetCapacity is invalid: 0.",
-    ),
-    (
-        "a fleet with an interface that is there already",
-        lambda: _changed(
-            spot_fleet(),
-            launch(NetworkInterfaces=[{"DeviceIndex": 0, "NetworkInterfaceId": "eni-0123456789abcdef0"}]),
-        ),
-        "You cannot specify a network interface ID in a Spot Fleet.",
+    "CloudFormation does not support using $Latest or $Default for LaunchTemplate": _fleet_of_the_latest_version,
+    "You cannot specify a network interface ID in a Spot Fleet.": lambda: _changed(
+        spot_fleet(),
+        launch(NetworkInterfaces=[{"DeviceIndex": 0, "NetworkInterfaceId": "eni-0123456789abcdef0"}]),
     ),
     # Warm pools
-    (
-        "a warm pool for a template that requests Spot",
-        lambda: _changed(warm_nodes(), launch(InstanceMarketOptions={"MarketType": "spot"})),
-        "Warm pools do not support Spot Instances.",
+    "Warm pools do not support Spot Instances.": lambda: _changed(
+        warm_nodes(), launch(InstanceMarketOptions={"MarketType": "spot"})
     ),
-    (
-        "a warm pool for a Capacity Block",
-        lambda: _empty(kept_warm(block(BLOCK))),
-        "Warm pools are not supported when the launch template targets a Capacity Block.",
+    "Warm pools are not supported when the launch template targets a Capacity Block.": lambda: _empty(
+        kept_warm(block(BLOCK))
     ),
-    (
-        "a warm pool for distribution segments",
-        lambda: _empty(kept_warm(segments([]))),
-        "Warm pools are not supported with distribution segments.",
-    ),
-]
+    "Warm pools are not supported with distribution segments.": lambda: _empty(kept_warm(segments([]))),
+}
