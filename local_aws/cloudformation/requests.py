@@ -1,6 +1,6 @@
 """What CloudFormation's requests mean: their stacks, plans and pages, whichever action they ask for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -14,6 +14,7 @@ from local_aws.cloudformation.failures import ValidationError
 from local_aws.cloudformation.plans import Plan, make_plan
 from local_aws.cloudformation.stacks import REGIONS, ChangeSet, Region, Stack
 from local_aws.refusal import Refusal
+from local_aws.services.answers import page
 
 _UPDATABLE = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"})
 _PAGE = 100
@@ -142,10 +143,8 @@ class CloudFormationRequest(BaseResponse):  # type: ignore[misc] # moto's module
         return change_set
 
     def _page(self, key: str, items: list[Any]) -> ActionResult:
-        start = int(self._get_param("NextToken") or 0)
-        end = start + _PAGE
-        more: Mapping[str, str] = {"NextToken": str(end)} if end < len(items) else {}
-        return ActionResult({key: items[start:end], **more})
+        some, token = page(items, self._get_param("NextToken"), _PAGE)
+        return ActionResult({key: some, **({"NextToken": token} if token else {})})
 
 
 @lru_cache

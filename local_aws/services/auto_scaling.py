@@ -16,7 +16,7 @@ from moto.core.utils import utcnow
 
 from local_aws.refusal import Refusal
 from local_aws.services import launches, warm_pools
-from local_aws.services.group_rules import check_group, check_sizes
+from local_aws.services.group_rules import check_group, check_sizes, group_named
 from local_aws.services.purchases import LaunchedInstance, Purchase, dispensable_first, purchases
 from local_aws.services.scaling_activities import remember
 
@@ -79,7 +79,7 @@ def create_auto_scaling_group(response: Any) -> ActionResult:
 
 def update_auto_scaling_group(response: Any) -> ActionResult:
     """Carry out UpdateAutoScalingGroup: what is not said stays; a template that would not launch is refused."""
-    params, group = response._get_params(), _group(response)
+    params, group = response._get_params(), group_named(response)
     minimum = int(params.get("MinSize", group.min_size))
     maximum = int(params.get("MaxSize", group.max_size))
     desired = make_int(params.get("DesiredCapacity"))
@@ -121,14 +121,6 @@ def _keep(group: Any, params: Mapping[str, Any]) -> None:
             setattr(group, name, params[name])
 
 
-def _group(response: Any) -> Any:
-    name = response._get_param("AutoScalingGroupName")
-    group = response.autoscaling_backend.autoscaling_groups.get(name)
-    if group is None:
-        raise Refusal("ValidationError", f"AutoScalingGroup name not found - no such group: {name}")
-    return group
-
-
 def by_names_or_filters(original: Callable[[Any], ActionResult]) -> Callable[[Any], ActionResult]:
     """Return DescribeAutoScalingGroups so that it refuses names and filters together, as the service does.
 
@@ -146,7 +138,7 @@ def by_names_or_filters(original: Callable[[Any], ActionResult]) -> Callable[[An
 
 def delete_auto_scaling_group(response: Any) -> ActionResult:
     """Carry out DeleteAutoScalingGroup, which needs ForceDelete while instances are in the group."""
-    group = _group(response)
+    group = group_named(response)
     occupied = group.instance_states or warm_pools.instances_of(group)
     if occupied and not response._get_bool_param("ForceDelete", False):
         raise Refusal(
@@ -164,7 +156,7 @@ def delete_auto_scaling_group(response: Any) -> ActionResult:
 
 def set_desired_capacity_action(response: Any) -> ActionResult:
     """Carry out SetDesiredCapacity within the group's sizes."""
-    group, wanted = _group(response), response._get_int_param("DesiredCapacity")
+    group, wanted = group_named(response), response._get_int_param("DesiredCapacity")
     for bound, word, outside in (
         (group.max_size, "above max", wanted > group.max_size),
         (group.min_size, "below min", wanted < group.min_size),

@@ -13,6 +13,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from local_aws.capacity import CAPACITY
 from local_aws.refusal import Refusal
+from local_aws.services.answers import page, passes
 from local_aws.services.placement_groups import groups_of
 from local_aws.services.reserved_capacity import (
     CapacityReservation,
@@ -65,12 +66,10 @@ def describe_capacity_reservations(response: Any) -> ActionResult:
     wanted = response._get_param("CapacityReservationIds", [])
     found = [reservation_of(ec2, named) for named in wanted] or list(reservations_of(ec2).values())
     filters = response._filters_from_querystring()
-    shown = [described for described in (one.described(ec2) for one in found) if _matches(described, filters)]
-    start = int(response._get_param("NextToken") or 0)
-    end = start + (response._get_int_param("MaxResults") or len(shown))
-    return ActionResult(
-        {"CapacityReservations": shown[start:end], "NextToken": str(end) if end < len(shown) else None}
-    )
+    shown = [described for described in (one.described(ec2) for one in found) if passes(described, filters, _FILTERS)]
+    size = response._get_int_param("MaxResults")
+    some, token = page(shown, response._get_param("NextToken"), size)
+    return ActionResult({"CapacityReservations": some, "NextToken": token})
 
 
 def modify_capacity_reservation(response: Any) -> ActionResult:
@@ -216,17 +215,3 @@ _FILTERS: Mapping[str, str] = {
     "state": "State",
     "tenancy": "Tenancy",
 }
-
-
-def _matches(described: Mapping[str, Any], filters: Mapping[str, list[str]]) -> bool:
-    tags = {tag["Key"]: tag["Value"] for tag in described["Tags"]}
-    for name, wanted in filters.items():
-        if name.startswith("tag:"):
-            value = tags.get(name.removeprefix("tag:"))
-        elif name in _FILTERS:
-            value = described[_FILTERS[name]]
-        else:
-            raise Refusal("InvalidParameterValue", f"The filter '{name}' is invalid")
-        if value not in wanted:
-            return False
-    return True

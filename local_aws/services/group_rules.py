@@ -42,6 +42,19 @@ _NOT_IN_SEGMENTS = (
 )
 
 
+def group_named(response: Any) -> Any:
+    """Return the group that a request names.
+
+    Raises:
+        Refusal: There is none.
+    """
+    name = response._get_param("AutoScalingGroupName")
+    group = response.autoscaling_backend.autoscaling_groups.get(name)
+    if group is None:
+        raise Refusal("ValidationError", f"AutoScalingGroup name not found - AutoScalingGroup {name} not found")
+    return group
+
+
 def check_sizes(minimum: int, maximum: int, desired: int | None) -> None:
     """Refuse sizes that do not fit into each other."""
     if minimum > maximum:

@@ -3,7 +3,7 @@
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
 
@@ -13,6 +13,7 @@ from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix, passes_filter_dic
 
 from local_aws.launch_facts import Ec2Refusal
 from local_aws.services import placement_groups
+from local_aws.services.answers import page
 
 _LEAST, _MOST = 5, 1000
 # What moto's filters lack: the filter's name, and how moto's instances call it.
@@ -39,11 +40,9 @@ def describe_instances(response: Any) -> ActionResult:
     filters = response._filters_from_querystring()
     asked = frozenset(wanted)
     found = [pair for pair in _pairs(ec2) if (not asked or pair[1].id in asked) and _passes(pair[1], filters)]
-    start = int(params.get("NextToken") or 0)
-    end = start + int(size or _MOST)
-    token = str(end) if end < len(found) else None
-    placement_groups.have_terminated(instance for _, instance in found[start:end])
-    return ActionResult({"Reservations": _reservations(found[start:end]), "NextToken": token})
+    some, token = page(found, params.get("NextToken"), size or _MOST)
+    placement_groups.have_terminated(instance for _, instance in some)
+    return ActionResult({"Reservations": _reservations(some), "NextToken": token})
 
 
 def _pairs(ec2: Any) -> Iterator[tuple[Any, Any]]:
@@ -66,7 +65,7 @@ def _passes(instance: Any, filters: dict[str, Any]) -> bool:
     return True
 
 
-def _reservations(found: list[tuple[Any, Any]]) -> list[Any]:
+def _reservations(found: Sequence[tuple[Any, Any]]) -> list[Any]:
     shown: dict[str, Any] = {}
     for reservation, instance in found:
         if reservation.id not in shown:

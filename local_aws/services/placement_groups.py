@@ -13,6 +13,7 @@ from moto.core.responses import ActionResult, EmptyResult
 from moto.utilities.utils import get_partition
 
 from local_aws.refusal import Refusal
+from local_aws.services.answers import passes
 from local_aws.services.reserved_capacity import reservations_of
 
 
@@ -54,6 +55,9 @@ _groups: dict[tuple[str, str], dict[str, PlacementGroup]] = defaultdict(dict)
 def groups_of(ec2: Any) -> dict[str, PlacementGroup]:
     """Return the placement groups beside moto's EC2 backend, by name."""
     return _groups[ec2.account_id, ec2.region_name]
+
+
+_FILTERS = {"group-name": "GroupName", "state": "State", "strategy": "Strategy"}
 
 
 def create_placement_group(response: Any) -> ActionResult:
@@ -98,25 +102,13 @@ def describe_placement_groups(response: Any) -> ActionResult:
     for name in names:
         if name not in groups:
             raise Refusal("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
+    filters = response._filters_from_querystring()
     shown = [
-        group
+        group.described()
         for group in groups.values()
-        if (not names or group.name in names)
-        and (not ids or group.id in ids)
-        and _matches(group, response._filters_from_querystring())
+        if (not names or group.name in names) and (not ids or group.id in ids)
     ]
-    return ActionResult({"PlacementGroups": [group.described() for group in shown]})
-
-
-def _matches(group: PlacementGroup, filters: dict[str, list[str]]) -> bool:
-    values = {"group-name": group.name, "strategy": group.strategy, "state": "available"}
-    for name, wanted in filters.items():
-        value = group.tags.get(name.removeprefix("tag:")) if name.startswith("tag:") else values.get(name)
-        if name not in values and not name.startswith("tag:"):
-            raise Refusal("InvalidParameterValue", f"The filter '{name}' is invalid")
-        if value not in wanted:
-            return False
-    return True
+    return ActionResult({"PlacementGroups": [each for each in shown if passes(each, filters, _FILTERS)]})
 
 
 def delete_placement_group(response: Any) -> ActionResult:

@@ -6,7 +6,7 @@ There are no prices but those that a control request has set: the local AWS inve
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from secrets import token_hex
 from typing import Any
 
@@ -18,6 +18,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from local_aws.calls import Call
 from local_aws.launch_facts import Ec2Refusal
 from local_aws.refusal import Refusal
+from local_aws.services.answers import naive, page
 
 _SPOT_PAGE, _PRODUCT_PAGE = 1000, 100
 _KEPT = timedelta(days=90)
@@ -138,11 +139,9 @@ def describe_spot_price_history(response: Any) -> ActionResult:
         and (not zones or each.zone in zones)
         and (not systems or _LINUX & set(systems))
     ]
-    found = sorted(_in_force(wanted, _naive(start), _naive(end)), key=lambda each: each.since, reverse=True)
-    first = int(params.get("NextToken") or 0)
-    last = first + int(params.get("MaxResults") or _SPOT_PAGE)
-    token = str(last) if last < len(found) else ""
-    return ActionResult({"SpotPriceHistory": [each.described() for each in found[first:last]], "NextToken": token})
+    found = sorted(_in_force(wanted, naive(start), naive(end)), key=lambda each: each.since, reverse=True)
+    some, token = page(found, params.get("NextToken"), params.get("MaxResults") or _SPOT_PAGE)
+    return ActionResult({"SpotPriceHistory": [each.described() for each in some], "NextToken": token or ""})
 
 
 def _in_force(prices: Sequence[_SpotPrice], start: datetime, end: datetime) -> Iterator[_SpotPrice]:
@@ -150,11 +149,6 @@ def _in_force(prices: Sequence[_SpotPrice], start: datetime, end: datetime) -> I
     before = {(each.instance_type, each.zone): each for each in prices if each.since <= start}
     yield from before.values()
     yield from (each for each in prices if start < each.since <= end)
-
-
-def _naive(moment: datetime) -> datetime:
-    """Return a time as moto's clock tells time: in UTC, without saying so."""
-    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
 # https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_Filter.html
@@ -185,6 +179,5 @@ def get_products(call: Call, region: str) -> Mapping[str, Any]:
         if each.service_code == params["ServiceCode"]
         and all(_MATCHES[one["Type"]](each.attributes.get(one["Field"], ""), one["Value"]) for one in conditions)
     ]
-    first = int(params.get("NextToken") or 0)
-    page = {"FormatVersion": "aws_v1", "PriceList": found[first : first + size]}
-    return page | ({"NextToken": str(first + size)} if first + size < len(found) else {})
+    some, token = page(found, params.get("NextToken"), size)
+    return {"FormatVersion": "aws_v1", "PriceList": some, **({"NextToken": token} if token else {})}

@@ -12,6 +12,8 @@ from uuid import uuid4
 from moto.core.responses import ActionResult
 from moto.core.utils import utcnow
 
+from local_aws.services.answers import page
+
 
 @dataclass
 class ScalingActivity:
@@ -60,6 +62,5 @@ def describe_scaling_activities(response: Any) -> ActionResult:
         for activity in reversed(_activities[response.current_account, response.region])
         if (not wanted or activity.id in wanted) and (name is None or activity.group == name)
     ]
-    start = int(response._get_param("NextToken") or 0)
-    end = start + response._get_int_param("MaxRecords", 100)
-    return ActionResult({"Activities": shown[start:end], "NextToken": str(end) if end < len(shown) else None})
+    some, token = page(shown, response._get_param("NextToken"), response._get_int_param("MaxRecords", 100))
+    return ActionResult({"Activities": some, "NextToken": token})

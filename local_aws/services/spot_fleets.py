@@ -3,8 +3,7 @@
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestSpotFleet.html
 """
 
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from functools import wraps
 from threading import RLock
 from typing import Any
@@ -15,6 +14,7 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.utils import convert_tag_spec
 
 from local_aws.refusal import Refusal
+from local_aws.services.answers import naive, page
 from local_aws.services.spot_fleet_requests import SpotFleet
 from local_aws.services.spot_fleet_rules import check, check_pools
 
@@ -72,32 +72,30 @@ def describe_spot_fleet_requests(response: Any) -> ActionResult:
     """Carry out DescribeSpotFleetRequests."""
     wanted = response._get_param("SpotFleetRequestIds", [])
     shown = [_fleet(response, each) for each in wanted] if wanted else list(_fleets(response).values())
-    page, token = _page(response, [fleet.described() for fleet in shown])
-    return ActionResult({"SpotFleetRequestConfigs": page, "NextToken": token})
+    some, token = _page(response, [fleet.described() for fleet in shown])
+    return ActionResult({"SpotFleetRequestConfigs": some, "NextToken": token})
 
 
 @_one_at_a_time
 def describe_spot_fleet_instances(response: Any) -> ActionResult:
     """Carry out DescribeSpotFleetInstances."""
     fleet = _fleet(response, response._get_param("SpotFleetRequestId"))
-    page, token = _page(response, [member.described() for member in fleet.instances])
-    return ActionResult({"SpotFleetRequestId": fleet.id, "ActiveInstances": page, "NextToken": token})
+    some, token = _page(response, [member.described() for member in fleet.instances])
+    return ActionResult({"SpotFleetRequestId": fleet.id, "ActiveInstances": some, "NextToken": token})
 
 
 @_one_at_a_time
 def describe_spot_fleet_request_history(response: Any) -> ActionResult:
     """Carry out DescribeSpotFleetRequestHistory, oldest first."""
     fleet = _fleet(response, response._get_param("SpotFleetRequestId"))
-    start, kind = _naive(response._get_param("StartTime")), response._get_param("EventType")
+    start, kind = naive(response._get_params()["StartTime"]), response._get_param("EventType")
     records = [
-        record
-        for record in fleet.history
-        if (start is None or record["Timestamp"] >= start) and kind in {None, record["EventType"]}
+        record for record in fleet.history if record["Timestamp"] >= start and kind in {None, record["EventType"]}
     ]
-    page, token = _page(response, records)
+    some, token = _page(response, records)
     return ActionResult(
         {
-            "HistoryRecords": page,
+            "HistoryRecords": some,
             "LastEvaluatedTime": None if token else utcnow(),
             "NextToken": token,
             "SpotFleetRequestId": fleet.id,
@@ -152,19 +150,8 @@ def cancel_spot_fleet_requests(response: Any) -> ActionResult:
     return ActionResult({"SuccessfulFleetRequests": done, "UnsuccessfulFleetRequests": refused})
 
 
-def _page(response: Any, items: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
-    start = int(response._get_param("NextToken") or 0)
-    end = start + response._get_int_param("MaxResults", _PAGE)
-    return items[start:end], str(end) if end < len(items) else None
-
-
-def _naive(moment: Any) -> datetime | None:
-    """Return a request's time as moto's clock tells time: in UTC, without saying so."""
-    if isinstance(moment, str):
-        moment = datetime.fromisoformat(moment)
-    if isinstance(moment, datetime) and moment.tzinfo is not None:
-        moment = moment.astimezone(UTC).replace(tzinfo=None)
-    return moment if isinstance(moment, datetime) else None
+def _page(response: Any, items: list[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], str | None]:
+    return page(items, response._get_param("NextToken"), response._get_int_param("MaxResults", _PAGE))
 
 
 # The control request

@@ -8,6 +8,7 @@ from typing import Any
 from moto.core.responses import ActionResult
 
 from local_aws.launch_facts import Ec2Refusal
+from local_aws.services.answers import page
 from local_aws.services.spot_requests import requests_of
 
 _PAGE = 1000
@@ -20,10 +21,8 @@ def describe_spot_instance_requests(response: Any) -> ActionResult:
     found = ec2.describe_spot_instance_requests(
         filters=response._filters_from_querystring(), spot_instance_ids=wanted
     )
-    start = int(response._get_param("NextToken") or 0)
-    end = start + response._get_int_param("MaxResults", _PAGE)
-    token = str(end) if end < len(found) else None
-    return ActionResult({"SpotInstanceRequests": found[start:end], "NextToken": token})
+    some, token = page(found, response._get_param("NextToken"), response._get_int_param("MaxResults", _PAGE))
+    return ActionResult({"SpotInstanceRequests": some, "NextToken": token})
 
 
 def _check_ids(ec2: Any, wanted: list[str]) -> None:

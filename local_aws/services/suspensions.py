@@ -12,6 +12,7 @@ from moto.core.utils import utcnow
 
 from local_aws.refusal import Refusal
 from local_aws.services import auto_scaling
+from local_aws.services.group_rules import group_named
 
 _PROCESSES = (
     "Launch",
@@ -43,7 +44,7 @@ def clear(group: Any, _: Iterable[object]) -> None:
 
 def suspend_processes(response: Any) -> ActionResult:
     """Carry out SuspendProcesses; who suspended a process first, and when, stays."""
-    group = _group(response)
+    group = group_named(response)
     for process in _processes(response):
         group.suspensions.setdefault(process, f"User suspended at {utcnow():%Y-%m-%dT%H:%M:%SZ}")
     return EmptyResult()
@@ -51,19 +52,11 @@ def suspend_processes(response: Any) -> ActionResult:
 
 def resume_processes(response: Any) -> ActionResult:
     """Carry out ResumeProcesses, also of what Auto Scaling suspended; a group that is short tries again at once."""
-    group = _group(response)
+    group = group_named(response)
     for process in _processes(response):
         group.suspensions.pop(process, None)
     auto_scaling.reconcile(group)
     return EmptyResult()
-
-
-def _group(response: Any) -> Any:
-    name = response._get_param("AutoScalingGroupName")
-    group = response.autoscaling_backend.autoscaling_groups.get(name)
-    if group is None:
-        raise Refusal("ValidationError", f"AutoScalingGroup name not found - AutoScalingGroup {name} not found")
-    return group
 
 
 def _processes(response: Any) -> Iterable[str]:

@@ -14,7 +14,8 @@ from moto.core.utils import utcnow
 
 from local_aws.capacity import CAPACITY
 from local_aws.refusal import Refusal
-from local_aws.services.group_rules import warm_pool_trouble
+from local_aws.services.answers import page
+from local_aws.services.group_rules import group_named, warm_pool_trouble
 from local_aws.services.launches import insufficient_capacity, resolved_image
 from local_aws.services.purchases import purchases
 from local_aws.services.scaling_activities import remember
@@ -195,17 +196,9 @@ def _cause(what: str) -> str:
 # The actions
 
 
-def _group(response: Any) -> Any:
-    name = response._get_param("AutoScalingGroupName")
-    group = response.autoscaling_backend.autoscaling_groups.get(name)
-    if group is None:
-        raise Refusal("ValidationError", f"AutoScalingGroup name not found - No such Auto Scaling group: {name}")
-    return group
-
-
 def put_warm_pool(response: Any) -> ActionResult:
     """Carry out PutWarmPool: the pool is filled at once."""
-    group, before = _group(response), _group(response).warm_pool
+    group, before = group_named(response), group_named(response).warm_pool
     was = before or WarmPool()
     prepared = response._get_int_param("MaxGroupPreparedCapacity", was.max_group_prepared_capacity)
     state = response._get_param("PoolState", was.pool_state)
@@ -229,22 +222,21 @@ def put_warm_pool(response: Any) -> ActionResult:
 
 def describe_warm_pool(response: Any) -> ActionResult:
     """Carry out DescribeWarmPool."""
-    group = _group(response)
+    group = group_named(response)
     instances = instances_of(group)
-    start = int(response._get_param("NextToken") or 0)
-    end = start + response._get_int_param("MaxRecords", _PAGE)
+    some, token = page(instances, response._get_param("NextToken"), response._get_int_param("MaxRecords", _PAGE))
     return ActionResult(
         {
             "WarmPoolConfiguration": group.warm_pool,
-            "Instances": instances[start:end],
-            "NextToken": str(end) if end < len(instances) else None,
+            "Instances": some,
+            "NextToken": token,
         }
     )
 
 
 def delete_warm_pool(response: Any) -> ActionResult:
     """Carry out DeleteWarmPool, which needs ForceDelete while instances are in the pool."""
-    group = _group(response)
+    group = group_named(response)
     if instances_of(group) and not response._get_bool_param("ForceDelete", False):
         raise Refusal("ResourceInUse", "You cannot delete a warm pool while there are instances in it.")
     dissolve(group)
