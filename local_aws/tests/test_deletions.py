@@ -11,21 +11,6 @@ def _topics(aws: LocalAws) -> list[str]:
     return [topic["TopicArn"] for topic in aws.client("sns").list_topics()["Topics"]]
 
 
-def test_termination_protection_is_honoured(stacks: Stacks) -> None:
-    name = stacks.create({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}, EnableTerminationProtection=True)
-    with pytest.raises(ClientError) as refusal:
-        stacks.api.delete_stack(StackName=name)
-    assert refusal.value.response["Error"]["Code"] == "ValidationError"
-    assert refusal.value.response["Error"]["Message"] == (
-        f"Stack [{name}] cannot be deleted while TerminationProtection is enabled"
-    )
-    assert stacks.status(name) == "CREATE_COMPLETE"
-    stacks.api.update_termination_protection(StackName=name, EnableTerminationProtection=False)
-    stacks.api.delete_stack(StackName=name)
-    with pytest.raises(ClientError, match=f"Stack with id {name} does not exist"):
-        stacks.status(name)
-
-
 def test_a_placement_group_is_in_use_until_its_nodes_are_terminated(
     aws: LocalAws, stacks: Stacks, nodes: Template
 ) -> None:

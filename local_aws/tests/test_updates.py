@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 
 from local_aws import LocalAws
 from local_aws_scene import Stacks, Template, imported
+from spot_scene import fleet_config, spot_fleet
 
 
 def _group(aws: LocalAws, name: str) -> dict[str, Any]:
@@ -137,24 +138,6 @@ def test_a_failed_update_brings_back_what_was_there(aws: LocalAws, stacks: Stack
     assert stacks.status(name) == "UPDATE_COMPLETE"
 
 
-def test_a_resource_that_left_the_template_is_deleted_or_kept_by_its_policy(aws: LocalAws, stacks: Stacks) -> None:
-    template: Template = {
-        "Resources": {
-            "Stays": {"Type": "AWS::SNS::Topic"},
-            "Goes": {"Type": "AWS::SNS::Topic"},
-            "Kept": {"Type": "AWS::SNS::Topic", "DeletionPolicy": "Retain"},
-        }
-    }
-    name = stacks.create(template)
-    before = stacks.physical_ids(name)
-    del template["Resources"]["Goes"], template["Resources"]["Kept"]
-    stacks.update(name, template)
-    left = {topic["TopicArn"] for topic in aws.client("sns").list_topics()["Topics"]}
-    assert left & set(before.values()) == {before["Stays"], before["Kept"]}
-    assert stacks.physical_ids(name) == {"Stays": before["Stays"]}
-    aws.client("sns").delete_topic(TopicArn=before["Kept"])
-
-
 def test_a_resource_with_a_name_of_its_own_is_not_replaced(stacks: Stacks) -> None:
     template: Template = {
         "Resources": {"Role": {"Type": "AWS::IAM::Role", "Properties": {"RoleName": "own-name", "Path": "/a/"}}}
@@ -228,3 +211,34 @@ def test_an_update_that_touches_a_group_waits_for_its_nodes_and_so_does_the_roll
     aws.set_capacity("p4de.24xlarge", "us-east-1b", available=None)
     assert stacks.status(name) == ends
     assert ("Group did not stabilize." in stacks.reasons(name).get("Nodes", "")) is (desired == 2)
+
+
+def test_a_table_with_other_keys_is_another_table_and_a_kept_one_stays(aws: LocalAws, stacks: Stacks) -> None:
+    def template(key: str) -> Template:
+        table = {
+            "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"}],
+            "KeySchema": [{"AttributeName": key, "KeyType": "HASH"}],
+            "BillingMode": "PAY_PER_REQUEST",
+        }
+        kept = {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
+        return {"Resources": {"Items": {"Type": "AWS::DynamoDB::Table", **kept, "Properties": table}}}
+
+    name = stacks.create(template("part"))
+    before = stacks.physical_ids(name)["Items"]
+    stacks.update(name, template("moment"))
+    after = stacks.physical_ids(name)["Items"]
+    assert before != after
+    stacks.api.delete_stack(StackName=name)
+    assert {before, after} <= set(aws.client("dynamodb").list_tables()["TableNames"])
+
+
+def test_a_condition_above_that_changes_nothing_replaces_nothing(stacks: Stacks) -> None:
+    template = spot_fleet()
+    name = stacks.create(template)
+    before = stacks.physical_ids(name)
+    fleet = template["Resources"]["Fleet"]["Properties"]
+    template["Conditions"] = {"Always": {"Fn::Equals": ["a", "a"]}}
+    fleet["SpotFleetRequestConfigData"] = {"Fn::If": ["Always", fleet_config(template), {"Ref": "AWS::NoValue"}]}
+    stacks.update(name, template)
+    assert stacks.reasons(name) == {}
+    assert stacks.physical_ids(name) == before

@@ -1,6 +1,7 @@
 """A table of templates that AWS refuses: each fails to deploy for its reason and leaves nothing behind."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,19 @@ _ALARM = {
     "ComparisonOperator": "GreaterThanThreshold",
 }
 _TRUST = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
+
+
+def _table(*attributes: dict[str, str], **properties: Any) -> Change:
+    key = {"AttributeName": "part"}
+    return only(
+        "Items",
+        "AWS::DynamoDB::Table",
+        AttributeDefinitions=[{**key, "AttributeType": "S"}, *attributes],
+        KeySchema=[{**key, "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+        **properties,
+    )
+
 
 # Words of the reason that it fails to deploy for, and the change that makes the template wrong.
 WRONG: dict[str, Change] = {
@@ -96,6 +110,14 @@ WRONG: dict[str, Change] = {
     "No export named nothing found.": properties("Files", SubnetIds=[{"Fn::ImportValue": "nothing"}]),
     "the local AWS has no function Fn::GetStackOutput": launch(KeyName={"Fn::GetStackOutput": {}}),
     # Other services
+    "JSON syntax error in input for target Power.": only(
+        "Rule",
+        "AWS::Events::Rule",
+        EventPattern={"source": ["aws.ec2"]},
+        Targets=[{"Arn": "arn:aws:sqs:us-east-1:123456789012:q", "Id": "Power", "Input": "{action: tick}"}],
+    ),
+    "Some AttributeDefinitions are not used: size": _table({"AttributeName": "size", "AttributeType": "N"}),
+    "The Tag Value provided is invalid": _table(Tags=[{"Key": "owner", "Value": "ana@example.com"}]),
     "policy/Nothing": only(
         "Role",
         "AWS::IAM::Role",
