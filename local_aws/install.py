@@ -5,7 +5,6 @@ Every change to them is a row below and nothing else in this project touches mot
 """
 
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +196,8 @@ _OTHERS: tuple[tuple[type, str, Any, str], ...] = (
     (LambdaBackend, "layers_versions_by_arn", layers.layer_version_by_arn, "sees no other account's layers"),
 )
 
-# What moto carries out although something that it depends on is missing, or something still depends on it.
+# What goes before a method of EC2's backend: moto carries it out although something that it depends on is missing, or
+# something still depends on it.
 _GUARDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("delete_vpc", networks.guard_vpc),
     ("delete_subnet", networks.guard_subnet),
@@ -209,6 +209,12 @@ _GUARDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("start_instances", reserved_launches.guard_start),
 )
 
+# What follows upon one: moto leaves something behind for ever, or is through at once.
+_AFTERMATHS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("delete_nat_gateway", networks.after_nat_gateway),
+    ("terminate_instances", placement_groups.shut_down),
+)
+
 # Paths of services that moto does not listen to.
 _PATHS: tuple[tuple[dict[str, Any], str, Any], ...] = tuple(
     (resource_groups_urls.url_paths, "{0}/" + path + "$", ResourceGroupsResponse.dispatch)
@@ -218,30 +224,15 @@ _PATHS: tuple[tuple[dict[str, Any], str, Any], ...] = tuple(
 # Kinds of EC2 resources that moto cannot tag, and how their ids begin.
 _TAGGED_KINDS: tuple[tuple[str, str], ...] = (("capacity-reservation", "cr"),)
 
-# What has to follow upon deletions: moto leaves something behind for ever, or is through at once.
-_AFTERMATHS: tuple[tuple[str, Callable[..., None]], ...] = (
-    ("delete_nat_gateway", networks.after_nat_gateway),
-    ("terminate_instances", placement_groups.shut_down),
-)
 
+def _one_after_the_other(first: Callable[..., Any], second: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what calls both with the same arguments; a deletion's guard and aftermath return nothing."""
 
-def _guarded(original: Callable[..., Any], guard: Callable[..., None]) -> Callable[..., Any]:
-    @wraps(original)
-    def guarded(backend: Any, *arguments: Any, **named: Any) -> Any:
-        guard(backend, *arguments, **named)
-        return original(backend, *arguments, **named)
+    def both(*arguments: Any, **named: Any) -> Any:
+        answers = [each(*arguments, **named) for each in (first, second)]
+        return next((answer for answer in answers if answer is not None), None)
 
-    return guarded
-
-
-def _followed(original: Callable[..., Any], aftermath: Callable[..., None]) -> Callable[..., Any]:
-    @wraps(original)
-    def followed(backend: Any, *arguments: Any, **named: Any) -> Any:
-        answer = original(backend, *arguments, **named)
-        aftermath(backend, *arguments, **named)
-        return answer
-
-    return followed
+    return both
 
 
 def install(*, endpoint_url: str, account: str, region: str, workspace: Path) -> None:
@@ -258,9 +249,9 @@ def install(*, endpoint_url: str, account: str, region: str, workspace: Path) ->
     for owner, name, replacement, _why in _OTHERS:
         setattr(owner, name, replacement)
     for name, guard in _GUARDS:
-        setattr(EC2Backend, name, _guarded(getattr(EC2Backend, name), guard))
+        setattr(EC2Backend, name, _one_after_the_other(guard, getattr(EC2Backend, name)))
     for name, aftermath in _AFTERMATHS:
-        setattr(EC2Backend, name, _followed(getattr(EC2Backend, name), aftermath))
+        setattr(EC2Backend, name, _one_after_the_other(getattr(EC2Backend, name), aftermath))
     for paths, path, answer in _PATHS:
         paths[path] = answer
     for kind, prefix in _TAGGED_KINDS:
