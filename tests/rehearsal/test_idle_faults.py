@@ -216,7 +216,7 @@ def test_nodes_that_came_between_the_look_and_the_order_stay(cluster: IdleOnAws)
         )
 
     client.meta.events.register("before-call.lambda.Invoke", grow)
-    with pytest.raises(PartialFailureError, match="the stop was ordered for 2"):
+    with pytest.raises(PartialFailureError, match="the stop was sent for 2"):
         cluster.run(after=30)
     assert set(group) < set(cluster.running(GROUP))
 
