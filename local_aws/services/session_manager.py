@@ -1,4 +1,4 @@
-"""Session Manager's sessions: people open them, and there are no people here.
+"""Session Manager's sessions, of which none is ever open here.
 
 https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_DescribeSessions.html
 """
