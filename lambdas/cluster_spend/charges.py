@@ -43,7 +43,7 @@ class Charge:
         item: What is billed.
         units: How many units an hour.
         start: Since when.
-        end: Until when. None: it is billed still.
+        end: Until when, also where that is still to come. None: no end is known.
     """
 
     item: Item
@@ -68,15 +68,16 @@ def unit_seconds(charges: Iterable[Charge], start: datetime, end: datetime) -> d
     return dict(found)
 
 
-def units_now(charges: Iterable[Charge]) -> dict[Item, Decimal]:
+def units_now(charges: Iterable[Charge], now: datetime) -> dict[Item, Decimal]:
     """Return how many units are billed an hour now.
 
     Args:
         charges: What is billed.
+        now: The time.
     """
     found: defaultdict[Item, Decimal] = defaultdict(Decimal)
     for charge in charges:
-        if charge.end is None and charge.units:
+        if charge.start <= now and (charge.end is None or charge.end > now) and charge.units:
             found[charge.item] += charge.units
     return dict(found)
 

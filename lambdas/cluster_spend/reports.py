@@ -27,19 +27,20 @@ class Spend:
         now: The time.
         month: What is counted of this month.
         units: What is billed an hour now.
+        ahead: The seconds of units that are billed from now until the month's end if the cluster goes on as it is.
         prices: What is known of prices.
     """
 
     now: datetime
     month: Month
     units: Mapping[Item, Decimal]
+    ahead: Mapping[Item, Decimal]
     prices: Prices
 
     @property
     def rates(self) -> dict[Item, Decimal]:
         """What is billed an hour now whose price is known, in USD."""
-        known = self.prices.known({item.price for item in self.units})
-        return {item: count * known[item.price].usd for item, count in self.units.items() if item.price in known}
+        return self._dollars(self.units)
 
     @property
     def usd_per_hour(self) -> Decimal:
@@ -48,9 +49,8 @@ class Spend:
 
     @property
     def forecast_usd(self) -> Decimal:
-        """What it will have cost at the end of the month if it goes on costing as much an hour."""
-        left = Decimal(int((self.month.end - self.now).total_seconds())) / _HOUR
-        return self.month.usd + self.usd_per_hour * left
+        """What it will have cost at the end of the month if it goes on as it is."""
+        return self.month.usd + sum(self._dollars(self.ahead).values(), Decimal()) / _HOUR
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -65,6 +65,10 @@ class Spend:
     def by_kind(self) -> dict[str, tuple[Decimal, Decimal]]:
         """Return USD an hour and of this month by kind."""
         return self._by(1)
+
+    def _dollars(self, units: Mapping[Item, Decimal]) -> dict[Item, Decimal]:
+        known = self.prices.known({item.price for item in units})
+        return {item: count * known[item.price].usd for item, count in units.items() if item.price in known}
 
     def _by(self, part: int) -> dict[str, tuple[Decimal, Decimal]]:
         rates, months = defaultdict[str, Decimal](Decimal), defaultdict[str, Decimal](Decimal)

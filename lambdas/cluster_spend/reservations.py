@@ -53,9 +53,8 @@ class Reservation:
         kind, price = SpendKind.RESERVATION, on_demand_price_name(self.instance_type)
         if self.block:
             kind, price = SpendKind.CAPACITY_BLOCK, block_price_name(self.id)
-        end = self.ends if over else None
         item = Item(node_group, kind, price)
-        return Charge(item=item, units=Decimal(self.instances), start=self.starts, end=end)
+        return Charge(item=item, units=Decimal(self.instances), start=self.starts, end=self.ends)
 
 
 def read_reservations(client: "EC2Client", ids: Iterable[str], account: str) -> list[Reservation]:

@@ -15,7 +15,7 @@ from cluster_common.state_table import StateChangedError, StateTable
 from cluster_contract.spend import SpendFunctionSettings, SpendKind
 from cluster_contract.state import StatePart
 from cluster_spend.acts import Acts
-from cluster_spend.charges import Charge, Item, units_now
+from cluster_spend.charges import Charge, Item, unit_seconds, units_now
 from cluster_spend.exceeding import ActingClients, Exceeding
 from cluster_spend.ledger import Ledger, UnreadableMonthError
 from cluster_spend.listed_prices import ListedPrices
@@ -119,7 +119,8 @@ class SpendRun:
         charges = list(self._charges(seen))
         counted = action is Action.TICK and self._count(charges, seen, prices)
         month = self._ledger.month(self._now)
-        spend = Spend(now=self._now, month=month, units=units_now(charges), prices=prices)
+        ahead = unit_seconds(charges, self._now, month.end)
+        spend = Spend(now=self._now, month=month, units=units_now(charges, self._now), ahead=ahead, prices=prices)
         self._log(spend)
         if counted:
             spend = replace(spend, month=self._act(spend, seen))

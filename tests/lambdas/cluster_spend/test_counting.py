@@ -70,6 +70,16 @@ def test_root_volumes_are_billed_while_nodes_are_stopped() -> None:
     assert scene.tick(60)["month_to_date_usd"] == 0.08
 
 
+def test_a_block_is_forecast_until_its_end() -> None:
+    scene = SpendScene(
+        groups={"workers": SpendGroupSettings(reservations=("cr-1",))}, details={"prices": {"cr-1": 30.0}}
+    )
+    scene.ec2.add_reservation("cr-1", 8, starts=START, ends=START + 24 * HOUR, is_block=True)
+    scene.tick(0)
+    told = scene.tick(60)
+    assert (told["usd_per_hour"], told["forecast_usd"]) == (8 * 30, 8 * 30 * 24)
+
+
 @pytest.mark.parametrize("used", [0, 2])
 @pytest.mark.parametrize("block", [False, True])
 def test_a_reservation_and_a_block_are_billed_whole_and_their_nodes_not_again(used: int, block: bool) -> None:
