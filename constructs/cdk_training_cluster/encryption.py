@@ -125,7 +125,7 @@ def _added(scope: Construct, key: kms.IKey | None, *users: KeyUser) -> bool:
     if key is None:
         return True
     for user in users:
-        # For whoever writes the policy of a key that is made elsewhere.
+        # `training-cluster key-policy` reads it, for the policy of a key that is made elsewhere.
         scope.node.add_metadata(KEY_USER_METADATA, user.name)
     statements = [iam.PolicyStatement.from_json(statement) for statement in key_statements(KeyPlace(), *users)]
     return all(key.add_to_resource_policy(statement, True).statement_added for statement in statements)
@@ -158,48 +158,32 @@ def key_policy(place: KeyPlace, *users: KeyUser) -> Statement:
     return {"Version": "2012-10-17", "Statement": [account, *key_statements(place, *users)]}
 
 
+def _allow_use(
+    sid: str, principal: Statement, action: str | list[str], condition: Statement | None = None
+) -> Statement:
+    whole = {"Sid": sid, "Effect": "Allow", "Principal": principal, "Action": action, "Resource": "*"}
+    return whole if condition is None else {**whole, "Condition": condition}
+
+
 def _volume_statements(place: KeyPlace, service: str, role: str) -> Iterator[Statement]:
     name = role.removeprefix("AWSServiceRoleFor")
     principal = {"AWS": f"arn:{place.partition}:iam::{place.account}:role/aws-service-role/{service}/{role}"}
-    yield {
-        "Sid": f"{name}Volumes",
-        "Effect": "Allow",
-        "Principal": principal,
-        "Action": [*_USE, "kms:DescribeKey"],
-        "Resource": "*",
-    }
-    yield {
-        "Sid": f"{name}VolumeGrants",
-        "Effect": "Allow",
-        "Principal": principal,
-        "Action": "kms:CreateGrant",
-        "Resource": "*",
-        "Condition": {"Bool": {"kms:GrantIsForAWSResource": "true"}},
-    }
+    yield _allow_use(f"{name}Volumes", principal, [*_USE, "kms:DescribeKey"])
+    condition = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+    yield _allow_use(f"{name}VolumeGrants", principal, "kms:CreateGrant", condition)
 
 
 def _logs(place: KeyPlace) -> Statement:
     log_groups = f"arn:{place.partition}:logs:{place.region}:{place.account}:log-group:*"
-    return {
-        "Sid": "LogGroups",
-        "Effect": "Allow",
-        "Principal": {"Service": f"logs.{place.region}.{place.url_suffix}"},
-        "Action": [*_USE, "kms:Describe*"],
-        "Resource": "*",
-        "Condition": {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_groups}},
-    }
+    principal = {"Service": f"logs.{place.region}.{place.url_suffix}"}
+    condition = {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_groups}}
+    return _allow_use("LogGroups", principal, [*_USE, "kms:Describe*"], condition)
 
 
 def _service(sid: str, service: str) -> Statement:
-    # Without a condition: AWS shows aws:SourceAccount for all, but EventBridge is documented to give none to topics,
+    # Without a condition: AWS shows aws:SourceAccount for both, but EventBridge is documented to give none to topics,
     # and a condition that is not met loses messages without an error.
-    return {
-        "Sid": sid,
-        "Effect": "Allow",
-        "Principal": {"Service": service},
-        "Action": ["kms:Decrypt", "kms:GenerateDataKey*"],
-        "Resource": "*",
-    }
+    return _allow_use(sid, {"Service": service}, ["kms:Decrypt", "kms:GenerateDataKey*"])
 
 
 def _datasets(place: KeyPlace, bucket: s3.IBucket | None = None) -> Statement:
@@ -220,20 +204,9 @@ def _datasets(place: KeyPlace, bucket: s3.IBucket | None = None) -> Statement:
         # S3 gives the bucket where it has a bucket key, else the object.
         arn = f"arn:{place.partition}:s3:::{bucket.bucket_name}"
         context = {"kms:EncryptionContext:aws:s3:arn": [arn, f"{arn}/*"]}
-    return {
-        "Sid": "LinkedBuckets",
-        "Effect": "Allow",
-        "Principal": {"AWS": "*"},
-        "Action": [*_USE, "kms:DescribeKey"],
-        "Resource": "*",
-        "Condition": {
-            "StringEquals": {
-                "kms:CallerAccount": place.account,
-                "kms:ViaService": f"s3.{place.region}.{place.url_suffix}",
-            },
-            "ArnLike": {"aws:PrincipalArn": roles, **context},
-        },
-    }
+    via = {"kms:CallerAccount": place.account, "kms:ViaService": f"s3.{place.region}.{place.url_suffix}"}
+    condition = {"StringEquals": via, "ArnLike": {"aws:PrincipalArn": roles, **context}}
+    return _allow_use("LinkedBuckets", {"AWS": "*"}, [*_USE, "kms:DescribeKey"], condition)
 
 
 _STATEMENTS: Mapping[KeyUser, Callable[[KeyPlace], Statement]] = {

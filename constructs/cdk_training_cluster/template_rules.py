@@ -6,10 +6,12 @@ knows breaks no rule.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from cdk_training_cluster.template_reading import LAUNCH, RESERVATION, TARGET, Resource, Template
 from cdk_training_cluster.validation.template_texts import Finding
+
+_Find: TypeAlias = Callable[[Template], Iterator[Finding]]
 
 # What CloudFormation's quota calls 1 MB: "Template may not exceed 1000000 bytes in size."
 _MAX_BYTES = 1_000_000
@@ -31,6 +33,60 @@ def _number(value: object) -> int | None:
         return None
 
 
+_DOCS = "https://docs.aws.amazon.com"
+_EC2_GUIDE = f"{_DOCS}/AWSEC2/latest/UserGuide"
+_CLOUDFORMATION = f"{_DOCS}/AWSCloudFormation/latest"
+_REFERENCE = f"{_CLOUDFORMATION}/TemplateReference"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemplateRule:
+    """One thing that a template should not say.
+
+    Attributes:
+        id: The rule's name; a finding is acknowledged as `cdk-training-cluster::<id>`.
+        source: Where AWS documents it.
+        description: What must be, in the words of the template, and what happens otherwise.
+        fix: How to mend it.
+        find: Yields each place that breaks the rule. What only the deployment knows breaks none.
+        severity: Whether a finding ends the synth, or is only reported. Default: - it ends the synth.
+    """
+
+    id: str
+    source: str
+    description: str
+    fix: str
+    find: _Find
+    severity: Literal["error", "warning"] = "error"
+
+
+RULES: list[TemplateRule] = []
+"""All rules, in the order in which findings are reported."""
+
+
+def _rule(
+    *, id: str, source: str, description: str, fix: str, severity: Literal["error", "warning"] = "error"
+) -> Callable[[_Find], _Find]:
+    """Add a function to the rules, as the `find` of one."""
+
+    def add(find: _Find) -> _Find:
+        RULES.append(
+            TemplateRule(id=id, source=source, description=description, fix=fix, find=find, severity=severity)
+        )
+        return find
+
+    return add
+
+
+@_rule(
+    id="groupSize",
+    source=f"{_REFERENCE}/aws-resource-autoscaling-autoscalinggroup.html",
+    description=(
+        "MinSize and DesiredCapacity of a group must not be above 0: the deployment would launch and bill nodes, "
+        "even while the cluster is stopped, and be rolled back where EC2 has no capacity"
+    ),
+    fix="Leave both alone: the power function brings the group to its size afterwards",
+)
 def _size(template: Template) -> Iterator[Finding]:
     for group in template.groups:
         for path in ("Properties.MinSize", "Properties.DesiredCapacity"):
@@ -38,15 +94,42 @@ def _size(template: Template) -> Iterator[Finding]:
                 yield group.at(path)
 
 
+@_rule(
+    id="groupUpdatePolicy",
+    source=f"{_CLOUDFORMATION}/UserGuide/aws-attribute-updatepolicy.html",
+    description=(
+        "UpdatePolicy of a group must have AutoScalingScheduledAction.IgnoreUnmodifiedGroupSizeProperties true: "
+        "without it every deployment that changes the group sets its sizes anew, and stops or starts nodes"
+    ),
+    fix="Leave the UpdatePolicy as the library makes it",
+)
 def _update_policy(template: Template) -> Iterator[Finding]:
     return (group.at(_UPDATE) for group in template.groups if str(group.get(_UPDATE)).lower() in {"none", "false"})
 
 
+@_rule(
+    id="fleetTarget",
+    source=f"{_REFERENCE}/aws-resource-ec2-spotfleet.html",
+    description=(
+        "TargetCapacity of a Spot Fleet must be 0: a deployment would launch that many, and every later one that "
+        "changes the fleet would do so again, even while the cluster is stopped"
+    ),
+    fix="Leave TargetCapacity at 0: the power function sets it to the node group's count",
+)
 def _fleet_target(template: Template) -> Iterator[Finding]:
     path = "Properties.SpotFleetRequestConfigData.TargetCapacity"
     return (fleet.at(path) for fleet in template.fleets if _number(fleet.get(path)) not in {None, 0})
 
 
+@_rule(
+    id="warmPoolSize",
+    source=f"{_DOCS}/autoscaling/ec2/APIReference/API_PutWarmPool.html",
+    description=(
+        "A warm pool must have a MaxGroupPreparedCapacity: without it Auto Scaling launches as many nodes as "
+        "MaxSize allows, at once"
+    ),
+    fix="Give MaxGroupPreparedCapacity, as WarmPool(size=…) does",
+)
 def _warm_pool_size(template: Template) -> Iterator[Finding]:
     path = "Properties.MaxGroupPreparedCapacity"
     for pool in template.of_type("AWS::AutoScaling::WarmPool"):
@@ -57,6 +140,15 @@ def _warm_pool_size(template: Template) -> Iterator[Finding]:
             yield pool.at(path)
 
 
+@_rule(
+    id="reservationFallback",
+    source=f"{_DOCS}/autoscaling/ec2/userguide/target-capacity-reservations.html",
+    description=(
+        "CapacityReservationPreference must be capacity-reservations-only where a CapacityReservationTarget is "
+        "named: any other silently launches On-Demand Instances, which are billed beside the reservation"
+    ),
+    fix="Set CapacityReservationPreference to capacity-reservations-only",
+)
 def _fallback(template: Template) -> Iterator[Finding]:
     segments = "Properties.MixedInstancesPolicy.InstancesDistribution.DistributionSegments"
     for group in template.groups:
@@ -76,6 +168,18 @@ def _fallback(template: Template) -> Iterator[Finding]:
             yield group.at(_PREFERENCE)
 
 
+@_rule(
+    id="reservationUntargeted",
+    source=f"{_EC2_GUIDE}/capacity-reservations-pricing-billing.html",
+    description=(
+        "A reservation of a node group with InstanceMatchCriteria targeted must be named by an Auto Scaling "
+        "group or a launch template: otherwise it is billed unused, and the nodes run On-Demand, billed beside it"
+    ),
+    fix=(
+        "Name it in CapacityReservationIds of the group, beside CapacityReservationPreference "
+        "capacity-reservations-only, or take the AWS::EC2::CapacityReservation away"
+    ),
+)
 def _untargeted(template: Template) -> Iterator[Finding]:
     launching = template.of_type(
         "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::LaunchTemplate", "AWS::CloudFormation::Stack"
@@ -87,21 +191,15 @@ def _untargeted(template: Template) -> Iterator[Finding]:
             yield reservation.at(_CRITERIA)
 
 
-def _open(template: Template) -> Iterator[Finding]:
-    for _, reservation in template.reserved():
-        # Where nothing is said, open is the default.
-        if reservation.get(_CRITERIA) in (None, "open"):
-            yield reservation.at(_CRITERIA)
-
-
-def _outside(template: Template) -> Iterator[Finding]:
-    path = "Properties.PlacementGroupArn"
-    for group, reservation in template.reserved():
-        placement = template.placement(group)
-        if placement is not None and not _is_conditional(placement) and reservation.get(path) is None:
-            yield reservation.at(path)
-
-
+@_rule(
+    id="reservationUnusable",
+    source=f"{_EC2_GUIDE}/capacity-reservations-launch.html",
+    description=(
+        "AvailabilityZone, InstanceType, Tenancy and PlacementGroupArn of a reservation must be those of the "
+        "nodes that its group launches: otherwise it is billed, and no node can be launched into it"
+    ),
+    fix="Leave the reservation and what its group launches as the library makes them",
+)
 def _unusable(template: Template) -> Iterator[Finding]:
     for group, reservation in template.reserved():
         for name, values in _launched(template, group).items():
@@ -115,6 +213,15 @@ def _unusable(template: Template) -> Iterator[Finding]:
             yield reservation.at("Properties.PlacementGroupArn")
 
 
+@_rule(
+    id="reservationCount",
+    source=f"{_EC2_GUIDE}/capacity-reservations-pricing-billing.html",
+    description=(
+        "InstanceCount of a reservation must be the MaxSize of all groups together that launch into it: of fewer "
+        "instances some nodes launch and are billed while the group is never whole, and more are billed unused"
+    ),
+    fix="Leave InstanceCount as the library makes it, and set the node group's count",
+)
 def _reserved_count(template: Template) -> Iterator[Finding]:
     path = "Properties.InstanceCount"
     for reservation in template.of_type(RESERVATION):
@@ -125,6 +232,41 @@ def _reserved_count(template: Template) -> Iterator[Finding]:
         known = [size for size in sizes if size is not None]
         count = _number(reservation.get(path))
         if sharing and alone and len(known) == len(sizes) and count not in {None, sum(known)}:
+            yield reservation.at(path)
+
+
+@_rule(
+    id="reservationOpen",
+    source=f"{_DOCS}/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html",
+    description=(
+        "InstanceMatchCriteria of a reservation that a group launches into should be targeted: an open one, "
+        "which is the default, is taken by any other instance of the account that fits as well"
+    ),
+    fix="Set InstanceMatchCriteria to targeted",
+    severity="warning",
+)
+def _open(template: Template) -> Iterator[Finding]:
+    for _, reservation in template.reserved():
+        # Where nothing is said, open is the default.
+        if reservation.get(_CRITERIA) in (None, "open"):
+            yield reservation.at(_CRITERIA)
+
+
+@_rule(
+    id="reservationNoPlacementGroup",
+    source=f"{_EC2_GUIDE}/cr-cpg.html",
+    description=(
+        "A reservation should be made in the placement group that its group launches into (PlacementGroupArn): "
+        "otherwise EC2 may find too little of it close together, or launch a part of the nodes"
+    ),
+    fix="Leave PlacementGroupArn as the library makes it, or use Placement.NONE",
+    severity="warning",
+)
+def _outside(template: Template) -> Iterator[Finding]:
+    path = "Properties.PlacementGroupArn"
+    for group, reservation in template.reserved():
+        placement = template.placement(group)
+        if placement is not None and not _is_conditional(placement) and reservation.get(path) is None:
             yield reservation.at(path)
 
 
@@ -160,159 +302,23 @@ def _placement_names(template: Template, value: object) -> set[str]:
     return {each.logical_id for each in made} | {str(name) for name in names if name is not None}
 
 
+# AWS refuses it, but only once the foundation is deployed and its file system billed.
+@_rule(
+    id="templateSize",
+    source=f"{_CLOUDFORMATION}/UserGuide/cloudformation-limits.html",
+    description=(
+        "The template of a stack with node groups must not be larger than 1 MB (1,000,000 bytes): CloudFormation "
+        "takes no larger one"
+    ),
+    fix=(
+        "Use fewer node groups, or fewer instance types in each, in one cluster, or make a second cluster in a "
+        "stack of its own"
+    ),
+)
 def _file_size(template: Template) -> Iterator[Finding]:
     if template.size is not None and template.size > _MAX_BYTES:
         # A template has no construct of its own to be found by.
         yield [*template.groups, *template.fleets][0].at("Properties")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TemplateRule:
-    """One thing that a template should not say.
-
-    Attributes:
-        id: The rule's name; a finding is acknowledged as `cdk-training-cluster::<id>`.
-        source: Where AWS documents it.
-        description: What must be, in the words of the template, and what happens otherwise.
-        fix: How to mend it.
-        find: Yields each place that breaks the rule. What only the deployment knows breaks none.
-        severity: Whether a finding ends the synth, or is only reported. Default: - it ends the synth.
-    """
-
-    id: str
-    source: str
-    description: str
-    fix: str
-    find: Callable[[Template], Iterator[Finding]]
-    severity: Literal["error", "warning"] = "error"
-
-
-_DOCS = "https://docs.aws.amazon.com"
-_EC2_GUIDE = f"{_DOCS}/AWSEC2/latest/UserGuide"
-_CLOUDFORMATION = f"{_DOCS}/AWSCloudFormation/latest"
-_REFERENCE = f"{_CLOUDFORMATION}/TemplateReference"
-
-RULES: tuple[TemplateRule, ...] = (
-    TemplateRule(
-        id="groupSize",
-        source=f"{_REFERENCE}/aws-resource-autoscaling-autoscalinggroup.html",
-        description=(
-            "MinSize and DesiredCapacity of a group must not be above 0: the deployment would launch and bill nodes, "
-            "even while the cluster is stopped, and be rolled back where EC2 has no capacity"
-        ),
-        fix="Leave both alone: the power function brings the group to its size afterwards",
-        find=_size,
-    ),
-    TemplateRule(
-        id="groupUpdatePolicy",
-        source=f"{_CLOUDFORMATION}/UserGuide/aws-attribute-updatepolicy.html",
-        description=(
-            "UpdatePolicy of a group must have AutoScalingScheduledAction.IgnoreUnmodifiedGroupSizeProperties true: "
-            "without it every deployment that changes the group sets its sizes anew, and stops or starts nodes"
-        ),
-        fix="Leave the UpdatePolicy as the library makes it",
-        find=_update_policy,
-    ),
-    TemplateRule(
-        id="fleetTarget",
-        source=f"{_REFERENCE}/aws-resource-ec2-spotfleet.html",
-        description=(
-            "TargetCapacity of a Spot Fleet must be 0: a deployment would launch that many, and every later one that "
-            "changes the fleet would do so again, even while the cluster is stopped"
-        ),
-        fix="Leave TargetCapacity at 0: the power function sets it to the node group's count",
-        find=_fleet_target,
-    ),
-    TemplateRule(
-        id="warmPoolSize",
-        source=f"{_DOCS}/autoscaling/ec2/APIReference/API_PutWarmPool.html",
-        description=(
-            "A warm pool must have a MaxGroupPreparedCapacity: without it Auto Scaling launches as many nodes as "
-            "MaxSize allows, at once"
-        ),
-        fix="Give MaxGroupPreparedCapacity, as WarmPool(size=…) does",
-        find=_warm_pool_size,
-    ),
-    TemplateRule(
-        id="reservationFallback",
-        source=f"{_DOCS}/autoscaling/ec2/userguide/target-capacity-reservations.html",
-        description=(
-            "CapacityReservationPreference must be capacity-reservations-only where a CapacityReservationTarget is "
-            "named: any other silently launches On-Demand Instances, which are billed beside the reservation"
-        ),
-        fix="Set CapacityReservationPreference to capacity-reservations-only",
-        find=_fallback,
-    ),
-    TemplateRule(
-        id="reservationUntargeted",
-        source=f"{_EC2_GUIDE}/capacity-reservations-pricing-billing.html",
-        description=(
-            "A reservation of a node group with InstanceMatchCriteria targeted must be named by an Auto Scaling "
-            "group or a launch template: otherwise it is billed unused, and the nodes run On-Demand, billed beside it"
-        ),
-        fix=(
-            "Name it in CapacityReservationIds of the group, beside CapacityReservationPreference "
-            "capacity-reservations-only, or take the AWS::EC2::CapacityReservation away"
-        ),
-        find=_untargeted,
-    ),
-    TemplateRule(
-        id="reservationUnusable",
-        source=f"{_EC2_GUIDE}/capacity-reservations-launch.html",
-        description=(
-            "AvailabilityZone, InstanceType, Tenancy and PlacementGroupArn of a reservation must be those of the "
-            "nodes that its group launches: otherwise it is billed, and no node can be launched into it"
-        ),
-        fix="Leave the reservation and what its group launches as the library makes them",
-        find=_unusable,
-    ),
-    TemplateRule(
-        id="reservationCount",
-        source=f"{_EC2_GUIDE}/capacity-reservations-pricing-billing.html",
-        description=(
-            "InstanceCount of a reservation must be the MaxSize of all groups together that launch into it: of fewer "
-            "instances some nodes launch and are billed while the group is never whole, and more are billed unused"
-        ),
-        fix="Leave InstanceCount as the library makes it, and set the node group's count",
-        find=_reserved_count,
-    ),
-    TemplateRule(
-        id="reservationOpen",
-        source=f"{_DOCS}/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html",
-        description=(
-            "InstanceMatchCriteria of a reservation that a group launches into should be targeted: an open one, "
-            "which is the default, is taken by any other instance of the account that fits as well"
-        ),
-        fix="Set InstanceMatchCriteria to targeted",
-        find=_open,
-        severity="warning",
-    ),
-    TemplateRule(
-        id="reservationNoPlacementGroup",
-        source=f"{_EC2_GUIDE}/cr-cpg.html",
-        description=(
-            "A reservation should be made in the placement group that its group launches into (PlacementGroupArn): "
-            "otherwise EC2 may find too little of it close together, or launch a part of the nodes"
-        ),
-        fix="Leave PlacementGroupArn as the library makes it, or use Placement.NONE",
-        find=_outside,
-        severity="warning",
-    ),
-    # AWS refuses it, but only once the foundation is deployed and its file system billed.
-    TemplateRule(
-        id="templateSize",
-        source=f"{_CLOUDFORMATION}/UserGuide/cloudformation-limits.html",
-        description=(
-            "The template of a stack with node groups must not be larger than 1 MB (1,000,000 bytes): CloudFormation "
-            "takes no larger one"
-        ),
-        fix=(
-            "Use fewer node groups, or fewer instance types in each, in one cluster, or make a second cluster in a "
-            "stack of its own"
-        ),
-        find=_file_size,
-    ),
-)
 
 
 def broken_rules(

@@ -1,6 +1,6 @@
 """Powertools for AWS Lambda, from the layer that AWS publishes."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import CfnMapping, Stack
 from aws_cdk import aws_lambda as lambda_
@@ -18,32 +18,21 @@ _LAYER_NAME = "AWSLambdaPowertoolsPythonV3-python314-arm64"
 _MAPPING_ID = "PowertoolsLayerAccounts"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Publisher:
-    partition: str
-    account: str
-    regions: tuple[str, ...]
-
-
+# The publishers, by partition and account, and their regions. China (Ningxia), cn-northwest-1, has no layer.
 # https://docs.aws.amazon.com/powertools/python/3.24.0/getting-started/install/#lambda-layer
-# China (Ningxia), cn-northwest-1, has no layer.
-_PUBLISHERS = (
-    _Publisher(
-        partition="aws",
-        account="017000801446",
-        regions=(
-            *("af-south-1", "ap-east-1", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3"),
-            *("ap-south-1", "ap-south-2", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3"),
-            *("ap-southeast-4", "ap-southeast-5", "ap-southeast-7", "ca-central-1", "ca-west-1"),
-            *("eu-central-1", "eu-central-2", "eu-north-1", "eu-south-1", "eu-south-2"),
-            *("eu-west-1", "eu-west-2", "eu-west-3", "il-central-1", "me-central-1", "me-south-1"),
-            *("mx-central-1", "sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2"),
-        ),
+_PUBLISHERS: Mapping[tuple[str, str], Sequence[str]] = {
+    ("aws", "017000801446"): (
+        *("af-south-1", "ap-east-1", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3"),
+        *("ap-south-1", "ap-south-2", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3"),
+        *("ap-southeast-4", "ap-southeast-5", "ap-southeast-7", "ca-central-1", "ca-west-1"),
+        *("eu-central-1", "eu-central-2", "eu-north-1", "eu-south-1", "eu-south-2"),
+        *("eu-west-1", "eu-west-2", "eu-west-3", "il-central-1", "me-central-1", "me-south-1"),
+        *("mx-central-1", "sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2"),
     ),
-    _Publisher(partition="aws-cn", account="498634801083", regions=("cn-north-1",)),
-    _Publisher(partition="aws-us-gov", account="165087284144", regions=("us-gov-east-1",)),
-    _Publisher(partition="aws-us-gov", account="165093116878", regions=("us-gov-west-1",)),
-)
+    ("aws-cn", "498634801083"): ("cn-north-1",),
+    ("aws-us-gov", "165087284144"): ("us-gov-east-1",),
+    ("aws-us-gov", "165093116878"): ("us-gov-west-1",),
+}
 
 
 def powertools_layer(scope: Construct, id: str) -> lambda_.ILayerVersion:
@@ -65,9 +54,9 @@ def powertools_layer(scope: Construct, id: str) -> lambda_.ILayerVersion:
 
 
 def _literal_arn(region: str) -> str:
-    for publisher in _PUBLISHERS:
-        if region in publisher.regions:
-            return _arn(publisher.partition, region, publisher.account)
+    for (partition, account), regions in _PUBLISHERS.items():
+        if region in regions:
+            return _arn(partition, region, account)
     raise ValueError(
         f"powertools_layer is required in the region {region}: AWS is not known to publish Powertools "
         f"{POWERTOOLS_VERSION} there; give a layer of your own that holds it, for Python 3.14 on arm64 "
@@ -85,7 +74,7 @@ def _mapped_arn(scope: Construct) -> str:
             stack,
             _MAPPING_ID,
             mapping={
-                region: {"Account": publisher.account} for publisher in _PUBLISHERS for region in publisher.regions
+                region: {"Account": account} for (_, account), regions in _PUBLISHERS.items() for region in regions
             },
         )
     )

@@ -1,7 +1,7 @@
 """The file system that the nodes share, fed from S3."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import jsii
 from aws_cdk import Annotations, CfnResource
@@ -230,38 +230,18 @@ class TrainingFileSystem(Construct):
         """Make the rules that name the group itself, or stand in the nodes' group."""
         nodes = self.network.security_group.security_group_id
         own = group.attr_group_id
+        ingress, egress = ec2.CfnSecurityGroupIngress, ec2.CfnSecurityGroupEgress
+        to_itself = "Lustre between the servers of the file system"
         rules: list[CfnResource] = []
         for first, last in _LUSTRE_PORTS:
+            lustre: dict[str, Any] = {"ip_protocol": "tcp", "from_port": first, "to_port": last}
+            own_in: dict[str, Any] = {"source_security_group_id": own, **lustre}
+            own_out: dict[str, Any] = {"destination_security_group_id": own, **lustre}
             rules += [
-                ec2.CfnSecurityGroupIngress(
-                    self,
-                    f"SelfIngress{first}",
-                    group_id=own,
-                    source_security_group_id=own,
-                    ip_protocol="tcp",
-                    from_port=first,
-                    to_port=last,
-                    description="Lustre between the servers of the file system",
-                ),
-                ec2.CfnSecurityGroupEgress(
-                    self,
-                    f"SelfEgress{first}",
-                    group_id=own,
-                    destination_security_group_id=own,
-                    ip_protocol="tcp",
-                    from_port=first,
-                    to_port=last,
-                    description="Lustre between the servers of the file system",
-                ),
-                ec2.CfnSecurityGroupIngress(
-                    self,
-                    f"NodeIngress{first}",
-                    group_id=nodes,
-                    source_security_group_id=own,
-                    ip_protocol="tcp",
-                    from_port=first,
-                    to_port=last,
-                    description="Lustre from the file system",
+                ingress(self, f"SelfIngress{first}", group_id=own, description=to_itself, **own_in),
+                egress(self, f"SelfEgress{first}", group_id=own, description=to_itself, **own_out),
+                ingress(
+                    self, f"NodeIngress{first}", group_id=nodes, description="Lustre from the file system", **own_in
                 ),
             ]
         for rule in rules:

@@ -26,7 +26,7 @@ _CHEATSHEET = "https://github.com/aws-samples/awsome-distributed-training/blob/m
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Advice:
     warning: str
     reason: str
@@ -36,40 +36,29 @@ class _Advice:
 
 
 _ADVICE: Mapping[str, _Advice] = {
-    "RDMAV_FORK_SAFE": _Advice(
-        warning=HARMFUL_ENVIRONMENT, reason="it breaks fork() on current kernels", source=_CHEATSHEET
-    ),
+    "RDMAV_FORK_SAFE": _Advice(HARMFUL_ENVIRONMENT, "it breaks fork() on current kernels", _CHEATSHEET),
     "FI_EFA_FORK_SAFE": _Advice(
-        warning=HARMFUL_ENVIRONMENT,
-        reason="it is obsolete: kernels since 5.15 keep registered memory across fork() by themselves",
-        source=_CHEATSHEET,
+        HARMFUL_ENVIRONMENT,
+        "it is obsolete: kernels since 5.15 keep registered memory across fork() by themselves",
+        _CHEATSHEET,
     ),
     "FI_EFA_ENABLE_SHM_TRANSFER": _Advice(
-        warning=HARMFUL_ENVIRONMENT,
-        reason="it is obsolete: shared memory is on by default, and NCCL has its own",
-        source=_CHEATSHEET,
+        HARMFUL_ENVIRONMENT, "it is obsolete: shared memory is on by default, and NCCL has its own", _CHEATSHEET
     ),
     "NCCL_PROTO": _Advice(
-        warning=HARMFUL_ENVIRONMENT,
-        value="simple",
-        reason="it was for aws-ofi-nccl up to 1.5 and takes the faster protocols away from small messages",
-        source=_CHEATSHEET,
+        HARMFUL_ENVIRONMENT,
+        "it was for aws-ofi-nccl up to 1.5 and takes the faster protocols away from small messages",
+        _CHEATSHEET,
+        "simple",
     ),
     "NCCL_BUFFSIZE": _Advice(
-        warning=HARMFUL_ENVIRONMENT,
-        reason="another size than NCCL's own costs bandwidth or GPU memory",
-        source=f"{_CHEATSHEET} and {_NCCL}#nccl-buffsize",
+        HARMFUL_ENVIRONMENT,
+        "another size than NCCL's own costs bandwidth or GPU memory",
+        f"{_CHEATSHEET} and {_NCCL}#nccl-buffsize",
     ),
-    "FI_PROVIDER": _Advice(
-        warning=NEEDLESS_ENVIRONMENT,
-        value="efa",
-        reason="aws-ofi-nccl since 1.6 finds EFA by itself",
-        source=_CHEATSHEET,
-    ),
+    "FI_PROVIDER": _Advice(NEEDLESS_ENVIRONMENT, "aws-ofi-nccl since 1.6 finds EFA by itself", _CHEATSHEET, "efa"),
     "FI_EFA_USE_DEVICE_RDMA": _Advice(
-        warning=NEEDLESS_ENVIRONMENT,
-        reason="libfabric since 1.18 uses RDMA wherever the device has it",
-        source=_CHEATSHEET,
+        NEEDLESS_ENVIRONMENT, "libfabric since 1.18 uses RDMA wherever the device has it", _CHEATSHEET
     ),
 }
 
