@@ -287,7 +287,7 @@ class TrainingCluster(Construct):
         """Return how many nodes are idle.
 
         Raises:
-            ValueError: Nobody looks: every node group's policy is off.
+            ValueError: Every node group's policy is off, so that no function counts idle nodes.
         """
         if self.idle_stop is None:
             raise ValueError("there is no metric of idle nodes: every node group's idle_policy is IdlePolicy.off()")

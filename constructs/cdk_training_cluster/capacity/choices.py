@@ -1,4 +1,4 @@
-"""Words for what a reservation can be told."""
+"""The end of a reservation that has no time, and what happens to it while its group is stopped."""
 
 from enum import Enum
 

@@ -134,15 +134,11 @@ class InstanceTypeInfo:
             says "up to"). Default: - not known
         hypervisor: `nitro` or `xen`. Default: - bare metal
         supported_root_device_types: What the root volume can be: `ebs`, `instance-store`. Default: `ebs`
-        ultraserver_sizes: How many instances an UltraServer of the type may have; a Capacity Block of such a
-            type is one UltraServer. Default: - empty: it is bought by the instance
-        block_ends_early_minutes: How long before a Capacity Block's end AWS begins to terminate its instances,
-            in minutes. Default: 30
         ultraserver_sizes: How many instances an UltraServer of the type can have: a Capacity Block of it is a whole
             one. Default: - empty: it comes in no UltraServer
         block_ends_early_minutes: How long before the end of a Capacity Block EC2 begins to terminate its
             instances, in minutes. Default: 30
-        source: Where the facts are from. Default: - whoever made the object
+        source: Where the facts are from. Default: `given by the user`
     """
 
     name: str
@@ -171,7 +167,7 @@ class InstanceTypeInfo:
 
         Raises:
             ValueError: If cards are missing or doubled, a list of cards names one that is not there or
-                cannot do it, or what is told of Capacity Blocks is not positive.
+                cannot do it, or a value about Capacity Blocks is not positive.
         """
         cards = {card.index: card for card in self.network_cards}
         if len(cards) != len(self.network_cards):

@@ -359,5 +359,5 @@ class NodeFleet(Construct):
 
 
 def _suffix(number: int) -> str:
-    """Return what tells a further construct of a kind from the first, whose id is as if it were the only one."""
+    """Return the end of the id of the first, second, … construct of a kind; the first has none."""
     return str(number + 1) if number else ""

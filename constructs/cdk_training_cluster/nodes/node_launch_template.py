@@ -129,7 +129,7 @@ def _image(node_group: NodeGroup, layout: LaunchLayout) -> ec2.IMachineImage:
 
 
 def _root_device_name(node_group: NodeGroup, info: InstanceTypeInfo) -> str:
-    # Most images of people's own are AWS's with something added, or one of AWS's by its id.
+    # Most images that users build are AWS's with something added, or one of AWS's by its id.
     public = public_image(info)
     usual = _USUAL_ROOT_DEVICE if public is None else public.root_device_name
     return node_group.root_device_name or usual

@@ -230,7 +230,7 @@ CapacityChoice = Annotated[CapacitySettings, WordOrSettings()]
 
 
 EMPTY = "empty_call"
-"""The kind of mistake that a way to buy without a value is; whoever reads files says so of any setting."""
+"""The kind of mistake that a way to buy without a value is; reading the file reports it for any setting."""
 
 
 def _one_call(value: object) -> object:

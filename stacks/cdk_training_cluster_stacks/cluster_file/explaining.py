@@ -35,7 +35,7 @@ def explain(error: ValidationError) -> Iterator[tuple[Location, str]]:
         if each["type"] == "too_short" and each["input"]:
             continue  # pydantic counts only the entries that are right
         if each["type"] == EMPTY:
-            continue  # as any setting without a value, it is told of where the file is read
+            continue  # reading the file reports any setting without a value
         for line in _sentence(each, where).splitlines():
             yield where, line
 
@@ -85,7 +85,7 @@ _MUST = {
 """What each kind of mistake that pydantic knows is in our words."""
 
 _OUR_OWN_WORDS = {"value_error", "too_long_text", "told"}
-"""What is already told in whole sentences: what constructs raise, texts that are too long, ways to buy."""
+"""What is a whole sentence already: what constructs raise, texts that are too long, ways to buy."""
 
 
 def _mend(kind: str, given: object, context: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Facts about an instance type that is newer than the catalog, as DescribeInstanceTypes tells them."""
+"""Facts about an instance type that is newer than the catalog, as DescribeInstanceTypes returns them."""
 
 from typing import Annotated, Literal, Self
 

@@ -20,7 +20,7 @@ _CONTEXT = "cluster"
 def cluster_file_in(context: Mapping[str, object]) -> str:
     """Return the path of the cluster file that the app's context names.
 
-    Nothing is taken for granted: a context that is forgotten or misspelt must not deploy somebody else's nodes.
+    Nothing is taken for granted: a context that is forgotten or misspelt must not deploy another cluster.
 
     Args:
         context: All of the app's context.
@@ -66,7 +66,7 @@ def read_cluster_file(path: str | Path, *, relative_to: Path | None = None) -> C
         cluster = ClusterFile.model_validate(source.value, context={"directory": file.parent})
     except ValidationError as error:
         wrong += [(where, message) for where, message in explain(error) if where not in source.empty]
-    # Where a value has the wrong form, what it would contradict is of no use to anybody.
+    # Where a value has the wrong form, what it would contradict says nothing.
     misshapen = {where for where, _ in wrong}
     wrong += [(where, message) for where, message in complaints(source.value, file.parent) if where not in misshapen]
     found += [Problem(message=message, where=where, line=source.line(where)) for where, message in wrong]

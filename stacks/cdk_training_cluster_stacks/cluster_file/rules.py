@@ -93,7 +93,7 @@ def keys_are_in_the_account_of_the_cluster(file: Part) -> Iterator[Complaint]:
 
 
 def access_logs_need_a_bucket_that_is_made_here(file: Part) -> Iterator[Complaint]:
-    """Nothing here changes a bucket that is somebody else's."""
+    """Nothing here changes a bucket that exists already."""
     if file.get("access_logs") and all("bucket" in dataset for _, dataset in _parts(file, "datasets")):
         yield (
             ("access_logs",),
@@ -118,10 +118,10 @@ def facts_are_told_once(file: Part) -> Iterator[Complaint]:
 def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
     """What AWS says of node groups is in the library's tables; here it only gets its place."""
     idle, wrong_idle = _right(IdleSettings, file.get("idle", {}))
-    told = [part for _, part in _parts(file, "instance_type_facts")]
-    facts = [_valid(InstanceTypeFacts, part) for part in told]
+    given = [part for _, part in _parts(file, "instance_type_facts")]
+    facts = [_valid(InstanceTypeFacts, part) for part in given]
     # Of what the file says in a wrong form nothing else is known.
-    half_told = {_formed(part, "name", _TYPE) for part, each in zip(told, facts, strict=True) if each is None}
+    half_given = {_formed(part, "name", _TYPE) for part, each in zip(given, facts, strict=True) if each is None}
     groups: list[tuple[_Group, NodeGroup]] = []
     for at, part in _parts(file, "node_groups"):
         group = _group(at, part)
@@ -143,8 +143,8 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
             case ("node_groups", int() as number, *setting):
                 group, _ = groups[number]
                 types = group.settings.instance_types
-                is_half_told = problem.rule == UNKNOWN_TYPE.id and types[int(setting[-1])] in half_told
-                if is_half_told or _needs(problem) & (wrong_idle | group.wrong_idle):
+                is_half_given = problem.rule == UNKNOWN_TYPE.id and types[int(setting[-1])] in half_given
+                if is_half_given or _needs(problem) & (wrong_idle | group.wrong_idle):
                     continue
                 where, message = group.complaint(setting, problem)
                 if where[2] == "idle" or where[2] not in group.wrong:

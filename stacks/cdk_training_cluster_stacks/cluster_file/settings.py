@@ -13,7 +13,7 @@ class Settings(BaseModel):
 
 @dataclass(frozen=True)
 class Because:
-    """Marks a setting that has no default, and says why it has none to whoever leaves it out.
+    """Marks a setting that has no default, and says why it has none where it is left out.
 
     Attributes:
         reason: A clause that follows "is missing; add it, such as …:".

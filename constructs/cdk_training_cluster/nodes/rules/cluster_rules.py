@@ -72,11 +72,11 @@ def _one_placement_group(cluster: ClusterContext) -> Iterator[Found]:
 
 @CLUSTER_RULES.rule("sharedType", f"{_USER_GUIDE}/capacity-reservations-launch.html")
 def _one_type(cluster: ClusterContext) -> Iterator[Found]:
-    told = set()
+    found = set()
     for reserved, users in _shared(cluster.groups).items():
         types = sorted({name for group in users for name in group.instance_types if not is_unknown(name)})
         if len(types) > 1:
-            told.add(reserved)
+            found.add(reserved)
             yield (
                 _at(cluster, users[-1], reserved),
                 f"node groups {_names(users)} must have one type for {reserved}, got {' and '.join(types)}: a "
@@ -86,7 +86,7 @@ def _one_type(cluster: ClusterContext) -> Iterator[Found]:
         # Which of its types a group in turn launches into it is not known, but it is one of those sold so.
         known = [group for group in sharers if not any(map(is_unknown, group.instance_types))]
         fitting = [_sold_as(usage, group.instance_types, cluster.infos) for group in known]
-        if reserved not in told and fitting and not set.intersection(*map(set, fitting)):
+        if reserved not in found and fitting and not set.intersection(*map(set, fitting)):
             given = dict.fromkeys(" or ".join(names) for names in fitting)
             yield (
                 _at(cluster, sharers[-1], reserved),
