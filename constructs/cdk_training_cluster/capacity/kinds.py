@@ -329,9 +329,9 @@ class Capacity:
 
         EC2 terminates the nodes of a block at its end, and Auto Scaling then launches others where the list
         goes on. The nodes of a reservation run on when it ends, at On-Demand prices, even without `on_demand`, which
-        decides about launches only; the power function then notifies the alert topic's subscribers. Nodes that target the group move into
-        reservations that are added to it later. Of several types, each is launched where it is sold: there are no
-        Capacity Blocks of a g5.
+        decides about launches only; the power function then notifies the alert topic's subscribers. Nodes that
+        target the group move into reservations that are added to it later. Of several types, each is launched where
+        it is sold: there are no Capacity Blocks of a g5.
 
         Resources: an `AWS::ResourceGroups::Group` of all reservations and blocks, and an Auto Scaling group
         with distribution segments that targets it; no placement group unless the node group asks for one.

@@ -139,14 +139,6 @@ def test_a_reservation_for_nodes_that_work_alone_is_made_in_no_placement_group()
     assert "PlacementGroup" not in _group(scene)
 
 
-def test_a_reservation_is_deleted_before_its_placement_group_and_after_its_nodes() -> None:
-    scene = bought(capacity=Capacity.reservation(end=_END))
-    (place,), (reservation,), (group,) = scene.all(PLACEMENT), scene.all(RESERVATION), scene.all(GROUP)
-    # What refers to another thing is deleted before it.
-    assert f"{{'Ref': '{place}'}}" in str(scene.template[reservation])
-    assert f"{{'Ref': '{reservation}'}}" in str(scene.template[group])
-
-
 def test_the_tags_of_a_reservation_are_its_own_whatever_an_app_adds() -> None:
     stack = new_stack()
     scene = bought(stack, capacity=Capacity.reservation(end=_END))

@@ -285,15 +285,3 @@ def test_a_node_group_knows_who_runs_its_nodes() -> None:
     assert str(refused.value) == (
         "node group 'workers' has no Spot Fleet: it is bought with Capacity.spot(); use auto_scaling_group"
     )
-
-
-def test_what_will_surprise_is_said_with_an_id_to_acknowledge_it() -> None:
-    scene = _fleet(machine_image=OWN_IMAGE, instance_types=["p5.48xlarge"])
-    assert warnings(scene.stack) == [
-        "node group 'workers': EC2 seldom has p5.48xlarge to spare as Spot Instances, and takes them back at two "
-        "minutes' notice: add types that are not so scarce, or buy a Capacity Block [ack: "
-        "cdk-training-cluster:rareOnSpot]",
-        "node group 'workers': AWS strongly discourages Spot Fleet, a legacy API with no planned investment, and "
-        "several network cards through it are not proven: Capacity.spot() buys the same instances with an Auto "
-        "Scaling group [ack: cdk-training-cluster:spotFleet]",
-    ]
