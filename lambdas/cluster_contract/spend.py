@@ -71,8 +71,8 @@ class SpendFunctionSettings:
         groups: The cluster's node groups, by name.
         fixed: What else is billed by the hour: units an hour by their names in the price list, by kind.
         node: What a running node adds to the kind `guardrails`, likewise.
-        prices: What an hour of an instance costs, in USD, by its type or by the id of its Capacity Block, where that
-            is stated.
+        prices: What an hour of an instance costs, in USD, by its type or by the id of its Capacity Block, and what
+            units cost by their names, where that is stated.
         tick: How much time passes between two runs.
         topic_arn: The SNS topic that is notified. Empty: there is none.
         power_function: The name of the function that owns the sizes of node groups. Empty: there is none.

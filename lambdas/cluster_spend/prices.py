@@ -25,6 +25,17 @@ def block_price_name(block: str) -> str:
     return f"{_BLOCK} {block}"
 
 
+def on_demand_types(names: Iterable[str]) -> set[str]:
+    """Return the instance types of those names that `on_demand_price_name` made."""
+    return {rest for kind, _, rest in (name.partition(" ") for name in names) if kind == _ON_DEMAND}
+
+
+def spot_pools(names: Iterable[str]) -> set[tuple[str, str]]:
+    """Return instance type and Availability Zone of those names that `spot_price_name` made."""
+    split = (name.split(" ") for name in names)
+    return {(words[1], words[2]) for words in split if words[0] == _SPOT}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
     """A price.
@@ -52,10 +63,14 @@ class Prices:
     settings: SpendFunctionSettings
     asked: Mapping[str, Figure] = field(default_factory=dict)
 
+    def stated(self, name: str) -> float | None:
+        """Return the price that the settings state under its name, or under its name without the first word."""
+        return self.settings.prices.get(name) or self.settings.prices.get(name.partition(" ")[2])
+
     def find(self, name: str) -> Figure | None:
         """Return a price by its name. None: it is not known."""
         kind, _, rest = name.partition(" ")
-        stated = self.settings.prices.get(rest) if kind in (_ON_DEMAND, _BLOCK) else None
+        stated = self.stated(name)
         if stated is not None:
             return Figure(usd=Decimal(str(stated)), source="stated in the settings")
         if name in self.asked:

@@ -1,6 +1,6 @@
 """One run: read, price, count, report."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -21,7 +21,7 @@ from cluster_spend.ledger import Ledger, UnreadableMonthError
 from cluster_spend.listed_prices import ListedPrices
 from cluster_spend.months import Month
 from cluster_spend.nodes import Node, node_charges, read_nodes
-from cluster_spend.prices import Figure, Prices
+from cluster_spend.prices import Figure, Prices, on_demand_types, spot_pools
 from cluster_spend.reports import Spend, emit_failure, emit_metrics, gap_sentence, summarize
 from cluster_spend.reservations import Reservation, read_reservations, reservation_charges
 from cluster_spend.spot import spot_prices
@@ -115,8 +115,8 @@ class SpendRun:
                 emit_failure(self._settings)
             self._failures.raise_all()
             return {}
-        prices = Prices(settings=self._settings, asked=self._ask_prices(seen, action))
         charges = list(self._charges(seen))
+        prices = Prices(settings=self._settings, asked=self._ask_prices(charges, action))
         counted = action is Action.TICK and self._count(charges, seen, prices)
         month = self._ledger.month(self._now)
         ahead = unit_seconds(charges, self._now, month.end)
@@ -146,15 +146,16 @@ class SpendRun:
             self._failures.add(self._settings.cluster, f"{what}: the next run counts this time too", error)
         return None
 
-    def _ask_prices(self, seen: _Seen, action: Action) -> dict[str, Figure]:
+    def _ask_prices(self, charges: Iterable[Charge], action: Action) -> dict[str, Figure]:
         """Ask AWS what instances cost: Spot Instances in each run, others once a day."""
+        stated = Prices(settings=self._settings).stated
+        items = {*(charge.item for charge in charges), *self._ledger.month(self._now).unpriced}
+        names = {item.price for item in items if stated(item.price) is None}
         ledger, region = self._ledger, self._settings.region
         lists = ListedPrices(self._clients.pricing, self._table, ledger.prices, region, self._logger)
-        types = {node.instance_type for node in seen.nodes if node.runs and not node.spot and not node.block}
-        types |= {one.instance_type for one in seen.reservations if not one.block}
-        listed = lists.figures(types - self._settings.prices.keys(), self._now, refresh=action is Action.TICK)
+        listed = lists.figures(on_demand_types(names), self._now, refresh=action is Action.TICK)
         try:
-            return {**listed, **spot_prices(self._clients.ec2(), seen.nodes, self._now)}
+            return {**listed, **spot_prices(self._clients.ec2(), spot_pools(names), self._now)}
         except AWS_ERRORS as error:
             what = "Spot prices could not be read: its Spot Instances are counted when they can"
             self._failures.add(self._settings.cluster, what, error)

@@ -1,12 +1,11 @@
 """What Spot Instances cost now, by type and Availability Zone."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from cluster_common.times import time_text
-from cluster_spend.nodes import Node
 from cluster_spend.prices import Figure, spot_price_name
 
 if TYPE_CHECKING:
@@ -15,22 +14,21 @@ if TYPE_CHECKING:
 _SOURCE = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html"
 
 
-def spot_prices(client: "EC2Client", nodes: Sequence[Node], now: datetime) -> dict[str, Figure]:
-    """Return the prices of the types and zones of Spot Instances, by name; what EC2 has no price for is left out.
+def spot_prices(client: "EC2Client", pools: Collection[tuple[str, str]], now: datetime) -> dict[str, Figure]:
+    """Return the prices of Spot Instances by name; what EC2 has no price for is left out.
 
     Args:
         client: The client of EC2.
-        nodes: The instances.
+        pools: Their types and Availability Zones.
         now: The time; EC2 answers with the prices that hold then.
     """
-    spot = [node for node in nodes if node.spot]
-    if not spot:
+    if not pools:
         return {}
-    types: list[Any] = sorted({node.instance_type for node in spot})  # any that EC2 has
+    types: list[Any] = sorted({instance_type for instance_type, _ in pools})  # any that EC2 has
     pages = client.get_paginator("describe_spot_price_history").paginate(
         InstanceTypes=types,
         ProductDescriptions=["Linux/UNIX"],
-        Filters=[{"Name": "availability-zone", "Values": sorted({node.zone for node in spot})}],
+        Filters=[{"Name": "availability-zone", "Values": sorted({zone for _, zone in pools})}],
         StartTime=now,
         EndTime=now,
     )

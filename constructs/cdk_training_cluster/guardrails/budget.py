@@ -90,7 +90,9 @@ class Budget:
         max_usd_per_hour: What the cluster may cost in an hour, in USD, before the spend function's alarm on the rate
             goes off: above 0. Default: - no such alarm.
         prices: What an instance costs an hour, in USD, by its type or by the id of the Capacity Block that it runs
-            in, where that is known better than from AWS's price list; above 0. Only the spend function uses them.
+            in, where that is known better than from AWS's price list; above 0. What else the spend function names
+            under `unknown_prices` is stated under that name: `{"spot p5.48xlarge us-east-1b": 20}` in USD an hour,
+            `{"fsx-persistent-2-500": 0.34}` in USD a GB-month. Only the spend function uses them.
             Default: - AWS's prices; of a Capacity Block none is known.
         weekly_report: Whether the alert topic gets a report of the cluster's own bill each week. Default: False
 

@@ -128,7 +128,8 @@ class ClusterSpend(Guardrail):
             fixed: What else is billed by the hour: units an hour by their names in the library's price list, by the
                 kind of charge, such as `{"file-system": {"fsx-persistent-2-250": 6.58}}`. Default: - nothing.
             prices: What an instance costs an hour, in USD, by its type or by the id of the Capacity Block that it
-                runs in, where that is known better than from AWS's lists. Default: - those lists.
+                runs in, and what anything else costs by its name in `unknown_prices`, where that is known better than
+                from AWS's lists. Default: - those lists.
             power: The power function that owns the sizes of these node groups, which a budget that acts needs.
                 Default: - none.
             state: Where the function keeps what it has counted. Default: - a table is made, and kept.
