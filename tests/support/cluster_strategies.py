@@ -34,7 +34,6 @@ CLASSES: Mapping[str, str] = {
 """The calls, and what each buys; `prioritized` also blocks."""
 
 OF_ONE_TYPE = ("on_demand", "reservation", "from_reservation", "capacity_block")
-OF_SEVERAL_TYPES = ("spot", "spot_fleet", "prioritized")
 WITH_WARM_POOL = ("on_demand", "reservation", "from_reservation")
 
 TYPES = all_instance_types()

@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from rehearsal import readback
 from rehearsal.instance_types import description
 from rehearsal.node_groups import node_groups
 from synthesis import ZONE
+
+_NOW = timedelta()
 
 
 def prepare(aws: LocalAws, types: Iterable[str]) -> None:
@@ -80,12 +83,12 @@ class Deployed:
     def status(self) -> str:
         return str(readback.stacks(self.aws.client, [self._name])[self._name]["status"])
 
-    def say(self, action: str, **words: Any) -> dict[str, dict[str, Any]]:
+    def say(self, action: str, later: timedelta = _NOW, **words: Any) -> dict[str, dict[str, Any]]:
         """Call the deployed power function and return what it says of the node groups, by name."""
         functions = readback.functions(self.aws.client, self._name, self.aws.account, self.aws.region)
         ((configuration, code),) = (one for one in functions if one[0]["Handler"].startswith("cluster_power."))
         function = DeployedFunction(configuration, code, self._directory, self.aws.environment())
-        said = function({"action": action, **words}, alias="" if action == "tick" else "operate")
+        said = function({"action": action, **words}, later=later, alias="" if action == "tick" else "operate")
         return {group["node_group"]: group for group in said["node_groups"]}
 
     @property
