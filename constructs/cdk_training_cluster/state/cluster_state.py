@@ -71,7 +71,7 @@ class _OnlyTagsOfDynamoDb:
 
 
 class ClusterState(Construct):
-    """Make the table that a cluster's functions remember with: which node groups are stopped, by whom and why.
+    """Make the table of a cluster's functions: which node groups are stopped, and which warnings were sent.
 
     Each function writes one part of it, which its role is limited to. The table is billed by request, and DynamoDB
     can restore it to any second of the last 35 days. DynamoDB's deletion protection is off: a stack whose creation
