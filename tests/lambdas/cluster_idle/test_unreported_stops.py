@@ -170,6 +170,48 @@ def test_a_stop_that_could_not_be_reported_is_until_the_topic_takes_the_message(
     assert (scene.subjects()[1:], scene.warnings) == ([REPORTED_LATE], {})
 
 
+def test_a_stop_is_reported_though_its_node_was_started_and_is_idle_again_before_the_topic_takes_a_message() -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.ticks(30)
+    scene.sns.fails = True
+    for number in range(24):
+        with pytest.raises(PartialFailureError, match="the notification could not be published"):
+            scene.tick()
+        if number == 0:
+            node.state, node.launched = "running", scene.now + timedelta(minutes=1)
+    scene.sns.fails = False
+
+    scene.tick()
+    assert scene.subjects()[1:] == [REPORTED_LATE, "base-pod: 1 node idle, stopped in 30 minutes"]
+
+
+def test_a_group_that_is_stopped_after_the_power_functions_answer_was_lost_is_reported() -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    scene.ticks(30)
+    scene.lambda_.fail_next("Invoke", "ServiceException")
+    with pytest.raises(PartialFailureError, match="workers: the power function did not stop it"):
+        scene.tick()
+    scene.obey({"action": "stop", "node_groups": ["workers"]})
+
+    scene.tick()
+    assert scene.subjects()[1:] == [REPORTED_LATE]
+
+
+def test_what_a_dry_run_would_have_stopped_is_reported_once_the_topic_takes_the_message() -> None:
+    scene = IdleScene(policy=Policy(dry_run=True))
+    scene.add()
+    scene.ticks(30)
+    scene.sns.fails = True
+    with pytest.raises(PartialFailureError, match="the notification could not be published"):
+        scene.tick()
+    scene.sns.fails = False
+
+    scene.ticks(20)
+    assert scene.subjects()[1:] == ["[dry run] base-pod: 1 node would be stopped now: idle"]
+
+
 def test_nodes_that_an_earlier_run_did_not_come_to_stop_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = IdleScene()
     nodes = [scene.add(tags={"cdk-training-cluster:node-group": "dev"}) for _ in range(60)]
