@@ -107,20 +107,15 @@ def take_inventory(client: Client) -> Inventory:
     Args:
         client: Makes clients of the local AWS.
     """
-    return {**without_buckets(client), "buckets": _buckets(client)}
-
-
-def without_buckets(client: Client) -> Inventory:
-    """Describe everything but the buckets, whose contents an account may have very many of.
-
-    Args:
-        client: Makes clients.
-    """
-    return {kind: look() for kind, look in looks(client).items()}
+    found = {kind: look() for kind, look in looks(client).items()}
+    return {**found, _BUDGETS: _budgets(client), "buckets": _buckets(client)}
 
 
 def looks(client: Client) -> Mapping[str, Callable[[], Mapping[str, Any]]]:
-    """Return what describes the things of each kind but buckets, so that one that fails hides no other.
+    """Return what describes the things of each kind, so that one that fails hides no other.
+
+    Left out are buckets, whose contents an account may have very many of, and AWS budgets, which credentials without
+    access to billing cannot list.
 
     Args:
         client: Makes clients.
@@ -128,7 +123,6 @@ def looks(client: Client) -> Mapping[str, Callable[[], Mapping[str, Any]]]:
     return {
         **{listed.kind: partial(_listed, client, listed) for listed in _LISTED},
         _TABLES: partial(_tables, client),
-        _BUDGETS: partial(_budgets, client),
     }
 
 
