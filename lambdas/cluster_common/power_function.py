@@ -27,11 +27,13 @@ class Answer:
 
     Attributes:
         groups: What it says of each group that owns nodes of the node group.
+        failures: What it could not read, a sentence each: what it says of a group may be incomplete.
         failure: Why it failed, or its answer is not known. Empty: it answered.
         not_asked: Whether the order was given up before it was sent: it was due no longer.
     """
 
     groups: Sequence[Mapping[str, Any]] = ()
+    failures: Sequence[str] = ()
     failure: str = ""
     not_asked: bool = False
 
@@ -82,7 +84,7 @@ class PowerFunction:
         groups = content.get("node_groups")
         if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
             return Answer(failure=f"it answered {text[:200]}")
-        return Answer(groups=groups)
+        return Answer(groups=groups, failures=[str(one) for one in content.get("failures", ())])
 
     def _invoke(self, payload: bytes, is_due: Callable[[], bool]) -> "InvocationResponseTypeDef | None":
         """Invoke it; while another invocation runs, wait, look again, and ask again if the order is due still."""

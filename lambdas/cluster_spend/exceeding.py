@@ -172,6 +172,13 @@ class Exceeding:
         answer = self._send({"action": "status"}, "")
         if answer.failure:
             return None
+        known = {one.get("node_group") for one in answer.groups if one.get("state")}
+        unknown = [name for name in self._settings.groups if name not in known]
+        if answer.failures and unknown:
+            # An operator may have started them.
+            what = f"the power function could not read whether {', '.join(unknown)} is to run: nothing is done"
+            self._failures.add_sentence(self._settings.cluster, f"{what} ({'; '.join(answer.failures)})")
+            return None
         return node_groups(self._settings, spend, nodes, reserved=reserved, owners=owners, told=answer.groups)
 
     def _read_owners(self, now: datetime) -> list[OwnedGroup]:

@@ -118,6 +118,7 @@ class FakeLambda(FakeService):
         command = parse_command(event, self.power.settings, caller)
         self.orders.append({key: value for key, value in event.items() if key != "reason"})
         told = {"node_groups": list(self.power.order(**{**event, "by": command.by}).values())}
+        told["failures"] = self.power.failures
         return {"StatusCode": 200, "Payload": BytesIO(json.dumps(told).encode())}
 
 

@@ -264,8 +264,9 @@ def test_a_run_that_ends_before_any_of_its_calls_counts_nothing_twice_and_is_mad
     assert number >= 4
 
 
+@pytest.mark.parametrize("operation", ["", "Query", "DescribeAutoScalingGroups"])
 def test_an_operator_who_starts_a_group_after_the_stop_was_ordered_is_not_overruled(
-    scene: SpendScene, group: FakeGroup
+    scene: SpendScene, group: FakeGroup, operation: str
 ) -> None:
     scene.tick(60)
     scene.dynamodb.fail_next("PutItem", "InternalServerError", group="2026-11", after=1)
@@ -275,5 +276,10 @@ def test_an_operator_who_starts_a_group_after_the_stop_was_ordered_is_not_overru
     scene.now += timedelta(minutes=1)
     scene.power.now = scene.now
     scene.power.order("start", by="ana")
+    if operation:
+        # The power function answers what it could not read, and the spend function's own reading comes before.
+        scene.power.fail_next(operation, "Throttling", after=operation != "Query")
+        with pytest.raises(PartialFailureError, match="could not read whether workers is to run: nothing is done"):
+            scene.tick(4)
     scene.tick(4)
     assert group.desired == 2
