@@ -48,6 +48,9 @@ _ALLOWED: Mapping[Alias | None, tuple[Action, ...]] = {
 }
 
 
+_FUNCTIONS: Mapping[Alias | None, str] = {Alias.IDLE: "cluster_idle", Alias.BUDGET: "cluster_spend"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Caller:
     """Who invokes the function, as far as Lambda says.
@@ -78,10 +81,9 @@ class Caller:
     @property
     def by(self) -> str:
         """Who sends the command, as messages say."""
-        functions = {Alias.IDLE: "cluster_idle", Alias.BUDGET: "cluster_spend"}
         if self.alias is Alias.OPERATE:
             return f"an operator in request {self.request_id}"
-        return functions.get(self.alias, "cluster_power") if self.alias else "cluster_power"
+        return _FUNCTIONS.get(self.alias, "cluster_power")
 
     def check(self, action: Action) -> None:
         """Refuse what this caller may not do.

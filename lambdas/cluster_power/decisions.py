@@ -216,10 +216,10 @@ def _explain_window(decision: Decision, window: Window, context: Context) -> Dec
     if window.phase not in (Phase.OPEN, Phase.CLOSING):
         # What is said of the block explains all that does not run.
         missing = decision.missing if window.phase is Phase.UNSEEN else 0
-        return replace(decision, missing=missing, problem=window.problem, problem_known=window.problem_known)
+        is_known = window.problem is not None or window.phase is not Phase.UNSEEN
+        return replace(decision, missing=missing, problem=window.problem, problem_known=is_known)
     if decision.problem is None and window.problem is not None:
         decision = replace(decision, problem=window.problem)
-    decision = replace(decision, problem_known=decision.problem_known and window.problem_known)
     if decision.verdict is Verdict.KEEP and decision.wanted < count:
         decision = replace(decision, missing=decision.missing + count - decision.wanted)
         if decision.problem_known and decision.problem is None:

@@ -67,8 +67,7 @@ class Window:
         instances: How many instances it has.
         starts: When it starts, or should have, while it has not. None: it has, or that is unknown.
         down_at: When its nodes go. None: unknown.
-        problem: What is wrong with it. None: nothing.
-        problem_known: Whether `problem` is a finding.
+        problem: What is wrong with it. None: nothing, or EC2 could not be asked.
         is_elsewhere: Whether the group launches in other Availability Zones, or has nodes that cannot run in the
             block, since it has not started or has ended, or that EC2 does not count in it: nothing starts, and what
             runs stays.
@@ -82,7 +81,6 @@ class Window:
     starts: datetime | None = None
     down_at: datetime | None = None
     problem: Problem | None = None
-    problem_known: bool = True
     is_elsewhere: bool = False
 
 
@@ -189,7 +187,7 @@ def too_small(group: Group, window: Window, count: int) -> Problem:
 def _with_nodes_elsewhere(window: Window) -> Window:
     """Return the window of a block that a deploy named while the nodes worked in another: they work on."""
     sentence = f"{window.sentence}. The nodes that run are not in it, and stay until EC2 or a stop terminates them"
-    return replace(window, sentence=sentence, problem=_problem(f"{sentence}."), problem_known=True, is_elsewhere=True)
+    return replace(window, sentence=sentence, problem=_problem(f"{sentence}."), is_elsewhere=True)
 
 
 def _before(name: str, block: Reservation, starts: datetime, settings: Settings, now: datetime) -> Window:
@@ -248,7 +246,6 @@ def _unseen(name: str, id: str, block: Reservation | Absence) -> Window:
         cause=f"its Capacity Block {id} {text}",
         sentence=sentence,
         problem=_problem(f"{sentence}. If the id is wrong, {_REPLACE}.") if known else None,
-        problem_known=known,
     )
 
 

@@ -160,7 +160,8 @@ def test_a_spot_fleet_is_spoken_of_as_one() -> None:
 
     assert sentence(found) == (
         "extras: 3 of 8 nodes are running: EC2 has no more p4de.24xlarge there right now (UnfulfillableCapacity). "
-        "The Spot Fleet goes on trying. Nodes that do run are billed while they wait for the others: if they are of "
+        "The Spot Fleet asks for them again. Nodes that do run are billed while they wait for the others: if "
+        "they are of "
         "no use alone, stop the group and start it later, or name more instance types, or buy the nodes in another "
         "way. AWS says: UnfulfillableCapacity"
     )
@@ -169,7 +170,7 @@ def test_a_spot_fleet_is_spoken_of_as_one() -> None:
     )
     assert sentence(group(owner=SPOT_FLEET, name="sfr-1")).endswith(
         "the Spot Fleet reports no error, and the others have not come up in more than 10 minutes. Look at the "
-        "history of the Spot Fleet request sfr-1. The Spot Fleet goes on trying."
+        "history of the Spot Fleet request sfr-1. The Spot Fleet asks for them again."
     )
 
 
@@ -199,7 +200,7 @@ def test_suspended_launching_is_a_problem_of_its_own() -> None:
 
 def test_of_a_group_that_somebody_else_sized_it_is_said_what_auto_scaling_does_itself() -> None:
     for found, words in (
-        (group(launch("InsufficientInstanceCapacity")), "Auto Scaling goes on trying, for about a day."),
+        (group(launch("InsufficientInstanceCapacity")), "Auto Scaling asks for them again, for about a day."),
         (group(launching_suspended="It failed for 24 hours"), "A start resumes it."),
     ):
         problem = find_problem(found, goal=8, sized_by_us=False, grace=GRACE, now=NOW).problem

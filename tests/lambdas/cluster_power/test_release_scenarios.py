@@ -127,7 +127,7 @@ def test_capacity_that_is_gone_is_a_problem_and_no_failure_and_is_tried_again(
     assert short["reason"] == (
         "held: 0 of 8 nodes are running: its capacity reservation cr-held could not be raised to 8 instances: EC2 "
         "has no more of its instance type there right now, and its nodes wait until it has. The power function "
-        "asks again every minute. AWS says: InsufficientInstanceCapacity: Insufficient capacity."
+        "asks for them again every minute. AWS says: InsufficientInstanceCapacity: Insufficient capacity."
     )
     reservation.capacity = 8
     scene.minute(3)

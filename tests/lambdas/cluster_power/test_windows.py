@@ -155,7 +155,7 @@ def test_what_keeps_a_block_from_being_used_is_a_problem_in_plain_words(
     found = window(block, STARTS)
 
     assert found.problem is not None
-    assert (found.problem.kind, found.problem_known) == (ProblemKind.BLOCK, True)
+    assert found.problem.kind is ProblemKind.BLOCK
     assert found.problem.sentence == f"pod: its Capacity Block cr-1 {sentence}"
 
 
