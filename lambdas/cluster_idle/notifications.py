@@ -12,7 +12,7 @@ from cluster_contract.idle import IdleFunctionSettings
 from cluster_idle.context import IdleContext
 from cluster_idle.messages import earlier_message, note, reminder_message, stopped_message, warning_message
 from cluster_idle.owner_reader import OwnerReader
-from cluster_idle.reminders import Reminder
+from cluster_idle.reminders import REMIND_EVERY, Reminder
 from cluster_idle.sent_warnings import IdleRecords, SentWarning
 from cluster_idle.verdicts import IdleFinding, Unit
 
@@ -124,7 +124,10 @@ class IdleNotifications:
     def remind(self, reminders: Sequence[Reminder]) -> None:
         """Send once a day which tags keep nodes without a clear end, where that can be recorded."""
         due = [one for one in reminders if one.is_due]
-        gone = self._records.reminders.keys() - {one.owner.key for one in reminders}
+        unclear = {one.owner.key for one in reminders}
+        # What a run cannot read is not gone, and is not named again on the same day.
+        sent_before = self._context.now - REMIND_EVERY
+        gone = [key for key, at in self._records.reminders.items() if key not in unclear and at <= sent_before]
         before = {one.owner.key: self._records.reminders.get(one.owner.key) for one in due}
         if not self._records.save_reminders(dict.fromkeys(gone) | dict.fromkeys(before, self._context.now)):
             return

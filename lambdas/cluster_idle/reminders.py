@@ -8,7 +8,8 @@ from cluster_common.keep_tags import KeepTags
 from cluster_idle.context import IdleContext
 from cluster_idle.instances import Instance, Owner
 
-_DAY = timedelta(days=1)
+REMIND_EVERY = timedelta(days=1)
+"""How much time passes between two reminders of a tag."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,5 +46,5 @@ def _find(instances: Sequence[Instance], context: IdleContext) -> Iterator[Remin
 def _of_tags(owner: Owner, name: str, tags: KeepTags, context: IdleContext) -> Iterator[Reminder]:
     description, sent = tags.unclear(context.now), context.reminders.get(owner.key)
     if description:
-        is_due = sent is None or context.now - sent >= _DAY
+        is_due = sent is None or context.now - sent >= REMIND_EVERY
         yield Reminder(owner=owner, name=name, description=description, is_due=is_due)

@@ -108,6 +108,23 @@ def test_a_reminder_that_could_not_be_sent_is_sent_in_the_next_run() -> None:
     assert scene.subjects() == [SUBJECT]
 
 
+def test_a_tag_that_one_run_could_not_read_is_not_named_twice_a_day_and_its_item_goes_after_it() -> None:
+    scene = IdleScene()
+    scene.add_group(count=1)
+    tags = scene.auto_scaling.groups["workers-asg"].tags
+    tags[UNTIL] = "tomorrow"
+    scene.tick()
+    scene.auto_scaling.fail_next("DescribeAutoScalingGroups", "Throttling")
+    with pytest.raises(PartialFailureError, match="the Auto Scaling groups: could not be read"):
+        scene.tick()
+
+    scene.ticks(60)
+    assert (scene.subjects(), len(scene.dynamodb.items)) == ([SUBJECT], 1)
+    tags[UNTIL] = "2026-11-04T18:00Z"
+    scene.tick(24 * 60)
+    assert scene.dynamodb.items == {}
+
+
 def test_a_date_keeps_until_it_is_over_everywhere_and_then_no_longer() -> None:
     scene = IdleScene()
     node = scene.add(tags={UNTIL: "2026-11-02"})
