@@ -1,6 +1,6 @@
 """The months as the state table keeps them: an item for each, written if no other run has written it since."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -94,13 +94,27 @@ class Ledger:
         """The ids of instances that were counted when they had ended at a time that EC2 does not tell."""
         return self._kept[max(self._kept)].month.ended if self._kept else frozenset()
 
-    def count(self, charges: Sequence[Charge], now: datetime, prices: Prices, *, ended: frozenset[str]) -> None:
+    @property
+    def running(self) -> Mapping[str, str]:
+        """The node groups of the instances that ran in the last run, by their ids."""
+        return self._kept[max(self._kept)].month.running if self._kept else {}
+
+    def count(
+        self,
+        charges: Sequence[Charge],
+        now: datetime,
+        prices: Prices,
+        *,
+        running: Mapping[str, str],
+        ended: frozenset[str],
+    ) -> None:
         """Count what is billed until now, the oldest month first.
 
         Args:
             charges: What is billed.
             now: The time.
             prices: What is known of prices.
+            running: The node groups of the instances that run now, by their ids.
             ended: The ids of instances that have ended at a time that EC2 does not tell.
 
         Raises:
@@ -111,7 +125,7 @@ class Ledger:
         for start, end in spans(first, now):
             gap = max(min(unseen, end) - start, timedelta(0))
             month = self.month(now if self.is_new else start)
-            self.write(replace(counted(month, charges, end, prices, gap=gap), ended=ended))
+            self.write(replace(counted(month, charges, end, prices, gap=gap), running=running, ended=ended))
 
     def write(self, month: Month) -> None:
         """Write a month.

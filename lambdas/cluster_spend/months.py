@@ -12,8 +12,8 @@ from cluster_spend.acts import NO_ACTS, Acts
 from cluster_spend.charges import Charge, Item, added, unit_seconds
 from cluster_spend.prices import Prices
 
-LISTED = timedelta(hours=1)
-"""How long EC2 lists an instance that is terminated.
+LISTED = timedelta(minutes=10)
+"""How long EC2 is relied on to list an instance that is terminated, with its tags: AWS says "a short while".
 
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html
 """
@@ -33,6 +33,7 @@ class Month:
         spent: What was spent, in micro-dollars, by node group and kind.
         unpriced: The seconds of units that no price is known of yet, by what is billed.
         gap: For how long instances may have ended that no run has seen.
+        running: The node groups of the instances that ran in the last run, by their ids.
         ended: The ids of instances that were counted when they had ended at a time that EC2 does not tell.
         acts: What the budget has done.
     """
@@ -42,6 +43,7 @@ class Month:
     spent: Mapping[tuple[str, str], int] = field(default_factory=dict)
     unpriced: Mapping[Item, Decimal] = field(default_factory=dict)
     gap: timedelta = timedelta(0)
+    running: Mapping[str, str] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
     acts: Acts = NO_ACTS
 
@@ -62,12 +64,16 @@ class Month:
 
     def to_values(self) -> dict[str, Any]:
         """Return it as the state table keeps it."""
+        running: dict[str, list[str]] = {}
+        for node, node_group in sorted(self.running.items()):
+            running.setdefault(node_group, []).append(node)
         return {
             "since": time_text(self.since),
             "through": time_text(self.through),
             "spent": {"|".join(key): micro for key, micro in sorted(self.spent.items())},
             "unpriced": {str(item): seconds for item, seconds in sorted(self.unpriced.items())},
             "gap_seconds": int(self.gap.total_seconds()),
+            "running": running,
             "ended": sorted(self.ended),
             "acts": self.acts.to_values(),
         }
@@ -86,6 +92,7 @@ class Month:
             spent={(group, kind): micro for (group, _, kind), micro in spent},
             unpriced={Item.parse(key): Decimal(seconds) for key, seconds in values["unpriced"].items()},
             gap=timedelta(seconds=int(values["gap_seconds"])),
+            running={node: group for group, nodes in values.get("running", {}).items() for node in nodes},
             ended=frozenset(values["ended"]),
             acts=Acts.from_values(values["acts"]),
         )

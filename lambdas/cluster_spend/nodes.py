@@ -1,8 +1,8 @@
 """The cluster's instances, as far as they are billed."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,10 @@ from cluster_spend.prices import block_price_name, on_demand_price_name, spot_pr
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
-    from mypy_boto3_ec2.type_defs import InstanceTypeDef
+    from mypy_boto3_ec2.type_defs import FilterTypeDef, InstanceTypeDef
 
 PAGE_SIZE = 200
-"""How many instances a page has: with 32 interfaces each, these take 50 MiB."""
+"""How many instances a page has: with 32 interfaces each, these take 50 MiB. Also how many values a filter takes."""
 
 VOLUME_PRICE = "ebs-gp3"
 
@@ -77,25 +77,43 @@ class Node:
         return Item(self.node_group, SpendKind.ON_DEMAND, on_demand_price_name(self.instance_type))
 
 
-def read_nodes(client: "EC2Client", settings: SpendFunctionSettings) -> list[Node]:
-    """Read every instance that carries the cluster's tag, also those that have ended and that EC2 still lists.
+def read_nodes(client: "EC2Client", settings: SpendFunctionSettings, ran: Mapping[str, str]) -> list[Node]:
+    """Read every instance of the cluster, also those that have ended and that EC2 still lists.
+
+    They are found by the cluster's tag. EC2 takes the tags of a terminated instance away before it lists it no more:
+    what ran in the last run is then found by its id.
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html
 
     Args:
         client: The client of EC2.
         settings: The function's settings.
+        ran: The node groups of the instances that ran in the last run, by their ids.
     """
     groups = {group.fleet: name for name, group in settings.groups.items() if group.fleet}
-    filters = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [settings.cluster]}]
+    tagged: list[FilterTypeDef] = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [settings.cluster]}]
+    # EC2's list may change while it is read: an instance may be on two pages.
+    found = {node.id: node for node in _read(client, tagged, groups)}
+    missing = sorted(ran.keys() - found.keys())
+    for start in range(0, len(missing), PAGE_SIZE):
+        ended: list[FilterTypeDef] = [
+            {"Name": "instance-id", "Values": missing[start : start + PAGE_SIZE]},
+            {"Name": "instance-state-name", "Values": sorted(_GONE)},
+        ]
+        for node in _read(client, ended, groups):
+            found[node.id] = replace(node, node_group=ran[node.id])
+    return list(found.values())
+
+
+def _read(client: "EC2Client", filters: "list[FilterTypeDef]", groups: dict[str, str]) -> Iterator[Node]:
     request: dict[str, Any] = {"Filters": filters, "MaxResults": PAGE_SIZE}
-    found: list[Node] = []
     while True:
         answer = client.describe_instances(**request)
         request["NextToken"] = answer.get("NextToken", "")
         for reservation in answer["Reservations"]:
-            found += [_node(raw, groups) for raw in reservation.get("Instances", [])]
+            yield from [_node(raw, groups) for raw in reservation.get("Instances", [])]
         del answer  # Two pages at a time would be twice the memory.
         if not request["NextToken"]:
-            return found
+            return
 
 
 def _node(raw: "InstanceTypeDef", groups: dict[str, str]) -> Node:
@@ -125,6 +143,7 @@ def node_charges(
     settings: SpendFunctionSettings,
     *,
     reserved: Collection[str],
+    ran: Collection[str],
     ended: Collection[str],
     through: datetime,
     now: datetime,
@@ -135,6 +154,8 @@ def node_charges(
         nodes: The instances.
         settings: The function's settings.
         reserved: The ids of reservations that are billed whole, with what runs in them.
+        ran: The ids of instances that ran in the last run. One that was started since has stopped at a time that EC2
+            no longer tells, and is billed on.
         ended: The ids of instances that were counted when they had ended at a time that EC2 does not tell.
         through: Until when everything is counted.
         now: The time.
@@ -143,17 +164,18 @@ def node_charges(
         # What has ended since the last run is billed until this one at most, and once.
         unseen = through if node.id in ended else now
         end = None if node.runs else node.ended or unseen
+        start = min(node.launched, through) if node.id in ran else node.launched
         if node.reservation not in reserved:
-            yield Charge(item=node.item(), units=Decimal(1), start=node.launched, end=end)
+            yield Charge(item=node.item(), units=Decimal(1), start=start, end=end)
         for price, units in settings.node.items():
             item = Item(node.node_group, SpendKind.GUARDRAILS, price)
-            yield Charge(item=item, units=Decimal(str(units)), start=node.launched, end=end)
+            yield Charge(item=item, units=Decimal(str(units)), start=start, end=end)
         group = settings.groups.get(node.node_group)
         if group is not None and group.volume_gib:
             yield Charge(
                 item=Item(node.node_group, SpendKind.VOLUMES, VOLUME_PRICE),
                 units=volume_units(group.volume_gib),
-                start=node.launched,
+                start=start,
                 end=None if node.exists else end,
             )
 

@@ -12,7 +12,7 @@ from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit
 from cluster_common.times import format_minutes, time_text
 from cluster_contract.spend import KIND_DIMENSION, SpendFunctionSettings, SpendMetric
 from cluster_spend.charges import Item
-from cluster_spend.months import Month
+from cluster_spend.months import Month, month_start
 from cluster_spend.prices import Prices
 
 _HOUR = 3600
@@ -141,16 +141,24 @@ def summarize(settings: SpendFunctionSettings, action: str, spend: Spend) -> dic
         },
         "unknown_prices": list(spend.unknown),
         "acts": _acts(month),
-        **({"gap": gap_sentence(month)} if month.gap else {}),
+        **({"gap": gap} if (gap := gap_sentence(month)) else {}),
     }
 
 
 def gap_sentence(month: Month) -> str:
-    """Say that instances may be missing in the month-to-date."""
-    return (
-        f"no run succeeded for {format_minutes(month.gap)} longer than EC2 lists terminated instances: those that "
-        "ended in that time are not counted"
-    )
+    """Say what may be missing in the month-to-date. Empty: nothing."""
+    found = []
+    if month.since > month_start(month.since):
+        found.append(
+            f"The first run was at {time_text(month.since)}: of the time before, only instances, reservations and "
+            "Capacity Blocks that EC2 listed then are counted."
+        )
+    if month.gap:
+        found.append(
+            f"No run succeeded for {format_minutes(month.gap)} in which instances may have ended: what was launched "
+            "and terminated meanwhile may be missing, what was stopped and started meanwhile is counted throughout."
+        )
+    return " ".join(found)
 
 
 def _acts(month: Month) -> dict[str, object]:

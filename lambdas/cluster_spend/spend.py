@@ -135,7 +135,7 @@ class SpendRun:
         try:
             self._ledger.read(self._now)
             what = "its instances could not be read"
-            nodes = read_nodes(self._clients.ec2(), self._settings)
+            nodes = read_nodes(self._clients.ec2(), self._settings, self._ledger.running)
             what = "its capacity reservations could not be read"
             ids = {one for group in self._settings.groups.values() for one in group.reservations}
             reservations = read_reservations(self._clients.ec2(), ids, self._account)
@@ -163,11 +163,14 @@ class SpendRun:
 
     def _charges(self, seen: _Seen) -> Iterator[Charge]:
         through, now = self._ledger.through(self._now), self._now
+        # When a node ended that no run has seen running is not known: nothing is counted for it.
+        ended = _unknown_ends(seen.nodes) if self._ledger.is_new else self._ledger.ended
         yield from node_charges(
             seen.nodes,
             self._settings,
             reserved={one.id for one in seen.reservations},
-            ended=self._ledger.ended,
+            ran=self._ledger.running,
+            ended=ended,
             through=through,
             now=now,
         )
@@ -181,9 +184,9 @@ class SpendRun:
 
     def _count(self, charges: list[Charge], seen: _Seen, prices: Prices) -> bool:
         """Count what is billed until now, and say whether that was done."""
-        ended = frozenset(node.id for node in seen.nodes if node.has_unknown_end)
+        running = {node.id: node.node_group for node in seen.nodes if node.runs}
         try:
-            self._ledger.count(charges, self._now, prices, ended=ended)
+            self._ledger.count(charges, self._now, prices, running=running, ended=_unknown_ends(seen.nodes))
         except StateChangedError:
             self._logger.warning("another run has counted this time: the next run counts what is left")
         except AWS_ERRORS as error:
@@ -212,5 +215,10 @@ class SpendRun:
             self._logger.warning(
                 f"the price of {name} is not known: it is billed, and counted when its price is known"
             )
-        if spend.month.gap:
-            self._logger.warning(gap_sentence(spend.month))
+        gap = gap_sentence(spend.month)
+        if gap:
+            self._logger.warning(gap)
+
+
+def _unknown_ends(nodes: Iterable[Node]) -> frozenset[str]:
+    return frozenset(node.id for node in nodes if node.has_unknown_end)

@@ -57,8 +57,8 @@ class ClusterSpend(Guardrail):
     dollars an hour, of this month of UTC, and at its end if the cluster goes on as it is: for the cluster, each node
     group and each kind of charge. The month is kept in `state`. A run that is missed, fails or ends halfway loses
     nothing: the next one counts from where the last one ended, by the times at which instances were launched and have
-    ended. Only instances that ended while no run succeeded for more than an hour, in which EC2 lists them, are
-    missing; the length of such a gap is a metric.
+    ended. Only where no run succeeded for more than ten minutes may instances be missing that ended meanwhile and
+    that EC2 no longer lists; the length of such a gap is a metric.
 
     A price that is not known is counted as unknown, named and alarmed; what was billed until then is counted as soon
     as it is known. The sums are list prices: no Savings Plan, discount, free tier, tax or transfer is in them, and

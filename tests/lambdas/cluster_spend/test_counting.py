@@ -28,7 +28,7 @@ def test_running_nodes_are_counted_by_the_second_from_their_launch() -> None:
     assert told["kinds"] == {
         "on-demand": {"usd_per_hour": pytest.approx(111.086), "month_to_date_usd": told["month_to_date_usd"]}
     }
-    assert "gap" not in told
+    assert "No run succeeded" not in told["gap"]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,7 @@ def test_a_spot_node_whose_end_is_unknown_is_not_counted_again_in_the_next_month
     scene.tick(10)
     assert scene.spent() == pytest.approx(12.5 * 5 / 60, abs=1e-5)
     assert scene.month("2026-12")["spent"] == {}
+    assert "gap" not in scene.run()
 
 
 def test_root_volumes_are_billed_while_nodes_are_stopped() -> None:
@@ -218,19 +219,50 @@ def test_a_tick_over_the_end_of_a_month_is_split_at_midnight_utc() -> None:
     assert (told["month"], told["month_to_date_usd"]) == ("2027-01", pytest.approx(P5 * 2 / 60, abs=1e-4))
 
 
-def test_missed_ticks_lose_nothing_that_ec2_still_lists_and_a_longer_gap_is_told() -> None:
+@pytest.mark.parametrize(
+    ("change", "counted"),
+    [
+        ("ends", 20),
+        ("ends and loses its tags", 20),
+        ("ends and is listed no more", 0),
+        ("stops and starts", 40),
+        ("stops, starts and ends", 30),
+        ("loses its tags", 0),
+        ("is listed twice", 40),
+    ],
+)
+def test_what_a_node_does_while_no_run_succeeds_is_counted_as_far_as_ec2_tells_and_the_gap_is_told(
+    change: str, counted: int
+) -> None:
     scene = SpendScene()
-    first, second = scene.add(2)
+    (node,) = scene.add()
     scene.tick(0)
     scene.now += timedelta(minutes=20)
-    scene.end(first)
-    told = scene.tick(40)
-    assert scene.spent() == pytest.approx(P5 * 80 / 60, abs=1e-5)
-    assert "gap" not in told
-    del scene.ec2.nodes[second.id]
-    told = scene.tick(90)
-    assert scene.spent() == pytest.approx(P5 * 80 / 60, abs=1e-5)
-    assert told["gap"].startswith("no run succeeded for 30 minutes longer than EC2 lists terminated instances")
+    if "start" in change:
+        node.launched = scene.now
+        scene.now += timedelta(minutes=10)
+    if "ends" in change:
+        scene.end(node)
+    if "tags" in change:
+        node.tags = {}
+    if "no more" in change:
+        scene.ec2.nodes.clear()
+    if "twice" in change:
+        scene.ec2.nodes["again"] = node
+    scene.now = START + timedelta(minutes=40)
+    told = scene.run("tick")
+    assert scene.spent() == pytest.approx(P5 * counted / 60, abs=1e-5)
+    assert told["node_groups"].keys() == ({"workers"} if counted else set())
+    assert "No run succeeded for 30 minutes in which instances may have ended" in told["gap"]
+
+
+def test_a_first_run_counts_no_node_whose_end_is_unknown_and_names_what_is_missing() -> None:
+    scene = SpendScene()
+    (node,) = scene.add(age=24 * HOUR)
+    scene.end(node, "stopped", told=False)
+    told = scene.tick(0)
+    assert told["month_to_date_usd"] == 0
+    assert told["gap"].startswith("The first run was at 2026-11-10T08:00:00Z: of the time before, only")
 
 
 def test_a_clock_that_goes_back_and_a_second_tick_count_nothing_twice() -> None:
