@@ -63,7 +63,7 @@ def unit_seconds(charges: Iterable[Charge], start: datetime, end: datetime) -> d
     found: defaultdict[Item, Decimal] = defaultdict(Decimal)
     for charge in charges:
         first, last = max(charge.start, start), end if charge.end is None else min(charge.end, end)
-        if last > first:
+        if last > first and charge.units:
             found[charge.item] += charge.units * int((last - first).total_seconds())
     return dict(found)
 

@@ -1,13 +1,13 @@
 """The months as the state table keeps them: an item for each, written if no other run has written it since."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from cluster_common.state_table import NO_ITEM, StateItem, StateTable
 from cluster_spend.charges import Charge
 from cluster_spend.listed_prices import NAME
-from cluster_spend.months import Month, counted, gap_between, month_name, month_start, spans
+from cluster_spend.months import LastRun, Month, counted, gap_between, month_name, month_start, spans
 from cluster_spend.prices import Prices
 
 _KEPT = timedelta(days=400)
@@ -90,32 +90,18 @@ class Ledger:
         return Month(since=now if self.is_new else start, through=start)
 
     @property
-    def ended(self) -> frozenset[str]:
-        """The ids of instances that were counted when they had ended at a time that EC2 does not tell."""
-        return self._kept[max(self._kept)].month.ended if self._kept else frozenset()
+    def last(self) -> LastRun:
+        """What the last run saw."""
+        return self._kept[max(self._kept)].month.last if self._kept else LastRun()
 
-    @property
-    def running(self) -> Mapping[str, str]:
-        """The node groups of the instances that ran in the last run, by their ids."""
-        return self._kept[max(self._kept)].month.running if self._kept else {}
-
-    def count(
-        self,
-        charges: Sequence[Charge],
-        now: datetime,
-        prices: Prices,
-        *,
-        running: Mapping[str, str],
-        ended: frozenset[str],
-    ) -> None:
+    def count(self, charges: Sequence[Charge], now: datetime, prices: Prices, seen: LastRun) -> None:
         """Count what is billed until now, the oldest month first.
 
         Args:
             charges: What is billed.
             now: The time.
             prices: What is known of prices.
-            running: The node groups of the instances that run now, by their ids.
-            ended: The ids of instances that have ended at a time that EC2 does not tell.
+            seen: What this run sees, for the next one.
 
         Raises:
             StateChangedError: Another run has counted meanwhile; the next one counts what is left.
@@ -125,7 +111,7 @@ class Ledger:
         for start, end in spans(first, now):
             gap = max(min(unseen, end) - start, timedelta(0))
             month = self.month(now if self.is_new else start)
-            self.write(replace(counted(month, charges, end, prices, gap=gap), running=running, ended=ended))
+            self.write(replace(counted(month, charges, end, prices, gap=gap), last=seen))
 
     def write(self, month: Month) -> None:
         """Write a month.

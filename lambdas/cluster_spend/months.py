@@ -24,6 +24,38 @@ _DECEMBER = 12
 
 
 @dataclass(frozen=True, kw_only=True)
+class LastRun:
+    """What the last run saw that EC2 may not tell the next one.
+
+    Attributes:
+        running: The node groups of the instances that ran, by their ids.
+        ended: The ids of instances that were counted when they had ended at a time that EC2 does not tell.
+        held: How many instances reservations held, by their ids.
+    """
+
+    running: Mapping[str, str] = field(default_factory=dict)
+    ended: frozenset[str] = frozenset()
+    held: Mapping[str, int] = field(default_factory=dict)
+
+    def to_values(self) -> dict[str, Any]:
+        """Return it as the state table keeps it."""
+        running: dict[str, list[str]] = {}
+        for node, node_group in sorted(self.running.items()):
+            running.setdefault(node_group, []).append(node)
+        return {"running": running, "ended": sorted(self.ended), "held": dict(self.held)}
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> "LastRun":
+        """Read what `to_values` wrote."""
+        running = values.get("running", {})
+        return cls(
+            running={node: node_group for node_group, nodes in running.items() for node in nodes},
+            ended=frozenset(values["ended"]),
+            held={id_: int(count) for id_, count in values.get("held", {}).items()},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Month:
     """What is counted of one month.
 
@@ -33,8 +65,7 @@ class Month:
         spent: What was spent, in micro-dollars, by node group and kind.
         unpriced: The seconds of units that no price is known of yet, by what is billed.
         gap: For how long instances may have ended that no run has seen.
-        running: The node groups of the instances that ran in the last run, by their ids.
-        ended: The ids of instances that were counted when they had ended at a time that EC2 does not tell.
+        last: What the last run saw.
         acts: What the budget has done.
     """
 
@@ -43,8 +74,7 @@ class Month:
     spent: Mapping[tuple[str, str], int] = field(default_factory=dict)
     unpriced: Mapping[Item, Decimal] = field(default_factory=dict)
     gap: timedelta = timedelta(0)
-    running: Mapping[str, str] = field(default_factory=dict)
-    ended: frozenset[str] = frozenset()
+    last: LastRun = field(default_factory=LastRun)
     acts: Acts = NO_ACTS
 
     @property
@@ -64,17 +94,13 @@ class Month:
 
     def to_values(self) -> dict[str, Any]:
         """Return it as the state table keeps it."""
-        running: dict[str, list[str]] = {}
-        for node, node_group in sorted(self.running.items()):
-            running.setdefault(node_group, []).append(node)
         return {
             "since": time_text(self.since),
             "through": time_text(self.through),
             "spent": {"|".join(key): micro for key, micro in sorted(self.spent.items())},
             "unpriced": {str(item): seconds for item, seconds in sorted(self.unpriced.items())},
             "gap_seconds": int(self.gap.total_seconds()),
-            "running": running,
-            "ended": sorted(self.ended),
+            **self.last.to_values(),
             "acts": self.acts.to_values(),
         }
 
@@ -92,8 +118,7 @@ class Month:
             spent={(group, kind): micro for (group, _, kind), micro in spent},
             unpriced={Item.parse(key): Decimal(seconds) for key, seconds in values["unpriced"].items()},
             gap=timedelta(seconds=int(values["gap_seconds"])),
-            running={node: group for group, nodes in values.get("running", {}).items() for node in nodes},
-            ended=frozenset(values["ended"]),
+            last=LastRun.from_values(values),
             acts=Acts.from_values(values["acts"]),
         )
 

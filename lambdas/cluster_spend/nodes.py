@@ -142,7 +142,7 @@ def node_charges(
     nodes: Sequence[Node],
     settings: SpendFunctionSettings,
     *,
-    reserved: Collection[str],
+    reserved: Mapping[str, Sequence[Charge]],
     ran: Collection[str],
     ended: Collection[str],
     through: datetime,
@@ -153,7 +153,7 @@ def node_charges(
     Args:
         nodes: The instances.
         settings: The function's settings.
-        reserved: The ids of reservations that are billed whole, with what runs in them.
+        reserved: What is billed for reservations, by id: while it is, what runs in them is not billed beside it.
         ran: The ids of instances that ran in the last run. One that was started since has stopped at a time that EC2
             no longer tells, and is billed on.
         ended: The ids of instances that were counted when they had ended at a time that EC2 does not tell.
@@ -165,8 +165,10 @@ def node_charges(
         unseen = through if node.id in ended else now
         end = None if node.runs else node.ended or unseen
         start = min(node.launched, through) if node.id in ran else node.launched
-        if node.reservation not in reserved:
-            yield Charge(item=node.item(), units=Decimal(1), start=start, end=end)
+        for first, last in _outside(start, end, reserved.get(node.reservation)):
+            # EC2 terminates what runs in a Capacity Block before the block ends.
+            if not node.block or node.reservation not in reserved:
+                yield Charge(item=node.item(), units=Decimal(1), start=first, end=last)
         for price, units in settings.node.items():
             item = Item(node.node_group, SpendKind.GUARDRAILS, price)
             yield Charge(item=item, units=Decimal(str(units)), start=start, end=end)
@@ -178,6 +180,19 @@ def node_charges(
                 start=start,
                 end=None if node.exists else end,
             )
+
+
+def _outside(
+    start: datetime, end: datetime | None, reservation: Sequence[Charge] | None
+) -> Iterator[tuple[datetime, datetime | None]]:
+    """Yield the times before and after what is billed for a reservation."""
+    if reservation is None:
+        yield start, end
+        return
+    begins, ends = reservation[0].start, reservation[-1].end
+    yield start, begins if end is None else min(end, begins)
+    if ends is not None:
+        yield max(start, ends), end
 
 
 def volume_units(gib: int) -> Decimal:

@@ -150,8 +150,8 @@ def gap_sentence(month: Month) -> str:
     found = []
     if month.since > month_start(month.since):
         found.append(
-            f"The first run was at {time_text(month.since)}: of the time before, only instances, reservations and "
-            "Capacity Blocks that EC2 listed then are counted."
+            f"The first run was at {time_text(month.since)}: of the time before, only instances and Capacity "
+            "Blocks that EC2 listed then are counted."
         )
     if month.gap:
         found.append(

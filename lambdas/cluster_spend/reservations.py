@@ -1,6 +1,6 @@
 """Capacity reservations and Capacity Blocks, which are billed whether or not anything runs in them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef
 
+# While one is `cancelling`, "charges continue for the commitment wind-down period".
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html
+_BILLED = frozenset({"active", "cancelling", "expired"})
+
 _NOT_FOUND = "InvalidCapacityReservationId.NotFound"
 
 
@@ -28,7 +32,8 @@ class Reservation:
         instances: For how many it holds capacity.
         starts: When it began, or begins.
         ends: When it ended, or ends. None: no end is known.
-        active: Whether it holds capacity now.
+        billed: Whether it is billed from its start to its end. A cancelled one is not: EC2 tells no time at which it
+            was.
         block: Whether it is a Capacity Block.
     """
 
@@ -37,24 +42,32 @@ class Reservation:
     instances: int
     starts: datetime
     ends: datetime | None = None
-    active: bool = True
+    billed: bool = True
     block: bool = False
 
-    def charge(self, node_group: str, now: datetime) -> Charge | None:
-        """Return what is billed for it. None: nothing, or nothing any longer whose end is known.
+    def is_billed_at(self, moment: datetime) -> bool:
+        """Say whether it is billed from a time on."""
+        return self.billed and (self.ends is None or self.ends > moment)
+
+    def charges(self, node_group: str, held: int | None, now: datetime) -> Iterator[Charge]:
+        """Yield what is billed for it: until now what was held in the last run, from now on what is held now.
 
         Args:
             node_group: The node group that it is for. Empty: several.
-            now: The time.
+            held: How many instances the last run saw it hold. None: no run has seen it before.
+            now: The time. When its size was changed, or it was cancelled, EC2 does not tell.
         """
-        over = self.ends is not None and self.ends <= now
-        if not self.active and not over:
-            return None
         kind, price = SpendKind.RESERVATION, on_demand_price_name(self.instance_type)
         if self.block:
             kind, price = SpendKind.CAPACITY_BLOCK, block_price_name(self.id)
         item = Item(node_group, kind, price)
-        return Charge(item=item, units=Decimal(self.instances), start=self.starts, end=self.ends)
+        instances = self.instances if self.billed else 0
+        before = Decimal(instances if held is None else held)
+        last = min(now, self.ends) if self.billed and self.ends is not None else now
+        if before:
+            yield Charge(item=item, units=before, start=self.starts, end=last)
+        if self.is_billed_at(now):
+            yield Charge(item=item, units=Decimal(instances), start=now, end=self.ends)
 
 
 def read_reservations(client: "EC2Client", ids: Iterable[str], account: str) -> list[Reservation]:
@@ -93,23 +106,26 @@ def _reservation(raw: "CapacityReservationTypeDef") -> Reservation:
         instances=raw.get("TotalInstanceCount", 0),
         starts=raw.get("StartDate") or raw["CreateDate"],
         ends=raw.get("EndDate"),
-        active=raw.get("State") == "active",
+        billed=raw.get("State") in _BILLED,
         block=raw.get("ReservationType") == "capacity-block",
     )
 
 
 def reservation_charges(
-    reservations: Iterable[Reservation], settings: SpendFunctionSettings, now: datetime
-) -> Iterator[Charge]:
-    """Yield what is billed for reservations, each once; one that several node groups name is none of theirs.
+    reservations: Iterable[Reservation], settings: SpendFunctionSettings, held: Mapping[str, int], now: datetime
+) -> dict[str, list[Charge]]:
+    """Return what is billed for reservations, by id; one that several node groups name is none of theirs.
 
     Args:
         reservations: The reservations.
         settings: The function's settings.
+        held: How many instances the last run saw each hold, by id.
         now: The time.
     """
+    found = {}
     for one in reservations:
         users = [name for name, group in settings.groups.items() if one.id in group.reservations]
-        charge = one.charge(users[0] if len(users) == 1 else "", now)
-        if charge is not None:
-            yield charge
+        charges = list(one.charges(users[0] if len(users) == 1 else "", held.get(one.id), now))
+        if charges:
+            found[one.id] = charges
+    return found

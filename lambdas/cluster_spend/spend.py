@@ -19,7 +19,7 @@ from cluster_spend.charges import Charge, Item, unit_seconds, units_now
 from cluster_spend.exceeding import ActingClients, Exceeding
 from cluster_spend.ledger import Ledger, UnreadableMonthError
 from cluster_spend.listed_prices import ListedPrices
-from cluster_spend.months import Month
+from cluster_spend.months import LastRun, Month
 from cluster_spend.nodes import Node, node_charges, read_nodes
 from cluster_spend.prices import Figure, Prices, on_demand_types, spot_pools
 from cluster_spend.reports import Spend, emit_failure, emit_metrics, gap_sentence, summarize
@@ -73,10 +73,26 @@ def parse_action(event: object) -> Action:
 
 @dataclass(frozen=True, kw_only=True)
 class _Seen:
-    """What EC2 says of the cluster."""
+    """What EC2 says of the cluster.
+
+    Attributes:
+        nodes: Its instances.
+        reservations: Its reservations and Capacity Blocks.
+        now: When.
+    """
 
     nodes: list[Node]
     reservations: list[Reservation]
+    now: datetime
+
+    @property
+    def last(self) -> LastRun:
+        """What the next run has to know of it."""
+        return LastRun(
+            running={node.id: node.node_group for node in self.nodes if node.runs},
+            ended=frozenset(node.id for node in self.nodes if node.has_unknown_end),
+            held={one.id: one.instances for one in self.reservations if one.is_billed_at(self.now)},
+        )
 
 
 class SpendRun:
@@ -135,11 +151,11 @@ class SpendRun:
         try:
             self._ledger.read(self._now)
             what = "its instances could not be read"
-            nodes = read_nodes(self._clients.ec2(), self._settings, self._ledger.running)
+            nodes = read_nodes(self._clients.ec2(), self._settings, self._ledger.last.running)
             what = "its capacity reservations could not be read"
             ids = {one for group in self._settings.groups.values() for one in group.reservations}
             reservations = read_reservations(self._clients.ec2(), ids, self._account)
-            return _Seen(nodes=nodes, reservations=reservations)
+            return _Seen(nodes=nodes, reservations=reservations, now=self._now)
         except UnreadableMonthError as error:
             self._failures.add_sentence(self._settings.cluster, str(error))
         except AWS_ERRORS as error:
@@ -162,19 +178,23 @@ class SpendRun:
             return listed
 
     def _charges(self, seen: _Seen) -> Iterator[Charge]:
-        through, now = self._ledger.through(self._now), self._now
-        # When a node ended that no run has seen running is not known: nothing is counted for it.
-        ended = _unknown_ends(seen.nodes) if self._ledger.is_new else self._ledger.ended
+        through, last, now = self._ledger.through(self._now), self._ledger.last, self._now
+        if self._ledger.is_new:
+            # Nothing is counted that is not known: when a node ended that no run has seen running, and how many
+            # instances a reservation held before; a Capacity Block holds as many from its start to its end.
+            last = replace(seen.last, running={}, held={one.id: 0 for one in seen.reservations if not one.block})
+        of_reservations = reservation_charges(seen.reservations, self._settings, last.held, now)
         yield from node_charges(
             seen.nodes,
             self._settings,
-            reserved={one.id for one in seen.reservations},
-            ran=self._ledger.running,
-            ended=ended,
+            reserved=of_reservations,
+            ran=last.running,
+            ended=last.ended,
             through=through,
             now=now,
         )
-        yield from reservation_charges(seen.reservations, self._settings, now)
+        for charges in of_reservations.values():
+            yield from charges
         # Since when the fixed parts exist is not known: they are counted from the first run on.
         start = now if self._ledger.is_new else through
         for kind, units in self._settings.fixed.items():
@@ -184,9 +204,8 @@ class SpendRun:
 
     def _count(self, charges: list[Charge], seen: _Seen, prices: Prices) -> bool:
         """Count what is billed until now, and say whether that was done."""
-        running = {node.id: node.node_group for node in seen.nodes if node.runs}
         try:
-            self._ledger.count(charges, self._now, prices, running=running, ended=_unknown_ends(seen.nodes))
+            self._ledger.count(charges, self._now, prices, seen.last)
         except StateChangedError:
             self._logger.warning("another run has counted this time: the next run counts what is left")
         except AWS_ERRORS as error:
@@ -200,7 +219,7 @@ class SpendRun:
         """Do what the budget says where it is exceeded, and return the month with what was done."""
         exceeding = Exceeding(self._settings, self._clients, self._failures, record=self._record)
         try:
-            exceeding.act(spend, seen.nodes, {one.id for one in seen.reservations})
+            exceeding.act(spend, seen.nodes, seen.last.held)
         except StateChangedError:
             self._logger.warning("another run has acted on the budget: the next run does what is left")
         except AWS_ERRORS as error:
@@ -218,7 +237,3 @@ class SpendRun:
         gap = gap_sentence(spend.month)
         if gap:
             self._logger.warning(gap)
-
-
-def _unknown_ends(nodes: Iterable[Node]) -> frozenset[str]:
-    return frozenset(node.id for node in nodes if node.has_unknown_end)

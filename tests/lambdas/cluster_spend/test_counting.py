@@ -112,6 +112,43 @@ def test_a_reservation_is_billed_until_it_ends_and_once_for_several_groups() -> 
     assert told["month_to_date_usd"] == pytest.approx(P5 * 70 / 60, abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("change", "nodes", "counted", "rate"),
+    [
+        ({"state": "cancelled"}, 0, 4, 0),
+        ({"state": "cancelled"}, 2, 4, 2),
+        ({"state": "cancelled", "ends": START + 2 * HOUR}, 0, 4, 0),
+        ({"state": "cancelling"}, 0, 4, 4),
+        ({"bought": 1}, 0, 4, 1),
+        ({"bought": 8}, 0, 4, 8),
+        ({"state": "expired", "ends": START + HOUR / 2}, 2, 4 / 2 + 2 / 2, 2),
+    ],
+)
+def test_a_reservation_that_changes_is_counted_as_it_was_seen_last_until_the_change_is_seen(
+    change: dict[str, Any], nodes: int, counted: float, rate: float
+) -> None:
+    scene = SpendScene(groups={"workers": SpendGroupSettings(reservations=("cr-1",))})
+    held = scene.ec2.add_reservation("cr-1", 4, starts=START)
+    scene.add(nodes, CapacityReservationId="cr-1")
+    scene.tick(0)
+    for name, value in change.items():
+        setattr(held, name, value)
+    assert scene.tick(60)["usd_per_hour"] == pytest.approx(rate * P5)
+    assert scene.spent() == pytest.approx(counted * P5, abs=1e-5)
+    scene.tick(65)
+    assert scene.spent() == pytest.approx((counted + rate * 65 / 60) * P5, abs=1e-5)
+
+
+def test_nodes_are_billed_before_their_reservation_begins_and_forecast_after_it_ends() -> None:
+    scene = SpendScene(groups={"workers": SpendGroupSettings(reservations=("cr-1",))})
+    scene.add(2, age=100 * HOUR, CapacityReservationId="cr-1")
+    scene.ec2.add_reservation("cr-1", 8, starts=START - HOUR, ends=START + HOUR)
+    told = scene.tick(0)
+    assert told["month_to_date_usd"] == pytest.approx(2 * 100 * P5)
+    left = (datetime(2026, 12, 1, tzinfo=UTC) - START) / HOUR
+    assert told["forecast_usd"] == pytest.approx((2 * 100 + 8 + 2 * (left - 1)) * P5, abs=0.01)
+
+
 def test_of_another_account_s_reservation_what_runs_in_it_is_billed() -> None:
     scene = SpendScene(groups={"workers": SpendGroupSettings(reservations=("cr-1",))})
     scene.ec2.add_reservation("cr-1", 4, starts=START, owner="999999999999")
