@@ -10,6 +10,9 @@ from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.records import Order, State
 
+BUDGET = "cluster_spend"
+"""What messages name for a state that the budget has set."""
+
 FUNCTION = "cluster_power"
 """What messages name for a state that no command has set."""
 
@@ -53,10 +56,16 @@ def new_orders(groups: Sequence[Group], context: Context, command: Command) -> d
 def first_order(context: Context) -> Order:
     """Return what a node group is meant to be that the function sees for the first time.
 
-    It runs, if one that is known runs or none is known. Else it gets no node: all others are stopped, or limited.
+    It runs, if one that is known runs or none is known. It gets no node while all others are stopped or limited, or
+    the budget keeps one of them so.
     """
-    known = {context.orders[name].state for name in context.settings.groups if name in context.orders}
+    orders = [context.orders[name] for name in context.settings.groups if name in context.orders]
+    known = {each.state for each in orders}
     order = Order(state=State.RUNNING, by=FUNCTION, reason="first start after the deployment", since=context.now)
+    spent = next((each for each in orders if each.by == BUDGET and each.state is not State.RUNNING), None)
+    if spent is not None:
+        reason = f"the budget was reached when this node group was added: {spent.reason}"
+        return replace(order, state=State.LIMITED, reason=reason, limit=0)
     if not known or State.RUNNING in known:
         return order
     if known == {State.STOPPED}:

@@ -168,6 +168,26 @@ def test_a_stopped_cluster_stays_stopped_through_a_deploy_that_adds_a_group(scen
     )
 
 
+@pytest.mark.parametrize("action", ["limit", "stop"])
+def test_a_group_that_is_added_gets_no_node_while_the_budget_holds_another_one(scene: Scene, action: str) -> None:
+    scene.counts = {"workers": 2, "mixed": 2}
+    for name in scene.counts:
+        scene.add(name)
+    scene.minute(2)
+    scene.order(action, node_groups=["workers"], by="cluster_spend", reason="110 USD spent, the budget is 100 USD")
+    scene.counts = {**scene.counts, "extra": 4}
+    extra = scene.add("extra")
+    assert scene.minute(2)["extra"]["reason"] == (
+        "extra is limited to its 0 nodes by cluster_power: the budget was reached when this node group was added: "
+        "110 USD spent, the budget is 100 USD; a start ends the limit"
+    )
+    scene.order("start", node_groups=["workers"], by="ana")
+    scene.counts = {**scene.counts, "more": 4}
+    more = scene.add("more")
+    scene.minute(2)
+    assert (extra.desired, more.desired) == (0, 4)
+
+
 def test_a_start_brings_a_stopped_cluster_back(scene: Scene) -> None:
     scene.add()
     scene.minute(2)
