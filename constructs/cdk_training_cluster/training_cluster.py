@@ -379,10 +379,15 @@ class TrainingCluster(Construct):
     ) -> ClusterSpend | None:
         if budget is None:
             return None
+        # Each once: what clusters share is counted by the first of them that has a budget.
+        others = [each for each in self.node.root.node.find_all() if isinstance(each, TrainingCluster)]
+        counted = [
+            part for each in others if each is not self and each.spend for part in (each.network, each.file_system)
+        ]
         fixed = fixed_parts(
             self,
-            network=self.network,
-            file_system=self.file_system,
+            network=None if self.network in counted else self.network,
+            file_system=None if self.file_system in counted else self.file_system,
             groups=len(self._node_groups),
             own_alarms=alarm_count(budget),
             own_function=scheduled_function(),

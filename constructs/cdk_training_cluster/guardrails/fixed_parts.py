@@ -89,7 +89,7 @@ def network_units(nat_gateways: int) -> dict[str, Decimal]:
 def fixed_parts(
     scope: IConstruct,
     *,
-    network: ClusterNetwork,
+    network: ClusterNetwork | None,
     file_system: TrainingFileSystem | None,
     groups: int,
     own_alarms: int,
@@ -99,7 +99,7 @@ def fixed_parts(
 
     Args:
         scope: The cluster, with everything in it but the spend function.
-        network: Its network, which may be another stack's.
+        network: Its network, which may be another stack's. None: another cluster counts it.
         file_system: Its file system, or None.
         groups: How many node groups it has.
         own_alarms: How many alarms the spend function adds.
@@ -113,7 +113,7 @@ def fixed_parts(
     )
     parts = {
         SpendKind.FILE_SYSTEM: file_system_units(file_system),
-        SpendKind.NETWORK: network_units(watched_parts(network).nat_gateways),
+        SpendKind.NETWORK: network_units(watched_parts(network).nat_gateways) if network else {},
         SpendKind.GUARDRAILS: watching.sum_units(guardrails),
     }
     return {kind.value: as_floats(units) for kind, units in parts.items() if units}

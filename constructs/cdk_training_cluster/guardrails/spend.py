@@ -53,7 +53,8 @@ class ClusterSpend(Guardrail):
 
     Every five minutes it prices what EC2 says: running instances (On-Demand, or the Spot price of their type and zone
     now), reservations and Capacity Blocks, which are billed whether or not anything runs in them, and root volumes;
-    and beside them what the deployment made: file system, NAT gateway, metrics, alarms and functions. It publishes
+    and beside them what the deployment made: file system, NAT gateway, metrics, alarms and functions. A network or a
+    file system that clusters of an app share is counted by the first of them that has a budget. It publishes
     dollars an hour, of this month of UTC, and at its end if the cluster goes on as it is: for the cluster, each node
     group and each kind of charge. The month is kept in `state`. A run that is missed, fails or ends halfway loses
     nothing: the next one counts from where the last one ended, by the times at which instances were launched and have

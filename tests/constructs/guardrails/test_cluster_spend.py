@@ -6,10 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
-from cdk_training_cluster import Budget, Capacity, ClusterSpend, NodeGroup, OnExceed, TrainingCluster
+from cdk_training_cluster import (
+    Budget,
+    Capacity,
+    ClusterNetwork,
+    ClusterSpend,
+    NodeGroup,
+    OnExceed,
+    TrainingCluster,
+    TrainingFileSystem,
+)
 from cdk_training_cluster.guardrails.spend import alarm_count
 from cdk_training_cluster.prices import watching
 from cdk_training_cluster_stacks.building import built_stacks
@@ -94,6 +104,28 @@ def test_a_cluster_tells_the_function_how_its_nodes_are_bought_and_what_the_budg
 def test_without_a_budget_nothing_is_counted() -> None:
     group = NodeGroup("workers", instance_types=["g5.xlarge"], count=1)
     assert TrainingCluster(new_stack(), "Pod", availability_zone=ZONE, node_groups=[group]).spend is None
+
+
+def test_what_clusters_share_is_counted_by_the_first_that_has_a_budget() -> None:
+    app, region = App(), Environment(region="us-east-1")
+    base = Stack(app, "Base", env=region)
+    network = ClusterNetwork(base, "Network", availability_zone=ZONE)
+    files = TrainingFileSystem(base, "Files", network=network)
+    group = NodeGroup("workers", instance_types=["g5.xlarge"], count=1)
+    stacks = {name: Stack(app, name, env=region) for name in ("without", "first", "second")}
+    for name, stack in stacks.items():
+        TrainingCluster(
+            stack,
+            "Pod",
+            node_groups=[group],
+            network=network,
+            file_system=files,
+            cluster_name=name,
+            budget=None if name == "without" else BUDGET,
+        )
+    first, second = (settings_of(Template.from_stack(stacks[name]).to_json()) for name in ("first", "second"))
+    assert first.fixed.keys() == {"file-system", "network", "guardrails"}
+    assert second.fixed.keys() == {"guardrails"}
 
 
 def test_the_fixed_parts_are_those_that_the_plan_counts() -> None:
