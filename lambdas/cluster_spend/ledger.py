@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from cluster_common.state_table import NO_ITEM, StateItem, StateTable
-from cluster_spend.charges import Charge
+from cluster_spend.charges import Charge, Item
 from cluster_spend.listed_prices import NAME
 from cluster_spend.months import LastRun, Month, counted, gap_between, month_name, month_start, spans
 from cluster_spend.prices import Prices
@@ -54,8 +54,8 @@ class Ledger:
         items = {name: item for name, item in every.items() if name != NAME}
         if not items:
             return
-        newest = max(items)
-        for name in {newest, month_name(now)} & items.keys():
+        # What of the month before has no price yet is counted when it has one.
+        for name in {*sorted(items)[-2:], month_name(now)} & items.keys():
             try:
                 self._kept[name] = _Kept(item=items[name], month=Month.from_values(items[name].values))
             except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -90,6 +90,11 @@ class Ledger:
         return Month(since=now if self.is_new else start, through=start)
 
     @property
+    def unpriced(self) -> set[Item]:
+        """What was billed whose price was not known yet, of every month that is read."""
+        return {item for one in self._kept.values() for item in one.month.unpriced}
+
+    @property
     def last(self) -> LastRun:
         """What the last run saw."""
         return self._kept[max(self._kept)].month.last if self._kept else LastRun()
@@ -106,6 +111,10 @@ class Ledger:
         Raises:
             StateChangedError: Another run has counted meanwhile; the next one counts what is left.
         """
+        for month in [one.month for one in self._kept.values()]:
+            priced = counted(month, (), month.through, prices)
+            if priced != month:
+                self.write(priced)
         first = self.through(now)
         unseen = first if self.is_new else first + gap_between(first, now)
         for start, end in spans(first, now):

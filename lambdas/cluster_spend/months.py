@@ -150,7 +150,9 @@ def spans(through: datetime, now: datetime) -> Iterator[tuple[datetime, datetime
         start = end
 
 
-def counted(month: Month, charges: Sequence[Charge], until: datetime, prices: Prices, *, gap: timedelta) -> Month:
+def counted(
+    month: Month, charges: Sequence[Charge], until: datetime, prices: Prices, *, gap: timedelta = timedelta(0)
+) -> Month:
     """Count what is billed in a month until a time. What has no price is kept until it has one.
 
     Args:

@@ -1,7 +1,7 @@
 """What people and alarms get to see: the summary and the metrics."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -27,6 +27,7 @@ class Spend:
         now: The time.
         month: What is counted of this month.
         units: What is billed an hour now.
+        unpriced: What was billed whose price was not known, also in the month before.
         ahead: The seconds of units that are billed from now until the month's end if the cluster goes on as it is.
         prices: What is known of prices.
     """
@@ -34,6 +35,7 @@ class Spend:
     now: datetime
     month: Month
     units: Mapping[Item, Decimal]
+    unpriced: Collection[Item]
     ahead: Mapping[Item, Decimal]
     prices: Prices
 
@@ -54,8 +56,8 @@ class Spend:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The names of the prices that are not known, of what is or was billed this month."""
-        names = {item.price for item in (*self.units, *self.month.unpriced)}
+        """The names of the prices that are not known, of what is or was billed this month or the month before."""
+        names = {item.price for item in (*self.units, *self.unpriced)}
         return tuple(sorted(names - self.prices.known(names).keys()))
 
     def by_group(self) -> dict[str, tuple[Decimal, Decimal]]:

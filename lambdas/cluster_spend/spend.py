@@ -136,7 +136,14 @@ class SpendRun:
         counted = action is Action.TICK and self._count(charges, seen, prices)
         month = self._ledger.month(self._now)
         ahead = unit_seconds(charges, self._now, month.end)
-        spend = Spend(now=self._now, month=month, units=units_now(charges, self._now), ahead=ahead, prices=prices)
+        spend = Spend(
+            now=self._now,
+            month=month,
+            units=units_now(charges, self._now),
+            unpriced=self._ledger.unpriced,
+            ahead=ahead,
+            prices=prices,
+        )
         self._log(spend)
         if counted:
             spend = replace(spend, month=self._act(spend, seen))
@@ -165,7 +172,7 @@ class SpendRun:
     def _ask_prices(self, charges: Iterable[Charge], action: Action) -> dict[str, Figure]:
         """Ask AWS what instances cost: Spot Instances in each run, others once a day."""
         stated = Prices(settings=self._settings).stated
-        items = {*(charge.item for charge in charges), *self._ledger.month(self._now).unpriced}
+        items = {*(charge.item for charge in charges), *self._ledger.unpriced}
         names = {item.price for item in items if stated(item.price) is None}
         ledger, region = self._ledger, self._settings.region
         lists = ListedPrices(self._clients.pricing, self._table, ledger.prices, region, self._logger)

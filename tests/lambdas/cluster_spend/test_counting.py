@@ -234,6 +234,18 @@ def test_aws_is_asked_for_the_price_of_what_is_no_longer_listed(spot: bool) -> N
     assert scene.tick(60)["month_to_date_usd"] == 5
 
 
+def test_what_had_no_price_when_its_month_ended_is_counted_in_that_month_when_it_has_one() -> None:
+    scene = SpendScene(now=datetime(2026, 11, 30, 22, 0, tzinfo=UTC))
+    (node,) = scene.add(instance_type="p9.48xlarge")
+    scene.tick(0)
+    scene.tick(60)
+    scene.end(node)
+    assert scene.tick(90)["unknown_prices"] == ["on-demand p9.48xlarge"]
+    scene.details["prices"] = {"p9.48xlarge": 100.0}
+    assert scene.tick()["unknown_prices"] == []
+    assert (scene.spent("2026-11"), scene.spent("2026-12")) == (100, 0)
+
+
 def test_a_stated_price_counts_before_the_list() -> None:
     scene = SpendScene(details={"prices": {"p5.48xlarge": 31.5}})
     scene.add()
