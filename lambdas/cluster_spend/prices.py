@@ -44,11 +44,13 @@ class Figure:
         usd: US dollars an hour of an instance, or a unit.
         source: Where it is from.
         as_of: When it held, as text. Empty: the source does not say.
+        estimated: Whether it is another region's, which stands in.
     """
 
     usd: Decimal
     source: str
     as_of: str = ""
+    estimated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,5 +96,6 @@ class Prices:
         found = unit_price(name, self.settings.region)
         if found is None:
             return None
-        where = "" if found.region == self.settings.region else f", the price in {found.region}"
-        return Figure(usd=found.usd, source=found.source + where, as_of=found.as_of)
+        estimated = found.region != self.settings.region
+        where = f", the price in {found.region}" if estimated else ""
+        return Figure(usd=found.usd, source=found.source + where, as_of=found.as_of, estimated=estimated)

@@ -141,6 +141,7 @@ def summarize(settings: SpendFunctionSettings, action: str, spend: Spend) -> dic
             name: {"usd": f"{one.usd:f}", "source": one.source, "as_of": one.as_of or None}
             for name, one in sorted(known.items())
         },
+        "estimated_prices": sorted(name for name, one in known.items() if one.estimated),
         "unknown_prices": list(spend.unknown),
         "acts": _acts(month),
         **({"gap": gap} if (gap := gap_sentence(month)) else {}),

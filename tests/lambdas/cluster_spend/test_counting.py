@@ -175,6 +175,7 @@ def test_the_fixed_parts_are_counted_from_the_first_run_on() -> None:
         "network": {"usd_per_hour": 0.045, "month_to_date_usd": 0.045},
     }
     assert told["prices"]["fsx-persistent-2-250"]["source"].endswith(", the price in us-west-2")
+    assert told["estimated_prices"] == ["fsx-persistent-2-250"]
 
 
 def test_what_has_no_price_is_named_and_counted_as_soon_as_it_has_one() -> None:
