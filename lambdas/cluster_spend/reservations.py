@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_contract.spend import SpendFunctionSettings, SpendKind
 from cluster_spend.charges import Charge, Item
-from cluster_spend.prices import block_price_name, on_demand_price_name
+from cluster_spend.prices import Figure, block_price_name, on_demand_price_name
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -24,17 +24,19 @@ _NOT_FOUND = "InvalidCapacityReservationId.NotFound"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reservation:
-    """One capacity reservation or Capacity Block of this account.
+    """One capacity reservation or Capacity Block.
 
     Attributes:
         id: Its id.
         instance_type: The type of its instances.
-        instances: For how many it holds capacity.
+        instances: For how many instances this account is billed.
         starts: When it began, or begins.
         ends: When it ended, or ends. None: no end is known.
         billed: Whether it is billed from its start to its end. A cancelled one is not: EC2 tells no time at which it
             was.
         block: Whether it is a Capacity Block.
+        shared_by: The account that owns it. Empty: this one. Of another's reservation this account is billed for what
+            is not used, and for each instance in it beside that; for a block that account has paid.
     """
 
     id: str
@@ -44,6 +46,7 @@ class Reservation:
     ends: datetime | None = None
     billed: bool = True
     block: bool = False
+    shared_by: str = ""
 
     def is_billed_at(self, moment: datetime) -> bool:
         """Say whether it is billed from a time on."""
@@ -71,18 +74,21 @@ class Reservation:
 
 
 def read_reservations(client: "EC2Client", ids: Iterable[str], account: str) -> list[Reservation]:
-    """Read the reservations of this account by their ids; those that EC2 knows no more are left out.
+    """Read reservations by their ids; those that EC2 knows no more, and of which this account is not billed, are left
+    out.
 
-    Of a reservation that another account shares, that account pays for what is not used: what runs in it is billed
-    to this account as On-Demand Instances are.
-    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservation-sharing.html
+    What is not used of a shared reservation is billed to its owner or to the account that the owner has assigned it
+    to; what runs in another account's is billed as On-Demand Instances are. For a Capacity Block its owner has paid.
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/assign-billing.html and
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-pricing-billing.html
 
     Args:
         client: The client of EC2.
         ids: The reservations' ids.
         account: The id of the account that the function runs in.
     """
-    return [_reservation(raw) for raw in _read(client, sorted(set(ids))) if raw.get("OwnerId", account) == account]
+    found = [_reservation(raw, account) for raw in _read(client, sorted(set(ids)))]
+    return [one for one in found if one is not None]
 
 
 def _read(client: "EC2Client", ids: list[str]) -> "list[CapacityReservationTypeDef]":
@@ -99,16 +105,30 @@ def _read(client: "EC2Client", ids: list[str]) -> "list[CapacityReservationTypeD
         return [] if not half else [*_read(client, ids[:half]), *_read(client, ids[half:])]
 
 
-def _reservation(raw: "CapacityReservationTypeDef") -> Reservation:
+def _reservation(raw: "CapacityReservationTypeDef", account: str) -> Reservation | None:
+    owner, block = raw.get("OwnerId", account), raw.get("ReservationType") == "capacity-block"
+    own = owner == account
+    if not block and (raw.get("UnusedReservationBillingOwnerId") or owner) != account:
+        return None
     return Reservation(
         id=raw["CapacityReservationId"],
         instance_type=raw.get("InstanceType", ""),
-        instances=raw.get("TotalInstanceCount", 0),
+        instances=raw.get("TotalInstanceCount", 0) if own else raw.get("AvailableInstanceCount", 0),
         starts=raw.get("StartDate") or raw["CreateDate"],
         ends=raw.get("EndDate"),
-        billed=raw.get("State") in _BILLED,
-        block=raw.get("ReservationType") == "capacity-block",
+        billed=raw.get("State") in _BILLED and (own or not block),
+        block=block,
+        shared_by="" if own else owner,
     )
+
+
+def paid_blocks(reservations: Iterable[Reservation]) -> dict[str, Figure]:
+    """Return the prices of Capacity Blocks that other accounts have paid for, by the names of the prices."""
+    return {
+        block_price_name(one.id): Figure(usd=Decimal(), source=f"paid for by account {one.shared_by}")
+        for one in reservations
+        if one.block and one.shared_by
+    }
 
 
 def reservation_charges(

@@ -23,7 +23,7 @@ from cluster_spend.months import LastRun, Month
 from cluster_spend.nodes import Node, node_charges, read_nodes
 from cluster_spend.prices import Figure, Prices, on_demand_types, spot_pools
 from cluster_spend.reports import Spend, emit_failure, emit_metrics, gap_sentence, summarize
-from cluster_spend.reservations import Reservation, read_reservations, reservation_charges
+from cluster_spend.reservations import Reservation, paid_blocks, read_reservations, reservation_charges
 from cluster_spend.spot import spot_prices
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ class SpendRun:
             self._failures.raise_all()
             return {}
         charges = list(self._charges(seen))
-        prices = Prices(settings=self._settings, asked=self._ask_prices(charges, action))
+        asked = {**self._ask_prices(charges, action), **paid_blocks(seen.reservations)}
+        prices = Prices(settings=self._settings, asked=asked)
         counted = action is Action.TICK and self._count(charges, seen, prices)
         month = self._ledger.month(self._now)
         ahead = unit_seconds(charges, self._now, month.end)
@@ -194,7 +195,11 @@ class SpendRun:
         yield from node_charges(
             seen.nodes,
             self._settings,
-            reserved=of_reservations,
+            reserved={
+                one.id: of_reservations[one.id]
+                for one in seen.reservations
+                if one.id in of_reservations and not one.shared_by
+            },
             ran=last.running,
             ended=last.ended,
             through=through,

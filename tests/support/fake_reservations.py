@@ -32,6 +32,7 @@ class FakeReservation:
         counted: Whether EC2 says how many of its instances are available.
         instance_type: The type of its instances.
         owner: The account that owns it.
+        payer: The account that is billed for what is not used. None: its owner, which EC2 then does not name.
     """
 
     id: str
@@ -51,6 +52,7 @@ class FakeReservation:
     counted: bool = True
     instance_type: str = "p5.48xlarge"
     owner: str = ACCOUNT
+    payer: str | None = None
 
     @property
     def arn(self) -> str:
@@ -109,6 +111,8 @@ class FakeReservation:
             "ReservationType": "capacity-block" if self.is_block else "default",
             "Tags": [{"Key": key, "Value": value} for key, value in sorted(self.tags.items())],
         }
+        if self.payer is not None:
+            raw["UnusedReservationBillingOwnerId"] = self.payer
         if not self.counted:
             del raw["AvailableInstanceCount"]
         return raw | {key: value for key, value in (("StartDate", self.starts), ("EndDate", self.ends)) if value}

@@ -7,9 +7,11 @@ import pytest
 
 from cluster_common.errors import PartialFailureError
 from cluster_contract.spend import SpendGroupSettings
+from fake_service import ACCOUNT
 from spend_scene import G5, P5, START, SpendScene
 
 HOUR = timedelta(hours=1)
+OTHER = "999999999999"
 
 
 def test_running_nodes_are_counted_by_the_second_from_their_launch() -> None:
@@ -149,12 +151,29 @@ def test_nodes_are_billed_before_their_reservation_begins_and_forecast_after_it_
     assert told["forecast_usd"] == pytest.approx((2 * 100 + 8 + 2 * (left - 1)) * P5, abs=0.01)
 
 
-def test_of_another_account_s_reservation_what_runs_in_it_is_billed() -> None:
+@pytest.mark.parametrize(
+    ("owner", "payer", "block", "rates"),
+    [
+        (OTHER, None, False, {"on-demand": 1}),
+        (OTHER, ACCOUNT, False, {"on-demand": 1, "reservation": 3}),
+        (ACCOUNT, OTHER, False, {"on-demand": 1}),
+        (ACCOUNT, ACCOUNT, False, {"reservation": 4}),
+        (OTHER, None, True, {"capacity-block": 0}),
+    ],
+)
+def test_of_a_shared_reservation_what_this_account_pays_is_counted(
+    owner: str, payer: str | None, block: bool, rates: dict[str, float]
+) -> None:
     scene = SpendScene(groups={"workers": SpendGroupSettings(reservations=("cr-1",))})
-    scene.ec2.add_reservation("cr-1", 4, starts=START, owner="999999999999")
-    scene.add(CapacityReservationId="cr-1")
-    assert scene.tick()["kinds"].keys() == {"on-demand"}
-    assert scene.tick()["usd_per_hour"] == P5
+    scene.ec2.add_reservation("cr-1", 4, starts=START, owner=owner, payer=payer, others=1, is_block=block)
+    of_block: dict[str, Any] = {"InstanceLifecycle": "capacity-block", "CapacityBlockId": "cb-1"} if block else {}
+    scene.add(CapacityReservationId="cr-1", **of_block)
+    scene.tick(0)
+    told = scene.tick()
+    assert {kind: one["usd_per_hour"] for kind, one in told["kinds"].items()} == pytest.approx(
+        {kind: count * P5 for kind, count in rates.items()}
+    )
+    assert told["unknown_prices"] == []
 
 
 @pytest.mark.parametrize("state", ["scheduled", "payment-pending", "cancelled", "failed"])
