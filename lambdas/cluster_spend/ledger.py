@@ -11,6 +11,8 @@ from cluster_spend.months import LastRun, Month, counted, gap_between, month_nam
 from cluster_spend.prices import Prices
 
 _KEPT = timedelta(days=400)
+# A run whose clock was further ahead than this has counted what is not billed yet.
+_MAX_AHEAD = timedelta(hours=1)
 
 
 class UnreadableMonthError(Exception):
@@ -57,7 +59,7 @@ class Ledger:
         # What of the month before has no price yet is counted when it has one.
         for name in {*sorted(items)[-2:], month_name(now)} & items.keys():
             try:
-                self._kept[name] = _Kept(item=items[name], month=Month.from_values(items[name].values))
+                self._kept[name] = _Kept(item=items[name], month=_month(items[name], now))
             except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
                 raise UnreadableMonthError(
                     f"the item {name} of the state table {self._table.name} does not hold what the spend function "
@@ -134,3 +136,10 @@ class Ledger:
         seen = self._kept[month.name].item if month.name in self._kept else NO_ITEM
         item = self._table.write(month.name, month.to_values(), seen=seen, expires=month.end + _KEPT)
         self._kept[month.name] = _Kept(item=item, month=month)
+
+
+def _month(item: StateItem, now: datetime) -> Month:
+    month = Month.from_values(item.values)
+    if month.through - now > _MAX_AHEAD:
+        raise ValueError(f"it is counted until {month.through}, which is still to come")
+    return month

@@ -54,6 +54,9 @@ class _Listed:
         return {"usd": self.usd, "as_of": self.as_of, "asked_at": at, "answered": self.answered}
 
 
+_UNREADABLE = _Listed(usd="", as_of="", asked_at=None, answered=False)
+
+
 class ListedPrices:
     """Keeps what the Price List says. A failure is logged, and fails no run: older figures hold then."""
 
@@ -138,8 +141,9 @@ class ListedPrices:
 def _read(raw: Mapping[str, Any]) -> _Listed:
     """Read what `_Listed.to_values` wrote; anything else is asked for anew."""
     try:
-        Decimal(raw["usd"] or 0)
+        if not Decimal(raw["usd"] or 0).is_finite():
+            return _UNREADABLE
         asked_at = parse_time(raw["asked_at"])
         return _Listed(usd=raw["usd"], as_of=raw["as_of"], asked_at=asked_at, answered=raw["answered"])
     except (ArithmeticError, KeyError, TypeError, ValueError):
-        return _Listed(usd="", as_of="", asked_at=None, answered=False)
+        return _UNREADABLE

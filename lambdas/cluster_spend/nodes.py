@@ -26,7 +26,7 @@ VOLUME_PRICE = "ebs-gp3"
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Instance.html
 _WHEN = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 
-# EC2 bills no instance that stops or is terminated: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html
+# EC2 bills no instance that is pending, stops or is terminated: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html
 _RUNS = frozenset({"pending", "running"})
 _GONE = frozenset({"shutting-down", "terminated"})
 
@@ -42,6 +42,7 @@ class Node:
         node_group: The node group that it belongs to. Empty: to none.
         launched: When it was last started.
         runs: Whether it runs, or is about to.
+        pending: Whether it is about to run, and not billed yet.
         exists: Whether it is not terminated: its volumes are billed.
         ended: When it stopped or was terminated. None: it runs, or EC2 tells no time.
         spot: Whether it is a Spot Instance.
@@ -56,6 +57,7 @@ class Node:
     node_group: str
     launched: datetime
     runs: bool = True
+    pending: bool = False
     exists: bool = True
     ended: datetime | None = None
     spot: bool = False
@@ -129,6 +131,7 @@ def _node(raw: "InstanceTypeDef", groups: dict[str, str]) -> Node:
         node_group=groups.get(tags.get(SPOT_FLEET.instance_tag, ""), tags.get(NODE_GROUP_TAG, "")),
         launched=raw["LaunchTime"],
         runs=runs,
+        pending=state == "pending",
         exists=state not in _GONE,
         ended=None if when is None else datetime.strptime(when[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC),
         spot=lifecycle == "spot",
@@ -164,6 +167,8 @@ def node_charges(
         # What has ended since the last run is billed until this one at most, and once.
         unseen = through if node.id in ended else now
         end = None if node.runs else node.ended or unseen
+        if node.pending:
+            end = node.launched
         start = min(node.launched, through) if node.id in ran else node.launched
         for first, last in _outside(start, end, reserved.get(node.reservation)):
             # EC2 terminates what runs in a Capacity Block before the block ends.

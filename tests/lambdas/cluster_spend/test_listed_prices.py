@@ -52,8 +52,15 @@ def test_stated_prices_spot_and_blocks_are_not_asked_for() -> None:
     assert (scene.tick(0)["usd_per_hour"], asked(scene)) == (62.5, 0)
 
 
-def test_what_is_kept_and_cannot_be_read_is_asked_for_anew_and_status_asks_nothing(scene: SpendScene) -> None:
+@pytest.mark.parametrize("usd", ["much", "NaN"])
+def test_what_is_kept_and_cannot_be_read_is_asked_for_anew_and_status_asks_nothing(
+    scene: SpendScene, usd: str
+) -> None:
     scene.tick(0)
-    scene.dynamodb.change("spend#base-pod", "prices", **{"p5.48xlarge": {"usd": "much"}})
+    scene.dynamodb.change(
+        "spend#base-pod",
+        "prices",
+        **{"p5.48xlarge": {"usd": usd, "as_of": "", "asked_at": "2026-11-10T08:00:00Z", "answered": True}},
+    )
     assert (scene.run()["usd_per_hour"], asked(scene)) == (P5, 1)
     assert (scene.tick()["usd_per_hour"], asked(scene)) == (50, 2)
