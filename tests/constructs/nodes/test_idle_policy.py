@@ -11,12 +11,7 @@ from cluster_contract.codec import encode
 from cluster_contract.idle import Policy, Signal, SignalKind
 from synthesis import new_stack
 
-_NAN = float("nan")
 _HOST = IdleSignal.host().settings
-_WINDOW = "window must be from 15 minutes to 12 hours, in steps of 5 minutes, got "
-_WARNING = "warning must be from 10 minutes to 11 hours, in whole seconds, got "
-_GRACE = "grace must be from 0 minutes to 1 day, in whole seconds, got "
-_PERCENT = "utilization_below_percent must be above 0 and at most 50, got "
 
 
 def refusal(**settings: Any) -> str:
@@ -25,96 +20,54 @@ def refusal(**settings: Any) -> str:
     return str(refused.value)
 
 
+# Of each setting: what is just taken, and what is just refused; the kinds of settings have a table of their own.
+_LIMITS: dict[str, tuple[list[Any], list[Any]]] = {
+    "utilization_below_percent": ([0.1, 50], [0, -1, 50.1, "5", True]),
+    "window": (
+        [Duration.minutes(15), Duration.hours(12), Duration.seconds(1200)],
+        [Duration.minutes(10), Duration.minutes(17), Duration.hours(13), 60],
+    ),
+    "warning": (
+        [Duration.minutes(10), Duration.hours(11)],
+        [Duration.minutes(9), Duration.minutes(661), Duration.millis(600_500), "30m"],
+    ),
+    "grace": ([Duration.minutes(0), Duration.hours(24)], [Duration.hours(25), 0]),
+    "coverage": ([0.5, 1], [0.49, 1.1]),
+    "scope": (list(IdleScope), ["node"]),
+    "signals": ([()], ["network", [IdleSignal.session(), "network"]]),
+    "max_stops": ([1], [0, 2.5]),
+    "max_unknown_share": ([0.01, 1], [0, 1.01]),
+    "dry_run": ([True], ["no"]),
+    "host_activity": ([False], ["no"]),
+    "is_off": ([True], [1]),
+}
+
+
+@pytest.mark.parametrize("setting", _LIMITS)
+def test_a_setting_is_taken_up_to_its_limits_and_refused_beyond(setting: str) -> None:
+    taken, refused = _LIMITS[setting]
+    assert [getattr(IdlePolicy(**{setting: value}), setting) for value in taken] == taken
+    assert [refusal(**{setting: value}).split(" must be ")[0] for value in refused] == [setting] * len(refused)
+
+
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("utilization_below_percent", 0, f"{_PERCENT}0"),
-        ("utilization_below_percent", -1, f"{_PERCENT}-1"),
-        ("utilization_below_percent", 50.1, f"{_PERCENT}50.1"),
         (
-            "utilization_below_percent",
-            "5",
-            "utilization_below_percent must be a number above 0 and at most 50, got '5'",
+            "window",
+            Duration.minutes(17),
+            "must be from 15 minutes to 12 hours, in steps of 5 minutes, got 17 minutes",
         ),
         (
-            "utilization_below_percent",
-            _NAN,
-            "utilization_below_percent must be a number above 0 and at most 50, got nan",
+            "warning",
+            Duration.millis(600_500),
+            "must be from 10 minutes to 11 hours, in whole seconds, got 10 minutes 500 millis",
         ),
-        (
-            "utilization_below_percent",
-            True,
-            "utilization_below_percent must be a number above 0 and at most 50, got True",
-        ),
-        ("window", Duration.minutes(10), f"{_WINDOW}10 minutes"),
-        ("window", Duration.minutes(17), f"{_WINDOW}17 minutes"),
-        ("window", Duration.hours(13), f"{_WINDOW}13 hours"),
-        ("window", 60, "window must be a Duration, such as Duration.minutes(60), got 60"),
-        ("warning", Duration.minutes(9), f"{_WARNING}9 minutes"),
-        ("warning", Duration.minutes(661), f"{_WARNING}11 hours 1 minute"),
-        ("warning", Duration.millis(600_500), f"{_WARNING}10 minutes 500 millis"),
-        ("warning", "30m", "warning must be a Duration, such as Duration.minutes(60), got '30m'"),
-        ("grace", Duration.hours(25), f"{_GRACE}1 day 1 hour"),
-        ("grace", 0, "grace must be a Duration, such as Duration.minutes(60), got 0"),
-        ("coverage", 0.49, "coverage must be from 0.5 to 1, got 0.49"),
-        ("coverage", 1.1, "coverage must be from 0.5 to 1, got 1.1"),
-        ("coverage", "90 %", "coverage must be a number from 0.5 to 1, got '90 %'"),
-        ("scope", "node", "scope must be IdleScope.GANG or IdleScope.NODE, got 'node'"),
-        (
-            "signals",
-            "network",
-            "signals must be a list of IdleSignal objects, such as [IdleSignal.network()], got 'network'",
-        ),
-        (
-            "signals",
-            [IdleSignal.session(), "network", 5],
-            "signals must be a list of IdleSignal objects, such as [IdleSignal.network()], got 'network' in it\n"
-            "signals must be a list of IdleSignal objects, such as [IdleSignal.network()], got 5 in it",
-        ),
-        (
-            "max_stops",
-            0,
-            "max_stops must be at least 1, got 0: to stop nothing, use dry_run or IdlePolicy.off()",
-        ),
-        (
-            "max_stops",
-            2.5,
-            "max_stops must be a whole number of at least 1, got 2.5: to stop nothing, use dry_run or "
-            "IdlePolicy.off()",
-        ),
-        ("max_unknown_share", 0, "max_unknown_share must be above 0 and at most 1, got 0"),
-        ("max_unknown_share", 1.01, "max_unknown_share must be above 0 and at most 1, got 1.01"),
-        ("dry_run", "no", "dry_run must be True or False, got 'no'"),
-        ("host_activity", "no", "host_activity must be True or False, got 'no'"),
-        ("is_off", 1, "is_off must be True or False, got 1"),
+        ("max_stops", 0, "must be at least 1, got 0: to stop nothing, use dry_run or IdlePolicy.off()"),
     ],
 )
-def test_a_setting_beyond_its_limits_is_refused(setting: str, value: Any, message: str) -> None:
-    assert refusal(**{setting: value}) == message
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("utilization_below_percent", 0.1),
-        ("utilization_below_percent", 50),
-        ("window", Duration.minutes(15)),
-        ("window", Duration.hours(12)),
-        ("window", Duration.seconds(1200)),
-        ("warning", Duration.minutes(10)),
-        ("warning", Duration.hours(11)),
-        ("grace", Duration.minutes(0)),
-        ("grace", Duration.hours(24)),
-        ("coverage", 0.5),
-        ("coverage", 1),
-        ("max_stops", 1),
-        ("max_unknown_share", 0.01),
-        ("max_unknown_share", 1),
-        ("signals", ()),
-    ],
-)
-def test_what_just_fits_is_taken(setting: str, value: Any) -> None:
-    assert getattr(IdlePolicy(**{setting: value}), setting) == value
+def test_a_refusal_names_the_limits_and_what_to_do(setting: str, value: Any, message: str) -> None:
+    assert refusal(**{setting: value}) == f"{setting} {message}"
 
 
 def test_every_mistake_is_told_at_once() -> None:

@@ -30,11 +30,6 @@ def _said(group: NodeGroup) -> list[str]:
             "to have none at all, remove it",
         ),
         (
-            {"count": -1},
-            "count must be at least 1, got -1: to have no nodes for a while, stop the "
-            "group; to have none at all, remove it",
-        ),
-        (
             {"name": "my workers"},
             "name must be up to 63 letters, digits and hyphens, a letter first, got 'my workers'",
         ),
@@ -48,21 +43,6 @@ def _said(group: NodeGroup) -> list[str]:
             "instance_types must be a list of EC2 types, such as ['p5.48xlarge'], got []",
         ),
         ({"root_volume_gib": 0}, "root_volume_gib must be at least 1, got 0"),
-        (
-            {"count": "8"},
-            "count must be a whole number of at least 1, got '8': to have no nodes for a "
-            "while, stop the group; to have none at all, remove it",
-        ),
-        (
-            {"count": True},
-            "count must be a whole number of at least 1, got True: to have no nodes for a "
-            "while, stop the group; to have none at all, remove it",
-        ),
-        (
-            {"count": float("nan")},
-            "count must be a whole number of at least 1, got nan: to have no nodes for a "
-            "while, stop the group; to have none at all, remove it",
-        ),
         (
             {"root_device_name": "/dev/sda1"},
             "root_device_name must be left out for AWS's images, got '/dev/sda1': leave it out, or give an image "

@@ -26,93 +26,49 @@ _DIMENSIONS = {
     "maxProperties": 30,
 }
 
+
+def _closed(*required: str, **properties: Any) -> dict[str, Any]:
+    """Return the structure of an object that takes these keys and no other one."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "minProperties": 1,
+        "required": list(required),
+        "properties": properties,
+    }
+
+
+_COLLECTED = {"measurement": _NAMES, "metrics_collection_interval": _INTERVAL, "drop_original_metrics": _NAMES}
+
 # The structure that the agent's document gives, narrowed to what is used here: an unknown key is a mistake.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-Configuration-File-Details.html
-_STRUCTURE: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["agent", "metrics"],
-    "properties": {
-        "agent": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"metrics_collection_interval": _INTERVAL},
-        },
-        "metrics": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["namespace", "metrics_collected", "append_dimensions", "aggregation_dimensions"],
-            "properties": {
-                "namespace": {"type": "string", "minLength": 1, "maxLength": 255},
-                # Only these four, each with this value; beside metrics_collected, not in it.
-                "append_dimensions": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "minProperties": 1,
-                    "properties": {
-                        name: {"const": f"${{aws:{name}}}"}
-                        for name in ("ImageId", "InstanceId", "InstanceType", "AutoScalingGroupName")
-                    },
-                },
-                "aggregation_dimensions": {
-                    "type": "array",
-                    "items": _NAMES,
-                    "minItems": 1,
-                    "uniqueItems": True,
-                },
-                "metrics_collected": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "minProperties": 1,
-                    "properties": {
-                        "nvidia_gpu": {
-                            "type": "object",
-                            "additionalProperties": False,
-                            "required": ["measurement"],
-                            "properties": {
-                                "measurement": _NAMES,
-                                "metrics_collection_interval": _INTERVAL,
-                                "append_dimensions": _DIMENSIONS,
-                                "drop_original_metrics": _NAMES,
-                            },
-                        },
-                        "cpu": {
-                            "type": "object",
-                            "additionalProperties": False,
-                            "required": ["measurement"],
-                            "properties": {
-                                "totalcpu": {"type": "boolean"},
-                                "measurement": _NAMES,
-                                "metrics_collection_interval": _INTERVAL,
-                                "drop_original_metrics": _NAMES,
-                            },
-                        },
-                        "efa": {
-                            "type": "object",
-                            "additionalProperties": False,
-                            "required": ["measurement"],
-                            "properties": {
-                                "measurement": _NAMES,
-                                "metrics_collection_interval": _INTERVAL,
-                                "drop_original_metrics": _NAMES,
-                            },
-                        },
-                        "statsd": {
-                            "type": "object",
-                            "additionalProperties": False,
-                            "properties": {
-                                "service_address": {"type": "string", "pattern": r"^127\.0\.0\.1:\d+$"},
-                                "metrics_collection_interval": _INTERVAL,
-                                "metrics_aggregation_interval": {"type": "integer", "minimum": 0},
-                                "drop_original_metrics": _NAMES,
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
-}
+_STRUCTURE = _closed(
+    *("agent", "metrics"),
+    agent=_closed(metrics_collection_interval=_INTERVAL),
+    metrics=_closed(
+        *("namespace", "metrics_collected", "append_dimensions", "aggregation_dimensions"),
+        namespace={"type": "string", "minLength": 1, "maxLength": 255},
+        # Only these four, each with this value; beside metrics_collected, not in it.
+        append_dimensions=_closed(
+            **{
+                name: {"const": f"${{aws:{name}}}"}
+                for name in ("ImageId", "InstanceId", "InstanceType", "AutoScalingGroupName")
+            }
+        ),
+        aggregation_dimensions={"type": "array", "items": _NAMES, "minItems": 1, "uniqueItems": True},
+        metrics_collected=_closed(
+            nvidia_gpu=_closed("measurement", append_dimensions=_DIMENSIONS, **_COLLECTED),
+            cpu=_closed("measurement", totalcpu={"type": "boolean"}, **_COLLECTED),
+            efa=_closed("measurement", **_COLLECTED),
+            statsd=_closed(
+                service_address={"type": "string", "pattern": r"^127\.0\.0\.1:\d+$"},
+                metrics_collection_interval=_INTERVAL,
+                metrics_aggregation_interval={"type": "integer", "minimum": 0},
+                drop_original_metrics=_NAMES,
+            ),
+        ),
+    ),
+)
 
 WITH_AGENT = pytest.mark.parametrize("vendor", [AcceleratorVendor.NVIDIA, AcceleratorVendor.NEURON])
 

@@ -121,19 +121,12 @@ def test_the_role_may_read_these_assets_and_write_these_metrics_and_nothing_else
     }
 
 
-def test_a_hook_s_name_is_a_setting_of_its_nodes(cluster: _Cluster) -> None:
-    cluster.bootstrap(launch_hook="ready")
-    assert "\nLAUNCH_HOOK='ready'\n" in cluster.user_data()
-
-
-def test_where_no_hook_waits_the_setting_is_empty(cluster: _Cluster) -> None:
-    cluster.bootstrap()
-    assert "\nLAUNCH_HOOK=''\n" in cluster.user_data()
-
-
-def test_a_hook_s_name_may_be_known_at_deployment_only(cluster: _Cluster) -> None:
-    cluster.bootstrap(launch_hook=CfnParameter(cluster.stack, "Hook").value_as_string)
-    assert "\nLAUNCH_HOOK='<Hook>'\n" in cluster.user_data()
+def test_a_hook_s_name_is_a_setting_of_its_nodes_and_may_be_known_at_deployment_only(tmp_path: Path) -> None:
+    for hook in ("ready", None, "token"):
+        cluster = _Cluster(tmp_path / str(hook))
+        name = CfnParameter(cluster.stack, "Hook").value_as_string
+        cluster.bootstrap(launch_hook=name if hook == "token" else hook)
+        assert f"\nLAUNCH_HOOK='{'<Hook>' if hook == 'token' else hook or ''}'\n" in cluster.user_data()
 
 
 def test_with_a_hook_the_role_may_complete_actions_of_its_cluster_s_groups(cluster: _Cluster) -> None:

@@ -229,70 +229,28 @@ def test_mistakes_of_several_groups_are_told_together() -> None:
     ]
 
 
-_A_LIST = (
-    "node_groups must be a list of NodeGroup objects, such as [NodeGroup('workers', instance_types=['p5.48xlarge'], "
-    "count=8)], got "
-)
-
-
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "refused"),
     [
-        ({"node_groups": node_group()}, [f"{_A_LIST}a NodeGroup"]),
-        ({"node_groups": None}, [f"{_A_LIST}None"]),
-        (
-            {"node_groups": [{"name": "workers"}, node_group(), None]},
-            [f"{_A_LIST}{{'name': 'workers'}} in it", f"{_A_LIST}None in it"],
-        ),
-        (
-            {"network": "vpc-0a1b2c3d", "file_system": "fs-0a1b2c3d"},
-            [
-                "network must be a ClusterNetwork, such as ClusterNetwork.from_subnet(…), got 'vpc-0a1b2c3d'",
-                "file_system must be a TrainingFileSystem, such as TrainingFileSystem(…), got 'fs-0a1b2c3d'",
-            ],
-        ),
-        (
-            {"availability_zone": 5},
-            ["availability_zone must be text, got 5"],
-        ),
-        (
-            {"datasets": ["tokens"]},
-            [
-                "datasets must be a list of Dataset objects, such as [Dataset(bucket=bucket, "
-                "file_system_path='/data')], got 'tokens' in it"
-            ],
-        ),
-        *(
-            (
-                {"cluster_name": name},
-                [f"cluster_name must be text of at most 128 characters, such as 'llama', got {name!r}"],
-            )
-            for name in (5,)
-        ),
+        ({"node_groups": node_group()}, ["node_groups"]),
+        ({"node_groups": [{"name": "workers"}, node_group(), None]}, ["node_groups", "node_groups"]),
+        ({"network": "vpc-0a1b2c3d", "file_system": "fs-0a1b2c3d"}, ["network", "file_system"]),
+        ({"availability_zone": 5}, ["availability_zone"]),
+        ({"datasets": ["tokens"]}, ["datasets"]),
+        ({"cluster_name": 5}, ["cluster_name"]),
         (
             {"alert_topic": "alerts", "powertools_layer": "tools", "encryption_key": "mine"},
-            [
-                "alert_topic must be an ITopic, such as sns.Topic.from_topic_arn(…), got 'alerts'",
-                "powertools_layer must be an ILayerVersion, such as lambda_.LayerVersion.from_layer_version_arn(…), "
-                "got 'tools'",
-                "encryption_key must be an IKey, such as kms.Key.from_key_arn(…), got 'mine'",
-            ],
+            ["alert_topic", "powertools_layer", "encryption_key"],
         ),
-        (
-            {"instance_type_facts": {"name": "p9.48xlarge"}},
-            [
-                "instance_type_facts must be a list of InstanceTypeInfo objects, such as "
-                "[replace(instance_type_info('p5.48xlarge'), name='p9.48xlarge')], got {'name': 'p9.48xlarge'}"
-            ],
-        ),
+        ({"instance_type_facts": {"name": "p9.48xlarge"}}, ["instance_type_facts"]),
     ],
 )
-def test_what_no_rule_could_look_at_is_refused_before(settings: dict[str, Any], said: list[str]) -> None:
-    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+def test_what_no_rule_could_look_at_is_refused_before(settings: dict[str, Any], refused: list[str]) -> None:
+    with pytest.raises(ValueError, match="must be") as error:
         TrainingCluster(
             new_stack(), "Cluster", **{"availability_zone": ZONE, "node_groups": [node_group()], **settings}
         )
-    assert str(refused.value).splitlines() == said
+    assert [line.split(" must be ")[0] for line in str(error.value).splitlines()] == refused
 
 
 def test_what_is_warned_of_is_made_all_the_same() -> None:
