@@ -107,6 +107,7 @@ class Record(Open):
         limit: The most nodes that the node group gets while it is limited. None: its count.
         size: The last size that the function set. None: there is none, or it has to be set again.
         since: When the state was ordered, or the size set after that.
+        ordered_at: When the state was ordered.
         told: The keys of the alerts that people were sent, and were not told the end of.
         terminated: The last command to terminate single nodes. None: there was none.
         desired: What explains a desired capacity other than the size. None: nothing does.
@@ -119,6 +120,7 @@ class Record(Open):
     limit: _Size | None = None
     size: _Size | None = None
     since: datetime | None = None
+    ordered_at: datetime | None = None
     told: tuple[str, ...] = ()
     terminated: Termination | None = None
     desired: Desired | None = None
@@ -153,7 +155,8 @@ class GroupState(Open):
         if order is None:
             return own
         since = own.since or order.since
-        return replace(own, state=order.state, by=order.by, reason=order.reason, limit=order.limit, since=since)
+        own = replace(own, since=since, ordered_at=order.since)
+        return replace(own, state=order.state, by=order.by, reason=order.reason, limit=order.limit)
 
     def with_order(self, order: Order) -> "GroupState":
         """Return the state once something else is ordered: an owner keeps its size, or it has to be set again."""

@@ -95,6 +95,7 @@ def _summarize_group(decision: Decision) -> dict[str, object]:
         "by": record.by if record else "",
         "why": record.reason if record else "",
         "since": time_text(record.since) if record and record.since else None,
+        "ordered_at": time_text(record.ordered_at) if record and record.ordered_at else None,
         "wanted": decision.wanted,
         "desired": group.desired if group else 0,
         "in_service": group.in_service if group else 0,

@@ -3,19 +3,20 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from cluster_common.errors import AWS_ERRORS
+from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
 from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.spot_fleets import SpotFleets
 from cluster_common.power_function import Answer, PowerFunction
 from cluster_contract.aliases import Alias
-from cluster_contract.spend import SpendFunctionSettings
+from cluster_contract.spend import OnExceed, SpendFunctionSettings
 from cluster_contract.state import PowerState
-from cluster_spend.acts import Acts, Step, next_step, reached
-from cluster_spend.groups import NodeGroup, node_groups
+from cluster_spend.acts import Acts, reached
+from cluster_spend.groups import BUDGET, NodeGroup, node_groups
 from cluster_spend.messages import called_off_message, done_message, reason, warning_message
 from cluster_spend.nodes import Node
 from cluster_spend.reports import Spend
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda.client import LambdaClient
     from mypy_boto3_sns.client import SNSClient
 
-_BY = "cluster_spend"
+# How many runs may come late before a warning counts as old.
+_TICKS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +53,11 @@ class ActingClients:
 class Exceeding:
     """Do what the budget says where it is exceeded.
 
-    What was done is recorded before it is reported, so that a start by an operator in between is never undone; a
-    warning is sent before it is recorded, so that nothing is stopped without one.
+    A warning is sent before it is recorded, so that nothing is stopped without one. When it is over, its node groups
+    are stopped; one that could not be stopped for as long as a warning lasts is warned of again.
+
+    Attributes:
+        acts: What is recorded of the budget's acts.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class Exceeding:
         settings: SpendFunctionSettings,
         clients: ActingClients,
         failures: Failures,
+        acts: Acts,
         *,
         record: Callable[[Acts], None],
     ) -> None:
@@ -69,6 +75,7 @@ class Exceeding:
             settings: The function's settings.
             clients: What it talks to.
             failures: Where it collects what fails.
+            acts: What the budget has done.
             record: Writes what was done into the state table.
         """
         self._settings = settings
@@ -76,76 +83,98 @@ class Exceeding:
         self._failures = failures
         self._record = record
         self._power = PowerFunction(clients.lambda_, settings.power_function, Alias.BUDGET, clients.pause)
+        self.acts = acts
 
-    def act(self, spend: Spend, nodes: Sequence[Node], reserved: Collection[str]) -> Acts:
-        """Act where the dollars demand it, and return what is recorded then.
+    def act(self, spend: Spend, nodes: Sequence[Node], reserved: Collection[str]) -> None:
+        """Act where the dollars demand it, and record it.
 
         Args:
             spend: What the cluster costs.
             nodes: Its instances.
             reserved: The ids of reservations that are billed whole.
         """
-        acts = spend.month.acts
-        step = next_step(self._settings, acts, spend.month.usd, spend.now)
-        if step is Step.CALL_OFF:
-            if not self._publish(called_off_message(self._settings, spend)):
-                return acts
-            return self._keep(Acts(done=acts.done, untold=acts.untold))
-        groups: Mapping[str, NodeGroup] | None = {}
-        if step is not Step.NOTHING:
-            groups = self._read(spend, nodes, reserved)
-        if groups is None:
-            return acts
-        match step:
-            case Step.WARN:
-                acts = self._warn(spend, acts, groups)
-            case Step.STOP:
-                acts = self._stop(spend, acts, groups)
-            case Step.LIMIT:
-                acts = self._limit(spend, acts, groups)
-            case _:
-                pass
-        if acts.untold:
-            kept = [group for group in groups.values() if group.name in acts.pending and group.kept]
-            if self._publish(done_message(self._settings, spend, acts.untold, kept)):
-                acts = self._keep(replace(acts, untold=()))
-        return acts
+        acts, settings = self.acts, self._settings
+        amount = reached(settings, spend.month.usd)
+        ends = not amount or (acts.month, acts.effect) != (spend.month.name, settings.on_exceed)
+        waits = not ends and acts.stop_at is not None and spend.now < acts.stop_at
+        if waits or not (amount or acts.groups):
+            return
+        groups = self._read(spend, nodes, reserved)
+        if groups is None or (ends and not self._end(spend, groups)) or not amount:
+            return
+        acts, budget = self.acts, Decimal(str(settings.monthly_usd))
+        if acts.groups:
+            # A budget that is still exceeded after a change ends no warning.
+            acts = replace(acts, budget=budget, usd=min(acts.usd, amount))
+        elif ends or acts.budget != budget:
+            acts = Acts(month=spend.month.name, effect=settings.on_exceed, budget=budget)
+        if amount > acts.usd and not acts.groups:
+            acts = replace(acts, usd=amount, since=spend.now)
+        if settings.on_exceed is OnExceed.STOP:
+            self._stop(spend, acts, groups)
+        else:
+            self._limit(spend, acts, groups)
 
-    def _warn(self, spend: Spend, acts: Acts, groups: Mapping[str, NodeGroup]) -> Acts:
-        due = tuple(group.name for group in groups.values() if not group.is_stopped and not group.reserved)
-        stop_at, amount = spend.now + self._settings.warning, reached(self._settings, spend.month.usd)
-        text = warning_message(self._settings, spend, list(groups.values()), due=due, stop_at=stop_at)
-        if not self._publish(text):
-            return acts
-        if not due:
-            return self._keep(replace(acts, done=amount))
-        return self._keep(replace(acts, usd=amount, stop_at=stop_at, pending=due))
+    def _end(self, spend: Spend, groups: Mapping[str, NodeGroup]) -> bool:
+        """Report what was done, and call a warning off, where the budget or the month is another since."""
+        acts = self.acts
+        if any(groups[name].is_unknown for name in acts.groups if name in groups):
+            return False
+        done = _done(acts, groups)
+        if done and not self._publish(done_message(self._settings, spend, acts, done)):
+            return False
+        warned = acts.stop_at is not None and set(acts.groups) - set(done)
+        if warned and not self._publish(called_off_message(self._settings, spend, acts)):
+            return False
+        self._keep(replace(acts, stop_at=None, groups=()))
+        return True
 
-    def _stop(self, spend: Spend, acts: Acts, groups: Mapping[str, NodeGroup]) -> Acts:
-        waiting = [groups[name] for name in acts.pending if name in groups]
-        # An earlier run may have ended before it recorded its stop.
-        stopped = [group.name for group in waiting if group.is_stopped and group.by == _BY]
-        open_ = [one for one in waiting if not one.is_stopped and not one.was_started_after(acts.stop_at)]
-        due = [group.name for group in open_ if not group.kept]
-        if due:
-            stopped += self._order("stop", due, spend, {PowerState.STOPPED})
-        pending = tuple(group.name for group in open_ if group.name not in stopped)
-        acts = replace(acts, pending=pending, untold=(*acts.untold, *stopped))
-        if pending:
-            return self._keep(acts)
-        # What was reached meanwhile is acted on by the same stop.
-        return self._keep(Acts(done=reached(self._settings, spend.month.usd), untold=acts.untold))
+    def _stop(self, spend: Spend, acts: Acts, groups: Mapping[str, NodeGroup]) -> None:
+        due = [one.name for one in groups.values() if one.is_due(acts.since) and not one.kept]
+        if acts.stop_at is None:
+            self._warn(spend, acts, groups, due)
+            return
+        is_old = spend.now > acts.stop_at + self._settings.warning + _TICKS * self._settings.tick
+        waiting = [name for name in acts.groups if name in due]
+        unknown = [name for name in acts.groups if name in groups and groups[name].is_unknown]
+        stopped = self._order("stop", waiting, spend, {PowerState.STOPPED}) if waiting and not is_old else []
+        left = [name for name in (*waiting, *unknown) if name not in stopped]
+        self._report(spend, acts, groups, done=[*_done(acts, groups), *stopped], left=left)
+        if is_old and waiting:
+            self._warn(spend, self.acts, groups, due)
 
-    def _limit(self, spend: Spend, acts: Acts, groups: Mapping[str, NodeGroup]) -> Acts:
-        limited = [one.name for one in groups.values() if one.state == PowerState.LIMITED and one.by == _BY]
-        running = [one for one in groups.values() if one.state in (None, PowerState.RUNNING)]
-        due = [one.name for one in running if not one.reserved]
-        if due:
-            done = self._order("limit", due, spend, {PowerState.LIMITED, PowerState.STOPPED})
-            limited += done
-            if set(due) - set(done):
-                return acts
-        return self._keep(Acts(done=reached(self._settings, spend.month.usd), untold=tuple(limited)))
+    def _warn(self, spend: Spend, acts: Acts, groups: Mapping[str, NodeGroup], due: Sequence[str]) -> None:
+        every = list(groups.values())
+        if not due and any(group.is_unknown for group in every):
+            return
+        stop_at = spend.now + self._settings.warning
+        # A higher amount is reported once, also where there is nothing to stop.
+        reports = acts.since == spend.now and not all(group.is_stopped for group in every)
+        if due or reports:
+            text = warning_message(self._settings, spend, every, due=due, stop_at=stop_at)
+            if not self._publish(text):
+                return
+        self._keep(replace(acts, stop_at=stop_at if due else None, groups=tuple(due)))
+
+    def _limit(self, spend: Spend, acts: Acts, groups: Mapping[str, NodeGroup]) -> None:
+        states = (None, PowerState.RUNNING)
+        due = [one.name for one in groups.values() if one.state in states and one.is_due(acts.since)]
+        # Recorded first, so that a run that ends in between is made good with its message.
+        acts = replace(acts, groups=tuple(dict.fromkeys([*acts.groups, *due])))
+        self._keep(acts)
+        limited = self._order("limit", due, spend, {PowerState.LIMITED}) if due else []
+        unknown = [name for name in acts.groups if name in groups and groups[name].is_unknown]
+        left = [name for name in (*due, *unknown) if name not in limited]
+        self._report(spend, acts, groups, done=[*_done(acts, groups), *limited], left=left)
+
+    def _report(
+        self, spend: Spend, acts: Acts, groups: Mapping[str, NodeGroup], *, done: Sequence[str], left: Sequence[str]
+    ) -> None:
+        """Report what was done, and record what is left to do; what could not be reported stays recorded."""
+        kept = [groups[name] for name in acts.groups if name in groups and groups[name].kept and name not in done]
+        if done and not self._publish(done_message(self._settings, spend, acts, done, kept)):
+            return
+        self._keep(replace(acts, stop_at=acts.stop_at if left else None, groups=tuple(left)))
 
     def _order(self, action: str, names: Sequence[str], spend: Spend, states: Collection[str]) -> list[str]:
         """Order something of node groups, and return those of which it was done."""
@@ -156,7 +185,7 @@ class Exceeding:
     def _send(self, order: Mapping[str, object], why: str) -> Answer:
         answer = self._power.order(order, why, lambda: True)
         if answer.failure:
-            what = f"the power function did not {order['action']} as ordered, and is asked again: {answer.failure}"
+            what = f"the power function failed on {order['action']}, and is asked again: {answer.failure}"
             self._failures.add_sentence(self._settings.cluster, what)
         return answer
 
@@ -172,14 +201,12 @@ class Exceeding:
         answer = self._send({"action": "status"}, "")
         if answer.failure:
             return None
-        known = {one.get("node_group") for one in answer.groups if one.get("state")}
-        unknown = [name for name in self._settings.groups if name not in known]
-        if answer.failures and unknown:
-            # An operator may have started them.
+        groups = node_groups(self._settings, spend, nodes, reserved=reserved, owners=owners, answer=answer)
+        unknown = [group.name for group in groups.values() if group.is_unknown]
+        if unknown:
             what = f"the power function could not read whether {', '.join(unknown)} is to run: nothing is done"
             self._failures.add_sentence(self._settings.cluster, f"{what} ({'; '.join(answer.failures)})")
-            return None
-        return node_groups(self._settings, spend, nodes, reserved=reserved, owners=owners, told=answer.groups)
+        return groups
 
     def _read_owners(self, now: datetime) -> list[OwnedGroup]:
         cluster, fleets = self._settings.cluster, self._settings.fleets
@@ -195,12 +222,13 @@ class Exceeding:
             found += reading.groups
         return found
 
-    def _keep(self, acts: Acts) -> Acts:
-        self._record(acts)
-        return acts
+    def _keep(self, acts: Acts) -> None:
+        if acts != self.acts:
+            self._record(acts)
+            self.acts = acts
 
     def _publish(self, message: tuple[str, str]) -> bool:
-        """Publish a message, and say whether the topic took it."""
+        """Publish a message, and say whether the topic took it, or there is no topic."""
         if not self._settings.topic_arn:
             return True
         subject, text = message
@@ -208,5 +236,14 @@ class Exceeding:
             self._clients.sns().publish(TopicArn=self._settings.topic_arn, Subject=subject, Message=text)
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, "the notification could not be published", error)
-            return False
+            # Without a topic nothing can be published, and the budget holds all the same.
+            # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
+            return error_code(error) == "NotFound"
         return True
+
+
+def _done(acts: Acts, groups: Mapping[str, NodeGroup]) -> list[str]:
+    """Return the node groups of an act that are as the function ordered, also where that run could not record it."""
+    state = PowerState.STOPPED if acts.effect is OnExceed.STOP else PowerState.LIMITED
+    found = [groups[name] for name in acts.groups if name in groups]
+    return [group.name for group in found if group.state == state and group.by == BUDGET]

@@ -9,11 +9,18 @@ from typing import Any
 from cluster_common.keep_tags import KeepTags
 from cluster_common.messages import printable
 from cluster_common.owners.groups import OwnedGroup
+from cluster_common.power_function import Answer
 from cluster_common.times import parse_time
 from cluster_contract.spend import SpendFunctionSettings, SpendKind
 from cluster_contract.state import PowerState
 from cluster_spend.nodes import Node
 from cluster_spend.reports import Spend
+
+BUDGET = "cluster_spend"
+"""Whom the power function names for what this function has ordered."""
+
+# Who orders something that no operator wants: this function, and the power function at the first start of a group.
+_FUNCTIONS = (BUDGET, "cluster_power")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +34,8 @@ class NodeGroup:
         usd_per_hour: What these cost an hour that are not billed all the same, as far as prices are known.
         state: Whether it is meant to run, as the power function says. None: the function has no order for it.
         by: Who ordered that.
-        since: Since when. None: unknown.
+        ordered_at: When. None: unknown.
+        is_unknown: Whether the power function could not read what was ordered of it.
         kept: Which tag keeps it: the end of a sentence. Empty: none.
         reserved: What its nodes run in that is billed all the same. Empty: a stop saves money.
     """
@@ -38,7 +46,8 @@ class NodeGroup:
     usd_per_hour: Decimal = Decimal()
     state: str | None = None
     by: str = ""
-    since: datetime | None = None
+    ordered_at: datetime | None = None
+    is_unknown: bool = False
     kept: str = ""
     reserved: str = ""
 
@@ -47,10 +56,18 @@ class NodeGroup:
         """Whether it is stopped."""
         return self.state == PowerState.STOPPED
 
-    def was_started_after(self, moment: datetime | None) -> bool:
-        """Say whether a start was ordered at or after a time."""
-        started = self.state == PowerState.RUNNING and self.since is not None
-        return started and moment is not None and self.since is not None and self.since >= moment
+    def is_due(self, since: datetime | None) -> bool:
+        """Say whether the budget acts on it.
+
+        Args:
+            since: What an operator has ordered since then is honoured.
+        """
+        absent = not self.owners and not self.nodes
+        if self.is_unknown or self.is_stopped or self.reserved or absent:
+            return False
+        if since is None or self.ordered_at is None or self.by in _FUNCTIONS:
+            return True
+        return self.ordered_at < since
 
 
 def node_groups(
@@ -60,7 +77,7 @@ def node_groups(
     *,
     reserved: Collection[str],
     owners: Sequence[OwnedGroup],
-    told: Sequence[Mapping[str, Any]],
+    answer: Answer,
 ) -> dict[str, NodeGroup]:
     """Return the node groups, by name.
 
@@ -70,13 +87,13 @@ def node_groups(
         nodes: Its instances.
         reserved: The ids of reservations that are billed whole.
         owners: What owns the nodes.
-        told: What the power function says of each.
+        answer: What the power function says of each.
     """
     found = {}
     for name, own in settings.groups.items():
         running = [node for node in nodes if node.node_group == name and node.runs]
         owned = tuple(owner for owner in owners if owner.node_group == name)
-        said: Mapping[str, Any] = next((one for one in told if one.get("node_group") == name), {})
+        said: Mapping[str, Any] = next((one for one in answer.groups if one.get("node_group") == name), {})
         inside = sorted({node.reservation for node in running if node.reservation in reserved} or own.reservations)
         saves = own.release or not inside or any(node.reservation not in reserved for node in running)
         found[name] = NodeGroup(
@@ -86,7 +103,8 @@ def node_groups(
             usd_per_hour=sum(_rates(spend, name), Decimal()),
             state=said.get("state"),
             by=said.get("by", ""),
-            since=parse_time(said["since"]) if said.get("since") else None,
+            ordered_at=parse_time(said["ordered_at"]) if said.get("ordered_at") else None,
+            is_unknown=bool(answer.failures and owned and not said.get("state")),
             kept=_kept(running, owned, spend.now),
             reserved="" if saves else " and ".join(inside),
         )

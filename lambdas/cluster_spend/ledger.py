@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from cluster_common.state_table import NO_ITEM, StateItem, StateTable
+from cluster_spend import acts
 from cluster_spend.charges import Charge, Item
 from cluster_spend.listed_prices import NAME
 from cluster_spend.months import LastRun, Month, counted, gap_between, month_name, month_start, spans
@@ -30,6 +31,7 @@ class Ledger:
 
     Attributes:
         prices: The item with what AWS's Price List said.
+        acts: The item with what the budget has done.
     """
 
     def __init__(self, table: StateTable) -> None:
@@ -41,6 +43,7 @@ class Ledger:
         self._table = table
         self._kept: dict[str, _Kept] = {}
         self.prices = NO_ITEM
+        self.acts = NO_ITEM
 
     def read(self, now: datetime) -> None:
         """Read the months.
@@ -53,7 +56,8 @@ class Ledger:
         """
         every = self._table.read_all()
         self.prices = every.get(NAME, NO_ITEM)
-        items = {name: item for name, item in every.items() if name != NAME}
+        self.acts = every.get(acts.NAME, NO_ITEM)
+        items = {name: item for name, item in every.items() if name not in (NAME, acts.NAME)}
         if not items:
             return
         # What of the month before has no price yet is counted when it has one.

@@ -8,7 +8,7 @@ from cluster_common.messages import subject
 from cluster_common.operator_commands import keep_command, start_group
 from cluster_common.times import format_minutes, time_text
 from cluster_contract.spend import OnExceed, SpendFunctionSettings
-from cluster_spend.acts import amounts
+from cluster_spend.acts import Acts, amounts
 from cluster_spend.groups import NodeGroup
 from cluster_spend.reports import Spend
 
@@ -35,38 +35,44 @@ def warning_message(
     lines = [*_spent(settings, spend), ""]
     stopping = [group for group in groups if group.name in due]
     if not stopping:
-        lines += ["No node group is stopped: a stop of any would save nothing.", *_others(groups, due)]
+        lines += ["The spend function stops no node group:", *_others(groups)]
         return _head(settings, "budget reached, nothing to stop"), "\n".join(lines)
     lines.append(f"At {time_text(stop_at)} the spend function stops these node groups:")
     for group in stopping:
         lines += [f"- {_effect(group)}", *_keep(settings, group, stop_at)]
     lines += [
-        *_others(groups, due),
+        *_others(groups),
         "",
-        "Raise the budget's monthly_usd and deploy before that time, and nothing is stopped.",
+        "Raise the budget's monthly_usd above what is spent and deploy before that time, and nothing is stopped.",
     ]
     left = format_minutes(stop_at - spend.now)
     return _head(settings, f"budget reached, {_names(due)} will be stopped in {left}"), "\n".join(lines)
 
 
 def done_message(
-    settings: SpendFunctionSettings, spend: Spend, names: Sequence[str], kept: Sequence[NodeGroup] = ()
+    settings: SpendFunctionSettings, spend: Spend, acts: Acts, names: Sequence[str], kept: Sequence[NodeGroup] = ()
 ) -> tuple[str, str]:
     """Return the subject and the text of the message that node groups were stopped, or get no new nodes.
 
     Args:
         settings: The function's settings.
         spend: What the cluster costs.
+        acts: What the budget did.
         names: The names of the node groups.
-        kept: Node groups that are stopped when the tag that keeps them ends.
+        kept: Node groups that were warned of, and that a tag keeps.
     """
-    limits = settings.on_exceed is OnExceed.NO_NEW_NODES
-    what = "keep at most the nodes that they have" if limits else "were stopped"
-    lines = [*_spent(settings, spend), "", f"These node groups {what}, as the budget says:"]
+    limits = acts.effect is OnExceed.NO_NEW_NODES
+    what, start = "were stopped", "To start it again"
+    if limits:
+        what, start = "keep at most the nodes that they have", "To let it get all of its nodes again"
+    lines = [*_spent(settings, spend), ""]
+    if acts.month != spend.month.name:
+        lines = [f"Cluster {settings.cluster} reached {_usd(acts.usd)} USD in {acts.month} (UTC).", ""]
+    lines.append(f"These node groups {what}, as the budget says, until a start:")
     for name in names:
-        lines.append(f"- {name}. To start it again:")
+        lines.append(f"- {name}. {start}:")
         lines.append(f"  {start_group(settings.power_function, name, settings.region)}")
-    lines += [f"- {group.name} is not stopped yet: {group.kept}." for group in kept]
+    lines += [_kept(group) for group in kept]
     following = min((each for each in amounts(settings) if each > spend.month.usd), default=None)
     again = "again this month" if following is None else f"again before {_usd(following)} USD are spent this month"
     lines += ["", f"After a start the spend function leaves a node group alone, and does not act {again}."]
@@ -74,9 +80,18 @@ def done_message(
     return _head(settings, f"budget reached, {_names(names)} {verb}"), "\n".join(lines)
 
 
-def called_off_message(settings: SpendFunctionSettings, spend: Spend) -> tuple[str, str]:
-    """Return the subject and the text of the message that nothing is stopped, since the budget was changed."""
-    lines = [*_spent(settings, spend), "", "The budget was changed since the warning: no node group is stopped."]
+def called_off_message(settings: SpendFunctionSettings, spend: Spend, acts: Acts) -> tuple[str, str]:
+    """Return the subject and the text of the message that nothing is stopped after all.
+
+    Args:
+        settings: The function's settings.
+        spend: What the cluster costs.
+        acts: The warning.
+    """
+    why = "The budget was changed since the warning"
+    if acts.month != spend.month.name:
+        why = f"{acts.month} has ended since the warning"
+    lines = [*_spent(settings, spend), "", f"{why}: the spend function stops {_names(acts.groups)} no more."]
     return _head(settings, "no node group is stopped"), "\n".join(lines)
 
 
@@ -112,14 +127,20 @@ def _keep(settings: SpendFunctionSettings, group: NodeGroup, stop_at: datetime) 
         yield f"  {keep_command(targets, stop_at, settings.region)}"
 
 
-def _others(groups: Sequence[NodeGroup], due: Sequence[str]) -> Iterator[str]:
+def _others(groups: Sequence[NodeGroup]) -> Iterator[str]:
     for group in groups:
         if group.reserved:
-            yield f"- {group.name} is left alone: its nodes run in {group.reserved}, billed whether or not they run."
+            yield (
+                f"- {group.name} is left alone: it uses {group.reserved}, which is billed whether or not nodes run."
+            )
         elif group.is_stopped:
             yield f"- {group.name} is stopped already."
-        elif group.name in due and group.kept:
-            yield f"- {group.name} is stopped later: {group.kept}."
+        elif group.kept:
+            yield _kept(group)
+
+
+def _kept(group: NodeGroup) -> str:
+    return f"- {group.name} is left alone: {group.kept}. When that ends, the spend function sends a warning of it."
 
 
 def _names(names: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from cluster_common.times import parse_time, time_text
-from cluster_spend.acts import NO_ACTS, Acts
 from cluster_spend.charges import Charge, Item, added, unit_seconds
 from cluster_spend.prices import Prices
 
@@ -66,7 +65,6 @@ class Month:
         unpriced: The seconds of units that no price is known of yet, by what is billed.
         gap: For how long instances may have ended that no run has seen.
         last: What the last run saw.
-        acts: What the budget has done.
     """
 
     since: datetime
@@ -75,7 +73,6 @@ class Month:
     unpriced: Mapping[Item, Decimal] = field(default_factory=dict)
     gap: timedelta = timedelta(0)
     last: LastRun = field(default_factory=LastRun)
-    acts: Acts = NO_ACTS
 
     @property
     def name(self) -> str:
@@ -101,7 +98,6 @@ class Month:
             "unpriced": {str(item): seconds for item, seconds in sorted(self.unpriced.items())},
             "gap_seconds": int(self.gap.total_seconds()),
             **self.last.to_values(),
-            "acts": self.acts.to_values(),
         }
 
     @classmethod
@@ -119,7 +115,6 @@ class Month:
             unpriced={Item.parse(key): Decimal(seconds) for key, seconds in values["unpriced"].items()},
             gap=timedelta(seconds=int(values["gap_seconds"])),
             last=LastRun.from_values(values),
-            acts=Acts.from_values(values["acts"]),
         )
 
 

@@ -11,6 +11,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit
 from cluster_common.times import format_minutes, time_text
 from cluster_contract.spend import KIND_DIMENSION, SpendFunctionSettings, SpendMetric
+from cluster_spend.acts import NO_ACTS, Acts
 from cluster_spend.charges import Item
 from cluster_spend.months import Month, month_start
 from cluster_spend.prices import Prices
@@ -115,13 +116,14 @@ def emit_failure(settings: SpendFunctionSettings) -> None:
     _emit({SpendMetric.SUCCESSFUL_TICKS: Decimal()}, {CLUSTER_DIMENSION: settings.cluster})
 
 
-def summarize(settings: SpendFunctionSettings, action: str, spend: Spend) -> dict[str, object]:
+def summarize(settings: SpendFunctionSettings, action: str, spend: Spend, acts: Acts) -> dict[str, object]:
     """Return what the cluster costs, as plain JSON.
 
     Args:
         settings: The function's settings.
         action: What was asked for.
         spend: What the cluster costs.
+        acts: What the budget has done.
     """
     month, prices = spend.month, spend.prices
     known = prices.known({item.price for item in spend.units})
@@ -143,7 +145,7 @@ def summarize(settings: SpendFunctionSettings, action: str, spend: Spend) -> dic
         },
         "estimated_prices": sorted(name for name, one in known.items() if one.estimated),
         "unknown_prices": list(spend.unknown),
-        "acts": _acts(month),
+        "acts": _acts(acts if acts.month == month.name else NO_ACTS),
         **({"gap": gap} if (gap := gap_sentence(month)) else {}),
     }
 
@@ -164,11 +166,10 @@ def gap_sentence(month: Month) -> str:
     return " ".join(found)
 
 
-def _acts(month: Month) -> dict[str, object]:
+def _acts(acts: Acts) -> dict[str, object]:
     """Say what the budget has done this month, and what it is about to do."""
-    acts = month.acts
     stop_at = None if acts.stop_at is None else time_text(acts.stop_at)
-    return {"acted_on_usd": _usd(acts.done), "stops_at": stop_at, "stops": list(acts.pending)}
+    return {"acted_on_usd": _usd(acts.usd), "stops_at": stop_at, "stops": list(acts.groups if stop_at else ())}
 
 
 def _pair(pair: tuple[Decimal, Decimal]) -> dict[str, float]:

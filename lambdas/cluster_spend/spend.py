@@ -14,12 +14,13 @@ from cluster_common.failures import Failures
 from cluster_common.state_table import StateChangedError, StateTable
 from cluster_contract.spend import SpendFunctionSettings, SpendKind
 from cluster_contract.state import StatePart
-from cluster_spend.acts import Acts
+from cluster_spend.acts import NAME as ACTS
+from cluster_spend.acts import NO_ACTS, Acts
 from cluster_spend.charges import Charge, Item, unit_seconds, units_now
 from cluster_spend.exceeding import ActingClients, Exceeding
 from cluster_spend.ledger import Ledger, UnreadableMonthError
 from cluster_spend.listed_prices import ListedPrices
-from cluster_spend.months import LastRun, Month
+from cluster_spend.months import LastRun
 from cluster_spend.nodes import Node, node_charges, read_nodes
 from cluster_spend.prices import Figure, Prices, on_demand_types, spot_pools
 from cluster_spend.reports import Spend, emit_failure, emit_metrics, gap_sentence, summarize
@@ -146,12 +147,13 @@ class SpendRun:
             prices=prices,
         )
         self._log(spend)
+        acts = self._read_acts()
         if counted:
-            spend = replace(spend, month=self._act(spend, seen))
+            acts = self._act(spend, seen, acts)
         if action is Action.TICK:
             emit_metrics(self._settings, spend, complete=not self._failures)
         self._failures.raise_all()
-        return summarize(self._settings, action.value, spend)
+        return summarize(self._settings, action.value, spend, acts)
 
     def _read(self) -> _Seen | None:
         """Read the months, the instances and the reservations. None: not all of them could be read."""
@@ -227,19 +229,30 @@ class SpendRun:
             return True
         return False
 
-    def _act(self, spend: Spend, seen: _Seen) -> Month:
-        """Do what the budget says where it is exceeded, and return the month with what was done."""
-        exceeding = Exceeding(self._settings, self._clients, self._failures, record=self._record)
+    def _read_acts(self) -> Acts:
+        """Return what the budget has done. What is lost or cannot be read was never done: the budget acts anew."""
+        item = self._ledger.acts
+        if item.version is None:
+            return NO_ACTS
+        try:
+            return Acts.from_values(item.values)
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+            self._logger.warning(f"the item {ACTS} of the state table does not say what the budget has done")
+            return NO_ACTS
+
+    def _act(self, spend: Spend, seen: _Seen, acts: Acts) -> Acts:
+        """Do what the budget says where it is exceeded, and return what was done."""
+        exceeding = Exceeding(self._settings, self._clients, self._failures, acts, record=self._record)
         try:
             exceeding.act(spend, seen.nodes, seen.last.held)
         except StateChangedError:
             self._logger.warning("another run has acted on the budget: the next run does what is left")
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, "what the budget has done could not be recorded", error)
-        return self._ledger.month(self._now)
+        return exceeding.acts
 
     def _record(self, acts: Acts) -> None:
-        self._ledger.write(replace(self._ledger.month(self._now), acts=acts))
+        self._ledger.acts = self._table.write(ACTS, acts.to_values(), seen=self._ledger.acts)
 
     def _log(self, spend: Spend) -> None:
         for name in spend.unknown:

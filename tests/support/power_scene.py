@@ -53,7 +53,7 @@ class FakeSns:
     def __init__(self) -> None:
         self.messages: list[dict[str, str]] = []
         self.calls: list[Call] = []
-        self.fails = False
+        self.fails: bool | str = False
         self.confirmed: str | None = "1"
 
     def get_topic_attributes(self, **parameters: str) -> dict[str, dict[str, str]]:
@@ -67,7 +67,9 @@ class FakeSns:
         """Answer Publish."""
         self.calls.append(Call(action="sns:Publish", resource=message["TopicArn"]))
         if self.fails:
-            raise ClientError({"Error": {"Code": "InternalError", "Message": "no"}}, "Publish")
+            raise ClientError(
+                {"Error": {"Code": "InternalError" if self.fails is True else self.fails, "Message": "no"}}, "Publish"
+            )
         assert len(message["Subject"]) < 100
         assert message["Subject"].isascii()
         self.messages.append(message)

@@ -65,6 +65,7 @@ def test_the_first_tick_records_before_it_sizes_and_again_after(scene: Scene) ->
         "by": "cluster_power",
         "why": "first start after the deployment",
         "since": "2026-11-02T08:00:00Z",
+        "ordered_at": "2026-11-02T08:00:00Z",
         "wanted": 8,
         "desired": 8,
         "in_service": 0,

@@ -84,6 +84,6 @@ def test_an_order_has_every_size_set_again_and_forgets_nothing_else() -> None:
     after = known.with_order(order)
 
     assert after.record("asg") == Record(
-        state=State.STOPPED, by="ana", reason="weekend", since=AT, told=("problem/quota",)
+        state=State.STOPPED, by="ana", reason="weekend", since=AT, ordered_at=AT, told=("problem/quota",)
     )
     assert after.record("its successor").state is State.STOPPED

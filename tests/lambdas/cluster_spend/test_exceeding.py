@@ -8,7 +8,7 @@ import pytest
 from cluster_common.errors import PartialFailureError
 from cluster_contract.spend import OnExceed, SpendGroupSettings
 from fake_auto_scaling import FakeGroup
-from spend_scene import P5, START, SpendScene
+from spend_scene import P5, PART, START, SpendScene
 
 KEEP, KEEP_UNTIL = "cdk-training-cluster:keep", "cdk-training-cluster:keep-until"
 BUDGET = 100.0
@@ -82,11 +82,11 @@ def test_the_warning_says_what_is_spent_what_happens_and_how_to_keep_it(scene: S
         '"ResourceType":"auto-scaling-group","Key":"cdk-training-cluster:keep-until","Value":"2026-11-10T21:30:00Z",'
         '"PropagateAtLaunch":false}]\'',
         "",
-        "Raise the budget's monthly_usd and deploy before that time, and nothing is stopped.",
+        "Raise the budget's monthly_usd above what is spent and deploy before that time, and nothing is stopped.",
     ]
     scene.tick(30)
     assert scene.sns.messages[1]["Message"].splitlines()[3:] == [
-        "These node groups were stopped, as the budget says:",
+        "These node groups were stopped, as the budget says, until a start:",
         "- workers. To start it again:",
         "  aws lambda invoke --region us-east-1 --function-name power-function:operate --cli-binary-format "
         'raw-in-base64-out --payload \'{"action":"start","node_groups":["workers"]}\' /dev/stdout',
@@ -97,7 +97,7 @@ def test_the_warning_says_what_is_spent_what_happens_and_how_to_keep_it(scene: S
 
 
 @pytest.mark.parametrize("where", ["owner", "node"])
-def test_a_group_that_a_tag_keeps_is_stopped_when_the_tag_ends(
+def test_a_group_that_a_tag_keeps_is_warned_of_when_the_tag_ends_and_stopped(
     scene: SpendScene, group: FakeGroup, where: str
 ) -> None:
     scene.details["thresholds"] = (100.0,)
@@ -106,14 +106,17 @@ def test_a_group_that_a_tag_keeps_is_stopped_when_the_tag_ends(
     scene.groups["lab"] = SpendGroupSettings()
     tags[KEEP_UNTIL] = "2026-11-10T12:00Z"
     scene.tick(60)
-    assert "- workers is stopped later: " in scene.sns.messages[0]["Message"]
+    assert "- workers is left alone: " in scene.sns.messages[0]["Message"]
     scene.tick(30)
     assert (group.desired, lab.desired) == (2, 0)
-    assert scene.run()["acts"]["stops"] == ["workers"]
     scene.power.order("start", node_groups=["lab"], by="ana")
     scene.tick(60)
     assert (group.desired, lab.desired) == (2, 1)
     tags[KEEP_UNTIL] = "2026-11-10T10:00Z"
+    scene.tick()
+    assert scene.subjects[2:] == ["base-pod: budget reached, workers will be stopped in 30 minutes"]
+    scene.tick(25)
+    assert (group.desired, lab.desired) == (2, 1)
     scene.tick()
     assert (group.desired, lab.desired) == (0, 1)
 
@@ -156,7 +159,7 @@ def test_what_is_billed_all_the_same_is_left_alone_and_named(own: SpendGroupSett
     scene.tick(60)
     scene.tick(30)
     assert group.desired == (2 if left_alone else 0)
-    named = "- workers is left alone: its nodes run in cr-1, billed whether or not they run."
+    named = "- workers is left alone: it uses cr-1, which is billed whether or not nodes run."
     assert (named in scene.sns.messages[0]["Message"].splitlines()) is left_alone
     if left_alone:
         assert scene.subjects == ["base-pod: budget reached, nothing to stop"]
@@ -188,12 +191,15 @@ def test_unknown_prices_stop_nothing() -> None:
     assert (scene.lambda_.orders, scene.sns.messages) == ([], [])
 
 
-def test_without_a_message_nothing_is_stopped(scene: SpendScene, group: FakeGroup) -> None:
-    scene.sns.fails = True
-    for _ in range(3):
+@pytest.mark.parametrize(("code", "desired"), [("InternalError", 2), ("NotFound", 0)])
+def test_without_a_message_nothing_is_stopped_unless_the_topic_is_deleted(
+    scene: SpendScene, group: FakeGroup, code: str, desired: int
+) -> None:
+    scene.sns.fails = code
+    for minutes in (60, 30):
         with pytest.raises(PartialFailureError, match="the notification could not be published"):
-            scene.tick(60)
-    assert (scene.ordered, group.desired) == ([], 2)
+            scene.tick(minutes)
+    assert group.desired == desired
 
 
 @pytest.mark.parametrize(
@@ -269,7 +275,7 @@ def test_an_operator_who_starts_a_group_after_the_stop_was_ordered_is_not_overru
     scene: SpendScene, group: FakeGroup, operation: str
 ) -> None:
     scene.tick(60)
-    scene.dynamodb.fail_next("PutItem", "InternalServerError", group="2026-11", after=1)
+    scene.dynamodb.fail_next("PutItem", "InternalServerError", group="acts")
     with pytest.raises(PartialFailureError):
         scene.tick(30)
     assert group.desired == 0
@@ -283,3 +289,127 @@ def test_an_operator_who_starts_a_group_after_the_stop_was_ordered_is_not_overru
             scene.tick(4)
     scene.tick(4)
     assert group.desired == 2
+
+
+WARNED = "base-pod: budget reached, workers will be stopped in 30 minutes"
+STOPPED = "base-pod: budget reached, workers stopped"
+CALLED_OFF = "base-pod: no node group is stopped"
+LIMITED = "base-pod: budget reached, workers get no new nodes"
+
+
+@pytest.mark.usefixtures("group")
+@pytest.mark.parametrize(
+    ("changes", "subjects"),
+    [
+        ({55: {"monthly_usd": 50.0}}, [WARNED, STOPPED]),
+        ({55: {"monthly_usd": 300.0}, 60: {"monthly_usd": 100.0}}, [WARNED, CALLED_OFF, WARNED, STOPPED]),
+        ({55: {"on_exceed": OnExceed.NOTIFY}}, [WARNED, CALLED_OFF]),
+        (
+            {55: {"on_exceed": OnExceed.NO_NEW_NODES}, 60: {"on_exceed": OnExceed.STOP}},
+            [WARNED, CALLED_OFF, LIMITED, WARNED, STOPPED],
+        ),
+    ],
+    ids=["lowered", "raised and back", "notify", "limited and back"],
+)
+def test_a_warning_stands_while_the_changed_budget_is_exceeded_and_stops(
+    scene: SpendScene, changes: dict[int, dict[str, Any]], subjects: list[str]
+) -> None:
+    scene.details["thresholds"] = (100.0,)
+    for minute in range(55, 120, 5):
+        scene.tick(55 if minute == 55 else 5)
+        scene.details |= changes.get(minute, {})
+    assert scene.subjects == subjects
+
+
+@pytest.mark.parametrize(
+    ("before", "change"),
+    [
+        ({"on_exceed": OnExceed.NO_NEW_NODES}, {"on_exceed": OnExceed.STOP}),
+        ({}, {"monthly_usd": 80.0}),
+    ],
+)
+def test_another_budget_acts_anew_also_after_an_act_and_a_start(
+    before: dict[str, Any], change: dict[str, Any]
+) -> None:
+    scene = new_scene(**{"thresholds": (100.0,), **before})
+    group = scene.deploy(2)
+    for minutes in (0, 60, 30):
+        scene.tick(minutes)
+    scene.power.order("start", by="ana")
+    scene.details |= change
+    scene.tick()
+    scene.tick(30)
+    assert (scene.subjects[-2:], group.desired) == ([WARNED, STOPPED], 0)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_when_a_month_ends_its_warning_is_called_off_and_its_message_is_sent(fails: bool) -> None:
+    scene = new_scene(thresholds=(100.0,))
+    scene.now = datetime(2026, 11, 30, 22, 25 if fails else 50, tzinfo=UTC)
+    group = scene.deploy(2)
+    scene.tick(0)
+    scene.tick(60)
+    scene.sns.fails = fails
+    for _ in range(8):
+        try:
+            scene.tick()
+        except PartialFailureError:
+            assert fails
+    scene.sns.fails = False
+    scene.tick()
+    assert (scene.subjects, group.desired) == ([WARNED, STOPPED if fails else CALLED_OFF], 0 if fails else 2)
+    told = "Cluster base-pod reached 100 USD in 2026-11 (UTC)." if fails else "2026-11 has ended since the warning"
+    assert told in scene.sns.messages[-1]["Message"]
+
+
+def test_an_old_warning_is_renewed_before_it_stops(scene: SpendScene, group: FakeGroup) -> None:
+    scene.details["thresholds"] = (100.0,)
+    scene.tick(60)
+    scene.tick(71)
+    assert (scene.subjects, group.desired) == ([WARNED, WARNED], 2)
+    scene.tick(30)
+    assert (scene.subjects[2:], group.desired) == ([STOPPED], 0)
+
+
+@pytest.mark.parametrize(("by_operator", "desired"), [(True, 3), (False, 0)])
+def test_a_start_during_the_warning_is_honoured_and_a_size_that_a_deploy_changes_is_none(
+    scene: SpendScene, group: FakeGroup, by_operator: bool, desired: int
+) -> None:
+    scene.tick(60)
+    scene.power.counts["workers"] = group.maximum = 3
+    scene.power.now = scene.now = scene.now + timedelta(minutes=20)
+    if by_operator:
+        scene.power.order("stop", by="ana")
+        scene.power.order("start", by="ana")
+    scene.power.order()
+    assert group.desired == 3
+    scene.tick(10)
+    assert group.desired == desired
+
+
+def test_a_lost_count_loses_no_act_and_a_lost_act_is_warned_of_anew(scene: SpendScene, group: FakeGroup) -> None:
+    scene.details["thresholds"] = (100.0,)
+    for minutes in (60, 30):
+        scene.tick(minutes)
+    scene.power.order("start", by="ana")
+    scene.add(2)
+    del scene.dynamodb.items[PART, "2026-11"]
+    scene.tick()
+    scene.tick(60)
+    assert group.desired == 2
+    scene.dynamodb.change(PART, "acts", groups=None)
+    scene.tick()
+    assert scene.subjects == [WARNED, STOPPED, WARNED]
+
+
+def test_a_group_that_is_deleted_by_hand_is_not_stopped_again_and_again(scene: SpendScene) -> None:
+    lab = scene.deploy(1, node_group="lab")
+    scene.groups["lab"] = SpendGroupSettings()
+    for minutes in (0, 110):
+        scene.tick(minutes)
+    del scene.power.auto_scaling.groups[lab.name]
+    for node in scene.ec2.nodes.values():
+        scene.end(node)
+    for _ in range(8):
+        scene.tick(10)
+    assert (scene.ordered, scene.run()["acts"]["stops"]) == ([], [])
