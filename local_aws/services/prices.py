@@ -29,14 +29,14 @@ _PRICE_LIST_REGIONS = ("ap-south-1", "eu-central-1", "us-east-1")
 
 @dataclass(frozen=True, kw_only=True)
 class _SpotPrice:
-    """What a Spot Instance of a type has cost in a zone since a moment."""
+    """What a Spot Instance of a type has cost in a zone since a moment, which EC2 tells in whole seconds."""
 
     region: str
     instance_type: str
     zone: str
     zone_id: str
     usd: str
-    since: datetime = field(default_factory=utcnow)
+    since: datetime = field(default_factory=lambda: utcnow().replace(microsecond=0))
 
     def described(self) -> dict[str, Any]:
         """Return the price as DescribeSpotPriceHistory shows it."""
@@ -139,7 +139,9 @@ def describe_spot_price_history(response: Any) -> ActionResult:
         and (not zones or each.zone in zones)
         and (not systems or _LINUX & set(systems))
     ]
-    found = sorted(_in_force(wanted, naive(start), naive(end)), key=lambda each: each.since, reverse=True)
+    in_force = list(_in_force(wanted, naive(start), naive(end)))
+    # Of one second the later change comes first.
+    found = sorted(reversed(in_force), key=lambda each: each.since, reverse=True)
     some, token = page(found, params.get("NextToken"), params.get("MaxResults") or _SPOT_PAGE)
     return ActionResult({"SpotPriceHistory": [each.described() for each in some], "NextToken": token or ""})
 
