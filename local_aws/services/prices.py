@@ -141,7 +141,8 @@ def describe_spot_price_history(response: Any) -> ActionResult:
     ]
     in_force = list(_in_force(wanted, naive(start), naive(end)))
     # Of one second the later change comes first.
-    found = sorted(reversed(in_force), key=lambda each: each.since, reverse=True)
+    in_force.reverse()
+    found = sorted(in_force, key=lambda each: each.since, reverse=True)
     some, token = page(found, params.get("NextToken"), params.get("MaxResults") or _SPOT_PAGE)
     return ActionResult({"SpotPriceHistory": [each.described() for each in some], "NextToken": token or ""})
 
