@@ -61,7 +61,7 @@ def decide(instances: Sequence[Instance], context: IdleContext) -> Decisions:
         warn=() if held else tuple(unit for unit in ready if not unit.warned),
         stop=tuple(stop),
         renew=tuple(unit for unit in units if unit.renew),
-        void=tuple(sorted(context.warnings.keys() - standing)),
+        void=tuple(_find_void(findings, standing, context)),
         clear=tuple(_find_void_notes(instances, standing, context)),
         breaker=breaker,
         reminders=tuple(find_reminders(instances, context)),
@@ -265,6 +265,23 @@ def _standing(findings: Sequence[IdleFinding], context: IdleContext) -> set[str]
         if one.verdict in _VOIDING and not one.for_others and not _is_bystander(one.instance, context)
     }
     return {one.unit for one in findings if one.verdict in _WARNED} - voided
+
+
+def _find_void(findings: Sequence[IdleFinding], standing: Collection[str], context: IdleContext) -> Iterator[str]:
+    """Yield the names of warnings that stand no longer.
+
+    DescribeInstances may leave out a node for a moment. So the warning of nodes that this run did not see stays until
+    no metric of the time when they were last seen idle is read, and it can count no more.
+
+    Source: https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html
+    """
+    seen = {one.unit for one in findings}
+    settings, now = context.settings, context.now
+    read_from = now - max(settings.policy_of(name).span for name in ("", *settings.groups))
+    for name, sent in sorted(context.warnings.items()):
+        may_count = sent.idle_until is not None and read_from <= sent.idle_until <= now
+        if name not in standing and (name in seen or not may_count):
+            yield name
 
 
 def _find_void_notes(

@@ -127,7 +127,7 @@ class Decisions:
         warn: What a warning is sent of now.
         stop: What is stopped now, the longest idle first.
         renew: What was warned of long ago and has been idle ever since.
-        void: The names of what was warned of and works again, is kept, or is gone.
+        void: The names of what was warned of and works again, is kept, or has been gone for long.
         clear: What carries the note of a warning that is void.
         breaker: Why nothing is done at all. None: nothing keeps it from being done.
         reminders: What keeps nodes without an end that is clear.

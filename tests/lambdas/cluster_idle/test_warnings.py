@@ -65,6 +65,29 @@ def test_work_of_a_node_that_waits_for_long_voids_its_warning(minutes: int) -> N
     assert verdicts(scene.ticks(60 + minutes)) == ["busy" if not minutes else "warn"]
 
 
+def test_a_node_that_one_run_does_not_see_is_stopped_after_the_warning_that_was_sent() -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.ticks(25)
+    unseen = scene.ec2.nodes.pop(node.id)
+    scene.tick()
+    scene.ec2.nodes[node.id] = unseen
+
+    assert verdicts(scene.tick()) == ["stop"]
+    assert len(scene.subjects()) == 2
+
+
+@pytest.mark.parametrize(("minutes", "stays"), [(95, True), (100, False)])
+def test_the_warning_of_a_node_that_is_gone_is_deleted_when_it_can_count_no_more(minutes: int, stays: bool) -> None:
+    scene = IdleScene()
+    node = scene.add()
+    scene.tick()
+    del scene.ec2.nodes[node.id]
+    scene.ticks(minutes)
+
+    assert (node.id in scene.warnings) is stays
+
+
 def test_a_restart_voids_a_warning() -> None:
     scene = IdleScene(policy=Policy(grace=timedelta(0)))
     node = scene.add()
