@@ -104,7 +104,8 @@ def _spent(settings: SpendFunctionSettings, spend: Spend) -> Iterator[str]:
     share = spend.month.usd / Decimal(str(settings.monthly_usd)) * 100
     yield (
         f"Cluster {settings.cluster} has cost {_usd(spend.month.usd)} USD in {spend.month.name} (UTC), {share:.0f} % "
-        f"of its budget of {_usd(settings.monthly_usd)} USD, and costs {_usd(spend.usd_per_hour)} USD an hour now."
+        f"of its budget of {_usd(settings.monthly_usd)} USD, and cost {_usd(spend.usd_per_hour)} USD an hour at "
+        f"{time_text(spend.now)}."
     )
     if spend.unknown:
         yield f"Not counted, since the price is not known: {', '.join(spend.unknown[:_MAX_UNKNOWN])}."

@@ -53,6 +53,9 @@ class CostBudget(Construct):
     Not counted is what has none: a Capacity Block or a reservation that was bought elsewhere, the NAT gateway of a
     network that was there before, and the billing alarms in us-east-1.
 
+    AWS Budgets is one service for all regions, and the tag holds the name alone: clusters of one name in several
+    regions of an account are added up in the AWS budget of each. Give them different names.
+
     With other thresholds or addresses CloudFormation makes a new budget, which notifies again of what the month has
     already passed. So the budget has no name of its own.
 

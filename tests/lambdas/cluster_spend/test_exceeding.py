@@ -69,8 +69,8 @@ def test_the_warning_says_what_is_spent_what_happens_and_how_to_keep_it(scene: S
     scene.details["thresholds"] = (100.0,)
     scene.tick(60)
     assert scene.sns.messages[0]["Message"].splitlines() == [
-        "Cluster base-pod has cost 110.08 USD in 2026-11 (UTC), 110 % of its budget of 100 USD, and costs 110.08 USD "
-        "an hour now.",
+        "Cluster base-pod has cost 110.08 USD in 2026-11 (UTC), 110 % of its budget of 100 USD, and cost 110.08 USD "
+        "an hour at 2026-11-10T09:00:00Z.",
         "Not counted, since the price is not known: on-demand p9.48xlarge.",
         "",
         "At 2026-11-10T09:30:00Z the spend function stops these node groups:",
