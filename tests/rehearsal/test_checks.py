@@ -201,105 +201,69 @@ def test_nothing_differs_where_all_is_as_the_templates_say(example: str) -> None
 
 
 # By example: what is there otherwise, and what is told.
-_WRONG: list[tuple[str, tuple[str | int, ...], Any, str]] = [
-    ("base-pod", ("node_groups", 0, "count_running"), 7, "count_running is 7, the template says 8"),
-    (
-        "base-pod",
-        ("node_groups", 0, "interfaces_by_type"),
-        {"p4de.24xlarge": [5, 1]},
-        "interfaces_by_type is {'p4de.24xlarge': [5, 1]}, the template says {'p4de.24xlarge': [5, 4]}",
-    ),
-    (
-        "base-pod",
-        ("node_groups", 0, "bought_from"),
-        {"on-demand": 7, "cr-1": 1},
-        "bought_from is {'on-demand': 7, 'cr-1': 1}, the template says {'on-demand': 8}",
-    ),
-    ("base-pod", ("node_groups", 0, "spot_fleet"), "sfr-1", "spot_fleet is 'sfr-1', the template says None"),
-    (
-        "base-pod",
-        ("node_groups", 0, "warm_pool"),
-        {"size": 2, "states": {}},
-        "warm_pool_size is 2, the template says None",
-    ),
-    ("base-pod", ("node_groups", 0, "market"), "spot", "market is 'spot', the template says 'on-demand'"),
-    (
-        "base-pod",
-        ("node_groups", 0, "availability_zone"),
-        "us-east-1c",
-        "availability_zone is 'us-east-1c', the template says 'us-east-1b'",
-    ),
-    (
-        "base-pod",
-        ("node_groups", 0, "placement_group"),
-        None,
-        f"placement_group is None, the template says '{_PLACED['placement_group']}'",
-    ),
-    ("base-pod", ("node_groups",), [], "node group workers is absent"),
-    ("base-pod", ("node_groups", 0, "name"), "strangers", "node group strangers is not in the template"),
-    ("base-pod", ("node_groups", 0, "reservation"), _RESERVATION, "reservation of workers is not in the template"),
-    ("p5-reservation", ("node_groups", 0, "reservation"), None, "reservation of workers is absent"),
-    ("p5-reservation", ("node_groups", 0, "reservation", "instances"), 1, "instances is 1, the template says 8"),
-    (
-        "p5-reservation",
-        ("node_groups", 0, "reservation", "match_criteria"),
-        "open",
-        "match_criteria is 'open', the template says 'targeted'",
-    ),
-    (
-        "p5-reservation",
-        ("node_groups", 0, "reservation", "placement_group"),
-        None,
-        "placement_group is None, the template says",
-    ),
-    (
-        "p5-reservation",
-        ("node_groups", 0, "reservation", "ends"),
-        "2026-12-24T17:00:00+00:00",
-        "ends is '2026-12-24T17:00:00+00:00', the template says None",
-    ),
-    (
-        "prioritized",
-        ("node_groups", 0, "bought_from"),
-        {"on-demand": 12},
-        "bought_from is {'on-demand': 12}, the template says",
-    ),
-    ("base-pod", ("file_system",), None, "is absent"),
-    ("base-pod", ("file_system", "storage_capacity_gib"), 1200, "storage_capacity_gib is 1200, the template says"),
-    ("base-pod", ("file_system", "lifecycle"), "CREATING", "lifecycle is 'CREATING', the template says 'AVAILABLE'"),
-    ("base-pod", ("datasets",), [], "data set /data is absent"),
-    ("base-pod", ("datasets", 0, "file_system_path"), "/more", "data set /more is not in the template"),
-    ("base-pod", ("datasets", 0, "data_repository_path"), "s3://made/", "data_repository_path is 's3://made/'"),
-    ("base-pod", ("datasets", 0, "lifecycle"), "MISCONFIGURED", "lifecycle is 'MISCONFIGURED', the template says"),
-    ("base-pod", ("datasets", 0, "objects"), 0, "data set /data: is_empty is True, the template says False"),
-    (
-        "base-pod",
-        ("stacks", "base-pod-cluster", "status"),
-        "ROLLBACK_COMPLETE",
-        "status is 'ROLLBACK_COMPLETE', the template says 'CREATE_COMPLETE'",
-    ),
-    (
-        "base-pod",
-        ("stacks", "base-pod-cluster", "resources", "AWS::EC2::PlacementGroup"),
-        0,
-        "stack base-pod-cluster: AWS::EC2::PlacementGroup is 0, the template says 1",
-    ),
-    (
-        "base-pod",
-        ("stacks", "base-pod-cluster", "resources", "AWS::EC2::Instance"),
-        1,
-        "stack base-pod-cluster: AWS::EC2::Instance is 1, the template says 0",
-    ),
+_OTHER_FACTS: list[tuple[str, str, Any]] = [
+    ("base-pod", "node_groups.0.count_running", 7),
+    ("base-pod", "node_groups.0.interfaces_by_type", {"p4de.24xlarge": [5, 1]}),
+    ("base-pod", "node_groups.0.bought_from", {"on-demand": 7, "cr-1": 1}),
+    ("base-pod", "node_groups.0.spot_fleet", "sfr-1"),
+    ("base-pod", "node_groups.0.market", "spot"),
+    ("base-pod", "node_groups.0.availability_zone", "us-east-1c"),
+    ("base-pod", "node_groups.0.placement_group", None),
+    ("p5-reservation", "node_groups.0.reservation.instances", 1),
+    ("p5-reservation", "node_groups.0.reservation.match_criteria", "open"),
+    ("p5-reservation", "node_groups.0.reservation.placement_group", None),
+    ("p5-reservation", "node_groups.0.reservation.ends", "2026-12-24T17:00:00+00:00"),
+    ("prioritized", "node_groups.0.bought_from", {"on-demand": 12}),
+    ("base-pod", "file_system.storage_capacity_gib", 1200),
+    ("base-pod", "file_system.lifecycle", "CREATING"),
+    ("base-pod", "datasets.0.data_repository_path", "s3://made/"),
+    ("base-pod", "datasets.0.lifecycle", "MISCONFIGURED"),
+    ("base-pod", "stacks.base-pod-cluster.status", "ROLLBACK_COMPLETE"),
+    ("base-pod", "stacks.base-pod-cluster.resources.AWS::EC2::PlacementGroup", 0),
 ]
 
 
-@pytest.mark.parametrize(("example", "place", "value", "difference"), _WRONG)
-def test_a_difference_is_told(example: str, place: tuple[str | int, ...], value: Any, difference: str) -> None:
-    deployment = _deployment(example)
+def _change(deployment: Deployment, place: str, value: Any) -> Any:
+    """Change what is there at a place; return what was there before."""
+    *above, last = (int(part) if part.isdigit() else part for part in place.split("."))
     target: Any = deployment.found
-    for part in place[:-1]:
+    for part in above:
         target = target[part]
-    target[place[-1]] = value
+    before, target[last] = target.get(last), value
+    return before
+
+
+@pytest.mark.parametrize(("example", "place", "value"), _OTHER_FACTS)
+def test_another_fact_than_the_template_s_is_told(example: str, place: str, value: Any) -> None:
+    deployment = _deployment(example)
+    before = _change(deployment, place, value)
+    fact = place.rpartition(".")[2]
+    assert f"{fact} is {value!r}, the template says {before!r}" in "\n".join(differences(deployment))
+
+
+@pytest.mark.parametrize(
+    ("example", "place", "value", "difference"),
+    [
+        ("base-pod", "node_groups.0.warm_pool", {"size": 2}, "warm_pool_size is 2, the template says None"),
+        ("base-pod", "node_groups", [], "node group workers is absent"),
+        ("base-pod", "node_groups.0.name", "strangers", "node group strangers is not in the template"),
+        ("base-pod", "node_groups.0.reservation", _RESERVATION, "reservation of workers is not in the template"),
+        ("p5-reservation", "node_groups.0.reservation", None, "reservation of workers is absent"),
+        ("base-pod", "file_system", None, "is absent"),
+        ("base-pod", "datasets", [], "data set /data is absent"),
+        ("base-pod", "datasets.0.file_system_path", "/more", "data set /more is not in the template"),
+        ("base-pod", "datasets.0.objects", 0, "data set /data: is_empty is True, the template says False"),
+        (
+            "base-pod",
+            "stacks.base-pod-cluster.resources.AWS::EC2::Instance",
+            1,
+            "stack base-pod-cluster: AWS::EC2::Instance is 1, the template says 0",
+        ),
+    ],
+)
+def test_a_difference_is_told(example: str, place: str, value: Any, difference: str) -> None:
+    deployment = _deployment(example)
+    _change(deployment, place, value)
     assert difference in "\n".join(differences(deployment))
 
 

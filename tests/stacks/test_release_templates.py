@@ -29,15 +29,6 @@ def test_every_kind_of_data_is_among_the_kept_templates() -> None:
     assert {kept[data.stack]["Resources"][data.logical_id]["Type"] for data in data_in(kept)} == set(DATA)
 
 
-def test_a_file_system_hangs_on_its_groups_its_subnet_and_their_network() -> None:
-    kept = templates(_BASE_POD)
-    kinds = {
-        kept[resource.stack]["Resources"][resource.logical_id]["Type"]
-        for resource in upstream(kept, Resource(_FOUNDATION, _only(kept[_FOUNDATION], "AWS::FSx::FileSystem")))
-    }
-    assert kinds == {"AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet", "AWS::EC2::VPC"}
-
-
 def test_what_is_in_another_stack_is_followed_through_its_export() -> None:
     kept = templates(_BASE_POD)
     found = upstream(kept, Resource(_CLUSTER, _only(kept[_CLUSTER], "AWS::AutoScaling::AutoScalingGroup")))
@@ -98,12 +89,6 @@ _FILES, _BUCKET, _PLACEMENT = DATA
 
 _FATAL: list[tuple[str, Change, str]] = [
     (
-        "the file system's group is described in other words",
-        _set(_GROUP, "GroupDescription", "Lustre", words="FSx for Lustre"),
-        'create-only GroupDescription was "FSx for Lustre: the file system and its clients" and is "Lustre"; '
-        "on it hangs FileSystem",
-    ),
-    (
         "the nodes' group, which the file system's rules name, is described in other words",
         _set(_GROUP, "GroupDescription", "EFA", words="EFA: all"),
         'create-only GroupDescription was "EFA: all traffic between the members, and out" and is "EFA"',
@@ -129,14 +114,9 @@ _FATAL: list[tuple[str, Change, str]] = [
         'create-only FileSystemTypeVersion was "2.15" and is absent',
     ),
     (
-        "the placement group has another strategy",
-        _set(_PLACEMENT, "Strategy", "spread"),
-        'create-only Strategy was "cluster" and is "spread"; on it hangs TrainingCluster',
-    ),
-    (
         "the placement group gets a tag",
         _set(_PLACEMENT, "Tags", [{"Key": "team", "Value": "ml"}]),
-        'create-only Tags was absent and is [{"Key": "team", "Value": "ml"}]',
+        'create-only Tags was absent and is [{"Key": "team", "Value": "ml"}]; on it hangs TrainingCluster',
     ),
     ("the file system has another logical id", _rename(_FILES), "(AWS::FSx::FileSystem) is gone; on it hangs"),
     (
@@ -181,10 +161,6 @@ def _new_rule(stacks: dict[str, Any]) -> None:
     resources["More"] = {"Type": "AWS::EC2::SecurityGroupIngress", "Properties": {"IpProtocol": "-1"}}
 
 
-def _new_order(stacks: dict[str, Any]) -> None:
-    stacks[_FOUNDATION]["Resources"][_only(stacks[_FOUNDATION], _FILES)]["DependsOn"] = []
-
-
 def _other_exports(stacks: dict[str, Any]) -> None:
     for output in stacks[_FOUNDATION]["Outputs"].values():
         if "Export" in output:
@@ -193,12 +169,8 @@ def _other_exports(stacks: dict[str, Any]) -> None:
 
 _HARMLESS: list[tuple[str, Change]] = [
     ("nothing changes", lambda _: None),
-    ("the network gets a tag", _set("AWS::EC2::VPC", "Tags", [{"Key": "team", "Value": "ml"}])),
     ("a group gets a rule", _new_rule),
     ("the file system grows", _set(_FILES, "StorageCapacity", 9600)),
-    ("the file system keeps backups", _set(_FILES, "LustreConfiguration.AutomaticBackupRetentionDays", 7)),
-    ("the bucket keeps versions", _set(_BUCKET, "VersioningConfiguration", {"Status": "Enabled"})),
-    ("the file system waits for less", _new_order),
     ("exports have other names", _other_exports),
     ("an instance profile, on which no data hangs, is replaced", _set("AWS::IAM::InstanceProfile", "Path", "/ml/")),
 ]

@@ -162,41 +162,18 @@ def test_a_spot_fleet_is_a_request_that_maintains_nothing_until_it_is_told_to() 
     scene = _fleet()
     assert scene.kinds == sorted([FLEET, TEMPLATE, TEMPLATE])
     first, second = scene.all(TEMPLATE)
-    ((role, _),) = _fleet_roles(scene).items()
-    name, properties = scene.only(FLEET)
-    assert properties == {
-        "SpotFleetRequestConfigData": {
-            "Type": "maintain",
-            "TargetCapacity": 0,
-            "AllocationStrategy": "priceCapacityOptimized",
-            "IamFleetRole": {"Fn::GetAtt": [role, "Arn"]},
-            "InstanceInterruptionBehavior": "terminate",
-            "ExcessCapacityTerminationPolicy": "noTermination",
-            "LaunchTemplateConfigs": [
-                {
-                    "LaunchTemplateSpecification": scene.newest(first),
-                    "Overrides": [
-                        {"InstanceType": "g5.48xlarge"},
-                        {"InstanceType": "g6.48xlarge"},
-                    ],
-                },
-                {
-                    "LaunchTemplateSpecification": scene.newest(second),
-                    "Overrides": [{"InstanceType": "g6e.48xlarge"}],
-                },
-            ],
-            "TagSpecifications": [
-                {
-                    "ResourceType": "spot-fleet-request",
-                    "Tags": [
-                        {"Key": "cdk-training-cluster:cluster", "Value": "pod"},
-                        {"Key": "cdk-training-cluster:node-group", "Value": "workers"},
-                    ],
-                }
-            ],
-        }
-    }
-    assert scene.stack.resolve(scene.fleet.spot_fleet.ref) == {"Ref": name}
+    request = _request(scene)
+    assert (request["Type"], request["TargetCapacity"]) == ("maintain", 0)
+    assert request["ExcessCapacityTerminationPolicy"] == "noTermination"
+    assert request["InstanceInterruptionBehavior"] == "terminate"
+    assert request["LaunchTemplateConfigs"] == [
+        {
+            "LaunchTemplateSpecification": scene.newest(first),
+            "Overrides": [{"InstanceType": "g5.48xlarge"}, {"InstanceType": "g6.48xlarge"}],
+        },
+        {"LaunchTemplateSpecification": scene.newest(second), "Overrides": [{"InstanceType": "g6e.48xlarge"}]},
+    ]
+    assert scene.stack.resolve(scene.fleet.spot_fleet.ref) == {"Ref": scene.only(FLEET)[0]}
 
 
 def test_the_interfaces_of_a_spot_fleet_name_their_subnet_and_no_first_card() -> None:
