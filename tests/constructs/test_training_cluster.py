@@ -2,19 +2,17 @@
 
 import json
 import re
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from aws_cdk import App, CfnParameter, Environment, Stack, Stage
+from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match, Template
-from constructs import Construct
 
 from cdk_training_cluster import (
     UNTIL_CANCELLED,
@@ -29,7 +27,6 @@ from cdk_training_cluster import (
     TrainingFileSystem,
     WarmPool,
 )
-from cdk_training_cluster.cluster_checks import check_name
 from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 from synthesis import ZONE, new_stack, only, resources
 
@@ -64,58 +61,14 @@ def _refusal(**settings: Any) -> list[str]:
     return str(refused.value).splitlines()
 
 
-def test_a_zone_or_a_network_is_required() -> None:
+def test_a_zone_or_a_network_is_required_and_both_are_too_many() -> None:
     assert _refusal(availability_zone=None) == [
         "availability_zone or network is required: name the zone to make a network in, such as "
         "availability_zone='us-east-1b', or give a ClusterNetwork"
     ]
-
-
-def test_both_are_too_many() -> None:
     stack = new_stack()
     with pytest.raises(ValueError, match=r"^availability_zone and network exclude each other"):
         _cluster(stack, network=ClusterNetwork(stack, "Network", availability_zone=ZONE))
-
-
-def _stack(app: App, id: str, where: dict[str, str]) -> Stack:
-    scope = Stage(app, where["stage"]) if "stage" in where else app
-    place = Environment(account=where.get("account", "111111111111"), region=where.get("region"))
-    return Stack(scope, id, env=place if "region" in where else None)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "refused"),
-    [
-        ({}, {}, True),
-        ({"region": "us-east-1"}, {"region": "us-east-1"}, True),
-        ({"region": "us-east-1", "stage": "One"}, {"region": "us-east-1", "stage": "Two"}, True),
-        ({"region": "us-east-1"}, {"region": "us-east-1", "account": "222222222222"}, False),
-        ({"stage": "One"}, {"stage": "Two"}, False),
-        ({"region": "us-east-1"}, {}, False),
-    ],
-)
-def test_two_clusters_of_one_name_in_one_place_are_refused(
-    first: dict[str, str], second: dict[str, str], refused: bool
-) -> None:
-    app = App()
-    one, other = (Construct(_stack(app, *where), "Cluster") for where in (("One", first), ("Two", second)))
-    check_name(one, "pod")
-    with pytest.raises(ValueError, match="cluster_name must") if refused else nullcontext() as error:
-        check_name(other, "pod")
-    assert error is None or str(error.value) == (
-        "cluster_name must be unique in an account and region, got 'pod' for "
-        f"{one.node.path} and {other.node.path}: rename one"
-    )
-
-
-def test_a_cluster_s_name_is_compared_with_those_of_the_app_unless_it_is_not_known_yet() -> None:
-    stack = new_stack()
-    name = CfnParameter(stack, "Name").value_as_string
-    for scope in ("One", "Two"):
-        check_name(Construct(stack, scope), name)
-    check_name(Construct(stack, "Three"), "pod")
-    with pytest.raises(ValueError, match=r"^cluster_name must be unique in an account and region, got 'pod' for "):
-        _cluster(stack)
 
 
 def test_every_alarm_says_what_is_wrong_where_to_look_and_what_to_do(stack: Stack) -> None:
@@ -210,16 +163,10 @@ _TOLD: dict[str, tuple[Capacity, list[str], dict[str, object]]] = {
     "released": (_RELEASED, ["p5.48xlarge"], {"released": "<AWS::EC2::CapacityReservation>"}),
     "existing": (Capacity.from_reservation(f"{_ID}1"), ["p5.48xlarge"], {"reservation": f"{_ID}1"}),
     "block": (Capacity.capacity_block(f"{_BLOCK}1"), ["p5.48xlarge"], {"block": f"{_BLOCK}1"}),
-    "trainium": (Capacity.capacity_block(f"{_BLOCK}2"), ["trn1.32xlarge"], {"block": f"{_BLOCK}2"}),
     "ultraserver": (
         Capacity.capacity_block(f"{_BLOCK}3"),
         ["p6e-gb200.36xlarge"],
         {"block": f"{_BLOCK}3", "block_ends_early": 3600},
-    ),
-    "trainium-ultraserver": (
-        Capacity.capacity_block(f"{_BLOCK}4"),
-        ["trn2u.48xlarge"],
-        {"block": f"{_BLOCK}4", "block_ends_early": 3600},
     ),
     "listed": (_LISTED, ["p5.48xlarge"], {"listed": [f"{_ID}0"]}),
     "both": (
@@ -385,22 +332,6 @@ def test_a_topic_of_one_s_own_is_used() -> None:
     assert resources(stack, "AWS::SNS::Topic") == {}
 
 
-def test_a_node_that_could_not_be_set_up_rings_an_alarm(stack: Stack) -> None:
-    only(
-        stack,
-        "AWS::CloudWatch::Alarm",
-        {
-            "MetricName": "BootstrapFailed",
-            "Namespace": "CdkTrainingCluster",
-            "Dimensions": [{"Name": "Cluster", "Value": "pod"}],
-            "Statistic": "Sum",
-            "Threshold": 1,
-            "ComparisonOperator": "GreaterThanOrEqualToThreshold",
-            "TreatMissingData": "notBreaching",
-        },
-    )
-
-
 def test_no_node_can_write_what_the_functions_report_or_silence_their_alarms() -> None:
     stack = new_stack()
     _cluster(stack, idle_policy=IdlePolicy(signals=[IdleSignal.heartbeat(), IdleSignal.efa()]))
@@ -449,11 +380,6 @@ def test_the_metric_of_a_cluster_is_that_of_neuron_devices_where_all_nodes_have_
         ([neuron, _WORKERS], NODE_METRICS.gpu_utilization),
     ):
         assert _cluster(new_stack(), node_groups=groups).metric_gpu_utilization().metric_name == metric
-
-
-def test_the_name_is_made_of_the_path_unless_it_is_given() -> None:
-    cluster = TrainingCluster(new_stack(), "Llama", availability_zone=ZONE, node_groups=[_WORKERS])
-    assert cluster.cluster_name.startswith("Test-Llama")
 
 
 def test_nodes_may_stand_in_another_stack_than_what_is_kept() -> None:

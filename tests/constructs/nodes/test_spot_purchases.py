@@ -164,6 +164,7 @@ def test_a_spot_fleet_is_a_request_that_maintains_nothing_until_it_is_told_to() 
     first, second = scene.all(TEMPLATE)
     request = _request(scene)
     assert (request["Type"], request["TargetCapacity"]) == ("maintain", 0)
+    assert request["AllocationStrategy"] == "priceCapacityOptimized"
     assert request["ExcessCapacityTerminationPolicy"] == "noTermination"
     assert request["InstanceInterruptionBehavior"] == "terminate"
     assert request["LaunchTemplateConfigs"] == [
