@@ -82,7 +82,7 @@ class IdleNotifications:
             nodes=len(unit.ids) + len(unit.others),
             owners=tuple(sorted({one.owner.key for one in unit.instances})),
             dry_run=unit.dry_run,
-            refusals={name: one for name, one in refusals.items() if self._context.now < one.ends},
+            refusals={name: one for name, one in refusals.items() if one.is_recent(self._context.now)},
             unreported=before.unreported if before else None,
         )
 

@@ -34,6 +34,10 @@ class Refusal:
         """From when on the stop is tried again."""
         return self.at + _REFUSED_FOR
 
+    def is_recent(self, now: datetime) -> bool:
+        """Say whether it was within the last day."""
+        return timedelta() <= now - self.at < _REFUSED_FOR
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnreportedStop:
@@ -79,7 +83,7 @@ class SentWarning:
     def refusal(self, name: str, now: datetime) -> Refusal | None:
         """Return the refusal to stop an instance or a group, if it was within the last day."""
         found = self.refusals.get(name)
-        return found if found is not None and now < found.ends else None
+        return found if found is not None and found.is_recent(now) else None
 
     def to_values(self) -> dict[str, object]:
         """Return the attributes of its item."""

@@ -59,7 +59,8 @@ def test_what_was_written_is_read_back(sent: SentWarning, at: datetime) -> None:
     assert len(table.calls) == writes
 
 
-_SPOILED = [None, "", "soon", 7, True, [], ["x"], {}, {"at": "soon"}, {"i-1": "x"}]
+_LATEST = {"at": "9999-12-31T23:59:59Z", "code": "x"}
+_SPOILED = [None, "", "soon", 7, True, [], ["x"], {}, {"at": "soon"}, {"i-1": "x"}, {"workers": _LATEST}]
 
 
 @pytest.mark.parametrize("value", _SPOILED, ids=repr)
