@@ -85,11 +85,11 @@ def stopped_lines(settings: IdleFunctionSettings, unit: Unit, only: frozenset[st
 
 
 def earlier_message(settings: IdleFunctionSettings, texts: Sequence[str]) -> tuple[str, str]:
-    """Return the subject and the text of the message on what an earlier run stopped, and could not report."""
+    """Return subject and text of the message on what an earlier run stopped and did not record as reported."""
     head = [
         f"Cluster {settings.cluster}",
         "",
-        "An earlier run stopped these nodes and could not send this message:",
+        "An earlier run stopped these nodes, and could not send this message or could not record that it did:",
         "",
     ]
     return subject(f"{settings.cluster}: stopped by an earlier run: idle"), _text(

@@ -13,6 +13,7 @@ from idle_scene import IdleScene
 
 NOTE = "cdk-training-cluster:idle-note"
 REPORTED_LATE = "base-pod: stopped by an earlier run: idle"
+MAYBE_SENT = "An earlier run stopped these nodes, and could not send this message or could not record that it did:"
 
 
 class Died(BaseException):
@@ -123,13 +124,26 @@ def test_what_a_run_stopped_that_ended_too_early_is_reported_by_the_next_and_onc
     scene.ticks(30)
     assert scene.subjects()[1:] == [REPORTED_LATE]
     _, _, head, _, of_node, _, start_node, of_group, _, start_group = scene.texts()[1].splitlines()
-    assert head == "An earlier run stopped these nodes and could not send this message:"
+    assert head == MAYBE_SENT
     assert of_node.startswith(
         f"{node.id} (p5.48xlarge): utilization below 5 % for 60 minutes, idle since 2026-11-02T"
     )
     assert start_node == f"  To start it again: aws ec2 start-instances --region us-east-1 --instance-ids {node.id}"
     assert of_group.startswith("workers (2 p5.48xlarge: ")
     assert start_group.startswith("  To start it again: aws lambda invoke ")
+
+
+def test_a_stop_whose_message_was_sent_and_could_not_be_recorded_is_reported_again_as_such() -> None:
+    scene = IdleScene()
+    scene.add()
+    scene.ticks(30)
+    scene.dynamodb.fail_next("BatchWriteItem", "ThrottlingException", after=1)
+    with pytest.raises(PartialFailureError, match="the state table state-table: could not be written"):
+        scene.tick()
+
+    scene.ticks(10)
+    assert scene.subjects()[1:] == ["base-pod: 1 node stopped: idle", REPORTED_LATE]
+    assert MAYBE_SENT in scene.texts()[2]
 
 
 def test_what_was_started_again_before_its_stop_was_reported_is_said_to_be_and_judged_anew(
