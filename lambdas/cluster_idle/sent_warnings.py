@@ -14,6 +14,11 @@ from cluster_common.state_table import StateTable
 from cluster_common.times import parse_time, time_text
 
 _REFUSED_FOR = timedelta(days=1)
+
+# DynamoDB takes 400 KB in an item: with them fit the ids and the owners of 5,000 nodes.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+_MAX_REFUSALS = 1000
+
 _REMINDED_AT = "reminded_at"
 
 
@@ -86,8 +91,9 @@ class SentWarning:
         return found if found is not None and found.is_recent(now) else None
 
     def to_values(self) -> dict[str, object]:
-        """Return the attributes of its item."""
+        """Return the attributes of its item, which keeps the latest 1,000 refusals only."""
         stop = self.unreported
+        latest = sorted(self.refusals.items(), key=lambda named: named[1].at)[-_MAX_REFUSALS:]
         return {
             "idle_since": time_text(self.idle_since),
             "stop_at": time_text(self.stop_at),
@@ -96,7 +102,7 @@ class SentWarning:
             "dry_run": self.dry_run,
             "idle_until": time_text(self.idle_until) if self.idle_until else "",
             "reported": self.reported,
-            "refusals": {name: {"at": time_text(one.at), "code": one.code} for name, one in self.refusals.items()},
+            "refusals": {name: {"at": time_text(one.at), "code": one.code} for name, one in latest},
             "unreported": {"at": time_text(stop.at), "ids": list(stop.ids), "text": stop.text} if stop else {},
         }
 

@@ -1,6 +1,6 @@
 """The warnings in the state table: what is lost, spoiled or refused never stops a node sooner."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from unittest.mock import Mock
 
@@ -57,6 +57,25 @@ def test_what_was_written_is_read_back(sent: SentWarning, at: datetime) -> None:
     assert found.save({"workers": sent})
     assert found.save({})
     assert len(table.calls) == writes
+
+
+def test_the_warning_of_a_large_group_whose_nodes_are_all_refused_fits_into_its_item() -> None:
+    at = datetime(2026, 11, 2, tzinfo=UTC)
+    ids = tuple(f"i-{number:017x}" for number in range(3_000))
+    sent = SentWarning(
+        idle_since=at,
+        stop_at=at,
+        nodes=len(ids),
+        owners=tuple(f"instance/{one}" for one in ids),
+        refusals={
+            one: Refusal(at=at + timedelta(seconds=n), code="UnsupportedOperation") for n, one in enumerate(ids)
+        },
+        unreported=UnreportedStop(at=at, ids=ids, text="idle"),
+    )
+    table = FakeDynamoDb()
+    assert records(table).save({"workers": sent})
+
+    assert list(records(table).warnings["workers"].refusals) == list(ids[-1_000:])
 
 
 _LATEST = {"at": "9999-12-31T23:59:59Z", "code": "x"}
