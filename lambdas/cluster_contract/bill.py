@@ -88,6 +88,11 @@ class Bill:
                 days[charge.day] += charge.amount
         return days
 
+    @property
+    def first_charged(self) -> date:
+        """The first day that cost something: before it the cluster was not there, or its tag was not active."""
+        return min((each.day for each in self.charges if each.amount), default=self.start)
+
     def by_item(self) -> dict[str, Decimal]:
         """Return the sum of each item, the dearest first."""
         sums: dict[str, Decimal] = {}

@@ -28,12 +28,11 @@ class Trend:
     Attributes:
         per_day: By how much each day is above the day before: the median of the slopes between any two days
             (Theil-Sen).
-        start: The amount of the first day, on that line.
-        clear: Whether the days rise or fall so often that chance would do it once in twenty times at most.
+        clear: Whether the days rise or fall so often that chance would do it once in twenty times at most, and that
+            median is above or below 0: after one step between two levels it may be 0.
     """
 
     per_day: Decimal
-    start: Decimal
     clear: bool
 
 
@@ -63,32 +62,27 @@ def trend(amounts: Sequence[Decimal]) -> Trend | None:
         return None
     pairs = [(later - earlier, at - since) for (since, earlier), (at, later) in combinations(enumerate(amounts), 2)]
     per_day = median(difference / days for difference, days in pairs)
-    start = median(amount - per_day * day for day, amount in enumerate(amounts))
     rises = sum((difference > 0) - (difference < 0) for difference, _ in pairs)
     count = len(amounts)
     spread = sqrt(count * (count - 1) * (2 * count + 5) / 18)
-    return Trend(per_day=per_day, start=start, clear=(abs(rises) - 1) / spread > _SURE)
+    return Trend(per_day=per_day, clear=per_day != 0 and (abs(rises) - 1) / spread > _SURE)
 
 
 def next_days(amounts: Sequence[Decimal], days: int) -> Decimal | None:
-    """Return what the next days cost if the days go on as they did. None: there are too few days.
+    """Return what the next days cost if they go on as the last seven did. None: there are too few days.
 
-    With a clear trend they go on along its line; without one each costs the mean, in which a spike counts no more
-    than the limit.
+    Each costs the mean of these seven, in which a spike counts no more than their limit. Earlier days do not count,
+    since a cluster that was started or stopped meanwhile has another level.
 
     Args:
         amounts: The amounts so far, a day each.
         days: How many days there are to come.
     """
-    limit, line = spike_limit(amounts), trend(amounts)
-    if limit is None or line is None:
+    last = amounts[-MIN_DAYS:]
+    limit = spike_limit(last)
+    if limit is None:
         return None
-    if not line.clear:
-        return sum((min(amount, limit) for amount in amounts), Decimal(0)) / len(amounts) * days
-    first = len(amounts)
-    return sum(
-        (max(Decimal(0), line.start + line.per_day * day) for day in range(first, first + days)), start=Decimal(0)
-    )
+    return sum((min(amount, limit) for amount in last), Decimal(0)) / len(last) * days
 
 
 def used_share(amounts: Sequence[Decimal], commitment: Decimal) -> Decimal:

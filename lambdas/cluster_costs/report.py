@@ -5,7 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from cluster_contract.bill import UNUSED, USD_A_REQUEST, Bill
-from cluster_contract.daily_costs import spike_limit, trend
+from cluster_contract.daily_costs import MIN_DAYS, spike_limit, trend
 
 WEEK = 7
 DAYS = 5 * WEEK
@@ -24,11 +24,15 @@ def report_text(cluster: str, bill: Bill) -> str:
 
 def _lines(cluster: str, bill: Bill) -> Iterator[str]:
     week = bill.since(bill.end - timedelta(days=WEEK))
-    days = bill.by_day()
-    amounts = list(days.values())
-    total, before = sum(amounts[-WEEK:], Decimal(0)), sum(amounts[:-WEEK], Decimal(0)) / (DAYS // WEEK - 1)
+    # Days before the first charge are no days at 0.
+    amounts = [amount for day, amount in bill.by_day().items() if day >= bill.first_charged]
+    total, before = sum(amounts[-WEEK:], Decimal(0)), amounts[:-WEEK]
     yield f"{cluster} was billed {_usd(total)} {bill.currency} from {week.start} to {bill.end - timedelta(days=1)}."
-    yield f"A week of the four before cost {_usd(before)} {bill.currency} in the mean."
+    if len(before) >= MIN_DAYS:
+        mean = sum(before, Decimal(0)) / len(before) * WEEK
+        yield f"The {len(before)} days before cost {_usd(mean)} {bill.currency} a week in the mean."
+    else:
+        yield f"Nothing was billed before {bill.first_charged} in these {DAYS} days: no week to compare with."
     yield ""
     items = list(week.by_item().items())
     for item, amount in items[:_ITEMS]:
@@ -40,13 +44,13 @@ def _lines(cluster: str, bill: Bill) -> Iterator[str]:
     limit, line = spike_limit(amounts), trend(amounts)
     for day, amount in week.by_day().items():
         if limit is not None and amount > limit:
-            yield f"{day} was a spike: it cost {_usd(amount)}, above the limit of {_usd(limit)} of these five weeks."
+            yield f"{day} was a spike: it cost {_usd(amount)} {bill.currency}, above the limit of {_usd(limit)}."
     if line is not None and line.clear:
         slope = line.per_day * WEEK
-        yield f"The days {'rise' if slope > 0 else 'fall'} by {_usd(abs(slope))} a week."
+        yield f"The days {'rise' if slope > 0 else 'fall'} by {_usd(abs(slope))} {bill.currency} a week."
     for item, amount in items:
         if item.endswith(UNUSED) and amount > 0:
-            yield f"No node ran in reserved {item.removesuffix(UNUSED)} that cost {_usd(amount)}."
+            yield f"No node ran in reserved {item.removesuffix(UNUSED)} that cost {_usd(amount)} {bill.currency}."
     yield (
         "Credits, refunds and taxes are left out. For the idle share and for what would have cost less, run: "
         "training-cluster costs with the cluster file."

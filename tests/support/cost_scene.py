@@ -23,11 +23,11 @@ _EC2 = "Amazon Elastic Compute Cloud - Compute"
 
 
 class FakeExplorer(FakeService):
-    """Cost Explorer: the same nodes each day, twice as many on one, and a file system; or nothing at all."""
+    """Cost Explorer: the same nodes each day, twice as many on one, and a file system; from a day on."""
 
     def __init__(self) -> None:
         super().__init__("ce")
-        self.is_empty = False
+        self.first = date.min
 
     def get_cost_and_usage(self, **request: Any) -> dict[str, Any]:
         """Answer one page."""
@@ -37,7 +37,7 @@ class FakeExplorer(FakeService):
         return {"ResultsByTime": [result(day, *self._groups(day)) for day in days]}
 
     def _groups(self, day: date) -> list[dict[str, Any]]:
-        if self.is_empty:
+        if day < self.first:
             return []
         nodes = 2000 if day == date(2026, 11, 19) else 1000
         unused = [group(_EC2, "UnusedBox:p5.48xlarge", "55.04")] if day == date(2026, 11, 20) else []

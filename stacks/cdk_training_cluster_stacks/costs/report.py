@@ -43,7 +43,7 @@ class CostReport:
         spikes: The spikes.
         trend: How the days change. None: there are too few days.
         month_to_date: What the month has cost up to the last day.
-        month_forecast: What the month will cost if the days go on as they did. None: there are too few days.
+        month_forecast: What the month will cost if days go on as the last seven did. None: there are too few days.
         usage: What the nodes did. None: unknown.
         advice: What would have cost less.
         unknown: What was not answered, and why.
@@ -120,13 +120,16 @@ def make_report(
         start: The first day shown.
         unknown: What was not answered, and why. Default: - all was
     """
-    shown, today = bill.since(start), bill.end
-    month = first_of_month(today)
+    # Days before the first charge are no days at 0; AWS still adds to yesterday, which is therefore forecast.
+    shown, today = bill.since(max(start, bill.first_charged)), bill.end
+    month, yesterday = first_of_month(today), today - timedelta(days=1)
     days = shown.by_day()
     amounts = list(days.values())
     limit = spike_limit(amounts)
-    spent = sum((amount for day, amount in bill.by_day().items() if day >= month), Decimal(0))
-    left = next_days(amounts, (first_of_month(month + timedelta(days=31)) - today).days)
+    this_month = {day: amount for day, amount in bill.by_day().items() if day >= month}
+    spent = sum(this_month.values(), Decimal(0))
+    days_left = (first_of_month(month + timedelta(days=31)) - today).days + (yesterday in this_month)
+    left = next_days(amounts[:-1], days_left)
     return CostReport(
         name=name,
         region=region,
@@ -134,9 +137,9 @@ def make_report(
         days=tuple(days.items()),
         spike_limit=limit,
         spikes=tuple(_spike(shown, day) for day, amount in days.items() if limit is not None and amount > limit),
-        trend=trend(amounts),
+        trend=trend(amounts[:-1]),
         month_to_date=spent,
-        month_forecast=None if left is None else spent + left,
+        month_forecast=None if left is None else max(spent, spent - this_month.get(yesterday, Decimal(0)) + left),
         usage=usage,
         advice=tuple(advice(shown, usage, groups, region, book)),
         unknown=tuple(unknown),

@@ -105,7 +105,7 @@ def _use(report: CostReport) -> Table:
 def _changes(report: CostReport) -> Iterator[str]:
     currency = report.bill.currency
     if report.trend is None or report.spike_limit is None:
-        yield f"{len(report.days)} days are too few for spikes, trend and forecast: {MIN_DAYS} are needed"
+        yield f"{len(report.days)} days are too few for spikes, trend and forecast: {MIN_DAYS + 1} are needed"
         return
     for spike in report.spikes:
         yield (

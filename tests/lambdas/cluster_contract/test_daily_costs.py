@@ -5,7 +5,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_contract.daily_costs import MIN_DAYS, next_days, spike_limit, trend, used_share
+from cluster_contract.daily_costs import MIN_DAYS, Trend, next_days, spike_limit, trend, used_share
 
 _AMOUNTS = st.decimals(min_value=0, max_value=10**6, places=2)
 _DAYS = st.lists(_AMOUNTS, min_size=MIN_DAYS, max_size=40)
@@ -50,15 +50,20 @@ def test_the_trend_of_a_line_is_the_line_whatever_one_day_is(
     amounts[data.draw(st.integers(0, days - 1))] = data.draw(_AMOUNTS)
     found = trend(amounts)
     assert found is not None
-    assert (found.clear, found.per_day, found.start) == (True, per_day, start)
+    assert (found.clear, found.per_day) == (True, per_day)
 
 
-@given(_AMOUNTS, st.integers(MIN_DAYS, 40), st.integers(0, 31))
-def test_alike_days_have_no_trend_and_go_on(amount: Decimal, days: int, left: int) -> None:
-    found = trend([amount] * days)
+@given(_AMOUNTS, st.integers(MIN_DAYS, 40), st.integers(0, 31), st.lists(_AMOUNTS, max_size=40))
+def test_alike_days_go_on_whatever_was_before(amount: Decimal, days: int, left: int, before: list[Decimal]) -> None:
+    assert not (trend([amount] * days) or Trend(per_day=Decimal(1), clear=True)).clear
+    assert abs((next_days([*before, *[amount] * days], left) or 0) - amount * left) < Decimal("1e-9")
+
+
+@given(st.permutations([0, 1000]))
+def test_one_step_is_no_trend_of_zero(levels: list[int]) -> None:
+    found = trend([*[Decimal(levels[0])] * 20, *[Decimal(levels[1])] * 10])
     assert found is not None
     assert not found.clear
-    assert abs((next_days([amount] * days, left) or 0) - amount * left) < Decimal("1e-9")
 
 
 @given(_DAYS, st.integers(0, 31))

@@ -15,14 +15,14 @@ def test_the_report_says_the_week_beside_the_weeks_before() -> None:
     assert title == "pod: costs of the week to 2026-11-22"
     assert text.splitlines() == [
         "pod was billed 8,286.74 USD from 2026-11-16 to 2026-11-22.",
-        "A week of the four before cost 7,231.70 USD in the mean.",
+        "The 28 days before cost 7,231.70 USD a week in the mean.",
         "",
         "      8,000.00  p5.48xlarge",
         "        231.70  Amazon FSx",
         "         55.04  p5.48xlarge unused reservation",
         "",
-        "2026-11-19 was a spike: it cost 2,033.10, above the limit of 1,165.33 of these five weeks.",
-        "No node ran in reserved p5.48xlarge that cost 55.04.",
+        "2026-11-19 was a spike: it cost 2,033.10 USD, above the limit of 1,165.33.",
+        "No node ran in reserved p5.48xlarge that cost 55.04 USD.",
         "Credits, refunds and taxes are left out. For the idle share and for what would have cost less, run: "
         "training-cluster costs with the cluster file.",
         "Cost Explorer bills this report at $0.01.",
@@ -66,8 +66,18 @@ def test_what_fails_is_no_success_and_the_next_run_sends_it(
 
 def test_without_a_charge_the_report_says_how_to_activate_the_tag() -> None:
     scene = CostScene()
-    scene.explorer.is_empty = True
+    scene.explorer.first = date.max
     assert scene.run(TUESDAY)["sent"] is True
     ((_, text),) = scene.reports
     assert text.startswith("Cost Explorer has no charge with the tag cdk-training-cluster:cluster = pod in us-east-1")
     assert text.endswith("TagKey=cdk-training-cluster:cluster,Status=Active\n")
+
+
+@pytest.mark.parametrize("days", [7, 11])
+def test_a_bill_that_has_begun_lately_is_compared_with_nothing(days: int) -> None:
+    scene = CostScene()
+    scene.explorer.first = date(2026, 11, 23) - timedelta(days=days)
+    scene.run(TUESDAY)
+    ((_, text),) = scene.reports
+    assert text.splitlines()[1].startswith(f"Nothing was billed before {scene.explorer.first} in these 35 days: ")
+    assert [line[:10] for line in text.splitlines() if "spike" in line or "a week" in line] == ["2026-11-19"]

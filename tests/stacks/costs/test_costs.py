@@ -179,3 +179,32 @@ def test_the_price_of_asking_is_told_before(monkeypatch: pytest.MonkeyPatch) -> 
     before, error = found.stderr.splitlines()
     assert before == ("Cost Explorer bills $0.01 a request: this makes 20 at most ($0.20), as a rule one or two")
     assert error.startswith("error: Cost Explorer did not answer: Could not connect to the endpoint URL")
+
+
+def charged(*amounts: int) -> Bill:
+    """Return a bill up to 21 November; days at 0 have no charge, as in an answer."""
+    start = TODAY - timedelta(days=len(amounts))
+    charges = tuple(
+        Charge(day=start + timedelta(days=day), item="p5.48xlarge", amount=Decimal(amount), hours=Decimal(1))
+        for day, amount in enumerate(amounts)
+        if amount
+    )
+    return Bill(start=start, end=TODAY, currency="USD", charges=charges, requests=1)
+
+
+_LEVELS = {
+    "begun ten days ago, yesterday half billed": ([0] * 20 + [1000] * 9 + [500], Decimal(9500), Decimal(19000), 10),
+    "stopped twelve days ago": ([1000] * 18 + [0] * 12, Decimal(9000), Decimal(9000), 30),
+    "begun six days ago": ([0] * 24 + [1000] * 6, Decimal(6000), None, 6),
+}
+
+
+@pytest.mark.parametrize(("amounts", "spent", "forecast", "days"), _LEVELS.values(), ids=_LEVELS)
+def test_the_month_ends_at_the_last_level(
+    amounts: list[int], spent: Decimal, forecast: Decimal | None, days: int
+) -> None:
+    bill, book = charged(*amounts), committed_prices()
+    report = make_report("pod", "us-east-1", bill=bill, usage=None, groups=[], book=book, start=bill.start)
+    assert (report.month_to_date, report.month_forecast, len(report.days)) == (spent, forecast, days)
+    assert report.spikes == ()
+    assert report.trend is None or not report.trend.clear
