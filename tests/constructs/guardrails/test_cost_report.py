@@ -41,7 +41,8 @@ def test_its_policy_is_enough_and_ends_at_its_part_of_the_state() -> None:
     )
     scene = CostScene()
     scene.run(TUESDAY)
-    calls = [*scene.calls, *_LAMBDA_CALLS]
+    in_govcloud = {"aws:RequestedRegion": "us-gov-west-1"}
+    calls = [*scene.calls, *_LAMBDA_CALLS, Call(action="ce:GetCostAndUsage", resource="*", context=in_govcloud)]
     assert [call for call in calls if not is_allowed(statements, call)] == []
     assert unused(statements, calls) == [f"dynamodb:Query on {_TABLE}"]
     foreign = CostScene(cluster="other")
