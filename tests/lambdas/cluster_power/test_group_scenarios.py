@@ -15,20 +15,6 @@ def scene() -> Scene:
     return Scene()
 
 
-def test_after_the_deploy_every_group_gets_the_count_of_the_file() -> None:
-    scene = Scene(counts={"eval": 2, "workers": 8})
-    for name in ("workers", "eval"):
-        scene.add(name)
-
-    scene.order()
-    summary = scene.minute()
-
-    assert {name: (one["desired"], one["in_service"], one["decision"]) for name, one in summary.items()} == {
-        "eval": (2, 2, "keep"),
-        "workers": (8, 8, "keep"),
-    }
-
-
 def test_groups_are_found_page_by_page() -> None:
     names = [f"group-{number}" for number in range(5)]
     scene = Scene(counts=dict.fromkeys(names, 1))
@@ -187,18 +173,6 @@ def test_a_group_that_is_added_gets_no_node_while_the_budget_holds_another_one(s
     more = scene.add("more")
     scene.minute(2)
     assert (extra.desired, more.desired) == (0, 4)
-
-
-def test_a_start_brings_a_stopped_cluster_back(scene: Scene) -> None:
-    scene.add()
-    scene.minute(2)
-    scene.order("stop")
-    scene.minute()
-
-    scene.order("start", by="bo", reason="monday")
-    back = scene.minute()["workers"]
-
-    assert (back["state"], back["in_service"], back["by"]) == ("running", 8, "bo")
 
 
 def test_a_start_that_does_not_fit_yet_is_carried_out_when_it_does(scene: Scene) -> None:

@@ -101,15 +101,6 @@ def test_ticks_start_the_cluster_and_orders_stop_and_start_it(auto_scaling: "Aut
     assert _size(auto_scaling) == (2, 2)
 
 
-def test_an_operators_size_survives_ticks(auto_scaling: "AutoScalingClient") -> None:
-    _invoke({})
-    auto_scaling.set_desired_capacity(AutoScalingGroupName="workers-asg", DesiredCapacity=1)
-
-    [held] = _invoke({})
-
-    assert (held["decision"], _size(auto_scaling)) == ("pending", (1, 1))
-
-
 def test_a_node_that_is_terminated_does_not_come_back_before_a_start(auto_scaling: "AutoScalingClient") -> None:
     _invoke({})
     [group] = auto_scaling.describe_auto_scaling_groups()["AutoScalingGroups"]

@@ -84,12 +84,6 @@ def test_a_fleet_that_somebody_modifies_while_it_looks_is_not_modified_twice(fle
     assert (request.target, scene.record(request).state, stopped(scene)) == (3, "running", [])
 
 
-def held_and_told(scene: Scene, request: FakeFleet) -> None:
-    held = scene.minute(10)["extras"]
-    assert (held["decision"], held["problem"], request.target, request.alive) == ("held", "emptied", 0, 0)
-    assert (scene.subjects(), stopped(scene)) == (["base-pod: extras has no nodes and is not stopped"], [])
-
-
 def add_twin(scene: Scene, size: int) -> FakeGroup:
     """Deploy a successor beside a group that runs."""
     twin = scene.add(name="workers-asg-2")

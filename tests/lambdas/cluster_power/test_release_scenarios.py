@@ -299,21 +299,6 @@ def test_a_size_that_an_operator_set_is_kept_when_the_reservation_has_ended(
     assert (held["decision"], held["problem"], group.desired) == ("held", "reservation-ended", 5)
 
 
-def test_a_crash_between_raising_and_sizing_is_mended(
-    scene: Scene, group: FakeGroup, reservation: FakeReservation
-) -> None:
-    scene.order("stop")
-    scene.minute(2)
-    scene.auto_scaling.fail_next("SetDesiredCapacity", "InternalFailure")
-    with pytest.raises(PartialFailureError):
-        scene.order("start")
-    assert (reservation.bought, group.desired) == (8, 0)
-
-    scene.minute()
-
-    assert (group.desired, scene.record(group).size) == (8, 8)
-
-
 def test_a_start_that_comes_while_a_tick_is_about_to_lower_wins(
     scene: Scene, group: FakeGroup, reservation: FakeReservation
 ) -> None:

@@ -101,19 +101,6 @@ def test_a_stop_while_there_is_no_owner_is_no_less_a_stop(scene: Scene, replace:
     assert (new.desired, scene.stopped()) == (0, ["workers"])
 
 
-def test_one_group_of_several_is_stopped_and_started(scene: Scene) -> None:
-    scene.counts |= {"eval": 2, "extras": 1}
-    for name in scene.counts:
-        scene.add(name)
-    scene.minute(2)
-
-    scene.order("stop", node_groups=["eval", "workers"])
-    first = scene.stopped()
-    scene.order("start", node_groups=["workers"])
-
-    assert (first, scene.stopped()) == (["eval", "workers"], ["eval"])
-
-
 def test_a_group_that_comes_to_a_stopped_cluster_is_stopped_for_good(scene: Scene) -> None:
     scene.add("workers")
     scene.minute()

@@ -62,16 +62,6 @@ def test_the_nodes_do_not_come_back_and_no_others_go(scene: Scene, group: FakeGr
     assert scene.subjects() == []
 
 
-def test_a_start_gives_the_count_of_the_file_again(scene: Scene, group: FakeGroup) -> None:
-    terminate(scene, middle(group))
-    scene.minute()
-
-    scene.order("start", by="bo", reason="more work")
-    back = scene.minute()["workers"]
-
-    assert (back["in_service"], back["by"], back["decision"]) == (8, "bo", "keep")
-
-
 def test_a_size_that_an_operator_gives_after_a_start_is_the_operators(scene: Scene, group: FakeGroup) -> None:
     terminate(scene, middle(group))
     scene.minute()
@@ -92,15 +82,6 @@ def test_a_deploy_neither_brings_the_nodes_back_nor_takes_more(scene: Scene, gro
     assert scene.minute(2)["workers"]["desired"] == 5
     scene.counts["workers"] = group.maximum = 6
     assert scene.minute()["workers"]["desired"] == 6
-
-
-def test_a_stop_takes_the_others(scene: Scene, group: FakeGroup) -> None:
-    terminate(scene, middle(group))
-
-    scene.order("stop", by="ana", reason="weekend")
-
-    assert scene.minute(2)["workers"]["reason"] == "workers is stopped, by ana: weekend"
-    assert group.desired == 0
 
 
 def test_a_group_that_lost_its_last_node_is_held_at_zero(scene: Scene, group: FakeGroup) -> None:
