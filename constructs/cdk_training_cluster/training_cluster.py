@@ -413,9 +413,9 @@ class TrainingCluster(Construct):
             self,
             "BootstrapFailed",
             alarm_description=f"{self.cluster_name}: a node could not be set up, and is billed without working. Look "
-            "in the metric by NodeGroup for its group, and for the node and the failed step in what this prints: "
-            f"`{_failed_nodes_command(self.cluster_name)}`. Mend that step, and terminate the node: its group "
-            "launches another.",
+            f"in the metric {NODE_METRICS.bootstrap_failed} by NodeGroup for the node's group. This command "
+            f"prints the node and the failed step: `{_failed_nodes_command(self.cluster_name)}`. Mend that step, and "
+            "terminate the node: its group launches another.",
             threshold=1,
             evaluation_periods=1,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,

@@ -1,4 +1,4 @@
-"""What people have to know of a node group, as alerts."""
+"""What subscribers of the alert topic have to know of a node group, as alerts."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ NOTICE = timedelta(days=1)
 
 
 def find_alerts(decision: Decision, context: Context) -> list[Alert]:
-    """Return what people have to know of a node group now."""
+    """Return the alerts that a node group gives now."""
     group = decision.group
     if group is None:
         return []
@@ -132,7 +132,8 @@ def _describe_coming_end(
         text = (
             f"{name}: EC2 terminates the nodes in its Capacity Block {one.id} from "
             f"{time_text(ends - own.block_ends_early)} on, before that ends at {at}: save your checkpoint. Auto "
-            f"Scaling looks for others in what else the node group reserves{buys or '; nothing else replaces them'}."
+            "Scaling tries to launch others in the node group's other reservations and blocks"
+            f"{buys or '; nothing else replaces them'}."
         )
     elif one.id == own.reservation_id:
         # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-release.html
@@ -158,7 +159,7 @@ def _hours(time: timedelta) -> str:
     return "less than an hour" if hours < 1 else "1 hour" if hours == 1 else f"{hours} hours"
 
 
-# How a problem of a kind is told: its begin, its end, and the words before the reason for that.
+# How a message names a problem of a kind: its begin, its end, and the words before the reason for that.
 _MISSING = ("nodes of {} are missing", "no nodes of {} are missing any more", "No nodes are missing any more")
 _SUBJECTS: dict[str, tuple[str, str, str]] = {
     ProblemKind.MIXED_VERSIONS: (

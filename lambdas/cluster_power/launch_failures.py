@@ -107,7 +107,7 @@ LAUNCH_FAILURES = (
         ProblemKind.NO_CAPACITY,
         r"InsufficientInstanceCapacity|InsufficientHostCapacity|InsufficientReservedInstanceCapacity"
         r"|UnfulfillableCapacity|do not have sufficient .*capacity|no Spot capacity available",
-        "EC2 has no more {types} there right now{code}. {retries} Nodes that do run are "
+        "EC2 has no more {types} in this Availability Zone now{code}. {retries} Nodes that do run are "
         "billed while they wait for the others: if they are of no use alone, stop the group and start it "
         "later, or {more_capacity}.",
         code="InsufficientInstanceCapacity",

@@ -1,4 +1,4 @@
-"""What people are told: each alert once, and its end once."""
+"""What the alert topic's subscribers receive: each alert once, and its end once."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Notifications:
-    """Send alerts to the topic, and record which people were sent.
+    """Send alerts to the topic, and record which were sent.
 
     A message is sent before it is recorded: better to send it twice than never. Where runs overlap, the later one
     reads first whether the other has sent it.

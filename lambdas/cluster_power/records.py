@@ -57,7 +57,7 @@ class Termination(Open):
 
     Attributes:
         at: When it was applied.
-        text: When, by whom and why, as people are told.
+        text: When, by whom and why, as answers and messages say it.
         ids: The nodes that Auto Scaling was asked to terminate, or was about to be.
     """
 
@@ -108,7 +108,7 @@ class Record(Open):
         size: The last size that the function set. None: there is none, or it has to be set again.
         since: When the state was ordered, or the size set after that.
         ordered_at: When the state was ordered.
-        told: The keys of the alerts that people were sent, and were not told the end of.
+        told: The keys of the alerts that were sent and whose end was not.
         terminated: The last command to terminate single nodes. None: there was none.
         desired: What explains a desired capacity other than the size. None: nothing does.
         gone: When a run first did not find the owner. None: it is there.

@@ -120,8 +120,8 @@ def explain_refusal(decision: Decision, own: GroupSettings, message: str) -> Pro
     """
     kind = find_launch_failure(message).kind
     whys = {
-        ProblemKind.NO_CAPACITY: "EC2 has no more of its instance type there right now, and its nodes wait until it "
-        "has. The power function asks for them again every minute",
+        ProblemKind.NO_CAPACITY: "EC2 has no more of its instance type in that Availability Zone now, and its nodes "
+        "wait until it has. The power function asks for them again every minute",
         ProblemKind.QUOTA: "the account's EC2 quota in this region does not allow so many. Ask for more in Service "
         "Quotas (EC2, the quota of the type's family), or lower the count in the cluster's file",
     }

@@ -1,8 +1,9 @@
 """When a Capacity Block lets nodes run: a pure function of the block and the time.
 
 A block is active from its start to its end; EC2 terminates what runs in it some time before the end. The nodes
-go earlier, at the time of the warning that EC2 gives 40 minutes ahead: people are told half an hour before, to save
-their work, and Auto Scaling then shuts the nodes down, for which their programs get the operating system's signals.
+go earlier, at the time of the warning that EC2 gives 40 minutes ahead: an alert goes out half an hour before, so that
+jobs save their work, and Auto Scaling then shuts the nodes down, for which their programs get the operating
+system's signals.
 Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
 """
 
@@ -57,7 +58,7 @@ class Phase(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """What a node group's Capacity Block allows at the moment, and how people are told.
+    """What a node group's Capacity Block allows at the moment, and the sentences that say it.
 
     Attributes:
         block: The block's id.

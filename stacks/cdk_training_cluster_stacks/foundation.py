@@ -95,7 +95,7 @@ class FoundationStack(Stack):
         values += [self.state.table_name, self.state.table_arn]
         values += [] if system is None else [system.dns_name, system.mount_name]
         for value in values:
-            if Token.is_unresolved(value):  # the id of a subnet that is somebody else's is written as it is
+            if Token.is_unresolved(value):  # the id of an imported subnet is written as it is
                 self.export_value(value)
 
     def _network(self, cluster: ClusterFile) -> ClusterNetwork:
@@ -108,7 +108,7 @@ class FoundationStack(Stack):
                 cidr=cluster.vpc_cidr,
                 encryption_key=self._encryption_key,
             )
-        # Nothing here changes the routes of a network that is somebody else's.
+        # Nothing here changes the routes of an imported network.
         Annotations.of(self).acknowledge_warning("@aws-cdk/aws-ec2:noSubnetRouteTableId")
         subnet = ec2.Subnet.from_subnet_attributes(
             self, "ExistingSubnet", subnet_id=existing.subnet_id, availability_zone=cluster.availability_zone

@@ -28,7 +28,8 @@ class KeyPolicyTexts:
 def key_policy_texts(cluster: ClusterFile) -> KeyPolicyTexts:
     """Return what the policy of `encryption_key` needs; the key of a file system needs no statement of a service.
 
-    FSx uses its key through a grant of whoever makes the file system, which KMS's default policy lets IAM allow.
+    FSx uses its key through a grant by the identity that makes the file system, which KMS's default policy lets IAM
+    allow.
 
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/encryption-at-rest.html#FSxKMSPolicy
 

@@ -176,7 +176,7 @@ WRONG = {
     ),
     "an end that there is not": (
         "{reservation: {end: 2026-02-30T18:00:00Z}}",
-        ['.reservation.end: must be a time that there is, got "2026-02-30T18:00:00Z"'],
+        ['.reservation.end: must be a date and time that exist, got "2026-02-30T18:00:00Z"'],
     ),
     "an end that never comes, misspelt": (
         "{reservation: {end: until_canceled}}",

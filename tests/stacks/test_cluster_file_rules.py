@@ -59,7 +59,7 @@ CHANGES = {
         "    prefix: tokens/\n",
         "    prefix: tokens/\n    bucket: my-corpus\naccess_logs: {bucket: my-logs}\n",
         [
-            "8: access_logs: must have a bucket that is made here to tell of; leave it out, or leave out a "
+            "8: access_logs: must have a bucket that the foundation makes; leave it out, or leave out a "
             "dataset's bucket"
         ],
     ),

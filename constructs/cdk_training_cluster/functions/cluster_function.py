@@ -136,7 +136,7 @@ class ClusterFunction(Construct):
             acknowledge(
                 self.role,
                 "AwsSolutions-IAM5[Action::kms:GenerateDataKey*]",
-                "CDK's grant to publish to a topic that the key encrypts; it ends at that key.",
+                "CDK's grant to publish to a topic that the key encrypts; it allows that one key only.",
             )
         self.failed_events = self._make_queue(encryption_key)
         self._failed_events_arn = self.failed_events.queue_arn
@@ -269,7 +269,11 @@ class ClusterFunction(Construct):
             enforce_ssl=True,
             retention_period=_FAILED_EVENTS_KEPT,
         )
-        acknowledge(queue, "AwsSolutions-SQS3", "It is itself where events end that could not be handled.")
+        acknowledge(
+            queue,
+            "AwsSolutions-SQS3",
+            "This queue itself holds the events that the function could not handle.",
+        )
         return queue
 
     def alarm_description(self, trouble: str, remedy: str) -> str:

@@ -47,8 +47,10 @@ _WATCHES = (
         metric=IdleMetric.BREAKER,
         statistic="Maximum",
         periods=1,
-        trouble="so many nodes lost their metrics at once that the idle function stops nothing",
-        remedy="Check the nodes' metrics, and AWS Health for CloudWatch",
+        trouble="so many nodes lost their metrics within 15 minutes that the idle function warns of no node and "
+        "stops none",
+        remedy="Check that the CloudWatch agent runs on the nodes, and whether AWS Health reports an event of "
+        "CloudWatch",
     ),
     Watch(
         id="StuckNodes",
@@ -84,11 +86,10 @@ _WATCHES = (
         metric=IdleMetric.FAILED_NOTIFICATIONS,
         statistic="Maximum",
         periods=1,
-        trouble="the idle function's warnings do not arrive, and nodes that were warned of are still stopped at "
-        "their time",
+        trouble="the idle function's warnings do not arrive, and it still stops the nodes that it warned of before",
         remedy="If the alert topic refuses messages, no further node is warned of or stopped; if it has no confirmed "
         "subscription, warnings and stops go on unread. Check the topic, its policy, its key and its "
-        "subscriptions; the tag cdk-training-cluster:keep-until keeps a node until its time",
+        "subscriptions; the tag cdk-training-cluster:keep-until keeps a node until the time that it holds",
     ),
 )
 

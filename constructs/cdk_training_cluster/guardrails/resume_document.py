@@ -1,4 +1,4 @@
-"""The runbook by which people bring stopped node groups back."""
+"""The runbook with which an operator starts stopped node groups."""
 
 from collections.abc import Sequence
 
@@ -49,9 +49,9 @@ class ResumeDocument(Construct):
         Args:
             scope: The parent construct.
             id: The construct's id.
-            cluster_name: The cluster that is told about in its descriptions.
+            cluster_name: The cluster that the runbook's descriptions name.
             node_groups: The names of the node groups that can be started.
-            power: Who starts them.
+            power: The function that starts them.
 
         Raises:
             ValueError: `cluster_name` is no name of a cluster.
@@ -76,7 +76,7 @@ class ResumeDocument(Construct):
             "Resource",
             document_type="Automation",
             document_format="JSON",
-            # To replace it would give it another name, and people another command.
+            # To replace it would give it another name, and operators another command.
             update_method="NewVersion",
             content={
                 "schemaVersion": "0.3",
@@ -91,7 +91,7 @@ class ResumeDocument(Construct):
                     },
                     "Reason": {
                         "type": "String",
-                        "description": "Why, for those who ask later.",
+                        "description": "Why the node groups are started; the power function records it.",
                         "allowedPattern": _REASON,
                         "default": "no reason given",
                     },
@@ -124,7 +124,7 @@ class ResumeDocument(Construct):
 
     @property
     def command(self) -> str:
-        """What people run to start every node group."""
+        """The command with which an operator starts every node group."""
         return (
             f"aws ssm start-automation-execution --document-name {self.document.ref} --region {Stack.of(self).region}"
         )

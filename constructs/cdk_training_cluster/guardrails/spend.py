@@ -40,8 +40,8 @@ _WATCHES = (
     Watch(
         id="UnknownPrices",
         metric=SpendMetric.UNKNOWN_PRICES,
-        trouble="for 15 minutes something of the cluster has been billed whose price the spend function does not "
-        "know, so that the cluster's dollars are more than it counts",
+        trouble="for 15 minutes the spend function has not known the price of something that is billed, so the "
+        "cluster costs more than the function counts",
         remedy='Invoke $function with {"action": "status"}, which names it under unknown_prices, and state its price '
         "in the budget's prices; what was billed until then is counted then",
     ),
@@ -291,8 +291,8 @@ def _forecast_watch(budget: Budget, share: float) -> Watch:
         periods=12,
         datapoints=9,
         threshold=budget.monthly_usd * share / 100,
-        trouble=f"at the month's end the cluster will have cost {share:g} % of its budget of "
-        f"{_usd(budget.monthly_usd)} USD or more if it goes on costing as much an hour as it has for an hour",
+        trouble=f"if the cluster goes on costing as much as in the last hour, it will reach {share:g} % of its "
+        f"budget of {_usd(budget.monthly_usd)} USD before the month ends in UTC",
         remedy=_REMEDY,
     )
 

@@ -61,8 +61,8 @@ _WATCHES = (
         # An hour, of which some points may be missing.
         periods=12,
         datapoints=9,
-        trouble="for an hour some node groups have had another size than the power function gave them, so it leaves "
-        "them alone",
+        trouble="for an hour some node groups have not had the size that the power function set, and it does not "
+        "change them",
         remedy='Invoke $function with {"action": "status"}, which names them. Then give a group its count with '
         '{"action": "start", "node_groups": ["NAME"]}, or end its nodes with "stop" instead; without node_groups the '
         "command is for every group",
@@ -100,11 +100,11 @@ class ClusterPower(Guardrail):
     EC2 begins to terminate what runs in it; half an hour ahead an alert says to save checkpoints. A block that is
     extended opens again. EC2's events start a run of their own at both ends. A group has one block: name the next
     one when it is over. Nodes that run while a block is named that has not started or has ended are left alone. The
-    size of a group that a Spot Fleet owns is the request's target; a stop outlives a deploy that replaces it. Of the
-    reservation that a group runs in they are told a day before its end and when it has ended; of Capacity Blocks
-    among other capacity, before EC2 ends the nodes in them. A reservation that may be released is lowered to one
-    instance, the least that EC2 has, while its group is stopped, and raised before the group starts: what EC2 then
-    lacks is told, and asked for again each minute.
+    size of a group that a Spot Fleet owns is the request's target; a stop outlives a deploy that replaces it. The
+    alert topic is notified a day before the reservation that a group runs in ends, and when it has ended; of Capacity
+    Blocks among other capacity, before EC2 terminates the nodes in them. A reservation that may be released is
+    lowered to one instance, the least that EC2 has, while its group is stopped, and raised before the group starts:
+    if EC2 then lacks instances, the function reports that, and asks for them again each minute.
 
     Let `schedule` depend on the groups: the first run then comes when CloudFormation is done with them.
 

@@ -209,7 +209,7 @@ def _is_a_time(text: str) -> str:
         try:
             datetime.fromisoformat(text)
         except ValueError:
-            raise PydanticCustomError("form", "must be a time that there is") from None
+            raise PydanticCustomError("form", "must be a date and time that exist") from None
     return text
 
 

@@ -97,7 +97,7 @@ def access_logs_need_a_bucket_that_is_made_here(file: Part) -> Iterator[Complain
     if file.get("access_logs") and all("bucket" in dataset for _, dataset in _parts(file, "datasets")):
         yield (
             ("access_logs",),
-            "must have a bucket that is made here to tell of; leave it out, or leave out a dataset's bucket",
+            "must have a bucket that the foundation makes; leave it out, or leave out a dataset's bucket",
         )
 
 

@@ -43,10 +43,14 @@ def buy(scene: Scene, *lasts: timedelta, on_demand: bool = True, used: int = 4) 
     [
         (
             True,
-            "Auto Scaling looks for others in what else the node group reserves, and then buys On-Demand Instances, "
-            "at their full price.",
+            "Auto Scaling tries to launch others in the node group's other reservations and blocks, and then buys "
+            "On-Demand Instances, at their full price.",
         ),
-        (False, "Auto Scaling looks for others in what else the node group reserves; nothing else replaces them."),
+        (
+            False,
+            "Auto Scaling tries to launch others in the node group's other reservations and blocks; nothing else "
+            "replaces them.",
+        ),
     ],
 )
 def test_people_are_told_once_that_the_nodes_in_a_block_go(

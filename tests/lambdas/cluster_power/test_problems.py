@@ -159,7 +159,8 @@ def test_a_spot_fleet_is_spoken_of_as_one() -> None:
     found = group(launch("UnfulfillableCapacity"), owner=SPOT_FLEET, name="sfr-1", node_group="extras", zones=())
 
     assert sentence(found) == (
-        "extras: 3 of 8 nodes are running: EC2 has no more p4de.24xlarge there right now (UnfulfillableCapacity). "
+        "extras: 3 of 8 nodes are running: EC2 has no more p4de.24xlarge in this Availability Zone now "
+        "(UnfulfillableCapacity). "
         "The Spot Fleet asks for them again. Nodes that do run are billed while they wait for the others: if "
         "they are of "
         "no use alone, stop the group and start it later, or name more instance types, or buy the nodes in another "
@@ -175,13 +176,15 @@ def test_a_spot_fleet_is_spoken_of_as_one() -> None:
 
 
 def test_a_message_without_a_type_names_the_type_of_the_nodes_that_run() -> None:
-    assert "no more p4de.24xlarge there" in sentence(group(launch("InsufficientInstanceCapacity")))
+    assert "no more p4de.24xlarge in this Availability Zone" in sentence(
+        group(launch("InsufficientInstanceCapacity"))
+    )
 
 
 def test_a_message_without_a_type_in_an_empty_group_names_none() -> None:
     words = sentence(group(launch("InsufficientInstanceCapacity"), instance_types=(), in_service=0))
 
-    assert "workers: 0 of 8 nodes are running in us-east-1b: EC2 has no more nodes of its type there" in words
+    assert "workers: 0 of 8 nodes are running in us-east-1b: EC2 has no more nodes of its type in this" in words
 
 
 def test_suspended_launching_is_a_problem_of_its_own() -> None:

@@ -126,7 +126,8 @@ def test_capacity_that_is_gone_is_a_problem_and_no_failure_and_is_tried_again(
     assert (short["decision"], short["problem"], short["missing"], group.desired) == ("short", "no-capacity", 8, 0)
     assert short["reason"] == (
         "held: 0 of 8 nodes are running: its capacity reservation cr-held could not be raised to 8 instances: EC2 "
-        "has no more of its instance type there right now, and its nodes wait until it has. The power function "
+        "has no more of its instance type in that Availability Zone now, and its nodes wait until it has. The "
+        "power function "
         "asks for them again every minute. AWS says: InsufficientInstanceCapacity: Insufficient capacity."
     )
     reservation.capacity = 8
