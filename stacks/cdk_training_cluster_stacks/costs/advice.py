@@ -22,6 +22,9 @@ _UNUSED_PERCENT = 5
 _MIN_HOURS = 24
 # How much of its memory a smaller GPU may have in use.
 _FULL = Decimal("0.9")
+# A type whose hours cost less than this share of the On-Demand price is not On-Demand alone: a plan, a Reserved
+# Instance or a Capacity Block covers some, and the bill does not say which.
+_WHOLE = Decimal("0.98")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +35,13 @@ class GroupNodes:
         name: Its name.
         info: Its first type.
         efa: Whether they have Elastic Fabric Adapters.
+        on_demand: Whether each is bought On-Demand, in no reservation.
     """
 
     name: str
     info: InstanceTypeInfo
     efa: bool
+    on_demand: bool
 
 
 def advice(
@@ -52,7 +57,7 @@ def advice(
         book: The prices of other types.
     """
     yield from _reservations(bill, usage)
-    yield from _savings_plan(bill)
+    yield from _savings_plan(bill, region, book)
     for use in usage.groups if usage is not None else ():
         group = next(each for each in groups if each.name == use.group)
         if use.hours < _MIN_HOURS or use.maximum_percent is None:
@@ -62,7 +67,7 @@ def advice(
                 f"node group {group.name!r} never used its accelerators: at most {use.maximum_percent:.0f} % in "
                 f"{use.hours} hours with data (CloudWatch); stop it, or take it out of the cluster file"
             )
-        else:
+        elif group.on_demand:
             yield from _smaller(group, use, region, book)
 
 
@@ -80,29 +85,37 @@ def _reservations(bill: Bill, usage: Usage | None) -> Iterator[str]:
         )
 
 
-def _savings_plan(bill: Bill) -> Iterator[str]:
+def _savings_plan(bill: Bill, region: str, book: PriceBook) -> Iterator[str]:
     """Find the commitment that the median day would have used; by the day, since the bill is."""
-    days = list(bill.by_day(_is_on_demand).values())
+    amounts, whole = bill.by_item(), _whole_price(bill, region, book)
+    full = {item for item, at_least in whole.items() if amounts[item] >= at_least}
+    days = list(bill.by_day(full.__contains__).values())
     if len(days) < MIN_DAYS or (middle := median(days)) <= 0:
         return
     share = used_share(days, middle)
+    discount = f"more than {(1 - share) * _PERCENT:.0f} % off" if share < 1 else "any discount"
     yield (
         f"a Savings Plan for the {usd(middle / _HOURS_OF_A_DAY)} {bill.currency} an hour that On-Demand nodes cost "
-        f"on the median day would have been used to {share * _PERCENT:.0f} %, and would have paid at more than "
-        f"{(1 - share) * _PERCENT:.0f} % off: compare your offer (from billed days; unused hours of a day raise that)"
+        f"on the median day would have been used to {share * _PERCENT:.0f} %, and would have paid at {discount}: "
+        "compare your offer (from billed days; unused hours of a day raise that)"
     )
 
 
-def _is_on_demand(item: str) -> bool:
-    return "." in item and " " not in item
+def _whole_price(bill: Bill, region: str, book: PriceBook) -> dict[str, Decimal]:
+    """Return what the hours of each type cost at least if no discount, plan or block has paid a part of them."""
+    found: dict[str, Decimal] = {}
+    for charge in bill.charges:
+        if charge.hours and (price := book.on_demand.get(charge.item, region)) is not None:
+            found[charge.item] = found.get(charge.item, Decimal(0)) + charge.hours * price.usd * _WHOLE
+    return found
 
 
 def _smaller(group: GroupNodes, use: GroupUse, region: str, book: PriceBook) -> Iterator[str]:
-    """Find the cheapest type whose GPUs hold what was in memory, and whose peak is what was used at most."""
+    """Find the cheapest type whose GPUs hold what was in memory, and whose peak is what the busiest GPU used."""
     own, price = peak_tflops(group.info), book.on_demand.get(group.info.name, region)
-    if own is None or price is None or use.memory_mib is None or use.busiest_hour_percent is None:
+    if own is None or price is None or use.memory_mib is None or use.maximum_percent is None:
         return
-    needed = own[0] * use.busiest_hour_percent / _PERCENT
+    needed = own[0] * use.maximum_percent / _PERCENT
     found = [
         (cheaper.usd, info.name)
         for info in all_instance_types()
@@ -116,7 +129,7 @@ def _smaller(group: GroupNodes, use: GroupUse, region: str, book: PriceBook) -> 
         cost, name = min(found)
         yield (
             f"node group {group.name!r} used at most {use.memory_mib / 1024:.0f} GiB of a GPU's memory and "
-            f"{use.busiest_hour_percent:.0f} % of its GPUs in the busiest of {use.hours} hours (CloudWatch): try "
+            f"{use.maximum_percent:.0f} % of the busiest GPU in {use.hours} hours (CloudWatch): try "
             f"{name}, which is ${price.usd - cost:,.2f} an hour cheaper a node On-Demand"
         )
 

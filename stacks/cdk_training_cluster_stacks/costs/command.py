@@ -97,6 +97,9 @@ def group_nodes(cluster: ClusterFile) -> Sequence[GroupNodes]:
             name=group.name,
             info=(info := instance_type_info(group.instance_types[0], extra)),
             efa=group.efa is not False and info.supports_efa,
+            on_demand=capacity.usage_classes == ("on-demand",)
+            and not (capacity.makes_reservation or capacity.reservation_ids),
         )
         for group in cluster.node_groups
+        for capacity in (group.capacity.to_capacity(),)
     ]

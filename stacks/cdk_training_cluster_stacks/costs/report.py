@@ -69,10 +69,10 @@ class CostReport:
 
     @property
     def idle_cost(self) -> Decimal | None:
-        """What idle nodes cost, at the mean price of a node-hour. None: unknown."""
+        """What idle nodes cost, at the mean price of a node-hour. None: unknown, or above what was billed."""
         nodes = [each for each in self.bill.charges if each.hours is not None and not each.is_unused]
         hours = sum((each.hours or Decimal(0) for each in nodes), Decimal(0))
-        if self.usage is None or self.usage.idle_share is None or not hours:
+        if self.usage is None or self.usage.idle_share is None or not hours or self.usage.idle_node_hours > hours:
             return None
         return self.usage.idle_node_hours * sum((each.amount for each in nodes), Decimal(0)) / hours
 

@@ -125,7 +125,10 @@ def _notes(report: CostReport) -> Iterator[str]:
     usage, cost = report.usage, report.idle_cost
     if usage is not None:
         if usage.idle_share is None:
-            yield "the idle share is unknown: the idle stop or the power function reported nothing"
+            yield (
+                "the idle share is unknown: the idle stop or the power function reported nothing, or more nodes were "
+                "idle than the node groups ran"
+            )
         else:
             yield (
                 f"nodes were idle for {usage.idle_node_hours:,.0f} of {usage.node_hours:,.0f} node-hours, "

@@ -66,8 +66,13 @@ class Usage:
 
     @property
     def idle_share(self) -> Decimal | None:
-        """Which share of the nodes' time they were idle. None: unknown."""
-        return min(self.idle_node_hours / self.node_hours, Decimal(1)) if self.node_hours else None
+        """Which share of the nodes' time they were idle. None: unknown, as where more were idle than ran.
+
+        The idle stop counts every node of the cluster, the power function those of its node groups.
+        """
+        if not self.node_hours or self.idle_node_hours > self.node_hours:
+            return None
+        return self.idle_node_hours / self.node_hours
 
 
 def ask_usage(

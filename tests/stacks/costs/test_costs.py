@@ -86,15 +86,22 @@ def test_without_cloudwatch_the_bill_is_shown_and_says_so() -> None:
 
 
 def advised(
-    *, item: str = "p5.48xlarge", days: int = 3, use: GroupUse | None = None, reserved: int = 0, efa: bool = True
+    *,
+    item: str = "p5.48xlarge",
+    days: int = 3,
+    use: GroupUse | None = None,
+    reserved: int = 0,
+    efa: bool = True,
+    on_demand: bool = True,
+    hours: int = 43,
 ) -> list[str]:
     charges = tuple(
-        Charge(day=START + timedelta(days=day), item=item, amount=Decimal(2400), hours=Decimal(44))
+        Charge(day=START + timedelta(days=day), item=item, amount=Decimal(2400), hours=Decimal(hours))
         for day in range(days)
     )
     bill = Bill(start=START, end=START + timedelta(days=days), currency="USD", charges=charges, requests=1)
     usage = Usage(groups=() if use is None else (use,), reserved_usd=Decimal(reserved))
-    nodes = GroupNodes(name="workers", info=instance_type_info("p4de.24xlarge"), efa=efa)
+    nodes = GroupNodes(name="workers", info=instance_type_info("p4de.24xlarge"), efa=efa, on_demand=on_demand)
     book = committed_prices()
     return list(
         make_report("pod", "us-east-1", bill=bill, usage=usage, groups=[nodes], book=book, start=START).advice
@@ -126,10 +133,11 @@ _ADVICE: dict[str, tuple[dict[str, Any], str | None]] = {
     "On-Demand nodes each day": (
         {"days": 7},
         "a Savings Plan for the 100.00 USD an hour that On-Demand nodes cost on the median day would have been used "
-        "to 100 %, and would have paid at more than 0 % off: compare your offer (from billed days; unused hours of a "
+        "to 100 %, and would have paid at any discount: compare your offer (from billed days; unused hours of a "
         "day raise that)",
     ),
     "On-Demand nodes for too few days": ({"days": 6}, None),
+    "hours that a Savings Plan covers": ({"days": 7, "hours": 48}, None),
     "Spot nodes": ({"days": 7, "item": "p5.48xlarge Spot"}, None),
     "accelerators that never worked": (
         {"use": used(24, 1, 4, 2)},
@@ -140,9 +148,10 @@ _ADVICE: dict[str, tuple[dict[str, Any], str | None]] = {
     "nothing is known of them": ({"use": GroupUse(group="workers")}, None),
     "a smaller type would do": (
         {"use": used(24, 31, 92, 36)},
-        "node group 'workers' used at most 36 GiB of a GPU's memory and 31 % of its GPUs in the busiest of 24 hours "
+        "node group 'workers' used at most 36 GiB of a GPU's memory and 92 % of the busiest GPU in 24 hours "
         "(CloudWatch): try p4d.24xlarge, which is $5.49 an hour cheaper a node On-Demand",
     ),
+    "a Spot group": ({"use": used(24, 31, 92, 36), "on_demand": False}, None),
     "its memory would be full": ({"use": used(24, 31, 92, 37)}, None),
 }
 
@@ -179,6 +188,14 @@ def test_the_price_of_asking_is_told_before(monkeypatch: pytest.MonkeyPatch) -> 
     before, error = found.stderr.splitlines()
     assert before == ("Cost Explorer bills $0.01 a request: this makes 20 at most ($0.20), as a rule one or two")
     assert error.startswith("error: Cost Explorer did not answer: Could not connect to the endpoint URL")
+
+
+@pytest.mark.parametrize(("idle", "running", "cost"), [(12, 24, 1200), (36, 24, None), (30, 36, None)])
+def test_no_more_is_idle_than_ran_and_was_billed(idle: int, running: int, cost: int | None) -> None:
+    bill, book = charged(*[100] * 24), committed_prices()
+    usage = Usage(hours=24, node_hours=Decimal(running), idle_node_hours=Decimal(idle))
+    report = make_report("pod", "us-east-1", bill=bill, usage=usage, groups=[], book=book, start=bill.start)
+    assert report.idle_cost == (None if cost is None else Decimal(cost))
 
 
 def charged(*amounts: int) -> Bill:
