@@ -17,6 +17,9 @@ from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.costs import CostFunctionSettings, CostMetric
 from cluster_contract.state import StatePart
 
+# Its endpoints in the partitions aws, aws-cn, aws-us-gov and aws-eusc, as botocore resolves them.
+_COST_EXPLORER_REGIONS = ["us-east-1", "cn-northwest-1", "us-gov-west-1", "eusc-de-east-1"]
+
 
 class WeeklyCostReport(Guardrail):
     """Make the function that sends a report of the cluster's bill to its alert topic, once a week.
@@ -95,11 +98,12 @@ class WeeklyCostReport(Guardrail):
 
 
 def _grant(role: iam.Role) -> None:
-    """Let the function ask Cost Explorer: of no one region, since which it is depends on the partition.
+    """Let the function ask Cost Explorer, in the one region of the partition that has it.
 
     Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_awscostexplorerservice.html
     """
-    role.add_to_policy(iam.PolicyStatement(actions=["ce:GetCostAndUsage"], resources=["*"]))
+    here = {"StringEquals": {"aws:RequestedRegion": _COST_EXPLORER_REGIONS}}
+    role.add_to_policy(iam.PolicyStatement(actions=["ce:GetCostAndUsage"], resources=["*"], conditions=here))
     acknowledge(
         role, "AwsSolutions-IAM5[Resource::*]", "A request that names no billing view is of the account's own."
     )
