@@ -9,8 +9,11 @@ from datetime import date
 from cdk_training_cluster_stacks.live.session import about_credentials, refusal
 from cluster_contract.bill import Bill, CostExplorer, fetch_bill
 
-MAX_DAYS = 395
-"""13 months: https://docs.aws.amazon.com/cost-management/latest/userguide/ce-api-best-practices.html"""
+MAX_DAYS = 393
+"""The 13 months before this one that Cost Explorer keeps, where they are shortest: with two Februaries of 28 days.
+
+https://docs.aws.amazon.com/cost-management/latest/userguide/ce-api-best-practices.html
+"""
 ENABLING = "https://docs.aws.amazon.com/cost-management/latest/userguide/ce-enable.html"
 
 
@@ -45,9 +48,13 @@ def _sentence(code: str, message: str) -> str:
             "Cost Explorer is off for this account, or billing is closed to its IAM users: the management account "
             f"turns it on, and the first figures come within 24 hours: {ENABLING}"
         )
+    too_often = "Cost Explorer was asked too often: wait a minute and ask again"
     return {
-        "AccessDeniedException": "these credentials may not ask Cost Explorer: allow ce:GetCostAndUsage",
+        # A policy of the organization denies with the same code; only AWS's sentence says which one did.
+        "AccessDeniedException": "these credentials may not ask Cost Explorer: allow ce:GetCostAndUsage "
+        f"({message.rpartition(' operation: ')[2].rstrip('.')})",
         "DataUnavailableException": "Cost Explorer has no data of these days yet: after it is turned on, the first "
         f"figures come within 24 hours: {ENABLING}",
-        "LimitExceededException": "Cost Explorer was asked too often: wait a minute and ask again",
+        "LimitExceededException": too_often,
+        "ThrottlingException": too_often,
     }.get(code, f"Cost Explorer did not answer: {message.rstrip('.')}")

@@ -72,8 +72,9 @@ _REFUSED = {
     ),
     "denied": (
         "AccessDeniedException",
-        "User is not authorized to perform: ce:GetCostAndUsage",
-        "these credentials may not ask Cost Explorer: allow ce:GetCostAndUsage",
+        "User is not authorized to perform: ce:GetCostAndUsage with an explicit deny in a service control policy",
+        "these credentials may not ask Cost Explorer: allow ce:GetCostAndUsage (User is not authorized to perform: "
+        "ce:GetCostAndUsage with an explicit deny in a service control policy)",
     ),
     "no data yet": (
         "DataUnavailableException",
@@ -83,6 +84,11 @@ _REFUSED = {
     ),
     "throttled": (
         "LimitExceededException",
+        "Rate exceeded",
+        "Cost Explorer was asked too often: wait a minute and ask again",
+    ),
+    "throttled otherwise": (
+        "ThrottlingException",
         "Rate exceeded",
         "Cost Explorer was asked too often: wait a minute and ask again",
     ),
