@@ -85,6 +85,14 @@ def test_a_smaller_size_that_an_operator_sets_after_that_is_held_as_well(
     assert groups["workers"].desired == 5
 
 
+def test_a_stop_is_applied_though_the_record_is_lost(scene: Scene, groups: dict[str, FakeGroup]) -> None:
+    scene.dynamodb.items.clear()
+
+    scene.order("stop")
+
+    assert groups["workers"].desired == 0
+
+
 def fleet_of(scene: Scene, size: int) -> FakeFleet:
     """Deploy a Spot Fleet, to which an operator gives another target."""
     fleet = scene.add_fleet("extras")
