@@ -16,7 +16,7 @@ class CloudFormationApi(ChangeSetActions):
     # Operations on stacks
 
     def create_stack(self) -> ActionResult:
-        """Carry out CreateStack."""
+        """Answer CreateStack."""
         name = self._get_param("StackName")
         with self._here.lock:
             if self._here.find(name) is not None:
@@ -31,7 +31,7 @@ class CloudFormationApi(ChangeSetActions):
         return ActionResult({"StackId": stack.id})
 
     def update_stack(self) -> ActionResult:
-        """Carry out UpdateStack."""
+        """Answer UpdateStack."""
         with self._here.lock:
             stack = self._existing()
             self._check_updatable(stack)
@@ -45,7 +45,7 @@ class CloudFormationApi(ChangeSetActions):
         return ActionResult({"StackId": stack.id})
 
     def delete_stack(self) -> ActionResult:
-        """Carry out DeleteStack; a stack that does not exist is deleted already."""
+        """Answer DeleteStack; a stack that does not exist is deleted already."""
         with self._here.lock:
             stack = self._here.find(self._get_param("StackName"))
             if stack is None or stack.status == "DELETE_COMPLETE":
@@ -62,7 +62,7 @@ class CloudFormationApi(ChangeSetActions):
         return EmptyResult()
 
     def update_termination_protection(self) -> ActionResult:
-        """Carry out UpdateTerminationProtection."""
+        """Answer UpdateTerminationProtection."""
         stack = self._existing()
         stack.termination_protection = self._get_bool_param("EnableTerminationProtection", False)
         return ActionResult({"StackId": stack.id})
@@ -70,13 +70,13 @@ class CloudFormationApi(ChangeSetActions):
     # What there is
 
     def describe_stacks(self) -> ActionResult:
-        """Carry out DescribeStacks."""
+        """Answer DescribeStacks."""
         name = self._get_param("StackName")
         stacks = [self._here.get(name)] if name else list(self._here.living())
         return self._page("Stacks", [stack.described() for stack in stacks])
 
     def describe_stack_events(self) -> ActionResult:
-        """Carry out DescribeStackEvents, newest first."""
+        """Answer DescribeStackEvents, newest first."""
         name = self._get_param("StackName")
         stack = self._here.find(name)
         if stack is None:
@@ -84,7 +84,7 @@ class CloudFormationApi(ChangeSetActions):
         return self._page("StackEvents", stack.events[::-1])
 
     def describe_events(self) -> ActionResult:
-        """Carry out DescribeEvents: a stack's events by operation, here all of them."""
+        """Answer DescribeEvents: a stack's events by operation, here all of them."""
         change_set = self._find_change_set() if self._get_param("ChangeSetName") else None
         stack = change_set.stack if change_set else self._existing()
         failed = self._get_param("Filters.FailedEvents")
@@ -96,7 +96,7 @@ class CloudFormationApi(ChangeSetActions):
         return self._page("OperationEvents", shown)
 
     def describe_stack_resources(self) -> ActionResult:
-        """Carry out DescribeStackResources."""
+        """Answer DescribeStackResources."""
         stack, logical_id = self._existing(), self._get_param("LogicalResourceId")
         shown = [
             _resource_shown(stack, resource)
@@ -106,13 +106,13 @@ class CloudFormationApi(ChangeSetActions):
         return ActionResult({"StackResources": shown})
 
     def list_stack_resources(self) -> ActionResult:
-        """Carry out ListStackResources."""
+        """Answer ListStackResources."""
         stack = self._existing()
         shown = [_resource_shown(stack, resource) for resource in stack.resources.values() if resource.physical_id]
         return self._page("StackResourceSummaries", shown)
 
     def list_exports(self) -> ActionResult:
-        """Carry out ListExports."""
+        """Answer ListExports."""
         shown = [
             {"ExportingStackId": stack.id, "Name": name, "Value": value}
             for name, (value, stack) in sorted(self._here.exports().items())
@@ -120,7 +120,7 @@ class CloudFormationApi(ChangeSetActions):
         return self._page("Exports", shown)
 
     def get_template(self) -> ActionResult:
-        """Carry out GetTemplate: the very text that was given."""
+        """Answer GetTemplate: the very text that was given."""
         change_set = self._find_change_set() if self._get_param("ChangeSetName") else None
         text = change_set.plan.template_text if change_set else self._existing().template_text
         return ActionResult({"TemplateBody": text, "StagesAvailable": ["Original", "Processed"]})

@@ -14,7 +14,7 @@ class ChangeSetActions(CloudFormationRequest):
     """The actions on change sets."""
 
     def create_change_set(self) -> ActionResult:
-        """Carry out CreateChangeSet of a new stack, as the CDK CLI bootstraps; it deploys without change sets."""
+        """Answer CreateChangeSet of a new stack, as the CDK CLI bootstraps; it deploys without change sets."""
         name, kind = self._get_param("StackName"), self._get_param("ChangeSetType")
         if kind != "CREATE":
             raise ValidationError(f"the local AWS has no change sets of type {kind or 'UPDATE'}")
@@ -39,7 +39,7 @@ class ChangeSetActions(CloudFormationRequest):
         return ActionResult({"Id": change_set.id, "StackId": stack.id})
 
     def describe_change_set(self) -> ActionResult:
-        """Carry out DescribeChangeSet."""
+        """Answer DescribeChangeSet."""
         change_set = self._change_set()
         return ActionResult(
             {
@@ -55,7 +55,7 @@ class ChangeSetActions(CloudFormationRequest):
         )
 
     def execute_change_set(self) -> ActionResult:
-        """Carry out ExecuteChangeSet."""
+        """Answer ExecuteChangeSet."""
         with self._here.lock:
             change_set = self._change_set()
             if change_set.execution != "AVAILABLE":
@@ -69,7 +69,7 @@ class ChangeSetActions(CloudFormationRequest):
         return EmptyResult()
 
     def delete_change_set(self) -> ActionResult:
-        """Carry out DeleteChangeSet; one that does not exist is deleted already."""
+        """Answer DeleteChangeSet; one that does not exist is deleted already."""
         change_set = self._find_change_set()
         if change_set is not None:
             del self._here.change_sets[change_set.id]

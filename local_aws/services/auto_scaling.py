@@ -29,7 +29,7 @@ _ROLES = {"autoscaling.amazonaws.com": "AWSServiceRoleForAutoScaling"}
 
 
 def create_auto_scaling_group(response: Any) -> ActionResult:
-    """Carry out CreateAutoScalingGroup: make the group empty, try its launches out, then fill it."""
+    """Answer CreateAutoScalingGroup: make the group empty, try its launches out, then fill it."""
     params, backend = response._get_params(), response.autoscaling_backend
     name = params["AutoScalingGroupName"]
     if name in backend.autoscaling_groups:
@@ -69,7 +69,7 @@ def create_auto_scaling_group(response: Any) -> ActionResult:
 
 
 def update_auto_scaling_group(response: Any) -> ActionResult:
-    """Carry out UpdateAutoScalingGroup: what is not said stays; a template that would not launch is refused."""
+    """Answer UpdateAutoScalingGroup: what is not said stays; a template that would not launch is refused."""
     params, group = response._get_params(), group_named(response)
     minimum = int(params.get("MinSize", group.min_size))
     maximum = int(params.get("MaxSize", group.max_size))
@@ -128,7 +128,7 @@ def by_names_or_filters(original: Callable[[Any], ActionResult]) -> Callable[[An
 
 
 def delete_auto_scaling_group(response: Any) -> ActionResult:
-    """Carry out DeleteAutoScalingGroup, which needs ForceDelete while instances are in the group."""
+    """Answer DeleteAutoScalingGroup, which needs ForceDelete while instances are in the group."""
     group = group_named(response)
     occupied = group.instance_states or warm_pools.instances_of(group)
     if occupied and not response._get_bool_param("ForceDelete", False):
@@ -146,7 +146,7 @@ def delete_auto_scaling_group(response: Any) -> ActionResult:
 
 
 def set_desired_capacity_action(response: Any) -> ActionResult:
-    """Carry out SetDesiredCapacity within the group's sizes."""
+    """Answer SetDesiredCapacity within the group's sizes."""
     group, wanted = group_named(response), response._get_int_param("DesiredCapacity")
     for bound, word, outside in (
         (group.max_size, "above max", wanted > group.max_size),

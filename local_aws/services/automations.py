@@ -140,7 +140,7 @@ _executions: dict[str, _Execution] = {}
 
 
 def start_automation_execution(response: Any) -> ActionResult:
-    """Carry out StartAutomationExecution."""
+    """Answer StartAutomationExecution."""
     document = _document(response)
     for step in document.content_json["mainSteps"]:
         others = sorted(set(step) - _STEP_SETTINGS)
@@ -170,7 +170,7 @@ def _check_role(response: Any, arn: str | None) -> None:
 
 
 def get_automation_execution(response: Any) -> ActionResult:
-    """Carry out GetAutomationExecution."""
+    """Answer GetAutomationExecution."""
     execution_id = response._get_param("AutomationExecutionId")
     if execution_id not in _executions:
         raise Refusal(

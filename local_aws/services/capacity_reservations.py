@@ -24,7 +24,7 @@ from local_aws.services.reserved_capacity import (
 
 
 def create_capacity_reservation(response: Any) -> ActionResult:
-    """Carry out CreateCapacityReservation for immediate use.
+    """Answer CreateCapacityReservation for immediate use.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html
     """
@@ -57,7 +57,7 @@ def create_capacity_reservation(response: Any) -> ActionResult:
 
 
 def describe_capacity_reservations(response: Any) -> ActionResult:
-    """Carry out DescribeCapacityReservations, by ids and filters, page by page.
+    """Answer DescribeCapacityReservations, by ids and filters, page by page.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeCapacityReservations.html
     """
@@ -73,7 +73,7 @@ def describe_capacity_reservations(response: Any) -> ActionResult:
 
 
 def modify_capacity_reservation(response: Any) -> ActionResult:
-    """Carry out ModifyCapacityReservation: its size, its end and what may use it.
+    """Answer ModifyCapacityReservation: its size, its end and what may use it.
 
     AWS does not say what becomes of a size below what is in use: it is refused here, so that nothing relies on it.
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-modify.html
@@ -104,7 +104,7 @@ def modify_capacity_reservation(response: Any) -> ActionResult:
 
 
 def cancel_capacity_reservation(response: Any) -> ActionResult:
-    """Carry out CancelCapacityReservation: instances that run in it go on as On-Demand instances.
+    """Answer CancelCapacityReservation: instances that run in it go on as On-Demand instances.
 
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-release.html
     """

@@ -27,7 +27,7 @@ _ACTIONS = {"sqs": "SendMessage", "sns": "Publish"}
 
 
 def put_config(response: Any) -> ActionResult:
-    """Carry out PutFunctionEventInvokeConfig, which asks for the role's permission, and replaces what was set.
+    """Answer PutFunctionEventInvokeConfig, which asks for the role's permission, and replaces what was set.
 
     A version or an alias has a configuration of its own, or none: that of the function says nothing of it.
     https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionEventInvokeConfig.html
@@ -50,12 +50,12 @@ def put_config(response: Any) -> ActionResult:
 
 
 def get_config(response: Any) -> ActionResult:
-    """Carry out GetFunctionEventInvokeConfig."""
+    """Answer GetFunctionEventInvokeConfig."""
     return ActionResult(_found(*_configured(response)).response())
 
 
 def delete_config(response: Any) -> tuple[int, dict[str, Any], str]:
-    """Carry out DeleteFunctionEventInvokeConfig."""
+    """Answer DeleteFunctionEventInvokeConfig."""
     function, arn = _configured(response)
     function.event_invoke_config.remove(_found(function, arn))
     return 204, {"status": 204}, "{}"

@@ -28,7 +28,7 @@ def replace_stopped(instance: Any) -> None:
 
 
 def terminate_instance_in_auto_scaling_group(response: Any) -> ActionResult:
-    """Carry out TerminateInstanceInAutoScalingGroup for one instance, or for several of a group: all or none.
+    """Answer TerminateInstanceInAutoScalingGroup for one instance, or for several of a group: all or none.
 
     The refusals are as its users quote them.
     https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html

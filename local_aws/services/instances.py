@@ -21,7 +21,7 @@ _MORE_FILTERS = {"capacity-reservation-id": "capacity_reservation_id", "instance
 
 
 def describe_instances(response: Any) -> ActionResult:
-    """Carry out DescribeInstances. A page has up to MaxResults instances, whatever reservation they came with."""
+    """Answer DescribeInstances. A page has up to MaxResults instances, whatever reservation they came with."""
     response.error_on_dryrun()
     ec2, params = response.ec2_backend, response._get_params()
     wanted, size = params.get("InstanceIds") or [], params.get("MaxResults")

@@ -93,7 +93,7 @@ INVOCATIONS = Invocations()
 
 
 def invoke(response: Any) -> _Answer:
-    """Carry out Invoke. One of type Event has ended when the request is answered, so that a test sees its effects."""
+    """Answer Invoke. One of type Event has ended when the request is answered, so that a test sees its effects."""
     function, alias = event_invocations.qualified(response)
     kind = response.headers.get("X-Amz-Invocation-Type") or "RequestResponse"
     event = _event(response.body)

@@ -297,7 +297,7 @@ def launch_template_data(ec2: Any, specification: Mapping[str, Any]) -> tuple[An
 
 
 def run_instances(response: Any) -> ActionResult:
-    """Carry out RunInstances: its parameters on top of the launch template's data."""
+    """Answer RunInstances: its parameters on top of the launch template's data."""
     ec2 = response.ec2_backend
     asked = {name: value for name, value in response._get_params().items() if name not in _REQUEST_ONLY}
     specification = response._get_param("LaunchTemplate")

@@ -101,7 +101,7 @@ def _permits(rule: Any, group_ids: set[str], subnet: Any) -> bool:
 
 
 def create_file_system(response: Any) -> str:
-    """Carry out CreateFileSystem for Lustre."""
+    """Answer CreateFileSystem for Lustre."""
     request, backend = _body(response), response.fsx_backend
     if request["FileSystemType"] != "LUSTRE":
         raise NotImplementedError(f"FSx file systems of type {request['FileSystemType']}")
@@ -159,14 +159,14 @@ def create_file_system(response: Any) -> str:
 
 
 def describe_file_systems(response: Any) -> str:
-    """Carry out DescribeFileSystems; an unknown id is an error, as with FSx."""
+    """Answer DescribeFileSystems; an unknown id is an error, as with FSx."""
     wanted = _body(response).get("FileSystemIds") or list(response.fsx_backend.file_systems)
     shown = [_answer(response, _file_system(response, file_system_id)) for file_system_id in wanted]
     return json.dumps({"FileSystems": shown})
 
 
 def delete_file_system(response: Any) -> str:
-    """Carry out DeleteFileSystem: its links and its network interface go with it."""
+    """Answer DeleteFileSystem: its links and its network interface go with it."""
     file_system = _file_system(response, _body(response)["FileSystemId"])
     ec2 = ec2_backends[response.current_account][response.region]
     for interface_id in file_system.interface_ids:
@@ -176,7 +176,7 @@ def delete_file_system(response: Any) -> str:
 
 
 def create_data_repository_association(response: Any) -> str:
-    """Carry out CreateDataRepositoryAssociation."""
+    """Answer CreateDataRepositoryAssociation."""
     request = _body(response)
     file_system = _file_system(response, request["FileSystemId"])
     lustre_rules.check_association(request, file_system.configuration, file_system.associations.values())
@@ -229,7 +229,7 @@ def _association_answer(response: Any, association_id: str) -> dict[str, Any]:
 
 
 def describe_data_repository_associations(response: Any) -> str:
-    """Carry out DescribeDataRepositoryAssociations."""
+    """Answer DescribeDataRepositoryAssociations."""
     request = _body(response)
     wanted = request.get("AssociationIds") or list(_associations(response))
     shown = [_association_answer(response, association_id) for association_id in wanted]
@@ -241,7 +241,7 @@ def describe_data_repository_associations(response: Any) -> str:
 
 
 def delete_data_repository_association(response: Any) -> str:
-    """Carry out DeleteDataRepositoryAssociation."""
+    """Answer DeleteDataRepositoryAssociation."""
     association = _association(response, _body(response)["AssociationId"])
     file_system = _file_system(response, association["FileSystemId"])
     del file_system.associations[association["AssociationId"]]

@@ -61,7 +61,7 @@ _FILTERS = {"group-name": "GroupName", "state": "State", "strategy": "Strategy"}
 
 
 def create_placement_group(response: Any) -> ActionResult:
-    """Carry out CreatePlacementGroup."""
+    """Answer CreatePlacementGroup."""
     name = response._get_param("GroupName")
     strategy = response._get_param("Strategy") or "cluster"
     partition_count = response._get_int_param("PartitionCount")
@@ -95,7 +95,7 @@ def create_placement_group(response: Any) -> ActionResult:
 
 
 def describe_placement_groups(response: Any) -> ActionResult:
-    """Carry out DescribePlacementGroups."""
+    """Answer DescribePlacementGroups."""
     groups = groups_of(response.ec2_backend)
     names = response._get_param("GroupNames", [])
     ids = response._get_param("GroupIds", [])
@@ -112,7 +112,7 @@ def describe_placement_groups(response: Any) -> ActionResult:
 
 
 def delete_placement_group(response: Any) -> ActionResult:
-    """Carry out DeletePlacementGroup, which EC2 refuses while an instance or an active reservation is in the group.
+    """Answer DeletePlacementGroup, which EC2 refuses while an instance or an active reservation is in the group.
 
     An instance is in it until it is terminated, and shuts down before: here until a caller that waits for it
     describes it.

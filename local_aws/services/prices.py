@@ -114,7 +114,7 @@ def set_product_price(request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def describe_spot_price_history(response: Any) -> ActionResult:
-    """Carry out DescribeSpotPriceHistory: the changes between two times, and the price at the first; newest first.
+    """Answer DescribeSpotPriceHistory: the changes between two times, and the price at the first; newest first.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html
     """
@@ -165,7 +165,7 @@ _MATCHES: Mapping[str, Callable[[str, str], bool]] = {
 
 
 def get_products(call: Call, region: str) -> Mapping[str, Any]:
-    """Carry out the Price List's GetProducts, a service that moto lacks.
+    """Answer the Price List's GetProducts, a service that moto lacks.
 
     https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
     """

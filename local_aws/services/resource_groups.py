@@ -67,7 +67,7 @@ def _check_configuration(configuration: Iterable[Mapping[str, Any]]) -> None:
 
 
 def group_resources(response: Any) -> str:
-    """Carry out GroupResources for Capacity Reservations.
+    """Answer GroupResources for Capacity Reservations.
 
     https://docs.aws.amazon.com/ARG/latest/APIReference/API_GroupResources.html
     """
@@ -87,14 +87,14 @@ def group_resources(response: Any) -> str:
 
 
 def ungroup_resources(response: Any) -> str:
-    """Carry out UngroupResources."""
+    """Answer UngroupResources."""
     group, arns = _group(response), response._get_param("ResourceArns") or []
     group.members = [arn for arn in _members(group) if arn not in arns]
     return json.dumps({"Succeeded": arns, "Failed": [], "Pending": []})
 
 
 def list_group_resources(response: Any) -> str:
-    """Carry out ListGroupResources."""
+    """Answer ListGroupResources."""
     group = _group(response)
     identifiers = [{"ResourceArn": arn, "ResourceType": _RESERVATION} for arn in _members(group)]
     return json.dumps({"Resources": [{"Identifier": one} for one in identifiers], "ResourceIdentifiers": identifiers})

@@ -54,7 +54,7 @@ def remember(group: Any, description: str, cause: str, status: str, message: str
 
 
 def describe_scaling_activities(response: Any) -> ActionResult:
-    """Carry out DescribeScalingActivities, newest first."""
+    """Answer DescribeScalingActivities, newest first."""
     wanted = response._get_param("ActivityIds", [])
     name = response._get_param("AutoScalingGroupName")
     shown = [

@@ -9,5 +9,5 @@ from moto.core.responses import ActionResult
 
 
 def describe_sessions(_: Any) -> ActionResult:
-    """Carry out DescribeSessions."""
+    """Answer DescribeSessions."""
     return ActionResult({"Sessions": []})

@@ -52,7 +52,7 @@ def _fleet(response: Any, fleet_id: str) -> SpotFleet:
 
 @_one_at_a_time
 def request_spot_fleet(response: Any) -> ActionResult:
-    """Carry out RequestSpotFleet."""
+    """Answer RequestSpotFleet."""
     config = dict(response._get_params()["SpotFleetRequestConfig"])
     ec2 = response.ec2_backend
     check(ec2, config)
@@ -69,7 +69,7 @@ def request_spot_fleet(response: Any) -> ActionResult:
 
 @_one_at_a_time
 def describe_spot_fleet_requests(response: Any) -> ActionResult:
-    """Carry out DescribeSpotFleetRequests."""
+    """Answer DescribeSpotFleetRequests."""
     wanted = response._get_param("SpotFleetRequestIds", [])
     shown = [_fleet(response, each) for each in wanted] if wanted else list(_fleets(response).values())
     some, token = _page(response, [fleet.described() for fleet in shown])
@@ -78,7 +78,7 @@ def describe_spot_fleet_requests(response: Any) -> ActionResult:
 
 @_one_at_a_time
 def describe_spot_fleet_instances(response: Any) -> ActionResult:
-    """Carry out DescribeSpotFleetInstances."""
+    """Answer DescribeSpotFleetInstances."""
     fleet = _fleet(response, response._get_param("SpotFleetRequestId"))
     some, token = _page(response, [member.described() for member in fleet.instances])
     return ActionResult({"SpotFleetRequestId": fleet.id, "ActiveInstances": some, "NextToken": token})
@@ -86,7 +86,7 @@ def describe_spot_fleet_instances(response: Any) -> ActionResult:
 
 @_one_at_a_time
 def describe_spot_fleet_request_history(response: Any) -> ActionResult:
-    """Carry out DescribeSpotFleetRequestHistory, oldest first."""
+    """Answer DescribeSpotFleetRequestHistory, oldest first."""
     fleet = _fleet(response, response._get_param("SpotFleetRequestId"))
     start, kind = naive(response._get_params()["StartTime"]), response._get_param("EventType")
     records = [
@@ -106,7 +106,7 @@ def describe_spot_fleet_request_history(response: Any) -> ActionResult:
 
 @_one_at_a_time
 def modify_spot_fleet_request(response: Any) -> ActionResult:
-    """Carry out ModifySpotFleetRequest."""
+    """Answer ModifySpotFleetRequest."""
     params = response._get_params()
     fleet = _fleet(response, params["SpotFleetRequestId"])
     if fleet.state != "active":
@@ -127,7 +127,7 @@ def modify_spot_fleet_request(response: Any) -> ActionResult:
 
 @_one_at_a_time
 def cancel_spot_fleet_requests(response: Any) -> ActionResult:
-    """Carry out CancelSpotFleetRequests."""
+    """Answer CancelSpotFleetRequests."""
     done, refused = [], []
     for fleet_id in response._get_param("SpotFleetRequestIds", []):
         fleet = _fleets(response).get(fleet_id)

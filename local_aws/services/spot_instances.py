@@ -15,7 +15,7 @@ _PAGE = 1000
 
 
 def describe_spot_instance_requests(response: Any) -> ActionResult:
-    """Carry out DescribeSpotInstanceRequests."""
+    """Answer DescribeSpotInstanceRequests."""
     ec2, wanted = response.ec2_backend, response._get_param("SpotInstanceRequestIds", [])
     _check_ids(ec2, wanted)
     found = ec2.describe_spot_instance_requests(

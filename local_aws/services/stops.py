@@ -22,7 +22,7 @@ _STOPPED = frozenset({"stopping", "stopped"})
 
 
 def stop_instances(response: Any) -> ActionResult:
-    """Carry out StopInstances: nothing is stopped if one of them cannot be."""
+    """Answer StopInstances: nothing is stopped if one of them cannot be."""
     ec2 = response.ec2_backend
     instances = _instances(ec2, list(response._get_param("InstanceIds", [])))
     hibernate = response._get_bool_param("Hibernate", False)

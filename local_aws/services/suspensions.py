@@ -43,7 +43,7 @@ def clear(group: Any, _: Iterable[object]) -> None:
 
 
 def suspend_processes(response: Any) -> ActionResult:
-    """Carry out SuspendProcesses; who suspended a process first, and when, stays."""
+    """Answer SuspendProcesses; who suspended a process first, and when, stays."""
     group = group_named(response)
     for process in _processes(response):
         group.suspensions.setdefault(process, f"User suspended at {utcnow():%Y-%m-%dT%H:%M:%SZ}")
@@ -51,7 +51,7 @@ def suspend_processes(response: Any) -> ActionResult:
 
 
 def resume_processes(response: Any) -> ActionResult:
-    """Carry out ResumeProcesses, also of what Auto Scaling suspended; a group that is short tries again at once."""
+    """Answer ResumeProcesses, also of what Auto Scaling suspended; a group that is short tries again at once."""
     group = group_named(response)
     for process in _processes(response):
         group.suspensions.pop(process, None)

@@ -197,7 +197,7 @@ def _cause(what: str) -> str:
 
 
 def put_warm_pool(response: Any) -> ActionResult:
-    """Carry out PutWarmPool: the pool is filled at once."""
+    """Answer PutWarmPool: the pool is filled at once."""
     group, before = group_named(response), group_named(response).warm_pool
     was = before or WarmPool()
     prepared = response._get_int_param("MaxGroupPreparedCapacity", was.max_group_prepared_capacity)
@@ -221,7 +221,7 @@ def put_warm_pool(response: Any) -> ActionResult:
 
 
 def describe_warm_pool(response: Any) -> ActionResult:
-    """Carry out DescribeWarmPool."""
+    """Answer DescribeWarmPool."""
     group = group_named(response)
     instances = instances_of(group)
     some, token = page(instances, response._get_param("NextToken"), response._get_int_param("MaxRecords", _PAGE))
@@ -235,7 +235,7 @@ def describe_warm_pool(response: Any) -> ActionResult:
 
 
 def delete_warm_pool(response: Any) -> ActionResult:
-    """Carry out DeleteWarmPool, which needs ForceDelete while instances are in the pool."""
+    """Answer DeleteWarmPool, which needs ForceDelete while instances are in the pool."""
     group = group_named(response)
     if instances_of(group) and not response._get_bool_param("ForceDelete", False):
         raise Refusal("ResourceInUse", "You cannot delete a warm pool while there are instances in it.")

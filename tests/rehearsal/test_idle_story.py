@@ -1,4 +1,4 @@
-"""The idle stop's story: a right one is nothing to say, and each single wrong thing is told."""
+"""The idle stop's story: a right one has no differences, and each wrong thing is one."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The story of a budget that is exceeded: a right one is nothing to say, and each single wrong thing is told."""
+"""The story of a budget that is exceeded: a right one has no differences, and each wrong thing is one."""
 
 from typing import Any
 
