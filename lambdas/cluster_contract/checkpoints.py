@@ -1,0 +1,156 @@
+"""Where a cluster keeps its checkpoints, and what a listing of that place says about them.
+
+A checkpoint is a directory with everything below it, such as `step-1000/` or `run-7/step-1000/`. It is complete when
+the directory itself holds one of `MARKERS`. torch.distributed.checkpoint renames its `.metadata` into place when all
+ranks have written; a script that saves in any other way writes an empty `.complete` as its last file.
+
+FSx exports the files of a directory in no promised order: in an exported bucket the marker may be there before the
+last file. `training-cluster checkpoints verify` compares files; a listing alone cannot.
+
+Sources: https://docs.pytorch.org/docs/stable/distributed.checkpoint.html and
+https://docs.aws.amazon.com/fsx/latest/LustreGuide/autoexport-data-repo-dra.html
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from cluster_contract.codec import read
+
+DIRECTORY_VARIABLE = "CHECKPOINT_DIR"
+"""The environment variable on the nodes that names the exported directory, such as `/fsx/checkpoints`."""
+
+URL_VARIABLE = "CHECKPOINT_URL"
+"""The environment variable on the nodes that names the directory bucket, such as `s3://runs--use1-az4--x-s3/`."""
+
+MARKERS = frozenset({".complete", ".metadata"})
+"""The files that say that the directory which holds them is a complete checkpoint."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointPlace:
+    """Where a cluster's checkpoints lie; the parameter `place_parameter` holds it as JSON.
+
+    Attributes:
+        bucket: The bucket. The name of a directory bucket ends in `--x-s3`.
+        prefix: What the key of every checkpoint begins with; it ends in `/`. Default: - empty.
+        directory: The exported directory as the nodes see it. Default: - empty: nodes write to the bucket itself.
+    """
+
+    bucket: str
+    prefix: str = ""
+    directory: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "CheckpointPlace":
+        """Read the parameter's value.
+
+        Args:
+            text: The value.
+
+        Raises:
+            ValueError: It is not what the deployment writes.
+        """
+        return read(cls, json.loads(text))
+
+
+def place_parameter(cluster: str) -> str:
+    """Return the name of the SSM parameter that holds the cluster's `CheckpointPlace`.
+
+    Args:
+        cluster: The cluster's name.
+    """
+    return f"/training-cluster/{cluster}/checkpoints"
+
+
+class StoredFile(NamedTuple):
+    """One file of a listing: its path below the place of the checkpoints, its size and when it was written."""
+
+    path: str
+    bytes: int
+    modified: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """One checkpoint.
+
+    Attributes:
+        name: Its directory below the place of the checkpoints, such as `step-1000`.
+        files: How many files it has, its marker included.
+        bytes: Their sizes together.
+        newest: When the newest of them was written, in UTC.
+        complete: Whether it holds a marker.
+    """
+
+    name: str
+    files: int
+    bytes: int
+    newest: datetime
+    complete: bool
+
+
+def stored_files(contents: Iterable[Mapping[str, Any]], prefix: str = "") -> Iterator[StoredFile]:
+    """Return the files of ListObjectsV2's `Contents`, without the objects that stand for directories.
+
+    Args:
+        contents: The objects, of all pages and in any order: a directory bucket lists in none.
+        prefix: What the keys begin with; the rest is the path.
+
+    Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
+    """
+    for one in contents:
+        if one["Key"].startswith(prefix) and not one["Key"].endswith("/"):
+            yield StoredFile(one["Key"].removeprefix(prefix), one["Size"], one["LastModified"])
+
+
+def checkpoints(files: Iterable[StoredFile]) -> list[Checkpoint]:
+    """Return the checkpoints among files, the newest first.
+
+    Files in no complete checkpoint are an incomplete one: the outermost of their directories that has no complete
+    one below it. Files beside checkpoints, such as `latest.txt`, belong to none.
+
+    Args:
+        files: All files of the place. They are read once; what is kept grows with the directories, not the files.
+    """
+    directories: dict[str, Checkpoint] = {}
+    complete = set()
+    for file in files:
+        directory, _, file_name = file.path.rpartition("/")
+        if directory and file_name in MARKERS:
+            complete.add(directory)
+        _add(directories, directory, 1, file.bytes, file.modified)
+    outer = {one for whole in complete for one in _ancestors(whole)}
+    found: dict[str, Checkpoint] = {}
+    for directory, one in directories.items():
+        chain = [*_ancestors(directory), directory] if directory else []
+        name = next((path for path in chain if path in complete or path not in outer), None)
+        if name is not None:
+            _add(found, name, one.files, one.bytes, one.newest, complete=name in complete)
+    return sorted(found.values(), key=lambda one: (one.newest, one.name), reverse=True)
+
+
+def newest_complete(found: Iterable[Checkpoint]) -> Checkpoint | None:
+    """Return the complete checkpoint that was written last, if there is one.
+
+    Args:
+        found: The checkpoints.
+    """
+    return max((one for one in found if one.complete), key=lambda one: (one.newest, one.name), default=None)
+
+
+def _ancestors(directory: str) -> list[str]:
+    """Return the directories that hold a directory, the outermost first."""
+    parts = directory.split("/")
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
+def _add(
+    found: dict[str, Checkpoint], name: str, files: int, size: int, newest: datetime, *, complete: bool = False
+) -> None:
+    old = found.get(name)
+    if old is not None:
+        files, size, newest = files + old.files, size + old.bytes, max(newest, old.newest)
+    found[name] = Checkpoint(name=name, files=files, bytes=size, newest=newest, complete=complete)
