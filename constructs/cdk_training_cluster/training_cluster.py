@@ -16,7 +16,7 @@ from constructs import Construct
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.cluster_checks import check_cluster, check_name
 from cdk_training_cluster.conditions import in_this_region
-from cdk_training_cluster.functions import Guardrail, make_alert_topic
+from cdk_training_cluster.functions import Guardrail, GuardrailArguments, make_alert_topic
 from cdk_training_cluster.guardrails import (
     BillingAlarms,
     Budget,
@@ -139,7 +139,6 @@ class TrainingCluster(Construct):
             instance_type_facts=instance_type_facts,
             words=words_of(self),
         )
-        self._encryption_key = encryption_key
         for rule, sentence in together_warnings(together).items():
             Annotations.of(self).add_warning_v2(f"cdk-training-cluster:{rule}", sentence)
         self._idle_policies = {nodes.group.name: nodes.policy for nodes in together.nodes if nodes.policy is not None}
@@ -182,25 +181,28 @@ class TrainingCluster(Construct):
         self.state = state or ClusterState(
             self, "State", encryption_key=encryption_key, removal_policy=RemovalPolicy.DESTROY
         )
+        self._common: GuardrailArguments = {
+            "cluster_name": self.cluster_name,
+            "alert_topic": self.alert_topic,
+            "state": self.state,
+            "powertools_layer": powertools_layer,
+            "encryption_key": encryption_key,
+        }
         self.power = ClusterPower(
             self,
             "Power",
-            cluster_name=self.cluster_name,
+            **self._common,
             groups={
                 name: PowerGroup.of(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()
             },
-            alert_topic=self.alert_topic,
-            state=self.state,
-            powertools_layer=powertools_layer,
-            encryption_key=self._encryption_key,
         )
         for fleet in self.node_groups:
             # The function learns of a group when CloudFormation is done with it: a group that gets its nodes
             # before would make the deployment wait for them.
             self.power.function.node.add_dependency(fleet.owner)
         self.bootstrap_alarm = self._watch_bootstrap()
-        self.idle_stop = self._make_idle_stop(idle_policy, instance_type_facts, powertools_layer)
-        self.billing_alarms = self._make_billing_alarms(budget, powertools_layer)
+        self.idle_stop = self._make_idle_stop(idle_policy, instance_type_facts)
+        self.billing_alarms = self._make_billing_alarms(budget)
         self.resume_document = ResumeDocument(
             self,
             "Resume",
@@ -208,9 +210,10 @@ class TrainingCluster(Construct):
             node_groups=list(self._node_groups),
             power=self.power,
         )
-        self.cost_report = self._make_cost_report(budget, powertools_layer)
+        weekly = budget is not None and budget.weekly_report
+        self.cost_report = WeeklyCostReport(self, "CostReport", **self._common) if weekly else None
         # Last, since it counts what all the others cost.
-        self.spend = self._make_spend(budget, powertools_layer)
+        self.spend = self._make_spend(budget)
         self.cost_budget = (
             None
             if budget is None
@@ -321,32 +324,22 @@ class TrainingCluster(Construct):
         )
         return role
 
-    def _make_idle_stop(
-        self,
-        policy: IdlePolicy | None,
-        facts: Sequence[InstanceTypeInfo],
-        powertools_layer: lambda_.ILayerVersion | None,
-    ) -> IdleStop | None:
+    def _make_idle_stop(self, policy: IdlePolicy | None, facts: Sequence[InstanceTypeInfo]) -> IdleStop | None:
         if all(each.is_off for each in self._idle_policies.values()):
             return None
         return IdleStop(
             self,
             "IdleStop",
-            cluster_name=self.cluster_name,
-            alert_topic=self.alert_topic,
+            **self._common,
             policy=policy,
             node_groups={
                 name: IdleGroup.of(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()
             },
             power=self.power,
             gpu_counts={info.name: info.nvidia_gpu_count for info in facts if info.has_nvidia_gpus},
-            powertools_layer=powertools_layer,
-            encryption_key=self._encryption_key,
         )
 
-    def _make_billing_alarms(
-        self, budget: Budget | None, powertools_layer: lambda_.ILayerVersion | None
-    ) -> BillingAlarms | None:
+    def _make_billing_alarms(self, budget: Budget | None) -> BillingAlarms | None:
         if budget is None:
             return None
         return BillingAlarms(
@@ -355,28 +348,11 @@ class TrainingCluster(Construct):
             budget=budget,
             name=self.cluster_name,
             alert_topic=self.alert_topic,
-            powertools_layer=powertools_layer,
-            encryption_key=self._encryption_key,
+            powertools_layer=self._common["powertools_layer"],
+            encryption_key=self._common["encryption_key"],
         )
 
-    def _make_cost_report(
-        self, budget: Budget | None, powertools_layer: lambda_.ILayerVersion | None
-    ) -> WeeklyCostReport | None:
-        if budget is None or not budget.weekly_report:
-            return None
-        return WeeklyCostReport(
-            self,
-            "CostReport",
-            cluster_name=self.cluster_name,
-            alert_topic=self.alert_topic,
-            state=self.state,
-            powertools_layer=powertools_layer,
-            encryption_key=self._encryption_key,
-        )
-
-    def _make_spend(
-        self, budget: Budget | None, powertools_layer: lambda_.ILayerVersion | None
-    ) -> ClusterSpend | None:
+    def _make_spend(self, budget: Budget | None) -> ClusterSpend | None:
         if budget is None:
             return None
         # Each once: what clusters share is counted by the first of them that has a budget.
@@ -395,16 +371,12 @@ class TrainingCluster(Construct):
         return ClusterSpend(
             self,
             "Spend",
-            cluster_name=self.cluster_name,
+            **self._common,
             budget=budget,
-            alert_topic=self.alert_topic,
             node_groups={name: SpendGroup.of(fleet) for name, fleet in self._node_groups.items()},
             fixed=fixed,
             prices=budget.prices,
             power=self.power,
-            state=self.state,
-            powertools_layer=powertools_layer,
-            encryption_key=self._encryption_key,
         )
 
     def _watch_bootstrap(self) -> cloudwatch.Alarm:

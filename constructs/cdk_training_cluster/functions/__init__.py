@@ -3,7 +3,7 @@
 from cdk_training_cluster.functions.alert_topic import make_alert_topic
 from cdk_training_cluster.functions.assets import FunctionSource, function_source
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
-from cdk_training_cluster.functions.guardrail import Guardrail, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.functions.guardrail import Guardrail, GuardrailArguments, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.functions.permissions import (
     AUTO_SCALING_GROUPS,
     INSTANCES,
@@ -25,6 +25,7 @@ __all__ = [
     "ClusterPermissions",
     "FunctionSource",
     "Guardrail",
+    "GuardrailArguments",
     "GuardrailSpec",
     "Silence",
     "Watch",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -14,7 +14,9 @@ from constructs import Construct
 
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 from cdk_training_cluster.functions.tick import make_tick
+from cdk_training_cluster.state import ClusterState
 from cluster_contract.codec import encode, variables
+from cluster_contract.state import StatePart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +75,7 @@ class GuardrailSpec:
         timeout: How long one tick may take.
         silence: The alarm on its silence.
         watches: The alarms on what it counts. Default: - none.
+        keeps: The part of a cluster's state that it keeps, alone. Default: - it keeps no state.
         absent: What the overview says where a cluster has none. Default: - nothing.
         operators_alias: The alias that operators invoke it through. Default: - none: they invoke the function itself.
         memory_size_mib: The function's memory, in MiB. Default: - 256.
@@ -87,22 +90,35 @@ class GuardrailSpec:
     timeout: Duration
     silence: Silence
     watches: Sequence[Watch] = ()
+    keeps: StatePart | None = None
     absent: str = ""
     operators_alias: str | None = None
     memory_size_mib: int = 256
     max_event_age: Duration | None = None
 
 
+class GuardrailArguments(TypedDict):
+    """What a cluster gives to each of its guardrails, under the names of their arguments."""
+
+    cluster_name: str
+    alert_topic: sns.ITopic
+    state: ClusterState | None
+    powertools_layer: lambda_.ILayerVersion | None
+    encryption_key: kms.IKey | None
+
+
 class Guardrail(Construct):
     """A function that looks at a cluster again and again, with its tick and its alarms, made from one description.
 
-    A guardrail says what it is in `spec`, checks its settings, and calls `_make`.
+    A guardrail says what it is in `spec`, hands what all of them take to this class, checks its settings, and calls
+    `_make`.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, one
-    `AWS::CloudWatch::Alarm` for each watch of the description and one for the function's silence, and an alias if
-    operators have one.
+    `AWS::CloudWatch::Alarm` for each watch of the description and one for the function's silence, an alias if
+    operators have one, and where it keeps state and is given none, what `ClusterState` makes.
 
     Attributes:
+        state: Where the function keeps what has to outlive a run; a guardrail whose description keeps none has none.
         function: The function.
         function_name: What operators invoke, as the function name of an Invoke.
         schedule: What calls the function.
@@ -112,36 +128,54 @@ class Guardrail(Construct):
 
     spec: ClassVar[GuardrailSpec]
 
+    state: ClusterState
     function: lambda_.IFunction
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: str,
+        alert_topic: sns.ITopic,
+        state: ClusterState | None = None,
+        powertools_layer: lambda_.ILayerVersion | None,
+        encryption_key: kms.IKey | None,
+    ) -> None:
+        """Take what all guardrails take.
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            cluster_name: The cluster's name, or that of what it works for; the dimension `Cluster` of its metrics.
+            alert_topic: What the function and its alarms notify.
+            state: Where the function keeps its part of the state. Default: - a table is made, and kept.
+            powertools_layer: As for `ClusterFunction`.
+            encryption_key: As for `ClusterFunction`.
+        """
+        super().__init__(scope, id)
+        self._cluster_name = cluster_name
+        self._alert_topic = alert_topic
+        self._powertools_layer = powertools_layer
+        self._encryption_key = encryption_key
+        if self.spec.keeps is not None:
+            self.state = state or ClusterState(self, "State", encryption_key=encryption_key)
 
     def describe(self) -> Iterator[str]:
         """Say in a few lines what it does; the overview of a cluster file shows them."""
         yield from ()
 
-    def _make(
-        self,
-        *,
-        name: str,
-        settings: object,
-        alert_topic: sns.ITopic,
-        permit: Callable[[iam.Role], None],
-        longest_id_bytes: int = 40,
-        powertools_layer: lambda_.ILayerVersion | None,
-        encryption_key: kms.IKey | None,
-    ) -> None:
+    def _make(self, settings: object, permit: Callable[[iam.Role], None], *, longest_id_bytes: int = 40) -> None:
         """Make the function, its tick and its alarms.
 
         Args:
-            name: The cluster's name, or that of what it works for; the dimension `Cluster` of its metrics.
             settings: The function's settings: a dataclass of the contract.
-            alert_topic: What the function and its alarms notify.
-            permit: Gives the function's role what its code calls, beside messages to the topic.
+            permit: Gives the function's role what its code calls, beside messages to the topic and its state.
             longest_id_bytes: As for `ClusterFunction`.
-            powertools_layer: As for `ClusterFunction`.
-            encryption_key: As for `ClusterFunction`.
 
         Raises:
-            ValueError: `ClusterFunction` refuses the settings.
+            ValueError: `ClusterFunction` refuses the settings, or another function of the cluster keeps the same part
+                of the state.
         """
         spec = self.spec
         self._cluster_function = ClusterFunction(
@@ -149,27 +183,29 @@ class Guardrail(Construct):
             "Function",
             package=spec.package,
             called=spec.called,
-            description=spec.purpose.replace("$name", name),
-            cluster_name=name,
+            description=spec.purpose.replace("$name", self._cluster_name),
+            cluster_name=self._cluster_name,
             settings=encode(settings),
             environment=variables(settings),
             longest_id_bytes=longest_id_bytes,
-            alert_topic=alert_topic,
+            alert_topic=self._alert_topic,
             # Shorter than the time between two ticks, so that they do not overlap.
             timeout=spec.timeout,
             max_event_age=spec.max_event_age,
             memory_size_mib=spec.memory_size_mib,
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
+            powertools_layer=self._powertools_layer,
+            encryption_key=self._encryption_key,
         )
-        self._alert_topic = alert_topic
         self.function = self._cluster_function.function
         alias = spec.operators_alias
         self.function_name = self.function.function_name if alias is None else self._cluster_function.alias(alias).ref
         self.error_alarm = self._cluster_function.error_alarm
-        permit(self._cluster_function.role)
-        alert_topic.grant_publish(self._cluster_function.role)
-        self.schedule = make_tick(self, self._cluster_function, cluster_name=name, every=spec.every)
+        role = self._cluster_function.role
+        permit(role)
+        self._alert_topic.grant_publish(role)
+        if spec.keeps is not None:
+            self.state.grant_read_write(role, spec.keeps, self._cluster_name)
+        self.schedule = make_tick(self, self._cluster_function, cluster_name=self._cluster_name, every=spec.every)
         self._alarms = {watch.id: self._watch(watch) for watch in spec.watches}
         self.silence_alarm = self._watch_silence(spec.silence)
 

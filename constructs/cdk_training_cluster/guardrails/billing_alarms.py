@@ -145,7 +145,14 @@ class BillingAlarms(Guardrail):
             ValueError: The stack is in a partition without billing metrics, a setting is of the wrong kind, or
                 `ClusterFunction` refuses its settings.
         """
-        super().__init__(scope, id)
+        super().__init__(
+            scope,
+            id,
+            cluster_name=name,
+            alert_topic=alert_topic,
+            powertools_layer=powertools_layer,
+            encryption_key=encryption_key,
+        )
         refuse({"budget": place_problems(Stack.of(self).region)})
         if not budget.emails:
             Annotations.of(self).add_warning_v2(
@@ -169,14 +176,7 @@ class BillingAlarms(Guardrail):
             emails=tuple(budget.emails),
             alert_topic_arn=alert_topic.topic_arn,
         )
-        self._make(
-            name=name,
-            settings=settings,
-            alert_topic=alert_topic,
-            permit=lambda role: self._grant(role, owner),
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
-        )
+        self._make(settings, lambda role: self._grant(role, owner))
         self.removal = self._make_removal()
         # No tick is sent after the removal; one that waits is held back, since the removal leaves no concurrency.
         self.schedule.node.add_dependency(self.removal)

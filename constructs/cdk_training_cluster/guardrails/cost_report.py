@@ -49,6 +49,7 @@ class WeeklyCostReport(Guardrail):
             # A day, the longest that an alarm looks back by such periods.
             periods=288,
         ),
+        keeps=StatePart.COSTS,
     )
 
     @checked
@@ -78,19 +79,19 @@ class WeeklyCostReport(Guardrail):
         Raises:
             ValueError: A setting is of the wrong kind, or `ClusterFunction` refuses its settings.
         """
-        super().__init__(scope, id)
-        self.state = state or ClusterState(self, "State", encryption_key=encryption_key)
-        self._make(
-            name=cluster_name,
-            settings=CostFunctionSettings(
-                cluster=cluster_name, topic_arn=alert_topic.topic_arn, state_table=self.state.table_name
-            ),
+        super().__init__(
+            scope,
+            id,
+            cluster_name=cluster_name,
             alert_topic=alert_topic,
-            permit=_grant,
+            state=state,
             powertools_layer=powertools_layer,
             encryption_key=encryption_key,
         )
-        self.state.grant_read_write(self._cluster_function.role, StatePart.COSTS, cluster_name)
+        settings = CostFunctionSettings(
+            cluster=cluster_name, topic_arn=alert_topic.topic_arn, state_table=self.state.table_name
+        )
+        self._make(settings, _grant)
 
     def describe(self) -> Iterator[str]:
         """See `Guardrail.describe`."""

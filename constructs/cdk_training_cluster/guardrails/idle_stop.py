@@ -162,6 +162,7 @@ class IdleStop(Guardrail):
             periods=2,
         ),
         watches=_WATCHES,
+        keeps=StatePart.IDLE,
         absent="Idle nodes: never stopped",
     )
 
@@ -215,7 +216,15 @@ class IdleStop(Guardrail):
             ValueError: A setting is of the wrong kind, there are node groups and no power function, or
                 `ClusterFunction` refuses its settings; every reason, a line each.
         """
-        super().__init__(scope, id)
+        super().__init__(
+            scope,
+            id,
+            cluster_name=cluster_name,
+            alert_topic=alert_topic,
+            state=state or (power.state if power is not None else None),
+            powertools_layer=powertools_layer,
+            encryption_key=encryption_key,
+        )
         groups = node_groups or {}
         if groups and power is None:
             raise ValueError(
@@ -228,8 +237,6 @@ class IdleStop(Guardrail):
             name: self.policy if group.policy is None else group.policy.over(self.policy)
             for name, group in groups.items()
         }
-        given = state or (power.state if power is not None else None)
-        self.state = given or ClusterState(self, "State", encryption_key=encryption_key)
         policies = [self.policy, *self.policies.values()]
         own = {name: each.to_contract() for name, each in self.policies.items()}
         distinct = list(dict.fromkeys([self.policy.to_contract(), *own.values()]))
@@ -254,16 +261,8 @@ class IdleStop(Guardrail):
             state_table=self.state.table_name,
             power_function=power.function.function_name if power is not None and groups else "",
         )
-        self._make(
-            name=cluster_name,
-            settings=settings,
-            alert_topic=alert_topic,
-            permit=IdlePermissions(cluster_name, tag_key, groups.values(), policies).grant,
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
-        )
+        self._make(settings, IdlePermissions(cluster_name, tag_key, groups.values(), policies).grant)
         role = self._cluster_function.role
-        self.state.grant_read_write(role, StatePart.IDLE, cluster_name)
         iam.Grant.add_to_principal(
             grantee=role, actions=["sns:GetTopicAttributes"], resource_arns=[alert_topic.topic_arn]
         )

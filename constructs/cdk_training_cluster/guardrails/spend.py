@@ -95,6 +95,7 @@ class ClusterSpend(Guardrail):
             "budget without a message",
         ),
         watches=_WATCHES,
+        keeps=StatePart.SPEND,
     )
 
     @checked
@@ -142,9 +143,16 @@ class ClusterSpend(Guardrail):
                 there is no power function, another function counts a cluster of this name in `state`, or
                 `ClusterFunction` refuses its settings.
         """
-        super().__init__(scope, id)
+        super().__init__(
+            scope,
+            id,
+            cluster_name=cluster_name,
+            alert_topic=alert_topic,
+            state=state,
+            powertools_layer=powertools_layer,
+            encryption_key=encryption_key,
+        )
         self.budget = budget
-        self.state = state or ClusterState(self, "State", encryption_key=encryption_key)
         groups = node_groups or {}
         self._acts = budget.on_exceed is not OnExceed.NOTIFY and bool(groups)
         if self._acts and power is None:
@@ -172,15 +180,7 @@ class ClusterSpend(Guardrail):
             power_function=power.function.function_name if power is not None and self._acts else "",
             state_table=self.state.table_name,
         )
-        self._make(
-            name=cluster_name,
-            settings=settings,
-            alert_topic=alert_topic,
-            permit=lambda role: self._grant(role, cluster_name),
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
-        )
-        self.state.grant_read_write(self._cluster_function.role, StatePart.SPEND, cluster_name)
+        self._make(settings, self._grant)
         if power is not None and self._acts:
             power.grant_budget(self._cluster_function.role)
         self.month_alarms = {share: self._watch(_month_watch(budget, share)) for share in budget.thresholds}
@@ -230,12 +230,14 @@ class ClusterSpend(Guardrail):
         """
         return self._metric(SpendMetric.FORECAST, statistic, period)
 
-    def _grant(self, role: iam.Role, cluster_name: str) -> None:
+    def _grant(self, role: iam.Role) -> None:
         """Give the permissions to the function's role.
 
         Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
         """
-        permissions = ClusterPermissions(role, cluster_name=cluster_name, tag_key=CLUSTER_TAG, own_tags=CLUSTER_TAG)
+        permissions = ClusterPermissions(
+            role, cluster_name=self._cluster_name, tag_key=CLUSTER_TAG, own_tags=CLUSTER_TAG
+        )
         permissions.read([*self._reads()])
         # The Price List has no resources, and is not in every region.
         # https://docs.aws.amazon.com/service-authorization/latest/reference/list_pricing.html

@@ -146,6 +146,7 @@ class ClusterPower(Guardrail):
             "billed, without a message",
         ),
         watches=_WATCHES,
+        keeps=StatePart.POWER,
     )
 
     @checked
@@ -186,7 +187,15 @@ class ClusterPower(Guardrail):
         Raises:
             ValueError: There is no node group, `launch_grace` is too long, or `ClusterFunction` refuses its settings.
         """
-        super().__init__(scope, id)
+        super().__init__(
+            scope,
+            id,
+            cluster_name=cluster_name,
+            alert_topic=alert_topic,
+            state=state,
+            powertools_layer=powertools_layer,
+            encryption_key=encryption_key,
+        )
         if not groups:
             raise ValueError("groups must name at least one node group, got none")
         grace = launch_grace or to_duration(PowerFunctionSettings.launch_grace)
@@ -195,8 +204,6 @@ class ClusterPower(Guardrail):
                 f"launch_grace must be at most 30 minutes, got {grace.to_human_string()}: CloudFormation waits an "
                 "hour for nodes that are missing"
             )
-        self._cluster_name = cluster_name
-        self.state = state or ClusterState(self, "State", encryption_key=encryption_key)
         settings = PowerFunctionSettings(
             cluster=cluster_name,
             groups={name: group.settings for name, group in groups.items()},
@@ -207,15 +214,10 @@ class ClusterPower(Guardrail):
             stack_id=Aws.STACK_ID,
         )
         self._make(
-            name=cluster_name,
-            settings=settings,
+            settings,
+            PowerPermissions(cluster_name, groups.values()).grant,
             longest_id_bytes=max(group.longest_id_bytes for group in groups.values()),
-            alert_topic=alert_topic,
-            permit=PowerPermissions(cluster_name, groups.values()).grant,
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
         )
-        self.state.grant_read_write(self._cluster_function.role, StatePart.POWER, cluster_name)
         self.order_name = self.function_name
         blocks = sorted({group.capacity_block for group in groups.values() if group.capacity_block is not None})
         if blocks:
