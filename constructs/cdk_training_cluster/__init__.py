@@ -35,7 +35,7 @@ from cdk_training_cluster.nodes import (
 )
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.state import ClusterState
-from cdk_training_cluster.storage import Dataset, TrainingFileSystem
+from cdk_training_cluster.storage import Dataset, DatasetEvent, TrainingFileSystem
 from cdk_training_cluster.training_cluster import TrainingCluster
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "ClusterState",
     "CostBudget",
     "Dataset",
+    "DatasetEvent",
     "EfaSecurityGroup",
     "IdleGroup",
     "IdlePolicy",

@@ -38,6 +38,9 @@ class StatePart(StrEnum):
     COSTS = "costs"
     """Which report of the cluster's bill was sent last: one item."""
 
+    HYDRATION = "hydration"
+    """How far the data sets are hydrated: one item."""
+
 
 class PowerState(StrEnum):
     """Whether a node group is meant to run: the attribute `state` of its item."""

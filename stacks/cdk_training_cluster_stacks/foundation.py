@@ -6,7 +6,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_training_cluster import ClusterNetwork, ClusterState, Dataset, TrainingFileSystem
+from cdk_training_cluster import ClusterNetwork, ClusterState, TrainingFileSystem
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.model import AccessLogSettings
@@ -65,11 +65,7 @@ class FoundationStack(Stack):
                     else kms.Key.from_key_arn(self, "FileSystemKey", cluster.file_system.encryption_key)
                 ),
                 datasets=[
-                    Dataset(
-                        bucket=self._bucket(settings.bucket, cluster.access_logs),
-                        prefix=settings.prefix,
-                        file_system_path=settings.file_system_path,
-                    )
+                    settings.to_dataset(self._bucket(settings.bucket, cluster.access_logs))
                     for settings in cluster.datasets
                 ],
             )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, TypeAlias
 
 import jsii
-from aws_cdk import Annotations, CfnResource
+from aws_cdk import Annotations, CfnResource, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
@@ -15,7 +15,7 @@ from cdk_training_cluster.encryption import allow_dataset
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import MountPoint
 from cdk_training_cluster.retention import keep, keep_unless_replaced
-from cdk_training_cluster.storage.dataset import Dataset, overlaps
+from cdk_training_cluster.storage.dataset import Dataset, DatasetEvent, Link, auto_delete, link_problems, overlaps
 from cdk_training_cluster.template_checks import check_templates
 from cdk_training_cluster.validation.bounds import OneOf
 from cdk_training_cluster.validation.kinds import checked
@@ -43,9 +43,6 @@ def _capacity(setting: str, value: object) -> Iterator[str]:
     if not isinstance(value, int) or value <= 0 or value % STEP_GIB:
         sizes = f"{SMALLEST_GIB} or a multiple of {STEP_GIB} for {_DEPLOYMENT_TYPE}"
         yield f"{setting} must be {sizes}, got {shown(value)}"
-
-
-_IMPORTED_EVENTS = ["NEW", "CHANGED", "DELETED"]
 
 
 StorageCapacityGib: TypeAlias = Annotated[int, _capacity]
@@ -156,16 +153,19 @@ class TrainingFileSystem(Construct):
     def add_dataset(self, dataset: Dataset) -> None:
         """Link a data set: its names by an import task, and as the bucket changes; contents when they are first read.
 
-        FSx makes the links of a file system one at a time, so each adds some minutes to a first deployment. A link
-        cannot be changed, only taken away in one deployment and made anew in the next; the bucket loses nothing.
+        FSx makes the links of a file system one at a time, so each adds some minutes to a first deployment. The
+        directory, bucket and prefix of a link cannot be changed, only taken away in one deployment and made anew in
+        the next; the bucket loses nothing.
 
         Args:
             dataset: What to link and where to show it.
 
         Raises:
-            ValueError: It overlaps with one that is linked already, or there are eight.
+            ValueError: It overlaps with one that is linked already, there are eight, it imports from another region,
+                or exports deletions to a bucket that is emptied with its stack.
         """
-        problems = overlaps([*self._datasets, dataset])
+        link_settings = Link(dataset=dataset, region=Stack.of(self).region)
+        problems = [*link_problems(link_settings), *overlaps([*self._datasets, dataset])]
         if problems:
             raise SettingsError(problems)
         self._datasets.append(dataset)
@@ -178,16 +178,15 @@ class TrainingFileSystem(Construct):
             file_system_path=dataset.directory,
             data_repository_path=dataset.data_repository_path,
             batch_import_meta_data_on_create=True,
-            s3=fsx.CfnDataRepositoryAssociation.S3Property(
-                auto_import_policy=fsx.CfnDataRepositoryAssociation.AutoImportPolicyProperty(events=_IMPORTED_EVENTS)
-            ),
+            imported_file_chunk_size=dataset.chunk_size_mib,
+            s3=_policies(dataset),
         )
         # FSx makes one at a time; of two that are asked for at once, one may fail.
         link.node.add_dependency(*previous)
-        policy = dataset.bucket.policy
-        if policy is not None:
-            # FSx opens the bucket at once: what its policy demands must be there by then.
-            link.node.add_dependency(policy)
+        # FSx opens the bucket at once: what its policy demands must be there by then. And what empties the bucket
+        # comes after the link at the end, which would pass the deletions on.
+        before = (dataset.bucket.policy, auto_delete(dataset.bucket))
+        link.node.add_dependency(*(each for each in before if each is not None))
 
     def _make_security_group(self) -> ec2.CfnSecurityGroup:
         """Make the file system's own group; rules may be added to it later, but it is never swapped for another."""
@@ -252,3 +251,18 @@ class TrainingFileSystem(Construct):
 def _link_id(directory: str, position: int) -> str:
     # Named for its directory, so that taking one data set away does not touch the others.
     return str(position) if is_unknown(directory) else directory.strip("/").replace("/", ".") or "root"
+
+
+def _policies(dataset: Dataset) -> fsx.CfnDataRepositoryAssociation.S3Property | None:
+    """Return which changes a link passes on. None: none."""
+    link = fsx.CfnDataRepositoryAssociation
+    imported, exported = (
+        [event for event in DatasetEvent if event in events]
+        for events in (dataset.import_events, dataset.export_events)
+    )
+    if not imported and not exported:
+        return None
+    return link.S3Property(
+        auto_import_policy=link.AutoImportPolicyProperty(events=imported) if imported else None,
+        auto_export_policy=link.AutoExportPolicyProperty(events=exported) if exported else None,
+    )

@@ -7,10 +7,19 @@ checked once more by the constructs that the stacks are made of.
 import re
 from typing import Annotated, Literal, TypedDict
 
+from aws_cdk import Duration
+from aws_cdk import aws_s3 as s3
 from pydantic import Field
 
-from cdk_training_cluster import Budget, IdlePolicy
-from cdk_training_cluster.storage.dataset import MAXIMUM_DATASETS
+from cdk_training_cluster import Budget, Dataset, DatasetEvent, IdlePolicy
+from cdk_training_cluster.storage.dataset import (
+    CHUNK_MIB,
+    MAX_PATTERN_LENGTH,
+    MAX_PATTERNS,
+    MAXIMUM_DATASETS,
+    PRELOAD_GIB,
+    RELEASE_DAYS,
+)
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
 from cdk_training_cluster_stacks.cluster_file.fields import Flag
@@ -23,6 +32,18 @@ MOST_TAGS = 20
 """Of the 50 tags that AWS lets a group have, the functions write up to 30."""
 
 _KEY_ARN = "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-4e5f-6789-abcd-ef0123456789"
+
+
+_Event = Literal["NEW", "CHANGED", "DELETED"]
+_Pattern = Annotated[
+    str,
+    fields.Text(
+        pattern=r"(?!/)[^\x00]+",
+        must="be a pattern of paths below the directory, without a / in front, such as train/*.bin",
+        longest=MAX_PATTERN_LENGTH,
+    ),
+]
+_PATTERNS = Field(min_length=1, max_length=MAX_PATTERNS)
 
 
 class NetworkSettings(Settings):
@@ -56,7 +77,7 @@ class FileSystemSettings(Settings):
 
 
 class DatasetSettings(Settings):
-    """A part of an S3 bucket, shown as a directory; each file is loaded when it is first read."""
+    """A part of an S3 bucket, shown as a directory; each file is loaded when it is first read, or before."""
 
     file_system_path: fields.FileSystemPath = Field(examples=["/data"])
     """The directory, seen from the top of the file system: /data is /fsx/data on a node."""
@@ -68,6 +89,25 @@ class DatasetSettings(Settings):
     """An existing bucket in the cluster's region. Left out: the foundation makes one bucket, which all the
     datasets that name none share, and keeps it when the stack is deleted."""
 
+    import_events: tuple[_Event, ...] = Field(default=("NEW", "CHANGED", "DELETED"), examples=[["NEW", "CHANGED"]])
+    """Which changes of objects reach the file system. With [] the bucket may be in another region."""
+
+    export_events: tuple[_Event, ...] = Field(default=(), examples=[["NEW", "CHANGED", "DELETED"]])
+    """Which changes of files reach the bucket. Left out: none."""
+
+    chunk_size_mib: Annotated[int, fields.within(CHUNK_MIB)] | None = None
+    """How many MiB of a file lie on one disk of the file system: 1 to 512000. Left out: 1024."""
+
+    preload: Flag | Annotated[tuple[_Pattern, ...], _PATTERNS] = Field(default=False, examples=[["train/*.bin"]])
+    """Whether the nodes load the contents before they are read: true, or patterns of paths below the directory. The
+    deployment does not wait for it."""
+
+    preload_max_gib: Annotated[int, fields.within(PRELOAD_GIB)] | None = Field(default=None, examples=[2000])
+    """How many GiB are loaded at most. Left out: all that match."""
+
+    release_after_days: Annotated[int, fields.within(RELEASE_DAYS)] | None = Field(default=None, examples=[30])
+    """After how many days without use the space of files that the bucket has is freed. Left out: never."""
+
     @property
     def directory(self) -> str:
         """The directory, which has no / at its end but for /."""
@@ -77,6 +117,27 @@ class DatasetSettings(Settings):
     def data_repository_path(self) -> str:
         """What is shown, as FSx takes it, in the foundation's bucket if there is no other."""
         return f"s3://{self.bucket or ''}/{self.prefix}"
+
+    def to_dataset(self, bucket: s3.IBucket) -> Dataset:
+        """Return the data set as the constructs take it.
+
+        Args:
+            bucket: The bucket.
+
+        Raises:
+            ValueError: The settings contradict each other; every reason, a line each.
+        """
+        return Dataset(
+            bucket=bucket,
+            prefix=self.prefix,
+            file_system_path=self.file_system_path,
+            import_events=[DatasetEvent(event) for event in self.import_events],
+            export_events=[DatasetEvent(event) for event in self.export_events],
+            chunk_size_mib=self.chunk_size_mib,
+            preload=self.preload,
+            preload_max_gib=self.preload_max_gib,
+            release_after=None if self.release_after_days is None else Duration.days(self.release_after_days),
+        )
 
 
 class AccessLogSettings(Settings):

@@ -19,7 +19,7 @@ from cdk_training_cluster import Capacity, NodeGroup
 from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
 from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES, UNKNOWN_TYPE
-from cdk_training_cluster.storage.dataset import overlaps
+from cdk_training_cluster.storage.dataset import contradictions, overlaps
 from cdk_training_cluster.validation.rule import Problem, SettingsError
 from cdk_training_cluster.validation.words import CLUSTER_FILE
 from cdk_training_cluster_stacks.cluster_file import fields
@@ -164,7 +164,11 @@ def _needs(problem: Problem) -> set[str]:
 
 
 def datasets_are_what_fsx_takes(file: Part) -> Iterator[Complaint]:
-    """What FSx says of data sets together is in the library's table."""
+    """What FSx says of data sets together is in the library's table, and what one contradicts of itself."""
+    for at, part in _parts(file, "datasets"):
+        settings = _valid(DatasetSettings, part)
+        for setting, sentences in ({} if settings is None else contradictions(settings)).items():
+            yield from ((("datasets", at, setting), sentence) for sentence in sentences)
     read = [(at, part, _dataset(at, part)) for at, part in _parts(file, "datasets")]
     made = [(at, part, dataset) for at, part, dataset in read if dataset is not None]
     for problem in overlaps([dataset for *_, dataset in made]):

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from aws_cdk import CfnParameter
+from aws_cdk import CfnParameter, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_s3 as s3
 
-from cdk_training_cluster import Dataset
+from cdk_training_cluster import ClusterNetwork, Dataset, DatasetEvent, TrainingFileSystem
 from cdk_training_cluster.storage.dataset import overlaps
-from synthesis import new_stack
+from synthesis import ZONE, new_stack, only
 
 
 def _dataset(path: str, prefix: str = "", bucket: str = "corpus") -> Dataset:
@@ -38,6 +38,33 @@ def test_a_prefix_is_a_key_prefix(prefix: str) -> None:
         ({"bucket": "corpus"}, "bucket must be an IBucket, such as s3.Bucket.from_bucket_name(…), got 'corpus'"),
         ({"file_system_path": None}, "file_system_path must be a directory, such as '/data', got None"),
         ({"prefix": ["tokens/"]}, "prefix must be a key prefix, such as 'tokens/', got ['tokens/']"),
+        ({"chunk_size_mib": 0}, "chunk_size_mib must be at least 1, got 0"),
+        ({"chunk_size_mib": 512_001}, "chunk_size_mib must be at most 512000, got 512001"),
+        ({"preload": "*.bin"}, "preload must be True, False or a list of patterns, such as ['*.bin'], got '*.bin'"),
+        ({"preload": []}, "preload must have from 1 to 20 patterns, got 0: use wider patterns"),
+        (
+            {"preload": ["/train/*"]},
+            "preload must have patterns relative to the dataset's directory, such as 'train/*.bin', got '/train/*': "
+            "leave out the leading /",
+        ),
+        (
+            {"preload": [""]},
+            "preload must have patterns of 1 to 256 characters that are known when the template is made, such as "
+            "'*.bin', got ''",
+        ),
+        (
+            {"preload_max_gib": 5},
+            "preload_max_gib limits what is preloaded, got 5 without preload: add preload",
+        ),
+        (
+            {"release_after": Duration.hours(36)},
+            "release_after must be from 1 day to 3650 days, in steps of 1440 minutes, got 1 day 12 hours",
+        ),
+        (
+            {"import_events": ["MOVED"]},
+            "import_events must be a list, each item of it DatasetEvent.NEW or DatasetEvent.CHANGED or "
+            "DatasetEvent.DELETED, got 'MOVED' in it",
+        ),
     ],
 )
 def test_a_value_of_another_kind_is_refused(settings: dict[str, Any], message: str) -> None:
@@ -115,3 +142,63 @@ def test_a_file_system_takes_eight() -> None:
     datasets = [_dataset(f"/{number}", f"{number}/") for number in range(9)]
     assert overlaps(datasets[:8]) == []
     assert list(map(str, overlaps(datasets))) == ["a file system takes at most 8 datasets, got 9"]
+
+
+_ALL = list(DatasetEvent)
+_LINK = "AWS::FSx::DataRepositoryAssociation"
+
+
+def _linked(stack: Stack, bucket: s3.IBucket, **settings: Any) -> dict[str, Any]:
+    dataset = Dataset(bucket=bucket, file_system_path="/data", **settings)
+    TrainingFileSystem(stack, "F", network=ClusterNetwork(stack, "N", availability_zone=ZONE), datasets=[dataset])
+    return only(stack, _LINK)
+
+
+@pytest.mark.parametrize(
+    ("settings", "properties"),
+    [
+        ({}, {"S3": {"AutoImportPolicy": {"Events": _ALL}}}),
+        (
+            {"export_events": ["NEW"], "import_events": ["DELETED", "NEW", "NEW"], "chunk_size_mib": 512_000},
+            {
+                "S3": {"AutoImportPolicy": {"Events": ["NEW", "DELETED"]}, "AutoExportPolicy": {"Events": ["NEW"]}},
+                "ImportedFileChunkSize": 512_000,
+            },
+        ),
+        ({"import_events": []}, {}),
+    ],
+)
+def test_a_link_passes_on_what_the_settings_say(settings: dict[str, Any], properties: dict[str, Any]) -> None:
+    stack = new_stack()
+    events = {name: [DatasetEvent(one) for one in settings[name]] for name in settings if name.endswith("_events")}
+    link = _linked(stack, s3.Bucket.from_bucket_name(stack, "B", "corpus"), **{**settings, **events})["Properties"]
+    assert {key: link[key] for key in link if key in {"S3", "ImportedFileChunkSize"}} == properties
+
+
+def test_a_link_imports_changes_within_its_region_only() -> None:
+    stack = new_stack()
+    bucket = s3.Bucket.from_bucket_attributes(stack, "B", bucket_name="corpus", region="eu-west-1")
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        _linked(stack, bucket)
+    assert str(refused.value) == (
+        f"the dataset at /data must have a bucket in {stack.region}, the file system's region, got one in eu-west-1: "
+        "FSx imports changes within a region only; set import_events=[] or copy the data"
+    )
+    _linked(other := new_stack(), s3.Bucket.from_bucket_attributes(other, "B", bucket_name="corpus"))
+    bucket = s3.Bucket.from_bucket_attributes(third := new_stack(), "B", bucket_name="corpus", region="eu-west-1")
+    _linked(third, bucket, import_events=[], export_events=_ALL)
+
+
+def test_a_bucket_that_is_emptied_loses_its_link_first_and_takes_no_deletions() -> None:
+    stack = new_stack()
+    bucket = s3.Bucket(stack, "B", auto_delete_objects=True, removal_policy=RemovalPolicy.DESTROY)
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
+        _linked(stack, bucket, export_events=[DatasetEvent.DELETED])
+    assert str(refused.value) == (
+        "the dataset at /data must not export DELETED to a bucket with auto_delete_objects, which is emptied with "
+        "its stack: a file and its object would be deleted by either; take away one of them"
+    )
+    stack = new_stack()
+    bucket = s3.Bucket(stack, "B", auto_delete_objects=True, removal_policy=RemovalPolicy.DESTROY)
+    depends = _linked(stack, bucket, export_events=[DatasetEvent.NEW])["DependsOn"]
+    assert any("AutoDeleteObjects" in each for each in depends)
