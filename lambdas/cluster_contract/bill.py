@@ -21,9 +21,18 @@ MAX_REQUESTS = 20
 _METRIC = "AmortizedCost"
 _NO_USAGE = ["Credit", "Refund", "Tax"]
 _HOURS = "UsageQuantity"
-# `BoxUsage:p5.48xlarge`: an instance, and how it was bought.
+# How an instance was bought, and what its item says of that. Of one on a Dedicated Host the host is billed.
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-billing-usage-reports.html
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-pricing-billing.html
-_INSTANCE = re.compile(r"(BoxUsage|SpotUsage|UnusedBox):(.+)")
+_BOUGHT = {
+    "BoxUsage": "",
+    "DedicatedUsage": " Dedicated",
+    "SpotUsage": " Spot",
+    "UnusedBox": UNUSED,
+    "UnusedDed": UNUSED,
+}
+# `BoxUsage:p5.48xlarge`, after its region and Local Zone, as in `USW2-LAX1-BoxUsage:g5.48xlarge`.
+_INSTANCE = re.compile(rf"(?:[A-Z0-9]+-)*({'|'.join(_BOUGHT)}):(.+)")
 # `USW2-`, `APN1-` or `EU-` before a usage type; us-east-1 has none.
 _PREFIX = re.compile(r"(?:[A-Z]{2,4}\d+|EU)-")
 
@@ -42,7 +51,7 @@ class Charge:
 
     Attributes:
         day: The day, in UTC.
-        item: What was billed: an instance type, perhaps with `Spot` or `unused reservation`, or an AWS service.
+        item: What was billed: an instance type, perhaps with how it was bought, or an AWS service.
         amount: What it cost.
         hours: How many instance-hours that is. None: it is no instance.
     """
@@ -110,8 +119,8 @@ class Bill:
         return Bill(start=start, end=self.end, currency=self.currency, charges=charges, requests=self.requests)
 
 
-class NoChargesError(ValueError):
-    """Say that Cost Explorer has no charge with the cluster's tag."""
+class NoBillError(ValueError):
+    """Say why Cost Explorer's answers are no bill of the cluster; asked again, it answers the same and bills it."""
 
 
 def fetch_bill(client: CostExplorer, cluster: str, region: str, start: date, end: date) -> Bill:
@@ -125,8 +134,7 @@ def fetch_bill(client: CostExplorer, cluster: str, region: str, start: date, end
         end: The day after the last.
 
     Raises:
-        NoChargesError: No charge has the cluster's tag.
-        ValueError: There are too many pages, or the amounts have no common sum.
+        NoBillError: No charge has the cluster's tag, there are too many pages, or the amounts have no common sum.
         Exception: What the client raises.
     """
     request = _request(cluster, region, start, end)
@@ -139,9 +147,9 @@ def fetch_bill(client: CostExplorer, cluster: str, region: str, start: date, end
         if not page.get("NextPageToken"):
             return _bill(rows, cluster, region, start=start, end=end, requests=requests)
         request["NextPageToken"] = page["NextPageToken"]
-    raise ValueError(
+    raise NoBillError(
         f"Cost Explorer has more than {MAX_REQUESTS} pages of these days, and bills ${USD_A_REQUEST} each: ask for "
-        "fewer days"
+        "fewer days with training-cluster costs --days"
     )
 
 
@@ -185,8 +193,8 @@ def _bill(
         service, usage_type = group["Keys"]
         amount, quantity = group["Metrics"][_METRIC], group["Metrics"][_HOURS]
         currencies.add(amount["Unit"])
-        found = _INSTANCE.fullmatch(without_region(usage_type))
-        item = _item(*found.groups()) if found else service
+        found = _INSTANCE.fullmatch(usage_type)
+        item = found[2] + _BOUGHT[found[1]] if found else service
         before = charges.get((day, item), Charge(day=day, item=item, amount=Decimal(0)))
         charges[day, item] = Charge(
             day=day,
@@ -195,9 +203,9 @@ def _bill(
             hours=(before.hours or Decimal(0)) + Decimal(quantity["Amount"]) if found else None,
         )
     if not charges:
-        raise NoChargesError(_nothing(cluster, region, start, end))
+        raise NoBillError(_nothing(cluster, region, start, end))
     if len(currencies) > 1:
-        raise ValueError(f"Cost Explorer answers in {' and '.join(sorted(currencies))}, which have no common sum")
+        raise NoBillError(f"Cost Explorer answers in {' and '.join(sorted(currencies))}, which have no common sum")
     return Bill(
         start=start,
         end=end,
@@ -205,11 +213,6 @@ def _bill(
         charges=tuple(charges[key] for key in sorted(charges)),
         requests=requests,
     )
-
-
-def _item(bought: str, instance_type: str) -> str:
-    words = {"BoxUsage": "", "SpotUsage": " Spot", "UnusedBox": UNUSED}
-    return instance_type + words[bought]
 
 
 def _nothing(cluster: str, region: str, start: date, end: date) -> str:

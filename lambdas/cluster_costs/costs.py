@@ -10,7 +10,7 @@ from aws_lambda_powertools import Logger
 from cluster_common.messages import subject
 from cluster_common.metrics import CLUSTER_DIMENSION, emit_counts
 from cluster_common.state_table import StateTable
-from cluster_contract.bill import CostExplorer, NoChargesError, fetch_bill
+from cluster_contract.bill import CostExplorer, NoBillError, fetch_bill
 from cluster_contract.costs import CostFunctionSettings, CostMetric
 from cluster_contract.state import StatePart
 from cluster_costs.report import DAYS, report_text
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_sns.client import SNSClient
 
-_ITEM, _WEEK = "report", "week"
+# The newest report: the Monday after its week, and its text until it is sent.
+_ITEM, _WEEK, _TEXT = "report", "week", "text"
 # Cost Explorer has a day at the end of the next: on Tuesday it has Sunday.
 # https://docs.aws.amazon.com/cost-management/latest/userguide/ce-what-is.html
 _SETTLES = timedelta(days=1)
@@ -43,7 +44,8 @@ class CostClients:
 class CostRun:
     """Sends each week's report once; a run that fails leaves it to the next.
 
-    The week is remembered after the message is sent: a crash between the two sends it twice, and never loses it.
+    The text is kept before it is sent, since Cost Explorer bills each request. That it is sent is remembered
+    afterwards: a crash between the two sends it twice, and never loses it.
     """
 
     def __init__(self, settings: CostFunctionSettings, aws: CostClients, logger: Logger, *, now: datetime) -> None:
@@ -69,12 +71,14 @@ class CostRun:
         settings, end = self._settings, last_monday(self._now - _SETTLES)
         table = StateTable(self._aws.dynamodb(), settings.state_table, StatePart.COSTS.key(settings.cluster))
         seen = table.read(_ITEM)
-        due = str(seen.values.get(_WEEK, "")) < end.isoformat()
+        if str(seen.values.get(_WEEK, "")) < end.isoformat():
+            seen = table.write(_ITEM, {_WEEK: end.isoformat(), _TEXT: self._text(end)}, seen=seen)
+        due = _TEXT in seen.values
         if due:
             self._aws.sns().publish(
                 TopicArn=settings.topic_arn,
                 Subject=subject(f"{settings.cluster}: costs of the week to {end - timedelta(days=1)}"),
-                Message=self._text(end),
+                Message=seen.values[_TEXT],
             )
             table.write(_ITEM, {_WEEK: end.isoformat()}, seen=seen)
             self._logger.info("sent the report of the week before %s", end)
@@ -87,7 +91,7 @@ class CostRun:
             bill = fetch_bill(
                 self._aws.explorer(), settings.cluster, settings.region, end - timedelta(days=DAYS), end
             )
-        except NoChargesError as error:
+        except NoBillError as error:
             return f"{error}\n"
         return report_text(settings.cluster, bill)
 

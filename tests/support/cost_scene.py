@@ -28,13 +28,15 @@ class FakeExplorer(FakeService):
     def __init__(self) -> None:
         super().__init__("ce")
         self.first = date.min
+        self.is_endless = False
 
     def get_cost_and_usage(self, **request: Any) -> dict[str, Any]:
         """Answer one page."""
         self.record("GetCostAndUsage", request, context={"aws:RequestedRegion": "us-east-1"})
         start, end = (date.fromisoformat(request["TimePeriod"][each]) for each in ("Start", "End"))
         days = [start + timedelta(days=each) for each in range((end - start).days)]
-        return {"ResultsByTime": [result(day, *self._groups(day)) for day in days]}
+        more = {"NextPageToken": "more"} if self.is_endless else {}
+        return {"ResultsByTime": [result(day, *self._groups(day)) for day in days], **more}
 
     def _groups(self, day: date) -> list[dict[str, Any]]:
         if day < self.first:

@@ -5,6 +5,7 @@ from datetime import date, timedelta
 import pytest
 from botocore.exceptions import ClientError
 
+from cluster_contract.bill import MAX_REQUESTS
 from cost_scene import TUESDAY, CostScene
 
 
@@ -62,6 +63,32 @@ def test_what_fails_is_no_success_and_the_next_run_sends_it(
     assert "SuccessfulCostTicks" not in capsys.readouterr().out
     assert scene.run(TUESDAY + timedelta(hours=6))["sent"] is True
     assert scene.run(TUESDAY + timedelta(hours=12))["sent"] is False
+
+
+def test_cost_explorer_is_asked_once_for_a_report_that_the_topic_refuses() -> None:
+    scene = CostScene()
+    for tick in range(3):
+        scene.topic.fail_next("Publish", "ThrottledException")
+        with pytest.raises(ClientError):
+            scene.run(TUESDAY + timedelta(hours=6 * tick))
+    assert scene.run(TUESDAY + timedelta(days=1))["sent"] is True
+    assert len(scene.explorer.calls) == 1
+    assert scene.reports[-1][1].startswith("pod was billed 8,286.74 USD")
+    # A report that was never sent is not sent in place of the next week's.
+    scene.topic.fail_next("Publish", "ThrottledException")
+    with pytest.raises(ClientError):
+        scene.run(TUESDAY + timedelta(days=7))
+    assert scene.run(TUESDAY + timedelta(days=14))["week_before"] == "2026-12-07"
+    assert scene.reports[-1][1].splitlines()[0].endswith("from 2026-11-30 to 2026-12-06.")
+
+
+def test_a_bill_of_too_many_pages_is_asked_for_once_a_week() -> None:
+    scene = CostScene()
+    scene.explorer.is_endless = True
+    assert [scene.run(TUESDAY + timedelta(hours=6 * tick))["sent"] for tick in range(3)] == [True, False, False]
+    assert len(scene.explorer.calls) == MAX_REQUESTS
+    ((_, text),) = scene.reports
+    assert text.startswith("Cost Explorer has more than 20 pages of these days, and bills $0.01 each: ")
 
 
 def test_without_a_charge_the_report_says_how_to_activate_the_tag() -> None:

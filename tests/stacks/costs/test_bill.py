@@ -49,15 +49,29 @@ def test_all_pages_are_one_bill_by_day_and_item() -> None:
         group(_EC2, "USW2-SpotUsage:p5.48xlarge", "20.5", 1),
         group(_EC2, "USW2-UnusedBox:p5.48xlarge", "55.04", 1),
     )
-    second = result(_START, group(_EC2, "BoxUsage:p5.48xlarge", "55.04", 1), group("Amazon FSx", "EU-Storage", "3"))
+    second = result(
+        _START,
+        group(_EC2, "BoxUsage:p5.48xlarge", "55.04", 1),
+        group("Amazon FSx", "EU-Storage", "3"),
+        # A Local Zone's, and those of dedicated instances; the host is what is billed of one on a Dedicated Host.
+        group(_EC2, "USW2-LAX1-BoxUsage:g5.48xlarge", "19.5", 1),
+        group(_EC2, "EU-DedicatedUsage:p4d.24xlarge", "36", 1),
+        group(_EC2, "USW2-UnusedDed:p4d.24xlarge", "35", 1),
+        group(_EC2, "USW2-HostBoxUsage:p4d.24xlarge", "0", 1),
+        group(_EC2, "USW2-HostUsage:p4d", "30", 1),
+    )
     bill = asked(answered([first], [second], [result(date(2026, 11, 21))]))
     assert {(charge.item, charge.amount, charge.hours) for charge in bill.charges} == {
         ("p5.48xlarge", Decimal("165.12"), Decimal(3)),
         ("p5.48xlarge Spot", Decimal("20.5"), Decimal(1)),
         ("p5.48xlarge unused reservation", Decimal("55.04"), Decimal(1)),
         ("Amazon FSx", Decimal(3), None),
+        ("g5.48xlarge", Decimal("19.5"), Decimal(1)),
+        ("p4d.24xlarge Dedicated", Decimal(36), Decimal(1)),
+        ("p4d.24xlarge unused reservation", Decimal(35), Decimal(1)),
+        (_EC2, Decimal(30), None),
     }
-    assert bill.by_day() == {date(2026, 11, 20): Decimal("243.66"), date(2026, 11, 21): 0}
+    assert bill.by_day() == {date(2026, 11, 20): Decimal("364.16"), date(2026, 11, 21): 0}
     assert next(iter(bill.by_item())) == "p5.48xlarge"
     assert (bill.currency, bill.requests) == ("USD", 3)
 
