@@ -1,0 +1,57 @@
+"""The directory that stands for a file system: `files/` is what nodes mount, `objects/` what S3 holds."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+LFS = Path(__file__).parent / "lfs"
+"""The stand-in for `lfs`; its folder goes on PATH."""
+
+
+class LustreDirectory:
+    """A file system as the stand-in for `lfs` knows it.
+
+    Attributes:
+        home: The directory of all of it.
+        files: What nodes mount.
+        objects: The contents of linked objects.
+    """
+
+    def __init__(self, home: Path) -> None:
+        """Make the parts that do not exist.
+
+        Args:
+            home: The directory.
+        """
+        self.home, self.files, self.objects = home, home / "files", home / "objects"
+        self.files.mkdir(parents=True, exist_ok=True)
+        self.objects.mkdir(exist_ok=True)
+
+    def add(self, path: str | bytes, contents: bytes = b"contents") -> Path:
+        """Import an object as a released file, or again after it changed, and return the file."""
+        relative = Path(os.fsdecode(path))
+        for part, write in ((self.objects, Path.write_bytes), (self.files, _truncate)):
+            (part / relative).parent.mkdir(parents=True, exist_ok=True)
+            write(part / relative, contents)
+        return self.files / relative
+
+    def faults(self, *faults: dict[str, Any]) -> None:
+        """Let calls fail from now on, as the stand-in's `faults.json` says."""
+        for counter in self.home.glob("faults.*"):
+            counter.unlink()
+        (self.home / "faults.json").write_text(json.dumps(faults), encoding="utf-8")
+
+    def released(self) -> list[Path]:
+        """Return the files whose contents are missing."""
+        return [path for path in sorted(self.files.rglob("*")) if path.is_file() and _is_released(path)]
+
+
+def _truncate(path: Path, contents: bytes) -> None:
+    with path.open("wb") as file:
+        file.truncate(len(contents))
+
+
+def _is_released(path: Path) -> bool:
+    status = path.lstat()
+    return status.st_size > 0 and status.st_blocks == 0
