@@ -35,7 +35,7 @@ from cdk_training_cluster.nodes import (
 )
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.state import ClusterState
-from cdk_training_cluster.storage import Dataset, DatasetEvent, TrainingFileSystem
+from cdk_training_cluster.storage import Dataset, DatasetEvent, TrainingFileSystem, choose_storage
 from cdk_training_cluster.training_cluster import TrainingCluster
 
 __all__ = [
@@ -74,5 +74,6 @@ __all__ = [
     "UntilCancelled",
     "WarmPool",
     "WeeklyCostReport",
+    "choose_storage",
     "instance_type_info",
 ]

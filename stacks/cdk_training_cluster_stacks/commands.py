@@ -148,3 +148,36 @@ def costs(
 
     with plain_errors(status=2):
         run(file, days=days, format=format)
+
+
+_OUTPUT = typer.Option("--output", metavar="table|json|markdown", help="How to show it.")
+
+
+@training_cluster.command()
+def storage(
+    *,
+    dataset: Annotated[
+        str, typer.Option(metavar="SIZE", help="The data it holds, such as 40TiB.", show_default=False)
+    ],
+    gbps: Annotated[str, _figure("Gigabytes a second that all nodes read together.")],
+    nodes: Annotated[str, _figure("How many nodes read.")],
+    instance_type: Annotated[str, typer.Option(help="Their instance type.")] = "p5.48xlarge",
+    region: Annotated[str, typer.Option(help="The region whose prices count.")] = "us-east-1",
+    price: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=USD", help="A price of yours, of a GiB and month.")
+    ] = None,
+    output: Annotated[str, _OUTPUT] = "table",
+) -> None:
+    """Show the smallest FSx for Lustre file systems that meet a need, and which to take. Asks nothing of AWS."""
+    from cdk_training_cluster_stacks.storage.command import run  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        run(
+            dataset=dataset,
+            gbps=gbps,
+            nodes=nodes,
+            instance_type=instance_type,
+            region=region,
+            prices=price or [],
+            output=output,
+        )

@@ -53,17 +53,18 @@ class Document:
     conclusion: str = ""
 
 
-def check_format(name: str) -> None:
+def check_format(name: str, *, option: str = "--format") -> None:
     """Check the format that a user asks for.
 
     Args:
-        name: What was given to `--format`.
+        name: What was given to the option.
+        option: The option's name. Default: - `--format`
 
     Raises:
         ValueError: It is none of `FORMATS`.
     """
     if name not in FORMATS:
-        raise ValueError(f"--format must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, got {name!r}")
+        raise ValueError(f"{option} must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, got {name!r}")
 
 
 def show(name: str, document: Document, values: Mapping[str, object]) -> None:

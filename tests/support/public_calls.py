@@ -150,6 +150,7 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
     "TrainingCluster": lambda _: {"availability_zone": ZONE, "node_groups": [_group()]},
     "TrainingFileSystem": lambda stack: {"network": ClusterNetwork(stack, "Net", availability_zone=ZONE)},
     "WarmPool": lambda _: {"size": 1},
+    "choose_storage": lambda _: {"dataset_gib": 1200, "gbps": 1.0, "nodes": 1},
     "instance_type_info": lambda _: {"name": "g5.xlarge"},
 }
 """Settings that are right, by call."""

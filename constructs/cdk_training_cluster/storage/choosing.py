@@ -1,0 +1,279 @@
+"""Chooses a file system for people who think in needs: the smallest of each kind that meets them, and its price."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from math import ceil
+from typing import Annotated
+
+from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
+from cdk_training_cluster.prices import PriceBook, committed_prices
+from cdk_training_cluster.storage.deployment_types import (
+    INTELLIGENT_TIERING_PRICES,
+    KINDS,
+    MAX_THROUGHPUT_MBPS,
+    FileSystemKind,
+    ThroughputTier,
+)
+from cdk_training_cluster.validation.bounds import Number, Whole, written
+from cdk_training_cluster.validation.kinds import checked
+
+# Gigabits a second between one client and the file system:
+# https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.html#throughput-clients
+_CLIENT_GBITS, _CLIENT_GBITS_EFA = 100, 700
+# AWS recommends EFA for file systems of more: the same page.
+EFA_ABOVE_GBPS = 10
+# https://docs.aws.amazon.com/fsx/latest/LustreGuide/configure-efa-clients.html: of these AWS says that they reach a
+# file system by EFA, and of the GPU instances that GPUDirect Storage works. Other types are counted without EFA.
+_GPUDIRECT_FAMILIES = frozenset({"p5", "p5e", "p5en", "p6-b200"})
+_EFA_FAMILIES = _GPUDIRECT_FAMILIES | {"trn1"}
+
+# GiB of storage of a deployment type and storage class in an account and region:
+# https://docs.aws.amazon.com/fsx/latest/LustreGuide/limits.html
+DEFAULT_QUOTA_GIB = 100_800
+# Far above what FSx makes, and small enough to count with.
+_MAX_GIB, _MAX_NODES = 10**9, 10**6
+_NOT_FOR_NEW = "SCRATCH_1"
+_GIB_IN_TIB, _MB_IN_GB, _BITS = Decimal(1024), Decimal(1000), Decimal(8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorageNeed:
+    """What training needs of a file system.
+
+    Attributes:
+        dataset_gib: How much data it has to hold, in GiB, as they are: compression is not counted.
+        gbps: What all nodes together read, in gigabytes (10^9 bytes) a second.
+        nodes: How many nodes read.
+        info: What is known of their type.
+        region: The region whose prices count.
+    """
+
+    dataset_gib: int
+    gbps: Decimal
+    nodes: int
+    info: InstanceTypeInfo
+    region: str
+
+    @property
+    def readers(self) -> str:
+        """The nodes, as people write them: `8 x p5.48xlarge`."""
+        return f"{self.nodes} x {self.info.name}"
+
+    @property
+    def efa_clients(self) -> bool:
+        """Whether AWS says that the nodes reach an EFA-enabled file system by EFA."""
+        return self.info.supports_efa and _family(self.info) in _EFA_FAMILIES
+
+    def reachable_gbps(self, *, efa: bool) -> Decimal:
+        """Return what all nodes can read together, however fast the file system is.
+
+        Args:
+            efa: Whether they read by EFA.
+        """
+        gbits = Decimal(_CLIENT_GBITS_EFA if efa else _CLIENT_GBITS)
+        if self.info.network_gbps is not None:
+            gbits = min(gbits, Decimal(str(self.info.network_gbps)))
+        return self.nodes * gbits / _BITS
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorageOption:
+    """The smallest file system of one kind that holds the data and is as fast as needed.
+
+    Attributes:
+        need: What it is for.
+        kind: What its deployment type and storage class can do.
+        tier: Its throughput for each TiB. None: Intelligent-Tiering.
+        efa: Whether it is EFA-enabled.
+        capacity_gib: Its storage capacity. None: it grows and shrinks with the data.
+        throughput_mbps: Its throughput capacity. None: the tier says it.
+        usd_a_month: What it costs a month. None: a price is unknown.
+        price_region: The region whose price that is. Empty: unknown.
+        unknown_prices: The names of the prices that are unknown.
+    """
+
+    need: StorageNeed
+    kind: FileSystemKind
+    tier: ThroughputTier | None = None
+    efa: bool = False
+    capacity_gib: int | None = None
+    throughput_mbps: int | None = None
+    usd_a_month: Decimal | None = None
+    price_region: str = ""
+    unknown_prices: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its kind, as people write it: `PERSISTENT_2 SSD 250 MB/s/TiB, EFA`."""
+        storage = self.kind.storage_type.replace("_", "-").title() if self.tier is None else self.kind.storage_type
+        per_tib = "" if self.tier is None or not self.kind.provisioned else f" {self.tier.mbps_per_tib} MB/s/TiB"
+        return f"{self.kind.deployment_type} {storage}{per_tib}{', EFA' if self.efa else ''}"
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """The settings of `TrainingFileSystem`, and of `file_system` in a cluster file, that make it."""
+        given: dict[str, object] = {
+            "deployment_type": self.kind.deployment_type,
+            "storage_type": self.kind.storage_type,
+            "storage_capacity_gib": self.capacity_gib,
+            "throughput_mbps_per_tib": self.tier.mbps_per_tib if self.tier and self.kind.provisioned else None,
+            "throughput_capacity_mbps": self.throughput_mbps,
+            "efa_enabled": True if self.efa else None,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def gbps(self) -> Decimal:
+        """What its disks give, in GB/s: a TiB is 1,024 GiB here, while AWS's examples count 1,000."""
+        if self.tier is None or self.capacity_gib is None:
+            return Decimal(self.throughput_mbps or 0) / _MB_IN_GB
+        return _gbps(self.capacity_gib, self.tier)
+
+    @property
+    def delivered_gbps(self) -> Decimal:
+        """What the nodes get of it, in GB/s."""
+        return min(self.gbps, self.need.reachable_gbps(efa=self.efa))
+
+    @property
+    def gbps_per_accelerator(self) -> Decimal | None:
+        """What each GPU, or Trainium or Inferentia device, gets of it, in GB/s. None: the nodes have none."""
+        accelerators = self.need.nodes * sum(each.count for each in self.need.info.accelerators)
+        return self.delivered_gbps / accelerators if accelerators else None
+
+    @property
+    def fast_enough(self) -> bool:
+        """Whether the nodes get what they need."""
+        return self.delivered_gbps >= self.need.gbps
+
+    @property
+    def gpudirect(self) -> bool:
+        """Whether data can go to the memory of the GPUs without the CPUs: NVIDIA's GPUDirect Storage."""
+        return self.efa and _family(self.need.info) in _GPUDIRECT_FAMILIES
+
+    @property
+    def exceeds_quota(self) -> bool:
+        """Whether it is larger than an account's default quota of its deployment type and storage class."""
+        return self.capacity_gib is not None and self.capacity_gib > DEFAULT_QUOTA_GIB
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorageChoice:
+    """What can be had for a need.
+
+    Attributes:
+        need: The need.
+        options: The smallest file system of each kind.
+        recommended: The best of them. None: none links S3 data sets, keeps data when a server fails, and is fast
+            enough.
+        reason: Why, in one sentence.
+    """
+
+    need: StorageNeed
+    options: tuple[StorageOption, ...]
+    recommended: StorageOption | None = None
+    reason: str = ""
+
+
+@checked
+def choose_storage(
+    *,
+    dataset_gib: Annotated[int, Whole(minimum=1, maximum=_MAX_GIB)],
+    gbps: Annotated[float, Number(above=0, maximum=MAX_THROUGHPUT_MBPS / 1000, known=True)],
+    nodes: Annotated[int, Whole(minimum=1, maximum=_MAX_NODES)],
+    instance_type: str = "p5.48xlarge",
+    region: str = "us-east-1",
+    prices: PriceBook | None = None,
+) -> StorageChoice:
+    """Return the smallest FSx for Lustre file system of each kind that meets a need, and the one to take.
+
+    It asks nothing of AWS. A price that the book lacks is unknown, not zero.
+
+    Args:
+        dataset_gib: How much data it has to hold, in GiB, as they are: compression is not counted.
+        gbps: What all nodes together read, in gigabytes (10^9 bytes) a second.
+        nodes: How many nodes read.
+        instance_type: Their type. Default: `p5.48xlarge`
+        region: The region whose prices count. Default: `us-east-1`
+        prices: The prices. Default: - those that come with this library
+
+    Raises:
+        ValueError: A figure is out of bounds, or the instance type is unknown.
+    """
+    need = StorageNeed(
+        dataset_gib=dataset_gib,
+        gbps=Decimal(str(gbps)),
+        nodes=nodes,
+        info=instance_type_info(instance_type),
+        region=region,
+    )
+    options = tuple(_priced(option, prices or committed_prices()) for option in _smallest(need))
+    recommended, reason = _recommend(need, options)
+    return StorageChoice(need=need, options=options, recommended=recommended, reason=reason)
+
+
+def _smallest(need: StorageNeed) -> Iterator[StorageOption]:
+    efa_helps = need.efa_clients and (need.gbps > EFA_ABOVE_GBPS or need.gbps > need.reachable_gbps(efa=False))
+    for kind in KINDS:
+        if kind.deployment_type == _NOT_FOR_NEW:
+            continue
+        for efa in (False, True) if kind.efa and efa_helps else (False,):
+            if kind.throughput_step_mbps is not None:
+                yield _elastic(need, kind, kind.throughput_step_mbps, efa=efa)
+            for tier in kind.tiers:
+                capacity = tier.smallest_gib(max(need.dataset_gib, _gib_for(need.gbps, tier)), efa=efa)
+                yield StorageOption(need=need, kind=kind, tier=tier, efa=efa, capacity_gib=capacity)
+
+
+def _elastic(need: StorageNeed, kind: FileSystemKind, step: int, *, efa: bool) -> StorageOption:
+    throughput = ceil(need.gbps * _MB_IN_GB / step) * step
+    return StorageOption(need=need, kind=kind, efa=efa, throughput_mbps=throughput)
+
+
+def _gbps(gib: int, tier: ThroughputTier) -> Decimal:
+    return Decimal(gib * tier.mbps_per_tib) / _GIB_IN_TIB / _MB_IN_GB
+
+
+def _gib_for(gbps: Decimal, tier: ThroughputTier) -> int:
+    return ceil(gbps * _MB_IN_GB * _GIB_IN_TIB / tier.mbps_per_tib)
+
+
+def _priced(option: StorageOption, book: PriceBook) -> StorageOption:
+    if option.tier is None or option.capacity_gib is None:
+        # Its throughput, its cache, what is stored and requests are billed: the list has no name for the last two.
+        return replace(option, unknown_prices=INTELLIGENT_TIERING_PRICES)
+    price = book.units.nearest(option.tier.price, option.need.region)
+    if price is None:
+        return replace(option, unknown_prices=(option.tier.price,))
+    return replace(option, usd_a_month=price.usd * option.capacity_gib, price_region=price.region)
+
+
+def _recommend(need: StorageNeed, options: tuple[StorageOption, ...]) -> tuple[StorageOption | None, str]:
+    """Return the cheapest on SSDs that links S3, replicates its data, and is fast enough, by EFA where that helps."""
+    fitting = [each for each in options if each.kind.links and each.kind.persistent and each.fast_enough]
+    fitting = [each for each in fitting if each.kind.storage_type == "SSD"]
+    if any(each.efa for each in fitting):
+        fitting = [each for each in fitting if each.efa]
+    if not fitting:
+        most = need.reachable_gbps(efa=need.efa_clients)
+        return None, (
+            f"no file system gives {written(float(need.gbps))} GB/s to {need.readers}, which read "
+            f"{most:,.1f} GB/s at most: use more nodes, or need less"
+        )
+    known = [each for each in fitting if each.usd_a_month is not None]
+    best = min(known or fitting, key=lambda each: (each.usd_a_month or 0, each.capacity_gib or 0))
+    by_what = "the lowest known price" if known else "the smallest size, and no price is known,"
+    reason = (
+        f"it has {by_what} of those that link S3 data sets, keep data when a server fails, and give "
+        f"{written(float(need.gbps))} GB/s to {need.readers}"
+    )
+    if best.efa:
+        reason += f" by EFA, which AWS recommends above {EFA_ABOVE_GBPS} GB/s"
+    unknown = [each.name for each in fitting if each.usd_a_month is None]
+    if known and unknown:
+        reason += f"; the price of {' and '.join(unknown)} is unknown"
+    return best, reason
+
+
+def _family(info: InstanceTypeInfo) -> str:
+    return info.name.partition(".")[0]

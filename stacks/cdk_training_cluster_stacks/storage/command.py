@@ -1,0 +1,188 @@
+"""`training-cluster storage`: reads what a user needs, and shows the file systems that meet it."""
+
+import os
+from collections.abc import Iterator, Sequence
+
+from cdk_training_cluster.prices import ByRegion, Price, PriceBook, committed_prices
+from cdk_training_cluster.prices.book import STATED
+from cdk_training_cluster.storage.choosing import (
+    DEFAULT_QUOTA_GIB,
+    StorageChoice,
+    StorageOption,
+    choose_storage,
+)
+from cdk_training_cluster.storage.deployment_types import KINDS
+from cdk_training_cluster.validation.bounds import written
+from cdk_training_cluster_stacks.live.cache import cache_file, kept_prices
+from cdk_training_cluster_stacks.plan.assumptions import number
+from cdk_training_cluster_stacks.showing import Document, Table, check_format, show, usd
+from cdk_training_cluster_stacks.storage.sizes import gib_of
+
+_YES, _NO = "yes", "-"
+_OVER_QUOTA, _TOO_SLOW, _ELSEWHERE = "*", "!", "~"
+
+
+def run(
+    *, dataset: str, gbps: str, nodes: str, instance_type: str, region: str, prices: Sequence[str], output: str
+) -> None:
+    """Show the file systems that meet a need on standard output.
+
+    Args:
+        dataset: How much data, such as `40TiB`.
+        gbps: GB/s that all nodes read together.
+        nodes: How many nodes.
+        instance_type: Their type.
+        region: The region whose prices count.
+        prices: `NAME=USD` for each stated price.
+        output: How to show it.
+
+    Raises:
+        ValueError: A setting is not allowed.
+    """
+    check_format(output, option="--output")
+    count = number("--nodes", nodes)
+    if count != count.to_integral_value():
+        raise ValueError(f"--nodes must be a whole number, got {nodes!r}")
+    book = committed_prices().updated(kept_prices(cache_file(os.environ))).updated(_stated(prices, region))
+    choice = choose_storage(
+        dataset_gib=gib_of("--dataset", dataset),
+        gbps=float(number("--gbps", gbps)),
+        nodes=int(count),
+        instance_type=instance_type,
+        region=region,
+        prices=book,
+    )
+    show(output, document(choice), values(choice))
+
+
+def _stated(texts: Sequence[str], region: str) -> PriceBook:
+    names = [tier.price for kind in KINDS for tier in kind.tiers]
+    found = []
+    for text in texts:
+        name, _, amount = text.partition("=")
+        if name not in names:
+            raise ValueError(f"--price must be NAME=USD, with a NAME of {', '.join(names)}, got {text!r}")
+        amount_usd = number(f"--price {name}", amount)
+        if amount_usd < 0:
+            raise ValueError(f"--price {name} must be at least 0, got {amount}")
+        found.append((name, Price(usd=amount_usd, unit="GB-month", region=region, source=STATED)))
+    return PriceBook(units=ByRegion(found))
+
+
+def document(choice: StorageChoice) -> Document:
+    """Return what a person reads.
+
+    Args:
+        choice: What can be had.
+    """
+    need, best = choice.need, choice.recommended
+    table = Table(
+        title=f"FSx for Lustre for {need.dataset_gib:,} GiB and {written(float(need.gbps))} GB/s on {need.readers} "
+        f"in {need.region}",
+        headings=("File system", "Size", "USD a month", "GB/s", "a GPU", "S3 links", "Backups", "GPUDirect"),
+        rows=tuple(map(_row, choice.options)),
+        numbers=(1, 2, 3, 4),
+        bold=frozenset() if best is None else frozenset({best.name}),
+    )
+    notes = (
+        ("Take care", tuple(_cautions(choice))),
+        ("What is counted", tuple(_counted(choice))),
+    )
+    conclusion = choice.reason if best is None else f"Recommended: {best.name}, {_size(best)}: {choice.reason}."
+    return Document(tables=(table,), notes=notes, conclusion=conclusion)
+
+
+def values(choice: StorageChoice) -> dict[str, object]:
+    """Return what a program reads.
+
+    Args:
+        choice: What can be had.
+    """
+    need = choice.need
+    return {
+        "need": {
+            "dataset_gib": need.dataset_gib,
+            "gbps": need.gbps,
+            "nodes": need.nodes,
+            "instance_type": need.info.name,
+            "region": need.region,
+        },
+        "options": [_values(each) for each in choice.options],
+        "recommended": None if choice.recommended is None else choice.recommended.name,
+        "reason": choice.reason,
+    }
+
+
+def _values(option: StorageOption) -> dict[str, object]:
+    return {
+        "name": option.name,
+        "settings": option.settings,
+        "usd_a_month": option.usd_a_month,
+        "price_region": option.price_region or None,
+        "unknown_prices": option.unknown_prices,
+        "gbps": option.gbps,
+        "delivered_gbps": option.delivered_gbps,
+        "gbps_per_accelerator": option.gbps_per_accelerator,
+        "fast_enough": option.fast_enough,
+        "links": option.kind.links,
+        "backups": option.kind.persistent,
+        "efa": option.efa,
+        "gpudirect": option.gpudirect,
+        "exceeds_quota": option.exceeds_quota,
+    }
+
+
+def _row(option: StorageOption) -> tuple[str, ...]:
+    each = option.gbps_per_accelerator
+    return (
+        option.name,
+        f"{_size(option)}{_OVER_QUOTA if option.exceeds_quota else ''}",
+        f"{_ELSEWHERE if _is_elsewhere(option) else ''}{usd(option.usd_a_month)}",
+        f"{option.delivered_gbps:,.1f}{'' if option.fast_enough else _TOO_SLOW}",
+        _NO if each is None else f"{each:.2f}",
+        _yes(option.kind.links),
+        _yes(option.kind.persistent),
+        _yes(option.gpudirect),
+    )
+
+
+def _is_elsewhere(option: StorageOption) -> bool:
+    return option.price_region not in ("", option.need.region)
+
+
+def _yes(value: bool) -> str:
+    return _YES if value else _NO
+
+
+def _size(option: StorageOption) -> str:
+    if option.capacity_gib is None:
+        return f"{option.throughput_mbps:,} MB/s"
+    return f"{option.capacity_gib:,} GiB"
+
+
+def _cautions(choice: StorageChoice) -> Iterator[str]:
+    need = choice.need
+    if any(each.exceeds_quota for each in choice.options):
+        yield (
+            f"{_OVER_QUOTA} more than the default quota of {DEFAULT_QUOTA_GIB:,} GiB of a deployment type and storage"
+            " class in an account and region: ask Service Quotas for more of Amazon FSx first"
+        )
+    if not all(each.fast_enough for each in choice.options):
+        yield (
+            f"{_TOO_SLOW} too slow: {need.readers} read at most "
+            f"{need.reachable_gbps(efa=False):,.1f} GB/s without EFA, however fast the file system is"
+        )
+    elsewhere = sorted({each.price_region for each in choice.options if _is_elsewhere(each)})
+    if elsewhere:
+        yield f"{_ELSEWHERE} the price in {' or '.join(elsewhere)}: that in {need.region} is unknown"
+    unknown = list(dict.fromkeys(name for each in choice.options for name in each.unknown_prices))
+    if unknown:
+        yield f"unknown prices: {', '.join(unknown)}; state one of a GiB and month with --price NAME=USD"
+
+
+def _counted(choice: StorageChoice) -> Iterator[str]:
+    yield "data as they are, without compression; checkpoints and other files need room beside them"
+    yield "the throughput of the disks; what is in the servers' memory is read faster"
+    yield "backups are for file systems without S3 links"
+    if not choice.need.efa_clients:
+        yield f"{choice.need.info.name} without EFA: AWS does not say that it reaches a file system by EFA"
