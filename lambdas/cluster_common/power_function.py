@@ -26,10 +26,10 @@ class Answer:
     """What the power function says.
 
     Attributes:
-        groups: What it says of each group that owns nodes of the node group.
-        failures: What it could not read, a sentence each: what it says of a group may be incomplete.
+        groups: Its answer for each group that owns nodes of the node group.
+        failures: What it could not read, a sentence each: its answer for a group may be incomplete.
         failure: Why it failed, or its answer is not known. Empty: it answered.
-        not_asked: Whether the order was given up before it was sent: it was due no longer.
+        not_asked: Whether the command was not sent, because it was due no longer.
     """
 
     groups: Sequence[Mapping[str, Any]] = ()
@@ -62,32 +62,32 @@ class PowerFunction:
         self._alias = alias
         self._pause = pause
 
-    def order(self, order: Mapping[str, object], reason: str, is_due: Callable[[], bool]) -> Answer:
-        """Order something, once, and return what came of it.
+    def send(self, command: Mapping[str, object], reason: str, is_due: Callable[[], bool]) -> Answer:
+        """Send a command, once, and return the power function's answer.
 
         Args:
-            order: The event.
+            command: The event.
             reason: Why, which the power function records.
-            is_due: Looks again, after each pause, whether the order is due still.
+            is_due: Says, after each pause, whether the command is due still.
         """
-        payload = json.dumps({**order, "reason": reason}).encode()
+        payload = json.dumps({**command, "reason": reason}).encode()
         try:
             answer = self._invoke(payload, is_due)
             if answer is None:
                 return Answer(not_asked=True)
             text = answer["Payload"].read().decode(errors="replace")
         except AWS_ERRORS as error:
-            return Answer(failure=f"it could not be invoked ({error_text(error)})")
+            return Answer(failure=f"{self._name} could not be invoked ({error_text(error)})")
         content = _content(text)
         if answer.get("FunctionError") or content is None:
             return Answer(failure=str((content or {}).get("errorMessage", text)))
         groups = content.get("node_groups")
         if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
-            return Answer(failure=f"it answered {text[:200]}")
+            return Answer(failure=f"{self._name} answered {text[:200]}")
         return Answer(groups=groups, failures=[str(one) for one in content.get("failures", ())])
 
     def _invoke(self, payload: bytes, is_due: Callable[[], bool]) -> "InvocationResponseTypeDef | None":
-        """Invoke it; while another invocation runs, wait, look again, and ask again if the order is due still."""
+        """Invoke it; while another invocation runs, wait, and invoke it again if the command is due still."""
         for pause in _PAUSES:
             try:
                 return self._invoke_once(payload)

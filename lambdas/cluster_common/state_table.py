@@ -7,6 +7,8 @@ Sources: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expres
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 """
 
+import json
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -150,6 +152,16 @@ class StateTable:
                 code = "ProvisionedThroughputExceededException"
                 message = f"{len(left)} items were not written"
                 raise ClientError({"Error": {"Code": code, "Message": message}}, "BatchWriteItem")
+
+    def delete_command(self, name: str, region: str) -> str:
+        """Return the command of the AWS CLI that deletes an item, for a shell.
+
+        Args:
+            name: The item's name.
+            region: The table's region.
+        """
+        key = shlex.quote(json.dumps(self._key(name), separators=(",", ":")))
+        return f"aws dynamodb delete-item --region {region} --table-name {self.name} --key {key}"
 
     def _request(self, name: str, values: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 (boto3's input is not its output)
         if values is None:

@@ -204,7 +204,7 @@ class IdleExecutor:
             "expected_size": self._second_look.sizes.get(unit.name, 0),
             "expected_instance_ids": sorted([*unit.ids, *unit.others]),
         }
-        answer = self._power.order(order, _reason([unit]), lambda: bool(self._second_look.still_due([unit])))
+        answer = self._power.send(order, _reason([unit]), lambda: bool(self._second_look.still_due([unit])))
         if answer.not_asked:
             return []
         left = [group for group in answer.groups if group.get("desired") != 0 or group.get("taken_back")]
@@ -231,7 +231,7 @@ class IdleExecutor:
         """Let single nodes of a group go, and find out which did where some did not."""
         ids = [one for unit in units for one in unit.ids]
         order = {"action": "terminate", "node_groups": [node_group], "instance_ids": ids}
-        answer = self._power.order(
+        answer = self._power.send(
             order, _reason(units), lambda: len(self._second_look.still_due(units)) == len(units)
         )
         if answer.not_asked:

@@ -1,4 +1,4 @@
-"""What becomes of idle nodes that are stopped, in words: by what owns them, since that decides."""
+"""The effect of a stop on idle nodes and their data, described for messages; what owns the nodes decides it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _MAX_IDS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class StopEffect:
-    """What becomes of those nodes of a unit that one owner has, or none.
+    """The effect of a stop on those nodes of a unit that one owner has, or none.
 
     Attributes:
         instances: The nodes.
@@ -30,12 +30,12 @@ class StopEffect:
 
 
 def stop_effects(settings: IdleFunctionSettings, unit: Unit, only: frozenset[str] | None = None) -> list[StopEffect]:
-    """Return what becomes of a unit's nodes, one effect for each owner, and one for those that nothing owns.
+    """Return the effects of a stop on a unit's nodes: one for each owner, and one for nodes without an owner.
 
     Args:
         settings: The function's settings.
         unit: The unit.
-        only: The ids of those that something becomes of. Default: - all.
+        only: The ids of the nodes that are stopped. Default: - all.
     """
     parts: dict[Owner | None, list[Instance]] = {}
     for instance in (one for one in unit.instances if only is None or one.id in only):
@@ -79,22 +79,19 @@ def _of_instances(settings: IdleFunctionSettings, instances: Sequence[Instance])
     return StopEffect(
         instances=tuple(instances),
         verb="hibernated" if hibernates else "stopped",
-        meaning=f"{memory}EBS volumes stay, and are billed; what is on instance store is lost; the capacity is given "
-        "back, so a start may fail.",
+        meaning=f"{memory}EBS volumes stay, and are billed; data on instance store is lost; the capacity goes back "
+        "to "
+        "EC2, so a later start may fail for want of capacity.",
         way_back=start_instances(settings, [one.id for one in instances]),
     )
 
 
 def _of_owner(settings: IdleFunctionSettings, unit: Unit, owner: Owner, instances: Sequence[Instance]) -> StopEffect:
-    words = owner.description[:1].upper() + owner.description[1:]
+    description = owner.description[:1].upper() + owner.description[1:]
     if unit.name == instances[0].id:
-        meaning = f"{words} gets smaller by one; what is on the node's disks is lost."
+        meaning = f"{description} gets smaller by one node; data on the node's disks is lost."
     else:
-        how, but = (owner.traits.emptied, owner.traits.survivors) if owner.traits else ("", "")
-        meaning = (
-            f"{words} {how}; what is on the nodes' disks is lost{but}; their capacity is given back, so a start may "
-            "have to wait."
-        )
+        meaning = f"{description} {owner.traits.emptied if owner.traits else ''}."
     return StopEffect(
         instances=tuple(instances),
         verb="terminated",

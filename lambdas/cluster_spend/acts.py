@@ -1,4 +1,4 @@
-"""At which amounts the budget acts, and what it remembers of that."""
+"""The amounts at which the budget acts, and the record of what it has done."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Acts:
         effect: What the budget did.
         budget: The whole budget then, in USD.
         usd: The highest amount in USD that it has acted on. Zero: none.
-        since: When it began to act on that amount: what an operator has ordered of a node group since is honoured.
+        since: When it began to act on that amount: a command that an operator has sent for a node group since holds.
         stop_at: When the warning that was sent is over. None: there is no warning.
         groups: The node groups that were warned of, or are being limited, until a message says that it is done.
     """

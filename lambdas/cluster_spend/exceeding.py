@@ -17,7 +17,7 @@ from cluster_contract.spend import OnExceed, SpendFunctionSettings
 from cluster_contract.state import PowerState
 from cluster_spend.acts import Acts, reached
 from cluster_spend.groups import BUDGET, NodeGroup, node_groups
-from cluster_spend.messages import called_off_message, done_message, reason, warning_message
+from cluster_spend.messages import cancelled_message, done_message, reason, warning_message
 from cluster_spend.nodes import Node
 from cluster_spend.reports import Spend
 
@@ -51,10 +51,10 @@ class ActingClients:
 
 
 class Exceeding:
-    """Do what the budget says where it is exceeded.
+    """Act on node groups where the month's dollars reach the budget.
 
-    A warning is sent before it is recorded, so that nothing is stopped without one. When it is over, its node groups
-    are stopped; one that could not be stopped for as long as a warning lasts is warned of again.
+    A warning is sent before it is recorded, so that nothing is stopped without one. When its time is over, its node
+    groups are stopped; one that could not be stopped for as long as a warning lasts is warned of again.
 
     Attributes:
         acts: What is recorded of the budget's acts.
@@ -86,7 +86,7 @@ class Exceeding:
         self.acts = acts
 
     def act(self, spend: Spend, nodes: Sequence[Node], reserved: Collection[str]) -> None:
-        """Act where the dollars demand it, and record it.
+        """Act where the month's dollars have reached an amount of the budget, and record it.
 
         Args:
             spend: What the cluster costs.
@@ -116,7 +116,7 @@ class Exceeding:
             self._limit(spend, acts, groups)
 
     def _end(self, spend: Spend, groups: Mapping[str, NodeGroup]) -> bool:
-        """Report what was done, and call a warning off, where the budget or the month is another since."""
+        """Report what was done, and cancel a warning, where the budget or the month is another since."""
         acts = self.acts
         if any(groups[name].is_unknown for name in acts.groups if name in groups):
             return False
@@ -124,7 +124,7 @@ class Exceeding:
         if done and not self._publish(done_message(self._settings, spend, acts, done)):
             return False
         warned = acts.stop_at is not None and set(acts.groups) - set(done)
-        if warned and not self._publish(called_off_message(self._settings, spend, acts)):
+        if warned and not self._publish(cancelled_message(self._settings, spend, acts, sorted(warned))):
             return False
         self._keep(replace(acts, stop_at=None, groups=()))
         return True
@@ -137,7 +137,7 @@ class Exceeding:
         is_old = spend.now > acts.stop_at + self._settings.warning + _TICKS * self._settings.tick
         waiting = [name for name in acts.groups if name in due]
         unknown = [name for name in acts.groups if name in groups and groups[name].is_unknown]
-        stopped = self._order("stop", waiting, spend, {PowerState.STOPPED}) if waiting and not is_old else []
+        stopped = self._command("stop", waiting, spend, {PowerState.STOPPED}) if waiting and not is_old else []
         left = [name for name in (*waiting, *unknown) if name not in stopped]
         self._report(spend, acts, groups, done=[*_done(acts, groups), *stopped], left=left)
         if is_old and waiting:
@@ -162,7 +162,7 @@ class Exceeding:
         # Recorded first, so that a run that ends in between is made good with its message.
         acts = replace(acts, groups=tuple(dict.fromkeys([*acts.groups, *due])))
         self._keep(acts)
-        limited = self._order("limit", due, spend, {PowerState.LIMITED}) if due else []
+        limited = self._command("limit", due, spend, {PowerState.LIMITED}) if due else []
         unknown = [name for name in acts.groups if name in groups and groups[name].is_unknown]
         left = [name for name in (*due, *unknown) if name not in limited]
         self._report(spend, acts, groups, done=[*_done(acts, groups), *limited], left=left)
@@ -176,27 +176,32 @@ class Exceeding:
             return
         self._keep(replace(acts, stop_at=acts.stop_at if left else None, groups=tuple(left)))
 
-    def _order(self, action: str, names: Sequence[str], spend: Spend, states: Collection[str]) -> list[str]:
-        """Order something of node groups, and return those of which it was done."""
+    def _command(self, action: str, names: Sequence[str], spend: Spend, states: Collection[str]) -> list[str]:
+        """Send a command for node groups, and return those that have one of the states then."""
         answer = self._send({"action": action, "node_groups": list(names)}, reason(self._settings, spend))
-        told = {name: {one.get("state") for one in answer.groups if one.get("node_group") == name} for name in names}
-        return [name for name, found in told.items() if found and found <= set(states)]
+        has = {name: {one.get("state") for one in answer.groups if one.get("node_group") == name} for name in names}
+        return [name for name, found in has.items() if found and found <= set(states)]
 
-    def _send(self, order: Mapping[str, object], why: str) -> Answer:
-        answer = self._power.order(order, why, lambda: True)
+    def _send(self, command: Mapping[str, object], why: str) -> Answer:
+        answer = self._power.send(command, why, lambda: True)
         if answer.failure:
-            what = f"the power function failed on {order['action']}, and is asked again: {answer.failure}"
+            what = (
+                f"the command {command['action']} to the power function failed, and the next run repeats it: "
+                f"{answer.failure}"
+            )
             self._failures.add_sentence(self._settings.cluster, what)
         return answer
 
     def _read(self, spend: Spend, nodes: Sequence[Node], reserved: Collection[str]) -> Mapping[str, NodeGroup] | None:
-        """Read the node groups. None: not all of them could be read, and nothing is done."""
+        """Read the node groups. None: not all of them could be read, and the budget does not act in this run."""
         try:
             owners = self._read_owners(spend.now)
         except AWS_ERRORS as error:
-            self._failures.add(
-                self._settings.cluster, "what owns its nodes could not be read: nothing is done", error
+            what = (
+                "its Auto Scaling groups or Spot Fleets could not be read, so the budget acts on no node group in "
+                "this run"
             )
+            self._failures.add(self._settings.cluster, what, error)
             return None
         answer = self._send({"action": "status"}, "")
         if answer.failure:
@@ -204,7 +209,10 @@ class Exceeding:
         groups = node_groups(self._settings, spend, nodes, reserved=reserved, owners=owners, answer=answer)
         unknown = [group.name for group in groups.values() if group.is_unknown]
         if unknown:
-            what = f"the power function could not read whether {', '.join(unknown)} is to run: nothing is done"
+            what = (
+                f"the power function could not read the desired state of {', '.join(unknown)}, so the budget does "
+                "not act on it in this run"
+            )
             self._failures.add_sentence(self._settings.cluster, f"{what} ({'; '.join(answer.failures)})")
         return groups
 
@@ -235,7 +243,10 @@ class Exceeding:
         try:
             self._clients.sns().publish(TopicArn=self._settings.topic_arn, Subject=subject, Message=text)
         except AWS_ERRORS as error:
-            self._failures.add(self._settings.cluster, "the notification could not be published", error)
+            what = (
+                f"the notification could not be published to {self._settings.topic_arn}, and the next run repeats it"
+            )
+            self._failures.add(self._settings.cluster, what, error)
             # Without a topic nothing can be published, and the budget holds all the same.
             # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
             return error_code(error) == "NotFound"
@@ -243,7 +254,7 @@ class Exceeding:
 
 
 def _done(acts: Acts, groups: Mapping[str, NodeGroup]) -> list[str]:
-    """Return the node groups of an act that are as the function ordered, also where that run could not record it."""
+    """Return the node groups that have the state that this function commanded, also where a run did not record it."""
     state = PowerState.STOPPED if acts.effect is OnExceed.STOP else PowerState.LIMITED
     found = [groups[name] for name in acts.groups if name in groups]
     return [group.name for group in found if group.state == state and group.by == BUDGET]

@@ -17,9 +17,9 @@ from cluster_spend.nodes import Node
 from cluster_spend.reports import Spend
 
 BUDGET = "cluster_spend"
-"""Whom the power function names for what this function has ordered."""
+"""The sender that the power function records for the commands of this function."""
 
-# Who orders something that no operator wants: this function, and the power function at the first start of a group.
+# Whose commands no operator asked for: this function's, and the power function's at the first start of a group.
 _FUNCTIONS = (BUDGET, "cluster_power")
 
 
@@ -32,10 +32,10 @@ class NodeGroup:
         owners: What owns its nodes.
         nodes: How many nodes run.
         usd_per_hour: What these cost an hour that are not billed all the same, as far as prices are known.
-        state: Whether it is meant to run, as the power function says. None: the function has no order for it.
-        by: Who ordered that.
+        state: Its desired state, as the power function says. None: the power function has no record of one.
+        by: Who sent the command for that state.
         ordered_at: When. None: unknown.
-        is_unknown: Whether the power function could not read what was ordered of it.
+        is_unknown: Whether the power function could not read its desired state.
         kept: Which tag keeps it: the end of a sentence. Empty: none.
         reserved: What its nodes run in that is billed all the same. Empty: a stop saves money.
     """
@@ -60,7 +60,7 @@ class NodeGroup:
         """Say whether the budget acts on it.
 
         Args:
-            since: What an operator has ordered since then is honoured.
+            since: A command that an operator has sent since then holds.
         """
         absent = not self.owners and not self.nodes
         if self.is_unknown or self.is_stopped or self.reserved or absent:
@@ -87,7 +87,7 @@ def node_groups(
         nodes: Its instances.
         reserved: The ids of reservations that are billed whole.
         owners: What owns the nodes.
-        answer: What the power function says of each.
+        answer: The power function's answer, with the desired state of each.
     """
     found = {}
     for name, own in settings.groups.items():

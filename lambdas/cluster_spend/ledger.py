@@ -34,13 +34,15 @@ class Ledger:
         acts: The item with what the budget has done.
     """
 
-    def __init__(self, table: StateTable) -> None:
+    def __init__(self, table: StateTable, region: str) -> None:
         """Know the table.
 
         Args:
             table: The part of the state table that this function writes.
+            region: The table's region.
         """
         self._table = table
+        self._region = region
         self._kept: dict[str, _Kept] = {}
         self.prices = NO_ITEM
         self.acts = NO_ITEM
@@ -67,7 +69,10 @@ class Ledger:
             except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
                 raise UnreadableMonthError(
                     f"the item {name} of the state table {self._table.name} does not hold what the spend function "
-                    "writes: delete it, and this month is counted anew from the launch times of its instances"
+                    f"writes: delete it with `{self._table.delete_command(name, self._region)}`; what it counted is "
+                    "lost, and the next "
+                    "run counts this month again from the instances, reservations and Capacity Blocks that EC2 "
+                    "still lists"
                 ) from error
 
     def through(self, now: datetime) -> datetime:
@@ -145,5 +150,5 @@ class Ledger:
 def _month(item: StateItem, now: datetime) -> Month:
     month = Month.from_values(item.values)
     if month.through - now > _MAX_AHEAD:
-        raise ValueError(f"it is counted until {month.through}, which is still to come")
+        raise ValueError(f"through must not lie in the future, got {month.through}")
     return month

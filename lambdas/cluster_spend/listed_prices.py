@@ -58,7 +58,7 @@ _UNREADABLE = _Listed(usd="", as_of="", asked_at=None, answered=False)
 
 
 class ListedPrices:
-    """Keeps what the Price List says. A failure is logged, and fails no run: older figures hold then."""
+    """Keeps the prices of the Price List. A failure is logged and fails no run: known prices stay in use."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ListedPrices:
             found = self._prices(instance_type)
         except (*AWS_ERRORS, ValueError, KeyError, TypeError, ArithmeticError) as error:
             before = self._listed.get(instance_type)
-            what = f"the Price List could not be asked for {instance_type}, older prices hold"
+            what = f"the AWS Price List gave no price of {instance_type}, so the price known before stays in use"
             self._logger.warning(f"{what} ({error_text(error)})")
             usd, as_of = (before.usd, before.as_of) if before else ("", "")
             return _Listed(usd=usd, as_of=as_of, asked_at=now, answered=False)
@@ -135,7 +135,10 @@ class ListedPrices:
         try:
             self._item = self._table.write(NAME, values, seen=self._item, expires=now + _KEPT)
         except (StateChangedError, *AWS_ERRORS) as error:
-            self._logger.warning(f"the prices could not be kept: the next run asks again ({error_text(error)})")
+            what = (
+                "the prices from the AWS Price List could not be written to the state table; the next run asks again"
+            )
+            self._logger.warning(f"{what} ({error_text(error)})")
 
 
 def _read(raw: Mapping[str, Any]) -> _Listed:

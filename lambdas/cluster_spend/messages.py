@@ -43,7 +43,8 @@ def warning_message(
     lines += [
         *_others(groups),
         "",
-        "Raise the budget's monthly_usd above what is spent and deploy before that time, and nothing is stopped.",
+        "To prevent every stop, raise the budget's monthly_usd above what the cluster will have cost by then, and "
+        "deploy before that time.",
     ]
     left = format_minutes(stop_at - spend.now)
     return _head(settings, f"budget reached, {_names(due)} will be stopped in {left}"), "\n".join(lines)
@@ -62,37 +63,41 @@ def done_message(
         kept: Node groups that were warned of, and that a tag keeps.
     """
     limits = acts.effect is OnExceed.NO_NEW_NODES
-    what, start = "were stopped", "To start it again"
+    what, start = "were stopped, and stay stopped until a start command", "To start it again"
     if limits:
-        what, start = "keep at most the nodes that they have", "To let it get all of its nodes again"
+        what, start = "get no new nodes until a start command", "To end the limit"
     lines = [*_spent(settings, spend), ""]
     if acts.month != spend.month.name:
         lines = [f"Cluster {settings.cluster} reached {_usd(acts.usd)} USD in {acts.month} (UTC).", ""]
-    lines.append(f"These node groups {what}, as the budget says, until a start:")
+    lines.append(f"These node groups {what}:")
     for name in names:
         lines.append(f"- {name}. {start}:")
         lines.append(f"  {start_group(settings.power_function, name, settings.region)}")
     lines += [_kept(group) for group in kept]
     following = min((each for each in amounts(settings) if each > spend.month.usd), default=None)
-    again = "again this month" if following is None else f"again before {_usd(following)} USD are spent this month"
-    lines += ["", f"After a start the spend function leaves a node group alone, and does not act {again}."]
-    verb = "get no new nodes" if limits else "stopped"
-    return _head(settings, f"budget reached, {_names(names)} {verb}"), "\n".join(lines)
+    verb = "limit" if limits else "stop"
+    until = "this month" if following is None else f"before the cluster has cost {_usd(following)} USD this month"
+    lines += ["", f"After a start command the spend function does not {verb} that node group again {until}."]
+    did = "get no new nodes" if limits else "stopped"
+    return _head(settings, f"budget reached, {_names(names)} {did}"), "\n".join(lines)
 
 
-def called_off_message(settings: SpendFunctionSettings, spend: Spend, acts: Acts) -> tuple[str, str]:
-    """Return the subject and the text of the message that nothing is stopped after all.
+def cancelled_message(
+    settings: SpendFunctionSettings, spend: Spend, acts: Acts, names: Sequence[str]
+) -> tuple[str, str]:
+    """Return the subject and the text of the message that node groups are not stopped after all.
 
     Args:
         settings: The function's settings.
         spend: What the cluster costs.
         acts: The warning.
+        names: The names of the node groups.
     """
     why = "The budget was changed since the warning"
     if acts.month != spend.month.name:
         why = f"{acts.month} has ended since the warning"
-    lines = [*_spent(settings, spend), "", f"{why}: the spend function stops {_names(acts.groups)} no more."]
-    return _head(settings, "no node group is stopped"), "\n".join(lines)
+    lines = [*_spent(settings, spend), "", f"{why}: the spend function will not stop {_names(names)}."]
+    return _head(settings, f"{_names(names)} will not be stopped"), "\n".join(lines)
 
 
 def reason(settings: SpendFunctionSettings, spend: Spend) -> str:
@@ -108,16 +113,14 @@ def _spent(settings: SpendFunctionSettings, spend: Spend) -> Iterator[str]:
         f"{time_text(spend.now)}."
     )
     if spend.unknown:
-        yield f"Not counted, since the price is not known: {', '.join(spend.unknown[:_MAX_UNKNOWN])}."
+        names = ", ".join(spend.unknown[:_MAX_UNKNOWN])
+        yield f"Not counted, because their prices are not known: {names}. State them in the budget's prices."
 
 
 def _effect(group: NodeGroup) -> str:
     parts = [f"{group.name}: {group.nodes} nodes, {_usd(group.usd_per_hour)} USD an hour."]
     for owner in group.owners:
-        parts.append(
-            f"The {owner.owner.noun} {owner.name} {owner.owner.emptied}; what is on the nodes' disks is "
-            f"lost{owner.owner.survivors}; their capacity is given back, so a start may have to wait."
-        )
+        parts.append(f"The {owner.owner.noun} {owner.name} {owner.owner.emptied}.")
     return " ".join(parts)
 
 
@@ -132,7 +135,8 @@ def _others(groups: Sequence[NodeGroup]) -> Iterator[str]:
     for group in groups:
         if group.reserved:
             yield (
-                f"- {group.name} is left alone: it uses {group.reserved}, which is billed whether or not nodes run."
+                f"- {group.name} is not stopped: its nodes use {group.reserved}, which is billed whether or not they "
+                "run."
             )
         elif group.is_stopped:
             yield f"- {group.name} is stopped already."
@@ -141,7 +145,7 @@ def _others(groups: Sequence[NodeGroup]) -> Iterator[str]:
 
 
 def _kept(group: NodeGroup) -> str:
-    return f"- {group.name} is left alone: {group.kept}. When that ends, the spend function sends a warning of it."
+    return f"- {group.name} is not stopped: {group.kept}. When the tag ends, the spend function warns of its stop."
 
 
 def _names(names: Sequence[str]) -> str:

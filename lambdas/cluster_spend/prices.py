@@ -74,7 +74,7 @@ class Prices:
         kind, _, rest = name.partition(" ")
         stated = self.stated(name)
         if stated is not None:
-            return Figure(usd=Decimal(str(stated)), source="stated in the settings")
+            return Figure(usd=Decimal(str(stated)), source="stated in the budget's prices")
         if name in self.asked:
             return self.asked[name]
         if kind == _ON_DEMAND:

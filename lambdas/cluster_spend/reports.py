@@ -1,4 +1,4 @@
-"""What people and alarms get to see: the summary and the metrics."""
+"""What operators and alarms see: the summary and the metrics."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -121,7 +121,7 @@ def summarize(settings: SpendFunctionSettings, action: str, spend: Spend, acts: 
 
     Args:
         settings: The function's settings.
-        action: What was asked for.
+        action: What the event asked for.
         spend: What the cluster costs.
         acts: What the budget has done.
     """
@@ -155,13 +155,16 @@ def gap_sentence(month: Month) -> str:
     found = []
     if month.since > month_start(month.since):
         found.append(
-            f"The first run was at {time_text(month.since)}: of the time before, only instances and Capacity "
-            "Blocks that EC2 listed then are counted."
+            f"The spend function first ran at {time_text(month.since)}. Of the time before, it counts only the "
+            "instances "
+            "and Capacity Blocks that EC2 still listed."
         )
     if month.gap:
         found.append(
-            f"No run succeeded for {format_minutes(month.gap)} in which instances may have ended: what was launched "
-            "and terminated meanwhile may be missing, what was stopped and started meanwhile is counted throughout."
+            f"No run of the spend function succeeded for {format_minutes(month.gap)} in which instances may have "
+            "ended: "
+            "instances that were launched and terminated in that time may be missing, and instances that were "
+            "stopped and started in it are counted as if they had run throughout."
         )
     return " ".join(found)
 

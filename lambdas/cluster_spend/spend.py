@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from mypy_boto3_pricing.client import PricingClient
 
 
+_LATER = "the next run also counts what was billed since the last run that succeeded"
+
+
 class Action(StrEnum):
     """What an event asks for."""
 
     TICK = "tick"
-    """Count, report, and act where the budget says so."""
+    """Count, report, and act where the budget is exceeded."""
 
     STATUS = "status"
     """Report; change nothing."""
@@ -65,7 +68,7 @@ def parse_action(event: object) -> Action:
         raise InvalidEventError(f"the event must be a JSON object, got {event!r}")
     unknown = sorted(str(key) for key in event if key != "action")
     if unknown:
-        raise InvalidEventError(f"the event takes action, got {', '.join(unknown)}")
+        raise InvalidEventError(f"the event takes the key action only, got {', '.join(unknown)}")
     try:
         return Action(event.get("action", Action.TICK))
     except ValueError:
@@ -118,10 +121,10 @@ class SpendRun:
         self._now = now.replace(microsecond=0)
         self._failures = Failures(logger)
         self._table = StateTable(clients.dynamodb(), settings.state_table, StatePart.SPEND.key(settings.cluster))
-        self._ledger = Ledger(self._table)
+        self._ledger = Ledger(self._table, settings.region)
 
     def run(self, action: Action) -> dict[str, object]:
-        """Do what was asked and return a summary for operators.
+        """Do the action and return a summary for operators.
 
         Raises:
             PartialFailureError: Something failed, after everything was tried.
@@ -169,7 +172,7 @@ class SpendRun:
         except UnreadableMonthError as error:
             self._failures.add_sentence(self._settings.cluster, str(error))
         except AWS_ERRORS as error:
-            self._failures.add(self._settings.cluster, f"{what}: the next run counts this time too", error)
+            self._failures.add(self._settings.cluster, f"{what}; {_LATER}", error)
         return None
 
     def _ask_prices(self, charges: Iterable[Charge], action: Action) -> dict[str, Figure]:
@@ -183,7 +186,7 @@ class SpendRun:
         try:
             return {**listed, **spot_prices(self._clients.ec2(), spot_pools(names), self._now)}
         except AWS_ERRORS as error:
-            what = "Spot prices could not be read: its Spot Instances are counted when they can"
+            what = "its Spot prices could not be read; the next run that reads them counts its Spot Instances"
             self._failures.add(self._settings.cluster, what, error)
             return listed
 
@@ -221,34 +224,38 @@ class SpendRun:
         try:
             self._ledger.count(charges, self._now, prices, seen.last)
         except StateChangedError:
-            self._logger.warning("another run has counted this time: the next run counts what is left")
+            self._logger.warning("another run counted at the same moment; the next run counts what is left")
         except AWS_ERRORS as error:
-            what = "its month-to-date could not be written: the next run counts this time too"
-            self._failures.add(self._settings.cluster, what, error)
+            self._failures.add(self._settings.cluster, f"its month-to-date could not be written; {_LATER}", error)
         else:
             return True
         return False
 
     def _read_acts(self) -> Acts:
-        """Return what the budget has done. What is lost or cannot be read was never done: the budget acts anew."""
+        """Return what the budget has done. Where the record is lost or cannot be read, the budget acts anew."""
         item = self._ledger.acts
         if item.version is None:
             return NO_ACTS
         try:
             return Acts.from_values(item.values)
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
-            self._logger.warning(f"the item {ACTS} of the state table does not say what the budget has done")
+            self._logger.warning(
+                f"the item {ACTS} of the state table {self._table.name} does not hold what the spend function "
+                "writes: "
+                "the budget acts as if it had not acted yet, and warns again before a stop"
+            )
             return NO_ACTS
 
     def _act(self, spend: Spend, seen: _Seen, acts: Acts) -> Acts:
-        """Do what the budget says where it is exceeded, and return what was done."""
+        """Let the budget act where it is exceeded, and return what it has done."""
         exceeding = Exceeding(self._settings, self._clients, self._failures, acts, record=self._record)
         try:
             exceeding.act(spend, seen.nodes, seen.last.held)
         except StateChangedError:
-            self._logger.warning("another run has acted on the budget: the next run does what is left")
+            self._logger.warning("another run acted on the budget at the same moment; the next run does what is left")
         except AWS_ERRORS as error:
-            self._failures.add(self._settings.cluster, "what the budget has done could not be recorded", error)
+            what = "what the budget did could not be recorded; the next run records it, and may notify again"
+            self._failures.add(self._settings.cluster, what, error)
         return exceeding.acts
 
     def _record(self, acts: Acts) -> None:
@@ -257,7 +264,9 @@ class SpendRun:
     def _log(self, spend: Spend) -> None:
         for name in spend.unknown:
             self._logger.warning(
-                f"the price of {name} is not known: it is billed, and counted when its price is known"
+                f"the price of {name} is not known: it is billed, and counted once its price is known; state one in "
+                "the "
+                "budget's prices"
             )
         gap = gap_sentence(spend.month)
         if gap:

@@ -20,7 +20,7 @@ _SERVICE = Form(
 _ACCOUNT = Form(pattern=re.compile(r"[0-9]{12}"), wanted="12 digits, as text")
 _EMAIL = Text("addresses, such as ml-platform@example.com", "email")
 
-# Alarms on a name that AWS does not report under never go off. Compared without prefix and case.
+# Alarms on a name that AWS does not report under never go into ALARM. Compared without prefix and case.
 _NAMES = {
     re.sub("^(amazon|aws)", "", name.lower()): name
     for name in (
@@ -59,9 +59,9 @@ _MAX_EMAILS = 10
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What a cluster may cost in a month, the shares of it that notify people, and what happens at the whole of it.
+    """What a cluster may cost in a month, the shares of it that notify, and what happens at the whole of it.
 
-    The same amount, thresholds and addresses serve three watchers, each of another sum:
+    The same amount, thresholds and addresses serve three guardrails, each of another sum:
 
     - The billing alarms (`BillingAlarms`) compare it with the charges of the whole AWS account, and in an
       organization's management account with those of the organization, hours late. For each threshold there is one
@@ -73,11 +73,11 @@ class Budget:
 
     Attributes:
         monthly_usd: The budget, in USD a month: above 0, at most `MAX_MONTHLY_USD`.
-        thresholds: The shares of the budget that notify people when a sum reaches them, in percent: 0.1 to 1000.
-            Used by all three. Default: - 50, 80 and 100.
-        forecast_thresholds: The shares that notify people when the month is forecast to end above them, likewise.
-            Used by the spend function and the AWS budget; CloudWatch has no forecast of an account's charges.
-            Default: - 100.
+        thresholds: The shares of the budget that send a notification when a sum reaches them, in percent: 0.1 to
+            1000. Used by all three. Default: - 50, 80 and 100.
+        forecast_thresholds: The shares that send a notification when the month is forecast to end above them,
+            likewise. Used by the spend function and the AWS budget; CloudWatch has no forecast of an account's
+            charges. Default: - 100.
         services: The services with billing alarms of their own, under the names that the billing metrics have, such
             as `AmazonEC2`, `AmazonFSx`, `AmazonSageMaker` or `AmazonS3`. Default: - none.
         linked_accounts: The accounts of the organization with billing alarms of their own; only the management
@@ -86,11 +86,11 @@ class Budget:
             and by the AWS budget, for which AWS does not ask; the spend function notifies the cluster's alert topic.
             Default: - none; subscribe to that topic, and to the one that the billing function makes in us-east-1.
         on_exceed: What the spend function does when the cluster's dollars of the month reach the budget.
-            Default: - `OnExceed.NOTIFY`: notify people and leave the nodes alone.
-        warning_minutes: How long before `OnExceed.STOP` stops nodes the spend function warns people, in minutes:
-            10 to 660. Default: - 30.
+            Default: - `OnExceed.NOTIFY`: notify the alert topic and leave the nodes alone.
+        warning_minutes: How long before `OnExceed.STOP` stops nodes the spend function warns the alert topic, in
+            minutes: 10 to 660. Default: - 30.
         max_usd_per_hour: What the cluster may cost in an hour, in USD, before the spend function's alarm on the rate
-            goes off: above 0. Default: - no such alarm.
+            goes into ALARM: above 0. Default: - no such alarm.
         prices: What an instance costs an hour, in USD, by its type or by the id of the Capacity Block that it runs
             in, where that is known better than from AWS's price list; above 0. What else the spend function names
             under `unknown_prices` is stated under that name: `{"spot p5.48xlarge us-east-1b": 20}` in USD an hour,
@@ -151,7 +151,7 @@ class Budget:
             yield f"  when AWS forecasts that the month reaches {self._shares(self.forecast_thresholds)}"
 
     def describe_spend(self) -> Iterator[str]:
-        """Say in a few lines what the cluster's own dollars set off."""
+        """Say in a few lines which alarms and actions the cluster's own dollars have."""
         yield f"Cluster's dollars: alarms at {self._shares(self.thresholds)} of a month's {_usd(self.monthly_usd)}"
         if self.forecast_thresholds:
             yield f"  when the month is forecast to reach {self._shares(self.forecast_thresholds)}"
@@ -165,7 +165,7 @@ class Budget:
             return f"node groups are stopped {self.warning_minutes:g} minutes after a warning"
         if self.on_exceed is OnExceed.NO_NEW_NODES:
             return "no new nodes are started"
-        return "people are notified, nodes run on"
+        return "the alert topic is notified, and the nodes run on"
 
     def _shares(self, thresholds: Sequence[float]) -> str:
         return _joined([f"{each:g} % ({_usd(self.monthly_usd * each / 100)})" for each in thresholds])

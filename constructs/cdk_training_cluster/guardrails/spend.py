@@ -31,10 +31,13 @@ from cluster_contract.tags import CLUSTER_TAG
 _PRICE = Number(above=0, maximum=MAX_HOURLY_USD)
 _TICK = to_duration(SpendFunctionSettings.tick)
 
+# From this share of a budget on, in percent, the spend function acts.
+_WHOLE = 100
+
 # On errors, on events that failed, and on silence.
 _ALARMS_OF_EVERY_GUARDRAIL = 3
 
-_REMEDY = 'Invoke $function with {"action": "status"}, which says what costs how much, and stop what is not needed'
+_REMEDY = 'Invoke $function with {"action": "status"}, which lists what each part costs, and stop what is not needed'
 
 _WATCHES = (
     Watch(
@@ -43,7 +46,7 @@ _WATCHES = (
         trouble="for 15 minutes the spend function has not known the price of something that is billed, so the "
         "cluster costs more than the function counts",
         remedy='Invoke $function with {"action": "status"}, which names it under unknown_prices, and state its price '
-        "in the budget's prices; what was billed until then is counted then",
+        "in the budget's prices; the function then also counts what was billed before",
     ),
 )
 
@@ -61,10 +64,10 @@ class ClusterSpend(Guardrail):
     ended. Only where no run succeeded for more than ten minutes may instances be missing that ended meanwhile and
     that EC2 no longer lists; the length of such a gap is a metric.
 
-    A price that is not known is counted as unknown, named and alarmed; what was billed until then is counted as soon
-    as it is known. The sums are list prices: no Savings Plan, discount, free tier, tax or transfer is in them, and
-    the bill is what counts. A Capacity Block is paid for when it is bought: state its price in the budget's `prices`,
-    in USD an hour of one instance, and it is spread over the block's time.
+    A price that is not known is named, and an alarm goes into ALARM; what was billed until then is counted as soon
+    as the price is known. The sums are list prices: no Savings Plan, discount, free tier, tax or transfer is in them,
+    and the bill is what counts. A Capacity Block is paid for when it is bought: state its price in the budget's
+    `prices`, in USD an hour of one instance, and it is spread over the block's time.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and an
     `AWS::CloudWatch::Alarm` for each threshold and forecast threshold of the budget, for its rate, for unknown prices
@@ -72,10 +75,10 @@ class ClusterSpend(Guardrail):
 
     Attributes:
         budget: What the cluster may cost.
-        month_alarms: Go off when the month's dollars reach a threshold, by the threshold in percent.
-        forecast_alarms: Go off when the month is forecast to reach a threshold, likewise.
-        rate_alarm: Goes off when the cluster costs more an hour than it may. None: the budget names no rate.
-        unknown_prices_alarm: Goes off when something is billed whose price is not known.
+        month_alarms: Go into ALARM when the month's dollars reach a threshold, by the threshold in percent.
+        forecast_alarms: Go into ALARM when the month is forecast to reach a threshold, likewise.
+        rate_alarm: Goes into ALARM when the cluster costs more an hour than it may. None: the budget names no rate.
+        unknown_prices_alarm: Goes into ALARM when something is billed whose price is not known.
 
     Sources: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html,
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html and
@@ -183,7 +186,8 @@ class ClusterSpend(Guardrail):
         self._make(settings, self._grant)
         if power is not None and self._acts:
             power.grant_budget(self._cluster_function.role)
-        self.month_alarms = {share: self._watch(_month_watch(budget, share)) for share in budget.thresholds}
+        effect = _effect(budget.on_exceed if self._acts else OnExceed.NOTIFY, budget.warning_minutes)
+        self.month_alarms = {share: self._watch(_month_watch(budget, share, effect)) for share in budget.thresholds}
         self.forecast_alarms = {
             share: self._watch(_forecast_watch(budget, share)) for share in budget.forecast_thresholds
         }
@@ -272,7 +276,7 @@ def scheduled_function() -> ScheduledFunction:
     return ScheduledFunction(memory_mib=spec.memory_size_mib, every_minutes=int(spec.every.to_minutes()))
 
 
-def _month_watch(budget: Budget, share: float) -> Watch:
+def _month_watch(budget: Budget, share: float, effect: str) -> Watch:
     return Watch(
         id=f"Month{_name(share)}",
         metric=SpendMetric.MONTH_TO_DATE,
@@ -281,8 +285,20 @@ def _month_watch(budget: Budget, share: float) -> Watch:
         threshold=budget.monthly_usd * share / 100,
         trouble=f"the cluster has cost {share:g} % of its budget of {_usd(budget.monthly_usd)} USD since the month "
         "began in UTC",
-        remedy=_REMEDY,
+        remedy=f"{effect}. {_REMEDY}" if share >= _WHOLE else _REMEDY,
     )
+
+
+def _effect(on_exceed: OnExceed, warning_minutes: float) -> str:
+    """Say what the spend function does where a month's dollars reach the whole budget."""
+    if on_exceed is OnExceed.STOP:
+        return (
+            "The spend function sends a warning with the command that keeps a node group, and stops the others "
+            f"{warning_minutes:g} minutes later"
+        )
+    if on_exceed is OnExceed.NO_NEW_NODES:
+        return "The spend function lets the node groups get no new nodes until a start command"
+    return "The spend function stops nothing: the nodes run on and are billed"
 
 
 def _forecast_watch(budget: Budget, share: float) -> Watch:

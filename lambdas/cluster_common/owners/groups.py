@@ -27,8 +27,7 @@ class OwnerTraits:
         reset_by_deployments: Whether a deployment sets its size to 0 and leaves its nodes.
         terminates_nodes: Whether single nodes can be terminated; if not, it chooses itself which it terminates.
         instance_tag: The tag, which only the service can set, by which an instance names its owner.
-        emptied: What becomes of it when it gets the size zero: the end of a sentence.
-        survivors: Which of its nodes live on then: the end of a sentence.
+        emptied: What the size zero does to it and its nodes: the end of a sentence.
         tag_command: Returns the command that writes a tag on it, of its name, a key, a value and the region.
             Default: - `aws ec2 create-tags` takes its id, beside those of instances.
     """
@@ -46,7 +45,6 @@ class OwnerTraits:
     terminates_nodes: bool
     instance_tag: str
     emptied: str
-    survivors: str = ""
     tag_command: Callable[[str, str, str, str], str] | None = None
 
 
@@ -58,7 +56,7 @@ def _tag_auto_scaling_group(name: str, key: str, value: str, region: str) -> str
         "Value": value,
         "PropagateAtLaunch": False,
     }
-    # People paste the command into a shell, and a name may hold any character.
+    # Operators paste the command into a shell, and a name may hold any character.
     argument = shlex.quote(json.dumps([tag], separators=(",", ":")))
     return f"aws autoscaling create-or-update-tags --region {region} --tags {argument}"
 
@@ -66,6 +64,8 @@ def _tag_auto_scaling_group(name: str, key: str, value: str, region: str) -> str
 # A node in these lifecycle states ends without a smaller size, or lives on whatever the size is.
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
 _NOT_LIVE = ("Terminat", "Detach", "Warmed", "Standby")
+
+_RELEASED = "their capacity goes back to EC2, so a later start may have to wait for capacity"
 
 AUTO_SCALING_GROUP = OwnerTraits(
     key="auto_scaling_group",
@@ -81,8 +81,8 @@ AUTO_SCALING_GROUP = OwnerTraits(
     terminates_nodes=True,
     # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html
     instance_tag="aws:autoscaling:groupName",
-    emptied="is scaled to zero",
-    survivors=", but for those that a warm pool takes back",
+    emptied="is scaled to zero; data on the nodes' disks is lost, except on nodes that return to a warm pool; "
+    f"{_RELEASED}",
     tag_command=_tag_auto_scaling_group,
 )
 SPOT_FLEET = OwnerTraits(
@@ -100,7 +100,7 @@ SPOT_FLEET = OwnerTraits(
     terminates_nodes=False,
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/manage-spot-fleet.html
     instance_tag="aws:ec2spot:fleet-request-id",
-    emptied="is given the target zero",
+    emptied=f"gets the target capacity 0; data on the nodes' disks is lost; {_RELEASED}",
 )
 
 OWNER_KINDS: Mapping[str, OwnerTraits] = {kind.key: kind for kind in (AUTO_SCALING_GROUP, SPOT_FLEET)}

@@ -318,7 +318,7 @@ def test_a_budget_says_what_the_clusters_own_dollars_set_off() -> None:
     quiet = Budget(monthly_usd=5, thresholds=[100], forecast_thresholds=[])
     assert list(quiet.describe_spend()) == [
         "Cluster's dollars: alarms at 100 % (5 USD) of a month's 5 USD",
-        "  at the whole budget: people are notified, nodes run on",
+        "  at the whole budget: the alert topic is notified, and the nodes run on",
     ]
     *_, effect = replace(quiet, on_exceed=OnExceed.NO_NEW_NODES).describe_spend()
     assert effect == "  at the whole budget: no new nodes are started"

@@ -59,6 +59,28 @@ def test_alarms_go_off_at_each_threshold_at_the_forecast_and_above_the_rate() ->
     assert spend.rate_alarm is not None
 
 
+@pytest.mark.parametrize(
+    ("on_exceed", "effect"),
+    [
+        (OnExceed.NOTIFY, "the nodes run on and are billed"),
+        (OnExceed.NO_NEW_NODES, "no new nodes until a start command"),
+        (OnExceed.STOP, "stops the others 45 minutes later"),
+    ],
+)
+def test_the_alarm_at_the_whole_budget_says_what_the_function_does_then(on_exceed: OnExceed, effect: str) -> None:
+    stack = new_stack()
+    group = NodeGroup("workers", instance_types=["g5.xlarge"], count=1)
+    budget = Budget(monthly_usd=1000, thresholds=[80, 100], on_exceed=on_exceed, warning_minutes=45)
+    TrainingCluster(stack, "Pod", availability_zone=ZONE, node_groups=[group], budget=budget)
+    alarms = [one["Properties"] for one in resources(stack, "AWS::CloudWatch::Alarm").values()]
+    said = {
+        one["Threshold"]: effect in str(one["AlarmDescription"])
+        for one in alarms
+        if one.get("MetricName") == "MonthToDateDollars"
+    }
+    assert said == {800: False, 1000: True}
+
+
 def settings_of(template: Mapping[str, Any]) -> SpendFunctionSettings:
     """Return what a template tells the function; ids that are known at deployment only are `ID`."""
     (variables,) = (

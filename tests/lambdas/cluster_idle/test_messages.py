@@ -81,12 +81,12 @@ BY_GROUP = (
 )
 
 OF_INSTANCE_MEANS = (
-    "EBS volumes stay, and are billed; what is on instance store is lost; the capacity is given back, so a start may "
-    "fail."
+    "EBS volumes stay, and are billed; data on instance store is lost; the capacity goes back to EC2, so a later "
+    "start may fail for want of capacity."
 )
 OF_GROUP_MEANS = (
-    "The Auto Scaling group workers-asg is scaled to zero; what is on the nodes' disks is lost, but for those that a "
-    "warm pool takes back; their capacity is given back, so a start may have to wait."
+    "The Auto Scaling group workers-asg is scaled to zero; data on the nodes' disks is lost, except on nodes that "
+    "return to a warm pool; their capacity goes back to EC2, so a later start may have to wait for capacity."
 )
 START = (
     "  To start it again: aws lambda invoke --region us-east-1 --function-name base-pod-power:operate "
@@ -121,16 +121,18 @@ START = (
             "base-pod: 2 nodes idle, terminated in 30 minutes",
             # Spot has no price that stays.
             f"extras (2 p5.48xlarge: i-1, i-2): {IS_IDLE}.\n"
-            "  Will be terminated at 2026-11-02T08:37:00Z. The Spot Fleet request sfr-1 is given the target zero; "
-            "what is on the nodes' disks is lost; their capacity is given back, so a start may have to wait.\n"
-            + BY_TAG.format(ids="sfr-1"),
+            "  Will be terminated at 2026-11-02T08:37:00Z. The Spot Fleet request sfr-1 gets the target capacity 0; "
+            "data on the nodes' disks is lost; their capacity goes back to EC2, so a later start may have to wait "
+            "for "
+            "capacity.\n" + BY_TAG.format(ids="sfr-1"),
         ),
         (
             OF_GROUP,
             "base-pod: 1 node idle, terminated in 30 minutes",
             f"i-1 (p5.48xlarge of workers): {IS_IDLE}; $55.04 an hour.\n"
-            "  Will be terminated at 2026-11-02T08:37:00Z. The Auto Scaling group workers-asg gets smaller by one; "
-            "what is on the node's disks is lost.\n" + BY_TAG.format(ids="i-1"),
+            "  Will be terminated at 2026-11-02T08:37:00Z. The Auto Scaling group workers-asg gets smaller by one "
+            "node; "
+            "data on the node's disks is lost.\n" + BY_TAG.format(ids="i-1"),
         ),
         (
             unit(node("i-1", instance_type="x9.large")),
@@ -228,7 +230,7 @@ def test_where_only_some_of_it_is_a_dry_run_it_says_which() -> None:
             OF_GROUP,
             "base-pod: 1 node terminated: idle",
             f"i-1 (p5.48xlarge of workers): {IS_IDLE}.\n"
-            "  The Auto Scaling group workers-asg gets smaller by one; what is on the node's disks is lost.\n"
+            "  The Auto Scaling group workers-asg gets smaller by one node; data on the node's disks is lost.\n"
             f"{START}\n\nThat saves $55.04 an hour, at the On-Demand price.",
         ),
     ],

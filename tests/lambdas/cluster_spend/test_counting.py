@@ -30,7 +30,7 @@ def test_running_nodes_are_counted_by_the_second_from_their_launch() -> None:
     assert told["kinds"] == {
         "on-demand": {"usd_per_hour": pytest.approx(111.086), "month_to_date_usd": told["month_to_date_usd"]}
     }
-    assert "No run succeeded" not in told["gap"]
+    assert "No run of the spend function succeeded" not in told["gap"]
 
 
 def test_a_pending_node_is_not_billed_until_a_run_sees_it_running() -> None:
@@ -252,7 +252,7 @@ def test_what_a_node_does_while_no_run_succeeds_is_counted_as_far_as_ec2_tells_a
     told = scene.run("tick")
     assert scene.spent() == pytest.approx(P5 * counted / 60, abs=1e-5)
     assert told["node_groups"].keys() == ({"workers"} if counted else set())
-    assert "No run succeeded for 30 minutes in which instances may have ended" in told["gap"]
+    assert "No run of the spend function succeeded for 30 minutes in which instances may have ended" in told["gap"]
 
 
 def test_a_first_run_counts_no_node_whose_end_is_unknown_and_names_what_is_missing() -> None:
@@ -261,7 +261,7 @@ def test_a_first_run_counts_no_node_whose_end_is_unknown_and_names_what_is_missi
     scene.end(node, "stopped", told=False)
     told = scene.tick(0)
     assert told["month_to_date_usd"] == 0
-    assert told["gap"].startswith("The first run was at 2026-11-10T08:00:00Z: of the time before, only")
+    assert told["gap"].startswith("The spend function first ran at 2026-11-10T08:00:00Z. Of the time before, it")
 
 
 def test_a_clock_that_goes_back_and_a_second_tick_count_nothing_twice() -> None:
@@ -326,7 +326,8 @@ def test_an_item_that_something_else_wrote_stops_the_count_and_says_what_to_do(t
     scene.tick(0)
     scene.dynamodb.change("spend#base-pod", "2026-11", through=through)
     with pytest.raises(
-        PartialFailureError, match=r"the item 2026-11 of the state table .* delete it, and this month"
+        PartialFailureError,
+        match=r"the item 2026-11 of the state table .* delete it with `aws dynamodb delete-item .*`",
     ):
         scene.tick()
 

@@ -71,27 +71,28 @@ def test_the_warning_says_what_is_spent_what_happens_and_how_to_keep_it(scene: S
     assert scene.sns.messages[0]["Message"].splitlines() == [
         "Cluster base-pod has cost 110.08 USD in 2026-11 (UTC), 110 % of its budget of 100 USD, and cost 110.08 USD "
         "an hour at 2026-11-10T09:00:00Z.",
-        "Not counted, since the price is not known: on-demand p9.48xlarge.",
+        "Not counted, because their prices are not known: on-demand p9.48xlarge. State them in the budget's prices.",
         "",
         "At 2026-11-10T09:30:00Z the spend function stops these node groups:",
-        "- workers: 2 nodes, 110.08 USD an hour. The Auto Scaling group workers-asg is scaled to zero; what is on "
-        "the nodes' disks is lost, but for those that a warm pool takes back; their capacity is given back, so a "
-        "start may have to wait.",
+        "- workers: 2 nodes, 110.08 USD an hour. The Auto Scaling group workers-asg is scaled to zero; data on the "
+        "nodes' disks is lost, except on nodes that return to a warm pool; their capacity goes back to EC2, so a "
+        "later start may have to wait for capacity.",
         "  To keep it for 12 hours more:",
         '  aws autoscaling create-or-update-tags --region us-east-1 --tags \'[{"ResourceId":"workers-asg",'
         '"ResourceType":"auto-scaling-group","Key":"cdk-training-cluster:keep-until","Value":"2026-11-10T21:30:00Z",'
         '"PropagateAtLaunch":false}]\'',
         "",
-        "Raise the budget's monthly_usd above what is spent and deploy before that time, and nothing is stopped.",
+        "To prevent every stop, raise the budget's monthly_usd above what the cluster will have cost by then, and "
+        "deploy before that time.",
     ]
     scene.tick(30)
     assert scene.sns.messages[1]["Message"].splitlines()[3:] == [
-        "These node groups were stopped, as the budget says, until a start:",
+        "These node groups were stopped, and stay stopped until a start command:",
         "- workers. To start it again:",
         "  aws lambda invoke --region us-east-1 --function-name power-function:operate --cli-binary-format "
         'raw-in-base64-out --payload \'{"action":"start","node_groups":["workers"]}\' /dev/stdout',
         "",
-        "After a start the spend function leaves a node group alone, and does not act again this month.",
+        "After a start command the spend function does not stop that node group again this month.",
     ]
     assert group.desired == 0
 
@@ -106,7 +107,7 @@ def test_a_group_that_a_tag_keeps_is_warned_of_when_the_tag_ends_and_stopped(
     scene.groups["lab"] = SpendGroupSettings()
     tags[KEEP_UNTIL] = "2026-11-10T12:00Z"
     scene.tick(60)
-    assert "- workers is left alone: " in scene.sns.messages[0]["Message"]
+    assert "- workers is not stopped: " in scene.sns.messages[0]["Message"]
     scene.tick(30)
     assert (group.desired, lab.desired) == (2, 0)
     scene.power.order("start", node_groups=["lab"], by="ana")
@@ -159,7 +160,7 @@ def test_what_is_billed_all_the_same_is_left_alone_and_named(own: SpendGroupSett
     scene.tick(60)
     scene.tick(30)
     assert group.desired == (2 if left_alone else 0)
-    named = "- workers is left alone: it uses cr-1, which is billed whether or not nodes run."
+    named = "- workers is not stopped: its nodes use cr-1, which is billed whether or not they run."
     assert (named in scene.sns.messages[0]["Message"].splitlines()) is left_alone
     if left_alone:
         assert scene.subjects == ["base-pod: budget reached, nothing to stop"]
@@ -173,7 +174,7 @@ def test_a_budget_that_is_raised_after_the_warning_stops_nothing_and_acts_at_its
     scene.tick(60)
     scene.details["monthly_usd"] = 300.0
     scene.tick(30)
-    assert scene.subjects[1:] == ["base-pod: no node group is stopped"]
+    assert scene.subjects[1:] == ["base-pod: workers will not be stopped"]
     assert scene.ordered == []
     scene.tick(90)
     assert len(scene.sns.messages) == 3
@@ -285,7 +286,7 @@ def test_an_operator_who_starts_a_group_after_the_stop_was_ordered_is_not_overru
     if operation:
         # The power function answers what it could not read, and the spend function's own reading comes before.
         scene.power.fail_next(operation, "Throttling", after=operation != "Query")
-        with pytest.raises(PartialFailureError, match="could not read whether workers is to run: nothing is done"):
+        with pytest.raises(PartialFailureError, match="could not read the desired state of workers"):
             scene.tick(4)
     scene.tick(4)
     assert group.desired == 2
@@ -293,7 +294,7 @@ def test_an_operator_who_starts_a_group_after_the_stop_was_ordered_is_not_overru
 
 WARNED = "base-pod: budget reached, workers will be stopped in 30 minutes"
 STOPPED = "base-pod: budget reached, workers stopped"
-CALLED_OFF = "base-pod: no node group is stopped"
+CALLED_OFF = "base-pod: workers will not be stopped"
 LIMITED = "base-pod: budget reached, workers get no new nodes"
 
 

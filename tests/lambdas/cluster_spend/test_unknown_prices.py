@@ -83,7 +83,7 @@ def test_a_stated_price_counts_before_the_list() -> None:
     told = scene.tick(0)
     assert told["prices"]["on-demand p5.48xlarge"] == {
         "usd": "31.5",
-        "source": "stated in the settings",
+        "source": "stated in the budget's prices",
         "as_of": None,
     }
     assert told["usd_per_hour"] == 31.5
