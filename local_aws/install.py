@@ -49,6 +49,8 @@ from local_aws.services import (
     launches,
     layers,
     lustre,
+    lustre_associations,
+    lustre_tasks,
     metric_data,
     networks,
     placement_groups,
@@ -159,9 +161,18 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
     (FSxResponse, lustre.create_file_system, "checks nothing and lies in no subnet"),
     (FSxResponse, lustre.describe_file_systems, "hides unknown ids"),
     (FSxResponse, lustre.delete_file_system, "knows of no links or interfaces"),
-    (FSxResponse, lustre.create_data_repository_association, "missing"),
-    (FSxResponse, lustre.describe_data_repository_associations, "missing"),
-    (FSxResponse, lustre.delete_data_repository_association, "missing"),
+    *(
+        (FSxResponse, action, "missing")
+        for action in (
+            lustre_associations.create_data_repository_association,
+            lustre_associations.update_data_repository_association,
+            lustre_associations.describe_data_repository_associations,
+            lustre_associations.delete_data_repository_association,
+            lustre_tasks.create_data_repository_task,
+            lustre_tasks.describe_data_repository_tasks,
+            lustre_tasks.cancel_data_repository_task,
+        )
+    ),
 )
 
 # Likewise, where what takes the place of a method has another name than the method.

@@ -127,23 +127,26 @@ def check_volumes(ec2: Any, data: Mapping[str, Any], roles: Mapping[str, str]) -
                 raise Refusal("Client.InternalError", "Client.InternalError: Client error on launch.")
 
 
-def check_linked_bucket(response: Any, file_system_id: str, bucket: Any) -> None:
-    """Refuse a link to a bucket whose key FSx may not use: AWS says MISCONFIGURED of such a link, later.
+def unusable_key(file_system: Any, role: str, bucket: Any) -> str | None:
+    """Return the key of a linked bucket that FSx's role may not use, if there is one.
 
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html
     """
     rules = as_list((bucket.encryption or {}).get("Rule") or [])
     keys = [(rule.get("ApplyServerSideEncryptionByDefault") or {}).get("KMSMasterKeyID") for rule in rules]
-    account, region = response.current_account, response.region
-    role = (
-        f"arn:{response.partition}:iam::{account}:role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/"
-        f"AWSServiceRoleForFSxS3Access_{file_system_id}"
-    )
-    suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
-    context = {"kms__ViaService": f"s3.{region}.{suffix}"}
+    suffix = "amazonaws.com.cn" if file_system.region.startswith("cn-") else "amazonaws.com"
+    context = {"kms__ViaService": f"s3.{file_system.region}.{suffix}"}
     for key in keys:
-        if key and not usable(key, account, region, role, *_OBJECTS, **context):
-            raise Refusal("BadRequest", f"Amazon FSx is unable to access the KMS key {key} of the linked S3 bucket.")
+        if key and not usable(key, file_system.account, file_system.region, role, *_OBJECTS, **context):
+            return str(key)
+    return None
+
+
+def check_linked_bucket(file_system: Any, role: str, bucket: Any) -> None:
+    """Refuse a link to a bucket whose key FSx may not use: AWS says MISCONFIGURED of such a link, later."""
+    key = unusable_key(file_system, role, bucket)
+    if key is not None:
+        raise Refusal("BadRequest", f"Amazon FSx is unable to access the KMS key {key} of the linked S3 bucket.")
 
 
 def check_file_system_key(key_id: str | None, account: str, region: str) -> None:

@@ -1,20 +1,22 @@
-"""FSx for Lustre: file systems that exist in a subnet, and their links to S3 buckets.
+"""FSx for Lustre: file systems that exist in a subnet, each with a directory of this machine for its files.
 
 https://docs.aws.amazon.com/fsx/latest/LustreGuide/what-is.html
 """
 
 import ipaddress
 import json
+import shutil
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 from moto.ec2.models import ec2_backends
-from moto.s3.models import s3_backends
 
 from local_aws.refusal import Refusal
 from local_aws.services import keys, lustre_rules
+from local_aws.services.invocations import INVOCATIONS
 
 _LNET_PORT = 988
 
@@ -27,9 +29,34 @@ class LustreFileSystem:
     resource_arn: str
     described: dict[str, Any]
     interface_ids: list[str]
-    associations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    associations: dict[str, Any] = field(default_factory=dict)
+    tasks: dict[str, Any] = field(default_factory=dict)
 
     file_system_type = "LUSTRE"
+
+    @property
+    def partition(self) -> str:
+        """The partition that it is in."""
+        return self.resource_arn.split(":")[1]
+
+    @property
+    def region(self) -> str:
+        """Its region."""
+        return self.resource_arn.split(":")[3]
+
+    @property
+    def account(self) -> str:
+        """Its account."""
+        return self.resource_arn.split(":")[4]
+
+    @property
+    def directory(self) -> Path:
+        """The directory with its files."""
+        return INVOCATIONS.workspace / "file-systems" / self.file_system_id
+
+    def arn(self, kind: str, thing: str) -> str:
+        """Return the ARN of an association or a task of it."""
+        return f"{self.resource_arn.partition(':file-system/')[0]}:{kind}/{self.file_system_id}/{thing}"
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -38,7 +65,8 @@ class LustreFileSystem:
         return configuration
 
 
-def _body(response: Any) -> dict[str, Any]:
+def body_of(response: Any) -> dict[str, Any]:
+    """Return the parameters of a request."""
     body: dict[str, Any] = json.loads(response.body)
     return body
 
@@ -48,7 +76,8 @@ def _answer(response: Any, file_system: LustreFileSystem) -> dict[str, Any]:
     return {**file_system.described, "Tags": tags}
 
 
-def _file_system(response: Any, file_system_id: str) -> LustreFileSystem:
+def found_file_system(response: Any, file_system_id: str) -> LustreFileSystem:
+    """Return the file system of an id; refuse an unknown one."""
     found = response.fsx_backend.file_systems.get(file_system_id)
     if found is None:
         raise Refusal("FileSystemNotFound", f"File system '{file_system_id}' does not exist.")
@@ -102,7 +131,7 @@ def _permits(rule: Any, group_ids: set[str], subnet: Any) -> bool:
 
 def create_file_system(response: Any) -> str:
     """Answer CreateFileSystem for Lustre."""
-    request, backend = _body(response), response.fsx_backend
+    request, backend = body_of(response), response.fsx_backend
     if request["FileSystemType"] != "LUSTRE":
         raise NotImplementedError(f"FSx file systems of type {request['FileSystemType']}")
     configuration = {"DeploymentType": "SCRATCH_1", **request.get("LustreConfiguration", {})}
@@ -160,89 +189,19 @@ def create_file_system(response: Any) -> str:
 
 def describe_file_systems(response: Any) -> str:
     """Answer DescribeFileSystems; an unknown id is an error, as with FSx."""
-    wanted = _body(response).get("FileSystemIds") or list(response.fsx_backend.file_systems)
-    shown = [_answer(response, _file_system(response, file_system_id)) for file_system_id in wanted]
+    wanted = body_of(response).get("FileSystemIds") or list(response.fsx_backend.file_systems)
+    shown = [_answer(response, found_file_system(response, file_system_id)) for file_system_id in wanted]
     return json.dumps({"FileSystems": shown})
 
 
 def delete_file_system(response: Any) -> str:
-    """Answer DeleteFileSystem: its links and its network interface go with it."""
-    file_system = _file_system(response, _body(response)["FileSystemId"])
+    """Answer DeleteFileSystem: its links, its files and its network interface go with it."""
+    file_system = found_file_system(response, body_of(response)["FileSystemId"])
+    if any(task["Lifecycle"] == "EXECUTING" for task in file_system.tasks.values()):
+        raise Refusal("BadRequest", "A file system with a data repository task in the state EXECUTING stays.")
     ec2 = ec2_backends[response.current_account][response.region]
     for interface_id in file_system.interface_ids:
         ec2.enis[interface_id].delete()
     del response.fsx_backend.file_systems[file_system.file_system_id]
+    shutil.rmtree(file_system.directory, ignore_errors=True)
     return json.dumps({"FileSystemId": file_system.file_system_id, "Lifecycle": "DELETING"})
-
-
-def create_data_repository_association(response: Any) -> str:
-    """Answer CreateDataRepositoryAssociation."""
-    request = _body(response)
-    file_system = _file_system(response, request["FileSystemId"])
-    lustre_rules.check_association(request, file_system.configuration, file_system.associations.values())
-    bucket = request["DataRepositoryPath"].removeprefix("s3://").partition("/")[0]
-    if bucket not in s3_backends[response.current_account][response.partition].buckets:
-        raise Refusal("BadRequest", f"The S3 bucket {bucket} does not exist or cannot be read by Amazon FSx.")
-    made = s3_backends[response.current_account][response.partition].buckets[bucket]
-    keys.check_linked_bucket(response, file_system.file_system_id, made)
-    association_id = f"dra-0{token_hex(8)}"
-    arn = (
-        f"arn:{response.partition}:fsx:{response.region}:{response.current_account}:association/"
-        f"{file_system.file_system_id}/{association_id}"
-    )
-    file_system.associations[association_id] = {
-        "AssociationId": association_id,
-        "ResourceARN": arn,
-        "FileSystemId": file_system.file_system_id,
-        "Lifecycle": "AVAILABLE",
-        "FileSystemPath": request["FileSystemPath"],
-        "DataRepositoryPath": request["DataRepositoryPath"],
-        "BatchImportMetaDataOnCreate": request.get("BatchImportMetaDataOnCreate", False),
-        "ImportedFileChunkSize": request.get("ImportedFileChunkSize", 1024),
-        "S3": request.get("S3", {}),
-        "CreationTime": time.time(),
-    }
-    if request.get("Tags"):
-        response.fsx_backend.tagger.tag_resource(arn, request["Tags"])
-    return json.dumps({"Association": _association_answer(response, association_id)})
-
-
-def _associations(response: Any) -> dict[str, dict[str, Any]]:
-    file_systems: list[LustreFileSystem] = list(response.fsx_backend.file_systems.values())
-    return {key: value for system in file_systems for key, value in system.associations.items()}
-
-
-def _association(response: Any, association_id: str) -> dict[str, Any]:
-    found = _associations(response).get(association_id)
-    if found is None:
-        raise Refusal(
-            "DataRepositoryAssociationNotFound",
-            f"Data repository association '{association_id}' does not exist.",
-        )
-    return found
-
-
-def _association_answer(response: Any, association_id: str) -> dict[str, Any]:
-    association = _association(response, association_id)
-    tags = response.fsx_backend.list_tags_for_resource(association["ResourceARN"])
-    return {**association, "Tags": tags}
-
-
-def describe_data_repository_associations(response: Any) -> str:
-    """Answer DescribeDataRepositoryAssociations."""
-    request = _body(response)
-    wanted = request.get("AssociationIds") or list(_associations(response))
-    shown = [_association_answer(response, association_id) for association_id in wanted]
-    for condition in request.get("Filters") or []:
-        if condition["Name"] != "file-system-id":
-            raise NotImplementedError(f"the filter {condition['Name']}")
-        shown = [association for association in shown if association["FileSystemId"] in condition["Values"]]
-    return json.dumps({"Associations": shown})
-
-
-def delete_data_repository_association(response: Any) -> str:
-    """Answer DeleteDataRepositoryAssociation."""
-    association = _association(response, _body(response)["AssociationId"])
-    file_system = _file_system(response, association["FileSystemId"])
-    del file_system.associations[association["AssociationId"]]
-    return json.dumps({"AssociationId": association["AssociationId"], "Lifecycle": "DELETING"})
