@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from moto.s3.models import s3_backends
+from moto.utilities.utils import get_partition
+
 from local_aws.calls import RECORD
 from local_aws.capacity import CAPACITY
 from local_aws.faults import FAULTS
@@ -13,6 +16,10 @@ from local_aws.services import (
     invocations,
     keys,
     layers,
+    lustre_associations,
+    lustre_files,
+    lustre_tasks,
+    managed_nodes,
     metric_data,
     prices,
     spot_fleets,
@@ -38,6 +45,12 @@ def _layer(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Publish a layer version by its ARN."""
     layers.share(str(request["arn"]))
     return {"added": True}
+
+
+def _objects(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Put many small objects into a bucket."""
+    backend = s3_backends[request["account"]][get_partition(request["region"])]
+    return {"put": lustre_files.put_objects(backend, request)}
 
 
 def _fault(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -74,6 +87,12 @@ CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "layer": _layer,
     "key": keys.add_key,
     "suspend-launching": suspensions.suspend_launching,
+    "objects": _objects,
+    "file-system": lustre_associations.directory,
+    "link": lustre_associations.set_fate,
+    "task": lustre_tasks.set_fate,
+    "nodes": managed_nodes.set_up,
+    "node": managed_nodes.set_node,
     "fault": _fault,
     "clear-faults": _clear_faults,
     "calls": _calls,

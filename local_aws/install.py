@@ -39,6 +39,7 @@ from local_aws.services import (
     buckets,
     budgets,
     capacity_reservations,
+    command_documents,
     event_invocations,
     events,
     group_members,
@@ -51,6 +52,7 @@ from local_aws.services import (
     lustre,
     lustre_associations,
     lustre_tasks,
+    managed_nodes,
     metric_data,
     networks,
     placement_groups,
@@ -58,6 +60,7 @@ from local_aws.services import (
     reserved_launches,
     resource_groups,
     roles,
+    run_command,
     scaling_activities,
     session_manager,
     spot_fleets,
@@ -144,6 +147,14 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
     (LambdaResponse, invocations.invoke, "needs Docker"),
     (SimpleSystemManagerResponse, automations.start_automation_execution, "missing"),
     (SimpleSystemManagerResponse, automations.get_automation_execution, "missing"),
+    *(
+        (SimpleSystemManagerResponse, command_documents.checked(action), "reads no content")
+        for action in (SimpleSystemManagerResponse.create_document, SimpleSystemManagerResponse.update_document)
+    ),
+    (SimpleSystemManagerResponse, managed_nodes.describe_instance_information, "missing"),
+    (SimpleSystemManagerResponse, run_command.send_command, "runs nothing, on any instance"),
+    (SimpleSystemManagerResponse, run_command.get_command_invocation, "knows no output"),
+    (SimpleSystemManagerResponse, run_command.list_command_invocations, "missing"),
     (SimpleSystemManagerResponse, session_manager.describe_sessions, "missing"),
     (
         ResourceGroupsResponse,

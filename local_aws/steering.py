@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 
@@ -179,3 +180,74 @@ class Steering(ABC):
             auto_scaling_group: The group's name.
         """
         self._control("suspend-launching", {**self._place, "group": auto_scaling_group})
+
+    def put_objects(self, bucket: str, prefix: str, count: int, text: str = "") -> None:
+        """Put many small objects into a bucket at once, without an event; each key is the prefix and a number.
+
+        Args:
+            bucket: The bucket.
+            prefix: How the keys start.
+            count: How many.
+            text: What each has before its number. Default: - nothing
+        """
+        self._control("objects", {**self._place, "bucket": bucket, "prefix": prefix, "count": count, "text": text})
+
+    def file_system_directory(self, file_system_id: str) -> Path:
+        """Bring what has changed in linked buckets and files to the other side, and return the directory.
+
+        `files/` in it is what nodes mount, `objects/` has the contents of linked objects, and `faults.json` says what
+        the stand-in for Lustre's client fails at.
+
+        Args:
+            file_system_id: The file system.
+        """
+        return Path(self._control("file-system", {**self._place, "file_system_id": file_system_id})["directory"])
+
+    def set_link_fate(self, file_system_path: str, lifecycle: str | None, message: str = "") -> None:
+        """Let the links of a directory have a lifecycle, such as CREATING, MISCONFIGURED or FAILED.
+
+        Args:
+            file_system_path: The directory, such as "/data".
+            lifecycle: The lifecycle; None for what FSx finds.
+            message: The message of its FailureDetails. Default: - none
+        """
+        request = {"file_system_path": file_system_path, "lifecycle": lifecycle, "message": message}
+        self._control("link", request)
+
+    def set_task_fate(self, task_type: str, lifecycle: str | None, message: str = "") -> None:
+        """Let data repository tasks of a type stay PENDING or EXECUTING, or end as FAILED or CANCELED.
+
+        Args:
+            task_type: Such as "IMPORT_METADATA_FROM_REPOSITORY".
+            lifecycle: The lifecycle; None lets them go on.
+            message: The message of its FailureDetails. Default: - none
+        """
+        self._control("task", {"type": task_type, "lifecycle": lifecycle, "message": message})
+
+    def set_up_nodes(
+        self,
+        *,
+        path: Iterable[Path] = (),
+        mounts: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """Say what nodes have of this machine when Run Command runs something on them.
+
+        Args:
+            path: Directories that come first in PATH. Default: - none
+            mounts: The ids of file systems by the directories that they are mounted at. Default: - none
+            variables: More variables. Default: - none
+        """
+        request = {"path": [str(one) for one in path], "mounts": mounts or {}, "variables": variables or {}}
+        self._control("nodes", request)
+
+    def set_node(self, instance_id: str, *, online: bool = True, fate: str | None = None) -> None:
+        """Let a node be unreachable for Systems Manager, or commands that are sent to it from now on have a fate.
+
+        Args:
+            instance_id: The instance.
+            online: Whether its agent is connected. Default: True
+            fate: The details of the commands' status: Pending, InProgress, Delayed, Cancelled, Failed, Undeliverable,
+                DeliveryTimedOut or ExecutionTimedOut; they are not run then. Default: - they are run
+        """
+        self._control("node", {"instance_id": instance_id, "online": online, "fate": fate})

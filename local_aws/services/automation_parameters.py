@@ -1,4 +1,4 @@
-"""An Automation runbook's parameters: what StartAutomationExecution refuses, and what `{{ name }}` becomes.
+"""A document's parameters: what StartAutomationExecution and SendCommand refuse, and what `{{ name }}` becomes.
 
 The refusals are as users quote them, but for that of a pattern, which none does.
 https://docs.aws.amazon.com/systems-manager/latest/userguide/documents-syntax-data-elements-parameters.html
@@ -21,42 +21,45 @@ _ONE: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-def parameters_of(content: Mapping[str, Any], given: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return the values of a runbook's parameters, given as StartAutomationExecution takes them: lists of text.
+def parameters_of(
+    content: Mapping[str, Any],
+    given: Mapping[str, Sequence[str]],
+    code: str = "InvalidAutomationExecutionParametersException",
+) -> dict[str, Any]:
+    """Return the values of a document's parameters, given as both actions take them: lists of text.
 
     Raises:
-        Refusal: InvalidAutomationExecutionParametersException.
+        Refusal: With the code.
     """
     declared: Mapping[str, Mapping[str, Any]] = content.get("parameters") or {}
     unknown = sorted(set(given) - set(declared))
     if unknown:
-        raise _refusal(f"Undefined execution inputs: [{', '.join(unknown)}]")
+        raise Refusal(code, f"Undefined execution inputs: [{', '.join(unknown)}]")
     missing = sorted(name for name in set(declared) - set(given) if "default" not in declared[name])
     if missing:
-        raise _refusal(f"Missing required parameter: {', '.join(missing)} in user inputs.")
+        raise Refusal(code, f"Missing required parameter: {', '.join(missing)} in user inputs.")
     return {
-        name: _value(name, declaration, given[name]) if name in given else declaration["default"]
+        name: _value(name, declaration, given[name], code) if name in given else declaration["default"]
         for name, declaration in declared.items()
     }
 
 
-def _value(name: str, declaration: Mapping[str, Any], texts: Sequence[str]) -> Any:
+def _value(name: str, declaration: Mapping[str, Any], texts: Sequence[str], code: str) -> Any:
     kind = str(declaration["type"])
     if not kind.startswith(_LISTS) and len(texts) != 1:
-        raise _refusal(f'Parameter "{name}" of type {kind} takes one value, got {len(texts)}.')
+        raise Refusal(code, f'Parameter "{name}" of type {kind} takes one value, got {len(texts)}.')
     allowed = declaration.get("allowedValues")
     for text in texts:
         if allowed is not None and text not in [str(each) for each in allowed]:
-            raise _refusal(
-                f'Parameter "{name}" has value "{text}" not found in [{", ".join(str(each) for each in allowed)}].'
+            raise Refusal(
+                code,
+                f'Parameter "{name}" has value "{text}" not found in [{", ".join(str(each) for each in allowed)}].',
             )
         if not re.search(declaration.get("allowedPattern", ""), text):
-            raise _refusal(f'Parameter "{name}" has value "{text}" not matching {declaration["allowedPattern"]}.')
+            raise Refusal(
+                code, f'Parameter "{name}" has value "{text}" not matching {declaration["allowedPattern"]}.'
+            )
     return list(texts) if kind.startswith(_LISTS) else _ONE.get(kind, str)(texts[0])
-
-
-def _refusal(message: str) -> Refusal:
-    return Refusal("InvalidAutomationExecutionParametersException", message)
 
 
 def filled(value: Any, known: Mapping[str, Any]) -> Any:
@@ -80,7 +83,7 @@ def filled(value: Any, known: Mapping[str, Any]) -> Any:
 
 def _named(name: str, known: Mapping[str, Any]) -> Any:
     if name not in known:
-        raise _refusal(f"Undefined reference: {name}")
+        raise Refusal("InvalidAutomationExecutionParametersException", f"Undefined reference: {name}")
     return known[name]
 
 
