@@ -55,7 +55,8 @@ class LinkedFiles:
 
     def begin(self) -> None:
         """Make the directory, and take what there is in the bucket as seen: events are about what comes later."""
-        self.files.mkdir(parents=True, exist_ok=True)
+        for place in (self.files, self._contents):
+            place.mkdir(parents=True, exist_ok=True)
         self._seen = self._objects()
 
     @property

@@ -4,6 +4,7 @@ A node's root directory is a directory of this machine, with the file systems th
 find it in the variable ROOT.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,8 @@ from local_aws.services.roles import statements_of
 
 # What the agent calls first: https://docs.aws.amazon.com/systems-manager/latest/userguide/setup-instance-permissions.html
 _REGISTERS = Call(action="ssm:UpdateInstanceInformation", resource="*")
-_USUAL_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
+# Images have a python3; where this machine has none, that of the local AWS takes its place.
+_USUAL_PATH = ("/usr/local/bin", "/usr/bin", "/bin", str(Path(sys.executable).parent))
 _PAGE = 50
 
 UNENDED = ("Pending", "InProgress", "Delayed")
@@ -63,7 +65,8 @@ class Nodes:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.unlink(missing_ok=True)
             if file_system is not None:
-                (file_system.directory / "files").mkdir(parents=True, exist_ok=True)
+                for part in ("files", "objects"):
+                    (file_system.directory / part).mkdir(parents=True, exist_ok=True)
                 place.symlink_to(file_system.directory / "files")
                 name = f"{file_system.described['DNSName']}@tcp:/{file_system.configuration['MountName']}"
                 lines.append(f"{name} {mount_point} lustre rw,flock,lazystatfs 0 0\n")
