@@ -42,5 +42,10 @@ def statements_of(role_arn: str) -> list[Mapping[str, Any]]:
     """
     _, partition, _, _, account, name = role_arn.split(":")
     role = iam_backends[account][partition].get_role(name.rpartition("/")[2])
-    documents = [*role.policies.values(), *(policy.document for policy in role.managed_policies.values())]
+    documents = [*role.policies.values(), *(_document(policy) for policy in role.managed_policies.values())]
     return [statement for document in documents for statement in as_list(json.loads(document)["Statement"])]
+
+
+def _document(policy: Any) -> str:
+    """Return the default version of a managed policy."""
+    return next(str(version.document) for version in policy.versions if version.is_default)
