@@ -79,6 +79,16 @@ CHANGES = {
             "own name"
         ],
     ),
+    "one address twice": (
+        "file_system: {}",
+        "file_system: {}\nalerts: {emails: [a@example.com, b@example.com, a@example.com]}",
+        ['4: alerts.emails[2]: "a@example.com" is listed twice; leave one of them'],
+    ),
+    "a range that starts amid itself": (
+        "file_system: {}",
+        "file_system: {}\nvpc_cidr: 10.0.0.5/16",
+        ["4: vpc_cidr: must start with the first address of its range, got '10.0.0.5/16': write 10.0.0.0/16"],
+    ),
     "more nodes than are reserved": (
         "count: 8",
         "count: 8\n    capacity: {from_reservation: {id: cr-0a1b2c3d, instance_count: 7}}",

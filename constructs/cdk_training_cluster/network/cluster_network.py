@@ -2,7 +2,8 @@
 
 import ipaddress
 import re
-from typing import Self
+from collections.abc import Iterator
+from typing import Annotated, Self, TypeAlias
 
 import jsii
 from aws_cdk import Annotations, CfnResource, RemovalPolicy, Stack
@@ -26,6 +27,24 @@ _ZONE_NAME = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+(-[a-z]+-\d+)?[a-z]")
 _LOCAL_ZONE_NAME = re.compile(r"([a-z]{2,}(?:-[a-z]+)+-\d+-[a-z]+-\d+)[a-z]")
 
 _SMALLEST_PREFIX, _LARGEST_PREFIX = 16, 24
+
+
+def _ip_range(setting: str, value: object) -> Iterator[str]:
+    # EC2 refuses more than a /16: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
+    try:
+        given = ipaddress.IPv4Interface(str(value))
+    except ValueError:
+        given = ipaddress.IPv4Interface("0.0.0.0/0")
+    network = given.network
+    if not _SMALLEST_PREFIX <= network.prefixlen <= _LARGEST_PREFIX:
+        sizes = f"/{_SMALLEST_PREFIX} to /{_LARGEST_PREFIX}"
+        yield f"{setting} must be an IPv4 range from {sizes}, such as '10.0.0.0/16', got {shown(value)}"
+    elif given.ip != network.network_address:
+        yield f"{setting} must start with the first address of its range, got {shown(value)}: write {network}"
+
+
+IpRange: TypeAlias = Annotated[str, _ip_range]
+"""The IPv4 range of a VPC that holds a cluster."""
 
 _ONE_ZONE = (
     "A training cluster lives in the one zone that its user names: EFA traffic and a file system's clients do "
@@ -59,7 +78,7 @@ class ClusterNetwork(Construct):
         id: str,
         *,
         availability_zone: str | None = None,
-        cidr: str = "10.0.0.0/16",
+        cidr: IpRange = "10.0.0.0/16",
         vpc: ec2.IVpc | None = None,
         subnet: ec2.ISubnet | None = None,
         encryption_key: kms.IKey | None = None,
@@ -91,7 +110,7 @@ class ClusterNetwork(Construct):
             raise ValueError("vpc and subnet go together: give both to use an existing network, or neither")
         else:
             self.availability_zone = _checked_zone(availability_zone, Stack.of(self).region)
-            self._build(_ip_range(cidr), encryption_key)
+            self._build(ipaddress.IPv4Network(cidr), encryption_key)
         self.security_group = EfaSecurityGroup(self, "SecurityGroup", vpc=self.vpc)
         group, *rules = self.security_group.resources
         self._kept.append(group)
@@ -298,15 +317,3 @@ def _zone_of(subnet: ec2.ISubnet, expected: str | None) -> str:
             "file system's clients do not leave a zone; name the subnet's zone or another subnet"
         )
     return actual
-
-
-def _ip_range(cidr: str) -> ipaddress.IPv4Network:
-    # EC2 refuses more than a /16: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
-    wanted = f"cidr must be an IPv4 range from /{_SMALLEST_PREFIX} to /{_LARGEST_PREFIX}, such as '10.0.0.0/16'"
-    try:
-        network = ipaddress.IPv4Network(cidr)
-    except ValueError as error:
-        raise ValueError(f"{wanted}, got {shown(cidr)}") from error
-    if not _SMALLEST_PREFIX <= network.prefixlen <= _LARGEST_PREFIX:
-        raise ValueError(f"{wanted}, got {shown(cidr)}")
-    return network

@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from cdk_training_cluster import nodes
 from cdk_training_cluster.capacity.settings import FLEET_PRICE, LINUX_PLATFORMS, RESERVATION_ID, SPOT_PRICE
+from cdk_training_cluster.network.cluster_network import IpRange
 from cdk_training_cluster.storage.file_system import SMALLEST_GIB, STEP_GIB, StorageCapacityGib
 from cdk_training_cluster.validation import LIMITS, bounds
 from cdk_training_cluster.validation.kinds import problems
@@ -171,6 +172,7 @@ VpcCidr = Annotated[
         pattern=r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}/(?:1[6-9]|2[0-4])",
         must="be an IPv4 range from /16 to /24, such as 10.20.0.0/16",
     ),
+    _in_the_library(IpRange),
 ]
 VpcId = Annotated[str, _aws_id("vpc", "a VPC")]
 SubnetId = Annotated[str, _aws_id("subnet", "a subnet")]

@@ -115,6 +115,16 @@ def facts_are_told_once(file: Part) -> Iterator[Complaint]:
             seen[name] = at
 
 
+def addresses_are_listed_once(file: Part) -> Iterator[Complaint]:
+    """A topic has one subscription for an address."""
+    alerts = file.get("alerts")
+    emails = alerts.get("emails") if isinstance(alerts, Mapping) else None
+    if isinstance(emails, list):
+        for at, address in enumerate(emails):
+            if isinstance(address, str) and address in emails[:at]:
+                yield ("alerts", "emails", at), f'"{address}" is listed twice; leave one of them'
+
+
 def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
     """What AWS says of node groups is in the library's tables; here it only gets its place."""
     idle, wrong_idle = _right(IdleSettings, file.get("idle", {}))
@@ -317,6 +327,7 @@ RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     keys_are_in_the_account_of_the_cluster,
     access_logs_need_a_bucket_that_is_made_here,
     facts_are_told_once,
+    addresses_are_listed_once,
     node_groups_are_what_aws_takes,
     datasets_are_what_fsx_takes,
     the_budget_can_be_watched,

@@ -149,11 +149,20 @@ def test_a_range_is_halved_for_the_nodes(cidr: str) -> None:
     assert only(stack, "AWS::EC2::VPC")["Properties"]["CidrBlock"] == cidr
 
 
-@pytest.mark.parametrize("cidr", ["10.0.0.0/15", "10.0.0.0/25", "10.0.0.1/16", "ten", ""])
-def test_a_range_that_holds_no_cluster_is_refused(cidr: str) -> None:
+_SIZES = "be an IPv4 range from /16 to /24, such as '10.0.0.0/16', got"
+
+
+@pytest.mark.parametrize(
+    ("cidr", "message"),
+    [
+        *((cidr, f"{_SIZES} {cidr!r}") for cidr in ("10.0.0.0/15", "10.0.0.0/25", "ten", "", "10.0.0.256/16")),
+        ("10.0.0.1/16", "start with the first address of its range, got '10.0.0.1/16': write 10.0.0.0/16"),
+    ],
+)
+def test_a_range_that_holds_no_cluster_is_refused(cidr: str, message: str) -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
         ClusterNetwork(new_stack(), "Network", availability_zone=ZONE, cidr=cidr)
-    assert str(refused.value) == (f"cidr must be an IPv4 range from /16 to /24, such as '10.0.0.0/16', got {cidr!r}")
+    assert str(refused.value) == f"cidr must {message}"
 
 
 def test_an_existing_subnet_gets_a_security_group_and_nothing_else() -> None:
