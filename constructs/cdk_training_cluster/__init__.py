@@ -7,6 +7,7 @@ from cdk_training_cluster.capacity import UNTIL_CANCELLED, Capacity, OnIdle, Unt
 from cdk_training_cluster.guardrails import (
     BillingAlarms,
     Budget,
+    CheckpointWatch,
     ClusterSpend,
     CostBudget,
     IdleGroup,
@@ -35,7 +36,15 @@ from cdk_training_cluster.nodes import (
 )
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.state import ClusterState
-from cdk_training_cluster.storage import Dataset, DatasetEvent, TrainingFileSystem, choose_storage
+from cdk_training_cluster.storage import (
+    CheckpointStore,
+    Dataset,
+    DatasetEvent,
+    ExportedCheckpoints,
+    ExpressCheckpoints,
+    TrainingFileSystem,
+    choose_storage,
+)
 from cdk_training_cluster.training_cluster import TrainingCluster
 
 __all__ = [
@@ -45,6 +54,8 @@ __all__ = [
     "BillingAlarms",
     "Budget",
     "Capacity",
+    "CheckpointStore",
+    "CheckpointWatch",
     "ClusterNetwork",
     "ClusterPower",
     "ClusterSpend",
@@ -53,6 +64,8 @@ __all__ = [
     "Dataset",
     "DatasetEvent",
     "EfaSecurityGroup",
+    "ExportedCheckpoints",
+    "ExpressCheckpoints",
     "IdleGroup",
     "IdlePolicy",
     "IdleScope",

@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
@@ -20,6 +21,7 @@ from cdk_training_cluster.functions import Guardrail, GuardrailArguments, make_a
 from cdk_training_cluster.guardrails import (
     BillingAlarms,
     Budget,
+    CheckpointWatch,
     ClusterSpend,
     IdleGroup,
     IdleStop,
@@ -36,10 +38,12 @@ from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, 
 from cdk_training_cluster.nodes.rules import together_warnings
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.state import ClusterState
-from cdk_training_cluster.storage import Dataset, TrainingFileSystem
+from cdk_training_cluster.storage import CheckpointStore, Dataset, ExportedCheckpoints, TrainingFileSystem
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.words import words_of
+from cluster_contract.checkpoints import place_parameter
+from cluster_contract.codec import encode
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG
 
@@ -61,13 +65,15 @@ class TrainingCluster(Construct):
     stopped half an hour after a warning, which comes after an hour; `idle_policy` says otherwise.
 
     Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterState`, `ClusterPower`, `IdleStop`,
-    `BillingAlarms`, `ClusterSpend`, `CostBudget` and `ResumeDocument` make, one instance role and profile, and an SNS
-    topic for alerts.
+    `BillingAlarms`, `CheckpointWatch`, `ClusterSpend`, `CostBudget` and `ResumeDocument` make, one instance role
+    and profile, an SNS topic for alerts, and an SSM parameter for the place of the checkpoints.
 
     Attributes:
         idle_stop: What stops idle nodes. None: every node group's policy is off.
         billing_alarms: What keeps the billing alarms. None: there is no budget.
         spend: What counts the cluster's dollars. None: likewise.
+        checkpoints: Where training keeps its checkpoints. None: nowhere.
+        checkpoint_watch: What misses new checkpoints. None: there is no place for them.
         cost_report: What sends a report of the cluster's bill each week. None: the budget asks for none.
         cost_budget: The AWS budget of the cluster's own bill. None: there is no budget, or CloudFormation cannot make
             one in the region.
@@ -86,6 +92,7 @@ class TrainingCluster(Construct):
         network: ClusterNetwork | None = None,
         datasets: Sequence[Dataset] = (),
         file_system: TrainingFileSystem | None = None,
+        checkpoints: CheckpointStore | None = None,
         cluster_name: ClusterName | None = None,
         alert_topic: sns.ITopic | None = None,
         state: ClusterState | None = None,
@@ -106,6 +113,8 @@ class TrainingCluster(Construct):
             datasets: What to link to the file system. Default: - nothing.
             file_system: The file system that the nodes mount. Default: - one of 1200 GiB is made if there are
                 data sets, else none.
+            checkpoints: Where training keeps its checkpoints: the nodes get its environment variable, and what
+                jobs need of its bucket; an alarm misses new ones while accelerators work. Default: - nowhere.
             cluster_name: The value of the tag `cdk-training-cluster:cluster` and of the metrics' dimension
                 `Cluster`; unique in account and region. Default: - made of the construct's path.
             alert_topic: Where alarms and functions report; it must let CloudWatch publish, and with a budget AWS
@@ -130,6 +139,8 @@ class TrainingCluster(Construct):
                 name, or a part refuses its settings; every reason, a line each.
         """
         super().__init__(scope, id)
+        if isinstance(checkpoints, ExportedCheckpoints):
+            file_system = _shared(file_system, checkpoints)
         together = check_cluster(
             node_groups=node_groups,
             availability_zone=availability_zone,
@@ -168,6 +179,7 @@ class TrainingCluster(Construct):
                 role=self.role,
                 instance_profile=profile,
                 mount=_mount(file_system),
+                environment=None if checkpoints is None else checkpoints.environment,
                 idle_policy=nodes.policy,
                 encryption_key=encryption_key,
                 _checked=nodes,
@@ -212,6 +224,8 @@ class TrainingCluster(Construct):
         )
         weekly = budget is not None and budget.weekly_report
         self.cost_report = WeeklyCostReport(self, "CostReport", **self._common) if weekly else None
+        self.checkpoints = checkpoints
+        self.checkpoint_watch = None if checkpoints is None else self._watch_checkpoints(checkpoints)
         # Last, since it counts what all the others cost.
         self.spend = self._make_spend(budget)
         self.cost_budget = (
@@ -352,6 +366,26 @@ class TrainingCluster(Construct):
             encryption_key=self._common["encryption_key"],
         )
 
+    def _watch_checkpoints(self, checkpoints: CheckpointStore) -> CheckpointWatch:
+        if not checkpoints.place.directory:
+            checkpoints.grant_read_write(self.role)
+        ssm.StringParameter(
+            self,
+            "CheckpointPlace",
+            parameter_name=place_parameter(self.cluster_name),
+            description="Where the checkpoints of the training cluster are",
+            string_value=Stack.of(self).to_json_string(encode(checkpoints.place)),
+        )
+        return CheckpointWatch(
+            self,
+            "CheckpointWatch",
+            cluster_name=self.cluster_name,
+            checkpoints=checkpoints,
+            alert_topic=self.alert_topic,
+            powertools_layer=self._common["powertools_layer"],
+            encryption_key=self._common["encryption_key"],
+        )
+
     def _make_spend(self, budget: Budget | None) -> ClusterSpend | None:
         if budget is None:
             return None
@@ -409,6 +443,16 @@ def _failed_nodes_command(cluster_name: str) -> str:
     )
     console = "aws ec2 get-console-output --latest --instance-id $i --query Output --output text"
     return f"for i in $({nodes}); do {console} | grep 'bootstrap failed' | sed s/^/$i:/; done"
+
+
+def _shared(file_system: TrainingFileSystem | None, checkpoints: ExportedCheckpoints) -> TrainingFileSystem:
+    """Return the file system that the nodes mount, which is the one that checkpoints are exported from."""
+    if file_system not in (None, checkpoints.file_system):
+        raise ValueError(
+            "checkpoints must be exported from the cluster's file_system, got a directory of another one: give the "
+            "store's file system to both"
+        )
+    return checkpoints.file_system
 
 
 def _mount(file_system: TrainingFileSystem | None) -> Mount | None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_lambda.client import LambdaClient
     from mypy_boto3_pricing.client import PricingClient
+    from mypy_boto3_s3.client import S3Client
     from mypy_boto3_sns.client import SNSClient
     from mypy_boto3_ssm.client import SSMClient
 
@@ -91,6 +92,12 @@ def lambda_() -> "LambdaClient":
 def pricing() -> "PricingClient":
     """Return the client of the Price List, which gives up soon."""
     return boto3.client("pricing", region_name=PRICE_LIST_REGION, config=_BRIEF)
+
+
+@cache
+def s3() -> "S3Client":
+    """Return the client of S3, which opens sessions itself where a bucket is a directory bucket."""
+    return boto3.client("s3", config=_CONFIG)
 
 
 @cache

@@ -14,10 +14,13 @@ https://docs.aws.amazon.com/fsx/latest/LustreGuide/autoexport-data-repo-dra.html
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, NamedTuple
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Any, NamedTuple
 
-from cluster_contract.codec import read
+from cluster_contract.codec import Within, decode, read, variable
+from cluster_contract.idle import Policy
+from cluster_contract.metrics import NODE_METRICS
 
 DIRECTORY_VARIABLE = "CHECKPOINT_DIR"
 """The environment variable on the nodes that names the exported directory, such as `/fsx/checkpoints`."""
@@ -63,6 +66,54 @@ def place_parameter(cluster: str) -> str:
         cluster: The cluster's name.
     """
     return f"/training-cluster/{cluster}/checkpoints"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointFunctionSettings:
+    """The settings of the checkpoint function.
+
+    Attributes:
+        cluster: The cluster's name, which its nodes' metrics have as a dimension.
+        place: Where the checkpoints are.
+        max_work: How long accelerators may work without a new checkpoint.
+        below: The utilization, in percent, below which an accelerator does not work.
+        namespace: Where the nodes' metrics are.
+        topic_arn: The SNS topic that the function's alarms notify.
+        tick: The time between two runs.
+    """
+
+    cluster: str
+    place: CheckpointPlace
+    max_work: Annotated[timedelta, Within(above=0)]
+    below: float = Policy.below
+    namespace: str = NODE_METRICS.namespace
+    topic_arn: str = variable("ALERT_TOPIC_ARN")
+    tick: timedelta = timedelta(minutes=5)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "CheckpointFunctionSettings":
+        """Read the settings from the function's environment.
+
+        Raises:
+            InvalidSettingsError: What is there is not what the construct writes.
+        """
+        return decode(cls, environment, "CLUSTER_CHECKPOINTS_SETTINGS")
+
+
+class CheckpointMetric(StrEnum):
+    """The metrics of the checkpoint function, by cluster."""
+
+    SUCCESSFUL_TICKS = "SuccessfulCheckpointTicks"
+    """1 for a run that read the checkpoints and the accelerators' use; no data otherwise."""
+
+    WORK_WITHOUT_CHECKPOINT = "MinutesOfWorkWithoutCheckpoint"
+    """How many minutes accelerators have worked since the newest complete checkpoint; 0 while they do not work."""
+
+    AGE = "MinutesSinceCheckpoint"
+    """How old the newest complete checkpoint is, in minutes; no data where there is none."""
+
+    CHECKPOINTS = "CompleteCheckpoints"
+    """How many complete checkpoints there are."""
 
 
 class StoredFile(NamedTuple):

@@ -1,6 +1,6 @@
 """The stack that keeps: network, security groups and their rules, file system, bucket and state table."""
 
-from aws_cdk import Annotations, CfnOutput, Duration, Environment, RemovalPolicy, Stack, Tags, Token
+from aws_cdk import Annotations, CfnOutput, Duration, Environment, Stack, Tags, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -8,6 +8,7 @@ from constructs import Construct
 
 from cdk_training_cluster import ClusterNetwork, ClusterState, TrainingFileSystem
 from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.storage.buckets import kept_bucket
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.model import AccessLogSettings
 from cluster_contract.tags import CLUSTER_TAG
@@ -134,16 +135,10 @@ class FoundationStack(Stack):
         return self.dataset_bucket
 
     def _make_bucket(self, access_logs: AccessLogSettings | None) -> s3.Bucket:
-        key = self._encryption_key
-        bucket = s3.Bucket(
+        bucket = kept_bucket(
             self,
             "Datasets",
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            encryption=s3.BucketEncryption.S3_MANAGED if key is None else s3.BucketEncryption.KMS,
-            encryption_key=key,
-            # One data key for many objects: without, each read of one asks KMS, which bills and throttles.
-            bucket_key_enabled=None if key is None else True,
-            versioned=True,
+            encryption_key=self._encryption_key,
             # What was overwritten or deleted can be brought back for a while, and does not bill for ever.
             lifecycle_rules=[
                 s3.LifecycleRule(
@@ -152,16 +147,11 @@ class FoundationStack(Stack):
                     abort_incomplete_multipart_upload_after=Duration.days(7),
                 )
             ],
-            server_access_logs_bucket=(
+            access_logs_bucket=(
                 None if access_logs is None else s3.Bucket.from_bucket_name(self, "AccessLogs", access_logs.bucket)
             ),
-            server_access_logs_prefix=None if access_logs is None else access_logs.prefix,
-            enforce_ssl=True,
-            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+            access_logs_prefix=None if access_logs is None else access_logs.prefix,
         )
-        if bucket.policy is not None:
-            # The bucket stays when the stack goes, and so does what it demands of its readers.
-            bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         if access_logs is not None:
             # CDK says so of any bucket that it does not make, without saying how the policy has to be.
             Annotations.of(bucket).acknowledge_warning("@aws-cdk/aws-s3:accessLogsPolicyNotAdded")

@@ -16,13 +16,16 @@ from cdk_training_cluster import (
     Budget,
     ClusterNetwork,
     ClusterPower,
+    Dataset,
     InstanceTypeInfo,
     NodeGroup,
     TrainingCluster,
+    TrainingFileSystem,
     instance_type_info,
 )
 from cdk_training_cluster.nodes.idle_policy import DEFAULT_IDLE_POLICY
 from cdk_training_cluster.power.power_group import PowerGroup
+from checkpoint_scene import exported_checkpoints
 from synthesis import ZONE
 
 ID = "cr-0a1b2c3d4e5f67890"
@@ -80,6 +83,16 @@ def _fleet(stack: Stack) -> dict[str, Any]:
     }
 
 
+def _file_system_of_any_link(stack: Stack) -> TrainingFileSystem:
+    """Return a file system that one directory may be linked to again and again, as no other call asks for."""
+
+    class _OfAnyLink(TrainingFileSystem):
+        def add_dataset(self, dataset: Dataset) -> None:
+            """Link nothing."""
+
+    return _OfAnyLink(stack, "Files", network=ClusterNetwork(stack, "FilesNet", availability_zone=ZONE))
+
+
 def _power(stack: Stack) -> ClusterPower:
     return _cluster(stack).power
 
@@ -110,6 +123,12 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
     "Capacity.spot": lambda _: {},
     "Capacity.spot_fleet": lambda _: {},
     "Capacity.prioritized": lambda _: {"reservations": [ID]},
+    "CheckpointStore": lambda _: {},
+    "CheckpointWatch": lambda stack: {
+        "cluster_name": "pod",
+        "checkpoints": exported_checkpoints(stack),
+        "alert_topic": sns.Topic(stack, "T"),
+    },
     "ClusterNetwork": lambda _: {"availability_zone": ZONE},
     "ClusterNetwork.from_subnet": lambda stack: {
         "vpc": (network := ClusterNetwork(stack, "Net", availability_zone=ZONE)).vpc,
@@ -132,6 +151,8 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
         "file_system_path": "/data",
     },
     "EfaSecurityGroup": lambda stack: {"vpc": ClusterNetwork(stack, "Net", availability_zone=ZONE).vpc},
+    "ExportedCheckpoints": lambda stack: {"file_system": _file_system_of_any_link(stack)},
+    "ExpressCheckpoints": lambda stack: {"network": ClusterNetwork(stack, "Net", availability_zone=ZONE)},
     "IdleGroup": lambda _: {},
     "IdlePolicy": lambda _: {},
     "IdlePolicy.off": lambda _: {},

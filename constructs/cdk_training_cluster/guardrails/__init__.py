@@ -3,6 +3,7 @@
 from cdk_training_cluster.functions import Guardrail
 from cdk_training_cluster.guardrails.billing_alarms import BillingAlarms, place_problems
 from cdk_training_cluster.guardrails.budget import Budget
+from cdk_training_cluster.guardrails.checkpoint_watch import CheckpointWatch
 from cdk_training_cluster.guardrails.cost_budget import CostBudget
 from cdk_training_cluster.guardrails.cost_report import WeeklyCostReport
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
@@ -13,13 +14,21 @@ from cdk_training_cluster.guardrails.spend_group import SpendGroup
 from cdk_training_cluster.power import ClusterPower
 from cluster_contract.spend import OnExceed
 
-GUARDRAILS: tuple[type[Guardrail], ...] = (ClusterPower, IdleStop, ClusterSpend, BillingAlarms, WeeklyCostReport)
+GUARDRAILS: tuple[type[Guardrail], ...] = (
+    ClusterPower,
+    IdleStop,
+    CheckpointWatch,
+    ClusterSpend,
+    BillingAlarms,
+    WeeklyCostReport,
+)
 """The kinds of guardrails that a cluster may have, in the order in which its overview shows them."""
 
 __all__ = [
     "GUARDRAILS",
     "BillingAlarms",
     "Budget",
+    "CheckpointWatch",
     "ClusterSpend",
     "CostBudget",
     "IdleGroup",

@@ -1,6 +1,6 @@
 """The nodes of one group: how they are launched, what is reserved for them, and who runs them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import jsii
 from aws_cdk import Annotations, CfnTag, Duration, Tags
@@ -76,6 +76,7 @@ class NodeFleet(Construct):
         role: iam.IRole,
         instance_profile: iam.IInstanceProfile,
         mount: Mount | None = None,
+        environment: Mapping[str, str] | None = None,
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
         idle_policy: IdlePolicy | None = None,
         encryption_key: kms.IKey | None = None,
@@ -92,6 +93,7 @@ class NodeFleet(Construct):
             role: The instance role; it is given what the nodes' own scripts need.
             instance_profile: The profile that carries the role.
             mount: The file system to mount. Default: - none.
+            environment: Environment variables of the whole cluster; the group's own go first. Default: - none.
             instance_type_facts: Facts about types that the catalog does not have. Default: - none.
             idle_policy: When they are idle; they report what it looks at. Default: - as `node_group` says.
             encryption_key: The KMS key that encrypts their root volumes. Default: - AWS's own, or the account's
@@ -105,6 +107,7 @@ class NodeFleet(Construct):
         super().__init__(scope, id)
         nodes = _checked or check_node_group(node_group, instance_type_facts, network.availability_zone)
         self._words = nodes.words
+        self._environment = environment or {}
         self.node_group, self.cluster_name, self.role = node_group, cluster_name, role
         self.instance_types = tuple(nodes.infos)
         self.instance_type = self.instance_types[0]
@@ -312,7 +315,7 @@ class NodeFleet(Construct):
                 efa=layout.efa,
                 efa_traffic=layout.efa and self._reports_efa_traffic,
                 mount=mount,
-                environment=group.environment,
+                environment={**self._environment, **group.environment},
                 scripts_before=group.scripts_before,
                 scripts_after=group.scripts_after,
                 launch_hook=None if group.warm_pool is None else _LAUNCH_HOOK,

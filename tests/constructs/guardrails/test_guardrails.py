@@ -9,10 +9,19 @@ from aws_cdk import Stack
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match
 
-from cdk_training_cluster import BillingAlarms, Budget, ClusterPower, ClusterSpend, IdleStop, WeeklyCostReport
+from cdk_training_cluster import (
+    BillingAlarms,
+    Budget,
+    CheckpointWatch,
+    ClusterPower,
+    ClusterSpend,
+    IdleStop,
+    WeeklyCostReport,
+)
 from cdk_training_cluster.functions import Guardrail, Watch
 from cdk_training_cluster.guardrails import GUARDRAILS
 from cdk_training_cluster.power import PowerGroup
+from checkpoint_scene import exported_checkpoints
 from synthesis import new_stack, only, resources
 
 _GROUPS = {"workers": PowerGroup(count=8)}
@@ -21,6 +30,9 @@ _MAKE: dict[type[Guardrail], Callable[..., Guardrail]] = {
     IdleStop: lambda *at, **topic: IdleStop(*at, cluster_name="pod", **topic),
     BillingAlarms: lambda *at, **topic: BillingAlarms(*at, name="pod", budget=Budget(monthly_usd=100), **topic),
     WeeklyCostReport: lambda *at, **topic: WeeklyCostReport(*at, cluster_name="pod", **topic),
+    CheckpointWatch: lambda *at, **topic: CheckpointWatch(
+        *at, cluster_name="pod", checkpoints=exported_checkpoints(at[0]), **topic
+    ),
     ClusterSpend: lambda *at, **topic: ClusterSpend(
         *at, cluster_name="pod", budget=Budget(monthly_usd=100, max_usd_per_hour=5), **topic
     ),

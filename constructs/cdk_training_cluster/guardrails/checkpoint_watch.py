@@ -1,0 +1,172 @@
+"""The construct that misses new checkpoints: its function, its tick, its alarms and its permissions."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_training_cluster.functions import ClusterPermissions, Guardrail, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.storage import CheckpointStore, ExportedCheckpoints
+from cdk_training_cluster.times import to_duration
+from cdk_training_cluster.validation.bounds import ClusterName
+from cdk_training_cluster.validation.kinds import checked
+from cluster_contract.checkpoints import CheckpointFunctionSettings, CheckpointMetric
+from cluster_contract.tags import CLUSTER_TAG
+
+# A bucket's name, the one id in the settings that is known at deployment only.
+_LONGEST_NAME = 63
+_MAX_EXPORT_SECONDS = 15 * 60
+
+
+class CheckpointWatch(Guardrail):
+    """Make the function that looks for new checkpoints, and alarms where accelerators work on without one.
+
+    Every five minutes it lists the store, finds the newest complete checkpoint, and reads how busy the cluster's
+    busiest accelerator was in each five minutes since. Only time in which one worked counts: neither stopped nor
+    starting nor idle nodes raise the alarm, and what was not measured is no work. A second alarm says that FSx is
+    late with its exports.
+
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and two
+    `AWS::CloudWatch::Alarm`s, for missing checkpoints and for the function's silence; for an exported directory one
+    more.
+
+    Attributes:
+        checkpoints: What it looks at.
+        missing_alarm: Goes off when accelerators have worked too long without a new checkpoint.
+        export_alarm: Goes off when FSx is late with its exports. None: nothing is exported.
+
+    Sources: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html and
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/fs-metrics.html
+    """
+
+    spec = GuardrailSpec(
+        package="cluster_checkpoints",
+        called="the checkpoint function",
+        purpose="Misses new checkpoints of the training cluster $name",
+        output="CheckpointFunctionName",
+        every=to_duration(CheckpointFunctionSettings.tick),
+        timeout=Duration.minutes(4),
+        silence=Silence(
+            metric=CheckpointMetric.SUCCESSFUL_TICKS,
+            trouble="the checkpoint function has not succeeded for 15 minutes, so accelerators may work without new "
+            "checkpoints and without a message",
+        ),
+    )
+
+    @checked
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: ClusterName,
+        checkpoints: CheckpointStore,
+        alert_topic: sns.ITopic,
+        powertools_layer: lambda_.ILayerVersion | None = None,
+        encryption_key: kms.IKey | None = None,
+    ) -> None:
+        """Make the function, its tick and its alarms.
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            cluster_name: The cluster whose nodes report the use of their accelerators under this dimension.
+            checkpoints: What it looks at, and how long accelerators may work without a new one.
+            alert_topic: What the alarms notify. It must let CloudWatch publish; if it is encrypted, so must its key.
+            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
+            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
+
+        Raises:
+            ValueError: A setting is of the wrong kind, or `ClusterFunction` refuses its settings.
+        """
+        super().__init__(
+            scope,
+            id,
+            cluster_name=cluster_name,
+            alert_topic=alert_topic,
+            powertools_layer=powertools_layer,
+            encryption_key=encryption_key,
+        )
+        self.checkpoints = checkpoints
+        minutes = int(checkpoints.max_work_without_checkpoint.to_minutes())
+        settings = CheckpointFunctionSettings(
+            cluster=cluster_name,
+            place=checkpoints.place,
+            max_work=timedelta(minutes=minutes),
+            topic_arn=alert_topic.topic_arn,
+        )
+        self._make(settings, self._grant, longest_id_bytes=_LONGEST_NAME)
+        self.missing_alarm = self._watch(_missing(minutes))
+        self.export_alarm = None
+        if isinstance(checkpoints, ExportedCheckpoints):
+            self.export_alarm = self._watch(_LATE_EXPORT, checkpoints.metric_oldest_waiting_export())
+
+    def describe(self) -> Iterator[str]:
+        """See `Guardrail.describe`."""
+        minutes = self.checkpoints.max_work_without_checkpoint.to_minutes()
+        where = self.checkpoints.place.directory or "a directory bucket of S3 Express One Zone"
+        yield f"Checkpoints: in {where}; an alarm after {minutes:g} minutes of work without a new one"
+
+    def metric_work_without_checkpoint(
+        self, *, statistic: str = "Maximum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Return for how many minutes accelerators have worked since the newest complete checkpoint.
+
+        It is 0 while no accelerator works.
+
+        Args:
+            statistic: Over what the function reports every 5 minutes. Default: - `Maximum`.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(CheckpointMetric.WORK_WITHOUT_CHECKPOINT, statistic, period)
+
+    def metric_checkpoint_age(
+        self, *, statistic: str = "Maximum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Return how old the newest complete checkpoint is, in minutes.
+
+        Args:
+            statistic: Over what the function reports every 5 minutes. Default: - `Maximum`.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(CheckpointMetric.AGE, statistic, period)
+
+    def _grant(self, role: iam.Role) -> None:
+        permissions = ClusterPermissions(
+            role, cluster_name=self._cluster_name, tag_key=CLUSTER_TAG, own_tags=CLUSTER_TAG
+        )
+        permissions.read(["cloudwatch:GetMetricData"])
+        self.checkpoints.grant_list(role)
+
+
+def _missing(minutes: int) -> Watch:
+    return Watch(
+        id="NoCheckpoint",
+        metric=CheckpointMetric.WORK_WITHOUT_CHECKPOINT,
+        statistic="Maximum",
+        periods=1,
+        threshold=minutes,
+        trouble=f"accelerators have worked for {minutes} minutes since the newest complete checkpoint, and a failure "
+        "would lose that work",
+        remedy="Invoke $function, which names the newest complete checkpoint, and look why the job writes none: a "
+        "checkpoint is complete with a file .metadata or .complete in its directory. If it is right that checkpoints "
+        "come less often, raise max_work_without_checkpoint",
+    )
+
+
+_LATE_EXPORT = Watch(
+    id="LateExport",
+    metric="AgeOfOldestQueuedMessage",
+    threshold=_MAX_EXPORT_SECONDS,
+    trouble=f"for 15 minutes a file has waited more than {_MAX_EXPORT_SECONDS // 60} minutes for its export from the "
+    "file system to S3, so the bucket has not got the newest checkpoints",
+    remedy="Look at the state of the file system's data repository associations in the FSx console: one that is "
+    "MISCONFIGURED names the cause, such as a bucket policy or a key that FSx may not use. If all are available, "
+    "more is written than FSx exports: keep checkpoints on the file system until the metric is 0",
+)

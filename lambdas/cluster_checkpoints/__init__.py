@@ -1,0 +1,1 @@
+"""The function that misses new checkpoints while accelerators work."""
