@@ -31,6 +31,7 @@ class LustreFileSystem:
     interface_ids: list[str]
     associations: dict[str, Any] = field(default_factory=dict)
     tasks: dict[str, Any] = field(default_factory=dict)
+    requested: dict[str, Any] = field(default_factory=dict)
 
     file_system_type = "LUSTRE"
 

@@ -45,9 +45,13 @@ def create_data_repository_task(response: Any) -> str:
     file_system = found_file_system(response, request["FileSystemId"])
     with LOCK:
         _begin_imports(file_system)
-        _check(file_system, request)
-        task = _made(file_system, request["Type"], request.get("Paths") or [])
-        task |= {name: request[name] for name in ("Report", "ReleaseConfiguration") if name in request}
+        # A request of the same token is the same request: its answer may have been lost.
+        task = file_system.requested.get(request["ClientRequestToken"])
+        if task is None:
+            _check(file_system, request)
+            task = _made(file_system, request["Type"], request.get("Paths") or [])
+            task |= {name: request[name] for name in ("Report", "ReleaseConfiguration") if name in request}
+            file_system.requested[request["ClientRequestToken"]] = task
     if request.get("Tags"):
         response.fsx_backend.tagger.tag_resource(task["ResourceARN"], request["Tags"])
     return json.dumps({"DataRepositoryTask": _described(response, task)})

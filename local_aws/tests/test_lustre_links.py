@@ -203,7 +203,8 @@ def test_tasks_take_turns_and_end_as_ordered(linked: LinkedFileSystem) -> None:
     linked.put(one="1")
     linked.link()
     linked.aws.set_task_fate(_IMPORT, "EXECUTING")
-    task = linked.task(_IMPORT)
+    task = linked.task(_IMPORT, ClientRequestToken="once")
+    assert linked.task(_IMPORT, ClientRequestToken="once") == task
     for expected in ("EXECUTING", "EXECUTING"):
         assert linked.tasks()[0]["Lifecycle"] == expected
     with pytest.raises(ClientError, match="DataRepositoryTaskExecuting"):
