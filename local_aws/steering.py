@@ -228,6 +228,7 @@ class Steering(ABC):
         self,
         *,
         path: Iterable[Path] = (),
+        root: Path | None = None,
         mounts: Mapping[str, str] | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
@@ -235,11 +236,13 @@ class Steering(ABC):
 
         Args:
             path: Directories that come first in PATH. Default: - none
+            root: A directory whose entries every node has in its root directory, such as `usr/local/bin`, which a
+                document's lines find there. Default: - none
             mounts: The ids of file systems by the directories that they are mounted at. Default: - none
             variables: More variables. Default: - none
         """
         request = {"path": [str(one) for one in path], "mounts": mounts or {}, "variables": variables or {}}
-        self._control("nodes", request)
+        self._control("nodes", {**request, "root": str(root) if root else ""})
 
     def set_node(self, instance_id: str, *, online: bool = True, fate: str | None = None) -> None:
         """Let a node be unreachable for Systems Manager, or commands that are sent to it from now on have a fate.

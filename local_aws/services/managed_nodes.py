@@ -41,6 +41,7 @@ class Nodes:
 
     Attributes:
         path: Directories that come first in the variable PATH.
+        root: A directory whose entries every node has in its own root directory.
         variables: More variables.
         mounts: The ids of file systems by the directories at which nodes mount them.
         unreachable: The ids of instances whose agents have lost their connection.
@@ -48,6 +49,7 @@ class Nodes:
     """
 
     path: tuple[str, ...] = ()
+    root: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     mounts: Mapping[str, str] = field(default_factory=dict)
     unreachable: set[str] = field(default_factory=set)
@@ -58,21 +60,23 @@ class Nodes:
         backend = instance.ec2_backend
         root = INVOCATIONS.workspace / "nodes" / instance.id
         file_systems = fsx_backends[backend.account_id][backend.region_name].file_systems
-        (root / "proc").mkdir(parents=True, exist_ok=True)
-        lines = []
+        root.mkdir(parents=True, exist_ok=True)
+        for entry in [] if self.root is None else self.root.iterdir():
+            _link(root / entry.name, entry)
         for mount_point, file_system_id in self.mounts.items():
             file_system, place = file_systems.get(file_system_id), root / mount_point.strip("/")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.unlink(missing_ok=True)
             if file_system is not None:
                 for part in ("files", "objects"):
                     (file_system.directory / part).mkdir(parents=True, exist_ok=True)
-                place.symlink_to(file_system.directory / "files")
-                name = f"{file_system.described['DNSName']}@tcp:/{file_system.configuration['MountName']}"
-                lines.append(f"{name} {mount_point} lustre rw,flock,lazystatfs 0 0\n")
-        (root / "proc" / "mounts").write_text("".join(lines))
+                _link(place, file_system.directory / "files")
         path = ":".join([*self.path, *_USUAL_PATH])
         return {"HOME": str(root), "LANG": "C.UTF-8", "PATH": path, "ROOT": str(root), **self.variables}
+
+
+def _link(place: Path, target: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    place.symlink_to(target)
 
 
 NODES = Nodes()
@@ -131,8 +135,9 @@ def online_instance(response: Any, instance_id: str) -> Any:
 
 
 def set_up(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Set all nodes up: what is first in PATH, more variables, and what they mount."""
+    """Set all nodes up: what is first in PATH and in their root directories, more variables, and what they mount."""
     NODES.path = tuple(str(Path(one)) for one in request["path"])
+    NODES.root = Path(request["root"]) if request["root"] else None
     NODES.variables, NODES.mounts = dict(request["variables"]), dict(request["mounts"])
     return {}
 

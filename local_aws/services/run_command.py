@@ -29,6 +29,8 @@ from local_aws.services.managed_nodes import NODES, STATUSES, UNENDED, online_in
 _LONGEST_OUTPUT, _LONGEST_ERROR, _LONGEST_PLUGIN_OUTPUT = 24_000, 8_000, 2_500
 _USUAL_EXECUTION_SECONDS, _USUAL_DELIVERY_SECONDS = 3_600, 3_600
 _UNKNOWN = -1
+# Where a document finds what a node's own set-up has installed; here it is in the node's root directory.
+_PROGRAMS = "/usr/local/bin/"
 _PAGE = 50
 
 
@@ -89,7 +91,7 @@ class _Invocation:
         variables = NODES.environment(self.instance)
         self._seconds = float(inputs.get("timeoutSeconds", _USUAL_EXECUTION_SECONDS))
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", "\n".join(inputs["runCommand"])],
+            ["/bin/sh", "-c", "\n".join(inputs["runCommand"]).replace(_PROGRAMS, variables["ROOT"] + _PROGRAMS)],
             env=variables,
             cwd=inputs.get("workingDirectory") or variables["ROOT"],
             stdin=subprocess.DEVNULL,

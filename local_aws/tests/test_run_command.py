@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from local_aws import LocalAws
 from local_aws_scene import NODES, Stacks, Template
 
-_LINES = ['echo "{{ Word }} from ${ROOT##*/}"', "cat fsx/note >&2", "exit {{ Code }}"]
+_LINES = ['/usr/local/bin/say "{{ Word }} from ${ROOT##*/}"', "cat fsx/note >&2", "exit {{ Code }}"]
 
 
 def _content(**changes: Any) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def _template(content: dict[str, Any]) -> Template:
 
 
 @pytest.fixture(scope="module")
-def running(aws: LocalAws) -> Iterator[list[str]]:
+def running(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """Four nodes that run, of which the stack goes at the end."""
     scene = Stacks(aws)
     template = copy.deepcopy(NODES)
@@ -38,7 +38,10 @@ def running(aws: LocalAws) -> Iterator[list[str]]:
     assert scene.reasons(name) == {}
     ids = scene.physical_ids(name)
     group = aws.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=[ids["Nodes"]])
-    aws.set_up_nodes(mounts={"/fsx": ids["Files"]})
+    programs = tmp_path_factory.mktemp("node") / "usr" / "local" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "say").symlink_to("/bin/echo")
+    aws.set_up_nodes(root=programs.parents[2], mounts={"/fsx": ids["Files"]})
     (aws.file_system_directory(ids["Files"]) / "files" / "note").write_text("seen")
     yield [one["InstanceId"] for one in group["AutoScalingGroups"][0]["Instances"]]
     aws.set_up_nodes()
