@@ -14,19 +14,44 @@ _KEPT_FOR = timedelta(hours=12)
 _MAX_IDS = 20
 
 
-def start_group(power_function: str, node_group: str, region: str) -> str:
-    """Return the command that starts a node group.
+def group_command(action: str, power_function: str, node_group: str, region: str) -> str:
+    """Return the command that starts or stops a node group.
 
     Args:
+        action: `start` or `stop`.
         power_function: The power function's name.
         node_group: The node group's name.
         region: The cluster's region.
     """
-    order = shlex.quote(json.dumps({"action": "start", "node_groups": [node_group]}, separators=(",", ":")))
+    event = shlex.quote(json.dumps({"action": action, "node_groups": [node_group]}, separators=(",", ":")))
     return (
         f"aws lambda invoke --region {region} --function-name {power_function}:{Alias.OPERATE} "
-        f"--cli-binary-format raw-in-base64-out --payload {order} /dev/stdout"
+        f"--cli-binary-format raw-in-base64-out --payload {event} /dev/stdout"
     )
+
+
+def resume_process(process: str, group: str, region: str) -> str:
+    """Return the command that resumes a suspended process of an Auto Scaling group.
+
+    Args:
+        process: The process, such as `Launch`.
+        group: The Auto Scaling group's name.
+        region: The cluster's region.
+    """
+    of_group = f"--auto-scaling-group-name {shlex.quote(group)}"
+    return f"aws autoscaling resume-processes --region {region} {of_group} --scaling-processes {process}"
+
+
+def remove_protection(group: str, ids: Sequence[str], region: str) -> str:
+    """Return the command that removes the scale-in protection of instances.
+
+    Args:
+        group: The Auto Scaling group's name.
+        ids: The instances' ids; the command names at most 20.
+        region: The cluster's region.
+    """
+    of_group = f"--auto-scaling-group-name {shlex.quote(group)} --instance-ids {' '.join(ids[:_MAX_IDS])}"
+    return f"aws autoscaling set-instance-protection --region {region} {of_group} --no-protected-from-scale-in"
 
 
 def keep_command(targets: Sequence[tuple[OwnerTraits | None, str]], begin: datetime, region: str) -> str:

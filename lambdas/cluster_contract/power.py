@@ -61,6 +61,8 @@ class PowerFunctionSettings:
         state_table: The name of the cluster's state table.
         stack_id: The id of the stack that the function belongs to. Items that another stack wrote are ignored unless
             their owners are still there: a cluster that is deployed again starts.
+        region: The region that the function runs in.
+        function: The function's name.
     """
 
     cluster: str
@@ -70,6 +72,8 @@ class PowerFunctionSettings:
     topic_arn: str = variable("ALERT_TOPIC_ARN")
     state_table: str = variable("STATE_TABLE")
     stack_id: str = variable("STACK_ID")
+    region: str = variable("AWS_REGION")
+    function: str = variable("AWS_LAMBDA_FUNCTION_NAME")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "PowerFunctionSettings":

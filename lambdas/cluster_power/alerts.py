@@ -1,10 +1,11 @@
-"""What subscribers of the alert topic have to know of a node group, as alerts."""
+"""The alerts about a node group that the alert topic's subscribers receive."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from cluster_common.alerts import Alert, end_key
 from cluster_common.messages import subject
+from cluster_common.operator_commands import group_command
 from cluster_common.times import format_minutes, time_text
 from cluster_power.context import Context
 from cluster_power.groups import Group
@@ -72,13 +73,17 @@ def _problems(decision: Decision, context: Context) -> Iterator[Alert]:
 def _alert(
     topic: str, decision: Decision, problem: Problem, context: Context, delay: timedelta = timedelta(0)
 ) -> Alert:
-    cluster, began = context.settings.cluster, _SUBJECTS.get(problem.kind, _MISSING)[0].format(decision.node_group)
+    settings, began = context.settings, _SUBJECTS.get(problem.kind, _MISSING)[0].format(decision.node_group)
+    commands = "".join(
+        f"\n\nTo {action} it:\n{group_command(action, settings.function, decision.node_group, settings.region)}"
+        for action in _COMMANDS.get(problem.kind, ())
+    )
     # A group that is deleted keeps no record, and so no message follows.
     again = "" if problem.kind is ProblemKind.LEFT_BEHIND else "\n\nAnother message follows when this is over."
     return Alert(
         key=f"{topic}/{problem.kind}",
-        subject=subject(f"{cluster}: {began}"),
-        text=f"Cluster {cluster}\n\n{problem.sentence}{again}",
+        subject=subject(f"{settings.cluster}: {began}"),
+        text=f"Cluster {settings.cluster}\n\n{problem.sentence}{commands}{again}",
         delay=delay,
     )
 
@@ -139,9 +144,9 @@ def _describe_coming_end(
         # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-release.html
         title = f"the capacity reservation of {name} ends in {_hours(left)}"
         text = (
-            f"{name}: its capacity reservation {one.id} ends at {at}: nodes that run go on without it, and from "
-            "then on no node can start.\n\nIt cannot be brought back once it has ended: give it a later end "
-            "before, in the cluster's file if the cluster made it, and else in EC2."
+            f"{name}: its capacity reservation {one.id} ends at {at}: nodes that run go on at On-Demand "
+            "prices, and from then on no node can start.\n\nAn ended reservation cannot be restored: give it a later "
+            "end before that, in the cluster's file if the cluster made it, and else in EC2."
         )
     else:
         # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
@@ -158,6 +163,9 @@ def _hours(time: timedelta) -> str:
     hours = round(time.total_seconds() / 3600)
     return "less than an hour" if hours < 1 else "1 hour" if hours == 1 else f"{hours} hours"
 
+
+# The commands that a message of a problem gives.
+_COMMANDS = {ProblemKind.EMPTIED: ("start", "stop"), ProblemKind.MIXED_VERSIONS: ("stop", "start")}
 
 # How a message names a problem of a kind: its begin, its end, and the words before the reason for that.
 _MISSING = ("nodes of {} are missing", "no nodes of {} are missing any more", "No nodes are missing any more")

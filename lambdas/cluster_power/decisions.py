@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+from cluster_common.owners.groups import AUTO_SCALING_GROUP, SPOT_FLEET
 from cluster_common.times import time_text
 from cluster_power.context import Context
 from cluster_power.desired_state import first_order
@@ -53,7 +54,8 @@ def decide(groups: Sequence[Group], context: Context) -> list[Decision]:
 
 def unrecorded(group: Group) -> Decision:
     """Return what can be said of a group while the state table cannot be read."""
-    reason = f"{group.node_group} keeps its desired capacity of {group.desired}: the state table could not be read"
+    kept = f"{group.node_group} keeps its desired capacity of {group.desired}"
+    reason = f"{kept}: the state table could not be read, and the next run reads it again"
     return _decision(group, Verdict.UNSEEN, reason, wanted=group.desired)
 
 
@@ -105,16 +107,15 @@ def _give_size(group: Group, wanted: int, twins: Collection[str], window: Window
     should = f"{name} should have {_nodes(wanted)}"
     match group:
         case _ if wanted > 0 and name in twins:
-            noun = group.owner.noun
-            return (
-                Verdict.BLOCKED,
-                f"two {noun}s belong to {name}: neither is sized until a deployment has removed one",
+            return Verdict.BLOCKED, (
+                f"{name} has more than one {group.owner.noun}, and the power function sizes none of them: wait for "
+                "the deployment that replaces one, or delete the one that is not in the cluster's stack"
             )
         case Group(maximum=largest) if wanted > largest:
             why = "a deployment is under way, or the maximum was lowered"
-            return Verdict.BLOCKED, f"{should} and its group takes at most {largest}: {why}"
+            return Verdict.BLOCKED, f"{should} and the maximum size of its group is {largest}: {why}"
         case Group(minimum=smallest) if wanted < smallest:
-            return Verdict.BLOCKED, f"{should} and the minimum of its group is {smallest}: set that to 0"
+            return Verdict.BLOCKED, f"{should} and the minimum size of its group is {smallest}: set that to 0"
         case Group(busy=True):
             return Verdict.BLOCKED, _busy(group, wanted)
         case Group(is_unrecorded=True) if group.desired > wanted > 0:
@@ -156,7 +157,7 @@ def _keep_size(group: Group, wanted: int, window: Window | None) -> tuple[Verdic
 def held_until(window: Window | None) -> str:
     """Say how long a desired capacity that was set outside the function stays."""
     block = ", or its Capacity Block starts or ends" if window else ""
-    return f"until a start or a stop, or until the file's count changes{block}"
+    return f"until a start or stop command, or until its count in the cluster's file changes{block}"
 
 
 def _resized(group: Group) -> str:
@@ -176,8 +177,9 @@ def _explain(decision: Decision, context: Context) -> Decision:
     ours = kept or (decision.verdict is Verdict.HELD and group.is_smaller_by_order)
     ours = ours or (elsewhere and (group.is_smaller_by_order or group.goal == group.record.size))
     grace, now = context.settings.launch_grace, context.now
-    missing = find_problem(group, goal=group.goal, sized_by_us=ours, grace=grace, now=now)
-    surplus = find_surplus(group, goal=group.goal, grace=grace, now=now)
+    region = context.settings.region
+    missing = find_problem(group, goal=group.goal, sized_by_us=ours, grace=grace, now=now, region=region)
+    surplus = find_surplus(group, goal=group.goal, grace=grace, now=now, region=region)
     decision = replace(
         decision,
         missing=max(0, group.goal - group.in_service),
@@ -250,7 +252,10 @@ def _judge(group: Group, decision: Decision, missing: Finding, surplus: Finding)
 def _kept(group: Group, wanted: int, window: Window | None) -> str:
     name, record = group.node_group, group.record
     if record.limit == wanted:
-        return f"{name} is limited to its {_nodes(wanted)} by {record.by}: {record.reason}; a start ends the limit"
+        return (
+            f"{name} is limited to its {_nodes(wanted)} by {record.by}: {record.reason}; a start command ends the "
+            "limit"
+        )
     if wanted:
         until = f" until {time_text(window.down_at)}: {window.cause}" if window and window.down_at else ""
         return f"{name} has all of its {_nodes(wanted)}{until}"
@@ -291,12 +296,14 @@ def _unconfigured(group: Group, context: Context) -> Decision:
         return decision
     if not group.alive:
         return replace(decision, reason=f"{why}, and none of its nodes runs")
-    problem = left_behind(group, why=why)
+    problem = left_behind(group, why=why, region=context.settings.region)
     return replace(decision, reason=problem.sentence, surplus=group.alive, surplus_problem=problem)
 
 
 def _unread(name: str, own: GroupSettings) -> Decision:
-    return Decision(node_group=name, verdict=Verdict.UNSEEN, reason=f"{name} could not be read", wanted=own.count)
+    what = f"its {(SPOT_FLEET if own.spot_fleet else AUTO_SCALING_GROUP).noun} or its record"
+    reason = f"{name} keeps its size: {what} could not be read, and the next run reads it again"
+    return Decision(node_group=name, verdict=Verdict.UNSEEN, reason=reason, wanted=own.count)
 
 
 def _decision(group: Group, verdict: Verdict, reason: str, *, wanted: int, window: Window | None = None) -> Decision:

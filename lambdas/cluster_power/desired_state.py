@@ -1,4 +1,4 @@
-"""What is to be recorded of node groups before anything is sized: what was ordered, and what was adopted."""
+"""The desired state of node groups that is recorded before any is sized: what was commanded, and what was adopted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,10 +11,10 @@ from cluster_power.groups import Group
 from cluster_power.records import Order, State
 
 BUDGET = "cluster_spend"
-"""What messages name for a state that the budget has set."""
+"""The sender that messages name for a state that the budget has set."""
 
 FUNCTION = "cluster_power"
-"""What messages name for a state that no command has set."""
+"""The sender that messages name for a state that no command has set."""
 
 
 def new_orders(groups: Sequence[Group], context: Context, command: Command) -> dict[str, Order]:
@@ -40,7 +40,7 @@ def new_orders(groups: Sequence[Group], context: Context, command: Command) -> d
     for group in groups:
         if group.node_group in owners and not group.deleting and context.is_configured(group):
             owners[group.node_group].append(group)
-    # Where it is so already, who ordered it first, and why, stays.
+    # A node group that has the state already keeps the sender and the reason of its first command.
     if state is State.LIMITED:
         # Of a node group that could not be read it is unknown how many nodes it has.
         seen = {name: every for name, every in owners.items() if name not in context.unread}
@@ -131,5 +131,6 @@ def _adopt(owners: Sequence[Group], context: Context) -> Order:
     order = first_order(context)
     for said in (group.tags.get(POWER_TAG, "") for group in owners):
         if said.startswith((State.STOPPED, State.LIMITED)):
-            return _limit(replace(order, reason=f"its record is lost, and its tag says: {said}"), owners, context)
+            lost = f"its item in the state table {context.settings.state_table} was lost"
+            return _limit(replace(order, reason=f"{lost}, and its tag {POWER_TAG} says: {said}"), owners, context)
     return order

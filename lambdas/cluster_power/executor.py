@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Executor:
-    """Record what was ordered, raise the reservation, set the size, record that it was set.
+    """Record the command, raise the reservation, set the size, record that it was set.
 
     In this order a crash anywhere leaves a group so that the next run does the rest. A command is recorded for all
     of its node groups before the first is sized, so that this holds for all of them. An operator may act at any time:
@@ -66,7 +66,7 @@ class Executor:
                     came_of_it = (
                         "nothing was changed, send the command again"
                         if is_recorded is False
-                        else "it may have been recorded, and is then applied within a minute: ask for the status"
+                        else "it may have been recorded, and is then applied within a minute: send the command status"
                     )
                     what = f"the state {order.state} could not be recorded: {came_of_it}"
                     self._failures.add(name, what, error)

@@ -17,7 +17,7 @@ from cluster_power.verdicts import Decision, Verdict
 # How many seconds a new size may take to show.
 _PAUSES = (1, 2)
 
-# A sentence that people read names no more nodes.
+# A message names no more nodes.
 _MAX_NAMED = 3
 
 _NEXT_RUN = "the next run applies that"

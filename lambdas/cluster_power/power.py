@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_sns.client import SNSClient
 
+_UNREAD = "its nodes could not be read, so its size stays, and the next run reads them again"
+
 _QUIET = frozenset(
     {Verdict.KEEP, Verdict.PENDING, Verdict.SIZE, Verdict.WAITING, Verdict.CLOSING, Verdict.OVER, Verdict.DELETING}
 )
@@ -87,13 +89,13 @@ class Power:
         self._notifications = Notifications(store, settings.topic_arn, clients.sns, self._failures)
 
     def apply(self, command: Command) -> dict[str, object]:
-        """Do what was ordered and return a summary that people read.
+        """Apply the command and return a summary for operators.
 
         Raises:
             PartialFailureError: Something failed, after everything was tried. A status says that in its summary.
             UnreadableStateError: What is recorded could not be read, and the command was not applied.
         """
-        # First, so that an order that comes while the groups are read shows when an item is read again.
+        # First, so that a command that comes while the groups are read shows when an item is read again.
         is_read = self._read_state(command)
         owned, unread = self._read_groups()
         decisions = self._apply(command, owned, unread) if is_read else self._report_sizes(command, owned)
@@ -186,11 +188,11 @@ class Power:
                 reading = owner.read()
             except AWS_ERRORS as error:
                 names = ", ".join(owner.node_groups) or "what a deployment left behind"
-                self._failures.add(names, "could not be read", error)
+                self._failures.add(names, _UNREAD, error)
                 unread |= set(owner.node_groups)
                 continue
             for name, why in reading.unread.items():
-                self._failures.add(name, "could not be read", why)
+                self._failures.add(name, _UNREAD, why)
             owned += reading.groups
             unread |= set(reading.unread)
         return owned, unread
@@ -216,17 +218,19 @@ class Power:
         try:
             return read_reservations(self._ec2(), every)
         except AWS_ERRORS as error:
-            self._failures.add(", ".join(ids), "could not read the Capacity Blocks and reservations", error)
+            what = "the Capacity Blocks and reservations could not be read, and the next run tries again"
+            self._failures.add(", ".join(ids), what, error)
             return Reservations(unread=every)
 
     def _with_activities(self, group: Group) -> Group:
-        """Ask why nodes are missing, where they are."""
+        """Read the scaling activities of a group that lacks nodes, which say why."""
         if group.in_service >= group.goal or group.deleting:
             return group
         try:
             return replace(group, activities=self._owners.of(group).read_activities(group, group.record.since))
         except AWS_ERRORS as error:
-            self._failures.add(group.node_group, "could not read the scaling activities", error)
+            what = "the scaling activities could not be read, and the next run tries again"
+            self._failures.add(group.node_group, what, error)
             return replace(group, activities=None)
 
     def _log(self, decision: Decision) -> None:

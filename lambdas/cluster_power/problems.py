@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
+from cluster_common.operator_commands import remove_protection, resume_process
 from cluster_common.owners.groups import Activity
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind, find_launch_failure, instance_type_in
@@ -28,10 +29,9 @@ class Problem:
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html and
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-enter-exit-standby.html
 _STAYS = {
-    ":Wait": "A lifecycle hook holds {number}: complete the hook's action for each, or remove the hook.",
-    ":Retained": "A lifecycle hook that failed retains {number}: look at each, and terminate it by hand.",
-    "Standby": "Standby holds {number}, where Auto Scaling leaves nodes alone: put each back in service, or "
-    "terminate it.",
+    ":Wait": "A lifecycle hook keeps {nodes}: complete the lifecycle action of each, or delete the hook.",
+    ":Retained": "A lifecycle hook that was abandoned retains {nodes}: inspect each, and terminate it in EC2.",
+    "Standby": "Auto Scaling does not terminate {nodes} in Standby: return each to service, or terminate it.",
 }
 
 
@@ -64,7 +64,9 @@ class Finding:
         return self.outlook in (Outlook.COMPLETE, Outlook.PROBLEM)
 
 
-def find_problem(group: Group, *, goal: int, sized_by_us: bool, grace: timedelta, now: datetime) -> Finding:
+def find_problem(
+    group: Group, *, goal: int, sized_by_us: bool, grace: timedelta, now: datetime, region: str
+) -> Finding:
     """Say why a group has fewer nodes in service than it should.
 
     Args:
@@ -73,13 +75,14 @@ def find_problem(group: Group, *, goal: int, sized_by_us: bool, grace: timedelta
         sized_by_us: Whether the power function gave it this size, so that it is known since when.
         grace: How long nodes may take to launch.
         now: The time.
+        region: The cluster's region, for commands.
     """
     if group.in_service >= goal:
         return Finding(outlook=Outlook.COMPLETE)
     where = f" in {', '.join(group.zones)}" if group.zones else ""
     running = f"{group.node_group}: {group.in_service} of {goal} nodes are running{where}"
     if group.launching_suspended is not None:
-        return _problem(ProblemKind.SUSPENDED, f"{running}: {_suspended(group, resumed=sized_by_us)}")
+        return _problem(ProblemKind.SUSPENDED, f"{running}: {_suspended(group, region, resumed=sized_by_us)}")
     if group.activities is None:
         return Finding(outlook=Outlook.UNSEEN)
     launches = _launches(group)
@@ -107,7 +110,7 @@ def find_problem(group: Group, *, goal: int, sized_by_us: bool, grace: timedelta
     )
 
 
-def find_surplus(group: Group, *, goal: int, grace: timedelta, now: datetime) -> Finding:
+def find_surplus(group: Group, *, goal: int, grace: timedelta, now: datetime, region: str) -> Finding:
     """Say why more of a group's nodes live than should.
 
     A group of which none is in service may go on costing: nodes that are protected, in Standby or in a lifecycle
@@ -119,6 +122,7 @@ def find_surplus(group: Group, *, goal: int, grace: timedelta, now: datetime) ->
         goal: How many nodes it should have.
         grace: How long nodes may take to go.
         now: The time.
+        region: The cluster's region, for commands.
     """
     if group.alive <= goal:
         return Finding(outlook=Outlook.COMPLETE)
@@ -126,19 +130,20 @@ def find_surplus(group: Group, *, goal: int, grace: timedelta, now: datetime) ->
         return Finding(outlook=Outlook.PENDING)
     owner = group.owner
     look = f"look at the {owner.history} of the {owner.noun} {group.name}, and at the nodes."
-    reasons = " ".join(_stays(group)) or f"No reason is reported: {look}"
+    reasons = " ".join(_stays(group, region)) or f"No reason is reported: {look}"
     return _problem(ProblemKind.SURPLUS, f"{_billed(group)} where {goal} should ({_states(group)}). {reasons}")
 
 
-def left_behind(group: Group, *, why: str) -> Problem:
-    """Say that nodes run in a group that is no longer the cluster's: an alarm rings if they do for long.
+def left_behind(group: Group, *, why: str, region: str) -> Problem:
+    """Say that nodes run in a group that is no longer the cluster's: an alarm reports it if they run for long.
 
     Args:
         group: The group.
         why: What makes it none of the cluster's.
+        region: The cluster's region, for commands.
     """
     noun = group.owner.noun
-    stays = "".join(f" {reason}" for reason in _stays(group))
+    stays = "".join(f" {reason}" for reason in _stays(group, region))
     return Problem(
         kind=ProblemKind.LEFT_BEHIND,
         sentence=f"{_billed(group)} ({_states(group)}), and {why}. Either a deployment that removes the {noun} "
@@ -151,14 +156,15 @@ def emptied(reason: str) -> Problem:
     """Say that a group has the size 0 without a stop: by hand, or by a stop that was not completed."""
     return Problem(
         kind=ProblemKind.EMPTIED,
-        sentence=f"{reason}. If a stop was under way, it was not completed. Send a start to bring its nodes "
-        "back, or a stop to keep it stopped.",
+        sentence=f"{reason}. If a stop was under way, it was not completed. Start the node group to bring its nodes "
+        "back, or stop it to keep it stopped.",
     )
 
 
 def describe_surplus(group: Group, goal: int) -> str:
     """Say that more nodes live than should and that there is still time for them to go."""
-    return f"{_run(group)} and {goal} should ({_states(group)}): the others are being terminated"
+    surplus = f"{group.owner.service} is terminating {_nodes(group.alive - goal)}"
+    return f"{_run(group)} where {goal} should ({_states(group)}): {surplus}"
 
 
 def _run(group: Group) -> str:
@@ -175,21 +181,24 @@ def _states(group: Group) -> str:
     return ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
 
 
-def _stays(group: Group) -> Iterator[str]:
+def _stays(group: Group, region: str) -> Iterator[str]:
     """Yield what is seen to keep nodes from going, each with what one can do."""
     if group.terminating_suspended is not None:
         reason = f" ({group.terminating_suspended})" if group.terminating_suspended else ""
-        yield f"The process Terminate of the Auto Scaling group {group.name} is suspended{reason}: resume it."
-    if group.protected:
         yield (
-            f"Protection from scale-in holds {group.protected}: take it away (aws autoscaling "
-            f"set-instance-protection "
-            "--no-protected-from-scale-in)."
+            f"The process Terminate of the Auto Scaling group {group.name} is suspended{reason}: resume it "
+            f"({resume_process('Terminate', group.name, region)})."
+        )
+    if group.protected:
+        ids = [one for one, node in group.nodes.items() if node.protected]
+        yield (
+            f"Scale-in protection keeps {_nodes(group.protected)}: remove it "
+            f"({remove_protection(group.name, ids, region)})."
         )
     for ending, sentence in _STAYS.items():
         number = sum(state.endswith(ending) for state in group.out_of_service)
         if number:
-            yield sentence.format(number=number)
+            yield sentence.format(nodes=_nodes(number))
 
 
 def _launches(group: Group) -> list[Activity]:
@@ -198,18 +207,22 @@ def _launches(group: Group) -> list[Activity]:
     return [one for one in read if one.launch and one.finished and (since is None or one.started >= since)]
 
 
-def _suspended(group: Group, *, resumed: bool) -> str:
+def _suspended(group: Group, region: str, *, resumed: bool) -> str:
     reason = f" ({group.launching_suspended})" if group.launching_suspended else ""
     if not group.suspended_by_auto_scaling:
         return (
-            f"launching is suspended on the Auto Scaling group{reason}, and is left so. When the cause is gone, "
-            f"resume the process Launch of {group.name}."
+            f"launching is suspended on the Auto Scaling group{reason}, and the power function does not resume it. "
+            f"When the cause is gone, resume it ({resume_process('Launch', group.name, region)})."
         )
-    then = f"The power function resumes it. {group.owner.retries}" if resumed else "A start resumes it."
+    then = f"The power function resumes it. {group.owner.retries}" if resumed else "A start command resumes it."
     return (
         f"Auto Scaling has suspended launching on the Auto Scaling group{reason}, as it does after about a day of "
         f"failed launches. {then}"
     )
+
+
+def _nodes(number: int) -> str:
+    return "1 node" if number == 1 else f"{number} nodes"
 
 
 def _problem(kind: ProblemKind, sentence: str) -> Finding:

@@ -1,4 +1,4 @@
-"""What people and alarms get to see: the summary and the metrics."""
+"""What operators and alarms see: the summary and the metrics."""
 
 from collections.abc import Sequence
 

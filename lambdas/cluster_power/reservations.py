@@ -24,11 +24,15 @@ ENDED = frozenset({"expired", "cancelled", "cancelling", "failed", "payment-fail
 """The states of a reservation that never comes, or never comes back."""
 
 
+UNREAD_TEXT = "could not be read (DescribeCapacityReservations)"
+"""What messages say of a reservation that could not be read."""
+
+
 class Absence(Enum):
     """Why nothing is known of a reservation."""
 
     UNREAD = auto()
-    """EC2 could not be asked."""
+    """It could not be read."""
 
     NOT_FOUND = auto()
     """There is none of that id in this account and region."""

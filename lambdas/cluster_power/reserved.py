@@ -1,4 +1,4 @@
-"""What capacity reservations mean for node groups that run in them, and what becomes of one that is released.
+"""What capacity reservations mean for node groups that run in them, and the effect of releasing one.
 
 EC2 has no reservation for zero instances, and a cancelled one does not come back: the last instance stays. Nodes
 whose reservation ends run on at On-Demand prices, whatever a later launch may use.
@@ -14,7 +14,7 @@ from cluster_power.context import Context
 from cluster_power.launch_failures import ProblemKind, find_launch_failure
 from cluster_power.problems import Problem
 from cluster_power.records import State
-from cluster_power.reservations import ACTIVE, COMING, ENDED, Absence, Reservation
+from cluster_power.reservations import ACTIVE, COMING, ENDED, UNREAD_TEXT, Absence, Reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict
 
@@ -35,11 +35,11 @@ def decide_reservation(decision: Decision, own: GroupSettings, context: Context)
         return decision
     reservation = context.reservations.find(own.reservation_id)
     if reservation is Absence.UNREAD:
-        return _unknown(decision, own, "could not be read")
+        return _unknown(decision, own, f"{UNREAD_TEXT}; the next run reads it again")
     if isinstance(reservation, Absence) or reservation.state in ENDED:
         return _with_end(decision, own, _end(decision.node_group, own.reservation_id, reservation))
     if reservation.state not in COMING | {ACTIVE}:
-        return _unknown(decision, own, f"is {reservation.state!r}, which this function does not know")
+        return _unknown(decision, own, f"has the state {reservation.state!r}, which this function does not know")
     if own.released:
         decision = _decide_release(decision, reservation)
     if reservation.state != ACTIVE:
@@ -64,9 +64,10 @@ def _end(node_group: str, id: str, reservation: Reservation | Absence) -> str:
         at = f", at {time_text(reservation.ends)}" if reservation.ends else ""
         what = f"has ended ({reservation.state}{at})"
     return (
-        f"{node_group}: its capacity reservation {id} {what}: nodes that run go on without it, and no other starts. "
-        "It cannot be brought back: when its nodes are no longer needed, give the node group another name and a new "
-        "end or another reservation in the cluster's file, and deploy: that terminates them."
+        f"{node_group}: its capacity reservation {id} {what}: nodes that run go on at On-Demand prices, and no other "
+        "node starts. An ended reservation cannot be restored: when the nodes are no longer needed, give the node "
+        "group another name and a new end or another reservation in the cluster's file, and deploy, which terminates "
+        "them."
     )
 
 
@@ -82,7 +83,7 @@ def _with_end(decision: Decision, own: GroupSettings, sentence: str) -> Decision
 
 
 def _with_bill(decision: Decision, reservation: Reservation) -> Decision:
-    """Say of a stopped group what goes on costing."""
+    """Say of a stopped group which instances of its reservation are still billed."""
     group, held = decision.group, decision.reserve or reservation.instances
     if decision.verdict is not Verdict.KEEP or group is None or group.record.state is not State.STOPPED or not held:
         return decision
@@ -91,7 +92,7 @@ def _with_bill(decision: Decision, reservation: Reservation) -> Decision:
 
 
 def _decide_release(decision: Decision, reservation: Reservation) -> Decision:
-    """Add what is to become of a reservation that is active, or comes.
+    """Add the size that a reservation should get that is active, or comes.
 
     It is raised before the group gets its size, and lowered when the group is stopped and none of its nodes
     lives.
@@ -120,8 +121,8 @@ def explain_refusal(decision: Decision, own: GroupSettings, message: str) -> Pro
     """
     kind = find_launch_failure(message).kind
     whys = {
-        ProblemKind.NO_CAPACITY: "EC2 has no more of its instance type in that Availability Zone now, and its nodes "
-        "wait until it has. The power function asks for them again every minute",
+        ProblemKind.NO_CAPACITY: "EC2 has no more capacity of its instance type in that Availability Zone now, and "
+        "its nodes start when it has. The power function asks again every minute",
         ProblemKind.QUOTA: "the account's EC2 quota in this region does not allow so many. Ask for more in Service "
         "Quotas (EC2, the quota of the type's family), or lower the count in the cluster's file",
     }
@@ -187,7 +188,7 @@ def _sentence(node_group: str, ended: Sequence[str], nodes: int) -> str:
     what = "capacity reservation has" if len(ended) == 1 else "capacity reservations have"
     run = "1 node runs" if nodes == 1 else f"{nodes} nodes run"
     return (
-        f"{node_group}: its {what} ended ({', '.join(ended)}), and {run} on at On-Demand prices: on_demand decides "
-        "about launches only. Stop the node group when its work is saved, or put another reservation into the "
-        "cluster's file and deploy: nodes that run move into it."
+        f"{node_group}: its {what} ended ({', '.join(ended)}), and {run} on at On-Demand prices: on_demand limits "
+        "launches only. Stop the node group when its work is saved, or put another reservation into the cluster's "
+        "file and deploy: running nodes then use it."
     )

@@ -1,4 +1,4 @@
-"""What the function remembers from one run to the next: an item for each node group in the cluster's state table."""
+"""The function's state between runs: an item for each node group in the cluster's state table."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -74,7 +74,8 @@ class StateStore:
             self._stored = {name: self._parse(name, item) for name, item in self._table.read_all().items()}
         except AWS_ERRORS as error:
             raise UnreadableStateError(
-                f"the state table {self._table.name} could not be read ({error_text(error)}): nothing was changed"
+                f"the state table {self._table.name} could not be read ({error_text(error)}): nothing was changed; "
+                "the next run reads it again, and a refused command has to be sent again"
             ) from error
 
     @property
@@ -184,7 +185,9 @@ class StateStore:
         try:
             self.owners.of(group).tag(group, {POWER_TAG: text})
         except AWS_ERRORS as error:
-            self._logger.warning(f"{group.node_group}: the tag {POWER_TAG} was not written ({error_text(error)})")
+            self._logger.warning(
+                f"{group.node_group}: the tag {POWER_TAG} of {group.name} could not be written ({error_text(error)})"
+            )
 
     def prune(self, groups: Iterable[Group], known: Iterable[str], now: datetime) -> None:
         """Let what has been gone for a while be forgotten: owners, and node groups that left the cluster's file.
@@ -257,8 +260,12 @@ class StateStore:
         try:
             return _Stored(state=GroupState.from_values(item.values), item=item)
         except ValueError as error:
-            what = f"the item {name} of the state table {self._table.name} is not what this function writes ({error})"
-            return _Stored(item=item, unreadable=f"{what}: send a start or a stop, which writes it anew")
+            what = (
+                f"the item {name} of the state table {self._table.name} does not hold what the power function writes"
+            )
+            return _Stored(
+                item=item, unreadable=f"{what} ({error}): start or stop the node group, which writes it anew"
+            )
 
 
 def _key(group: OwnedGroup) -> str:

@@ -16,7 +16,7 @@ from cluster_common.times import time_text
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import Problem
-from cluster_power.reservations import ACTIVE, COMING, ENDED, Absence, Reservation
+from cluster_power.reservations import ACTIVE, COMING, ENDED, UNREAD_TEXT, Absence, Reservation
 from cluster_power.settings import GroupSettings, Settings
 
 MARGIN = timedelta(minutes=10)
@@ -35,10 +35,10 @@ _REPLACE = "put the id of another one into the cluster's file (capacity_block) a
 
 
 class Phase(Enum):
-    """What a Capacity Block is good for at the moment."""
+    """Whether nodes can run in a Capacity Block at the moment."""
 
     BEFORE = auto()
-    """Nothing yet: it has not started."""
+    """Not yet: it has not started."""
 
     OPEN = auto()
     """Nodes run in it."""
@@ -47,10 +47,10 @@ class Phase(Enum):
     """Nodes run in it, and go soon."""
 
     OVER = auto()
-    """Nothing any more: EC2 is about to terminate what runs in it, or has done so."""
+    """No more: EC2 is about to terminate what runs in it, or has done so."""
 
     UNUSABLE = auto()
-    """Nothing: it never comes, never comes back, or is not what the node group needs."""
+    """No: it never comes, never comes back, or is not what the node group needs."""
 
     UNSEEN = auto()
     """EC2 did not return the block, or returned a state that the function does not know."""
@@ -62,7 +62,7 @@ class Window:
 
     Attributes:
         block: The block's id.
-        phase: What it is good for.
+        phase: Whether nodes can run in it.
         cause: What it is that decides, within another sentence.
         sentence: The same as a sentence of its own.
         instances: How many instances it has.
@@ -88,7 +88,7 @@ class Window:
 def find_phase(
     block: Reservation | Absence, *, now: datetime, ends_early: timedelta, notice: timedelta = timedelta(0)
 ) -> Phase:
-    """Say what a Capacity Block is good for.
+    """Say whether nodes can run in a Capacity Block.
 
     Args:
         block: The block, or why nothing is known of it.
@@ -126,7 +126,7 @@ def find_window(
     settings: Settings,
     now: datetime,
 ) -> Window:
-    """Say what a node group's Capacity Block allows, and tell what is wrong with it.
+    """Say what a node group's Capacity Block allows, and what is wrong with it.
 
     Args:
         name: The node group.
@@ -233,14 +233,16 @@ def _since_start(
 
 def _unseen(name: str, id: str, block: Reservation | Absence) -> Window:
     if isinstance(block, Reservation):
-        what = f"is {block.state!r}" if block.state not in COMING | {ACTIVE} else "has no start or no end"
+        is_known = block.state in COMING | {ACTIVE}
+        what = "has no start or no end" if is_known else f"has the state {block.state!r}"
         text = f"{what}, which this function does not know"
     elif block is Absence.UNREAD:
-        text = "could not be read"
+        text = UNREAD_TEXT
     else:
         text = "cannot be found in this account and region"
-    sentence = f"{name}: its Capacity Block {id} {text}: its size is left alone"
     known = block is not Absence.UNREAD
+    kept = "its size is left alone" if known else "its size is left alone until a run can read it"
+    sentence = f"{name}: its Capacity Block {id} {text}: {kept}"
     return Window(
         block=id,
         phase=Phase.UNSEEN,
@@ -252,7 +254,7 @@ def _unseen(name: str, id: str, block: Reservation | Absence) -> Window:
 
 def _wrong(block: Reservation) -> str:
     if block.plain:
-        return "is an On-Demand Capacity Reservation: use it as one (from_reservation), or " + _REPLACE
+        return "is an On-Demand Capacity Reservation: give it as from_reservation, or " + _REPLACE
     return f"{_ENDINGS.get(block.state, _ENDINGS['expired'])} ({block.state}): {_REPLACE}"
 
 

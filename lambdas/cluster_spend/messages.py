@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from cluster_common.messages import subject
-from cluster_common.operator_commands import keep_command, start_group
+from cluster_common.operator_commands import group_command, keep_command
 from cluster_common.times import format_minutes, time_text
 from cluster_contract.spend import OnExceed, SpendFunctionSettings
 from cluster_spend.acts import Acts, amounts
@@ -72,7 +72,7 @@ def done_message(
     lines.append(f"These node groups {what}:")
     for name in names:
         lines.append(f"- {name}. {start}:")
-        lines.append(f"  {start_group(settings.power_function, name, settings.region)}")
+        lines.append(f"  {group_command('start', settings.power_function, name, settings.region)}")
     lines += [_kept(group) for group in kept]
     following = min((each for each in amounts(settings) if each > spend.month.usd), default=None)
     verb = "limit" if limits else "stop"

@@ -201,6 +201,8 @@ class Scene:
             topic_arn=self.topic or "",
             state_table=TABLE,
             stack_id=self.stack,
+            region="us-east-1",
+            function="base-pod-power",
         )
 
     def order(self, action: str = "tick", **event: Any) -> dict[str, Any]:

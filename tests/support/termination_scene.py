@@ -11,7 +11,8 @@ from power_scene import Scene
 TERMINATE = "TerminateInstanceInAutoScalingGroup"
 HELD = (
     "workers was given 8 nodes and its size is {} since nodes were terminated (at 2026-11-02T08:02:00Z by "
-    "cluster_idle: idle for an hour): left alone until a start or a stop, or until the file's count changes"
+    "cluster_idle: idle for an hour): left alone until a start or stop command, or until its count in the cluster's "
+    "file changes"
 )
 
 

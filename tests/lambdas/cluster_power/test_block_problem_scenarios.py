@@ -24,8 +24,8 @@ def test_a_block_that_cannot_be_read_changes_no_size(scene: Scene) -> None:
         scene.minute()
 
     assert str(caught.value) == (
-        "pod: could not read the Capacity Blocks and reservations (UnauthorizedOperation: not you). Everything else "
-        "was done."
+        "pod: the Capacity Blocks and reservations could not be read, and the next run tries again "
+        "(UnauthorizedOperation: not you). Everything else was done."
     )
     assert (group.desired, scene.sns.messages) == (8, [])
     assert scene.minute()["pod"]["decision"] == "keep"

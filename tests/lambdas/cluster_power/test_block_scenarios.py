@@ -170,7 +170,7 @@ def test_a_size_that_an_operator_sets_stays_until_the_block_ends(scene: Scene) -
 
     held = scene.minute(3)["pod"]
     assert (held["decision"], group.desired) == ("held", 5)
-    assert held["reason"].endswith("the file's count changes, or its Capacity Block starts or ends")
+    assert held["reason"].endswith("its count in the cluster's file changes, or its Capacity Block starts or ends")
     assert block.ends is not None
     scene.now = block.ends - 42 * MINUTE
     scene.minute(3)

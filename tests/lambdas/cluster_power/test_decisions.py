@@ -82,7 +82,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             8,
             0,
             "workers was given 8 nodes and its desired capacity was changed to 5 outside the power function: "
-            "left alone until a start or a stop, or until the file's count changes",
+            "left alone until a start or stop command, or until its count in the cluster's file changes",
             id="an operator lowered it",
         ),
         pytest.param(
@@ -91,7 +91,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             0,
             1,
             "workers was given 0 nodes and its desired capacity was changed to 2 outside the power function: "
-            "left alone until a start or a stop, or until the file's count changes",
+            "left alone until a start or stop command, or until its count in the cluster's file changes",
             id="an operator raised a stopped one",
         ),
         pytest.param(
@@ -107,7 +107,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             Verdict.PENDING,
             0,
             0,
-            "workers: 3 nodes still run and 0 should (3 InService): the others are being terminated",
+            "workers: 3 nodes still run where 0 should (3 InService): Auto Scaling is terminating 3 nodes",
             id="stopped and still terminating",
         ),
         pytest.param(
@@ -125,7 +125,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             8,
             1,
             "workers: 9 nodes still run and are billed where 8 should (7 InService, 1 Pending, 1 Standby). "
-            "Standby holds 1, where Auto Scaling leaves nodes alone: put each back in service, or terminate it.",
+            "Auto Scaling does not terminate 1 node in Standby: return each to service, or terminate it.",
             id="one too many is known though the activities are not",
         ),
         pytest.param(
@@ -133,7 +133,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             Verdict.BLOCKED,
             8,
             4,
-            "workers should have 8 nodes and its group takes at most 4: a deployment is under way, or the "
+            "workers should have 8 nodes and the maximum size of its group is 4: a deployment is under way, or the "
             "maximum was lowered",
             id="the deploy has not raised the maximum yet",
         ),
@@ -142,7 +142,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             Verdict.BLOCKED,
             0,
             0,
-            "workers should have 0 nodes and the minimum of its group is 2: set that to 0",
+            "workers should have 0 nodes and the minimum size of its group is 2: set that to 0",
             id="somebody raised the minimum",
         ),
         pytest.param(
@@ -220,7 +220,8 @@ def test_two_groups_of_one_name_are_not_both_started() -> None:
 
     assert {one.verdict for one in decisions} == {Verdict.BLOCKED}
     assert decisions[0].reason == (
-        "two Auto Scaling groups belong to workers: neither is sized until a deployment has removed one"
+        "workers has more than one Auto Scaling group, and the power function sizes none of them: wait for the "
+        "deployment that replaces one, or delete the one that is not in the cluster's stack"
     )
 
 

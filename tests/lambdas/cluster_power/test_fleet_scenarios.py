@@ -33,7 +33,7 @@ def test_after_the_deploy_the_target_is_the_count_of_the_file(scene: Scene, flee
 def test_fleets_are_sized_though_what_was_left_behind_cannot_be_read(scene: Scene, fleet: FakeFleet) -> None:
     scene.auto_scaling.fail_next("DescribeAutoScalingGroups", "Throttling")
 
-    with pytest.raises(PartialFailureError, match=r"^what a deployment left behind: could not be read"):
+    with pytest.raises(PartialFailureError, match=r"^what a deployment left behind: its nodes could not be read"):
         scene.minute()
 
     scene.minute()
@@ -232,7 +232,10 @@ def test_a_fleet_that_cannot_be_read_keeps_no_group_waiting(operation: str, code
     with pytest.raises(PartialFailureError) as caught:
         scene.order()
 
-    assert str(caught.value) == f"extras: could not be read ({code}: no). Everything else was done."
+    assert str(caught.value) == (
+        f"extras: its nodes could not be read, so its size stays, and the next run reads them again ({code}: no). "
+        "Everything else was done."
+    )
     assert (group.desired, fleet.target) == (8, 4)
 
 

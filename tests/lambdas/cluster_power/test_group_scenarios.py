@@ -166,7 +166,7 @@ def test_a_group_that_is_added_gets_no_node_while_the_budget_holds_another_one(s
     extra = scene.add("extra")
     assert scene.minute(2)["extra"]["reason"] == (
         "extra is limited to its 0 nodes by cluster_power: the budget was reached when this node group was added: "
-        "110 USD spent, the budget is 100 USD; a start ends the limit"
+        "110 USD spent, the budget is 100 USD; a start command ends the limit"
     )
     scene.order("start", node_groups=["workers"], by="ana")
     scene.counts = {**scene.counts, "more": 4}
@@ -291,7 +291,8 @@ def test_unreadable_activities_are_no_verdict_and_fail_the_tick(scene: Scene) ->
         scene.order()
 
     assert str(caught.value) == (
-        "workers: could not read the scaling activities (AccessDenied: not you). Everything else was done."
+        "workers: the scaling activities could not be read, and the next run tries again (AccessDenied: not you). "
+        "Everything else was done."
     )
     assert scene.record(group).told == ("problem/no-capacity",)
     assert len(scene.sns.messages) == 1
@@ -353,9 +354,9 @@ def test_an_item_that_somebody_spoiled_stops_everything_but_an_order(scene: Scen
     with pytest.raises(PartialFailureError) as caught:
         scene.minute()
     assert str(caught.value) == (
-        "workers: the item workers of the state table state-table is not what this function writes (order.state "
-        "must be one of running, limited, stopped, got 'stoped'): send a start or a stop, which writes it "
-        "anew. Everything else was done."
+        "workers: the item workers of the state table state-table does not hold what the power function writes "
+        "(order.state must be one of running, limited, stopped, got 'stoped'): start or stop the node group, which "
+        "writes it anew. Everything else was done."
     )
     assert group.desired == 8
 
@@ -363,7 +364,10 @@ def test_an_item_that_somebody_spoiled_stops_everything_but_an_order(scene: Scen
     assert scene.minute(2)["workers"]["decision"] == "keep"
 
 
-UNREADABLE = "the state table state-table could not be read (AccessDeniedException: no): nothing was changed"
+UNREADABLE = (
+    "the state table state-table could not be read (AccessDeniedException: no): nothing was changed; the next run "
+    "reads it again, and a refused command has to be sent again"
+)
 
 
 @pytest.mark.parametrize("action", ["stop", "start", "limit"])
@@ -396,7 +400,9 @@ def test_while_the_table_cannot_be_read_the_running_nodes_are_still_reported(
     scene.dynamodb.fail_next("Query", "AccessDeniedException")
     status = scene.order("status")["workers"]
     assert (status["in_service"], status["decision"], status["state"]) == (8, "unseen", None)
-    assert status["reason"] == "workers keeps its desired capacity of 8: the state table could not be read"
+    assert status["reason"] == (
+        "workers keeps its desired capacity of 8: the state table could not be read, and the next run reads it again"
+    )
     assert (scene.failures, group.desired) == ([f"base-pod: {UNREADABLE}"], 8)
 
 

@@ -119,7 +119,7 @@ def test_neither_owner_is_touched_if_one_takes_no_stop(scene: Scene, name: str) 
 
     assert (told["taken_back"], told["reason"]) == (
         True,
-        "workers should have 0 nodes and the minimum of its group is 2: set that to 0. The stop was not applied",
+        "workers should have 0 nodes and the minimum size of its group is 2: set that to 0. The stop was not applied",
     )
     scene.auto_scaling.groups[name].minimum = 0
     scene.minute(10)

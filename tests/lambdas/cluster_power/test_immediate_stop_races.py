@@ -1,5 +1,6 @@
 """Stops that are carried out at once or not at all, where something else happens at the same moment."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -134,7 +135,9 @@ def test_a_run_that_ends_once_the_size_is_set_leaves_what_an_operator_leaves(sce
     assert (held["decision"], held["problem"], group.desired, stopped(scene)) == ("held", "emptied", 0, [])
     [told] = scene.sns.messages
     assert told["Subject"] == "base-pod: workers has the desired capacity 0 without a stop"
-    assert "Send a start to bring its nodes back, or a stop to keep it stopped." in told["Message"]
+    commands = re.findall(r"--function-name base-pod-power:operate .*\"action\":\"(\w+)\"", told["Message"])
+    assert commands == ["start", "stop"]
+    assert "Start the node group to bring its nodes back, or stop it to keep it stopped." in told["Message"]
     group.desired = 8
     assert scene.minute(10)["workers"]["in_service"] == 8
 

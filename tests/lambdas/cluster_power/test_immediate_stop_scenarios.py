@@ -104,7 +104,7 @@ def test_a_group_with_a_smallest_size_stays_as_it_is_when_that_is_taken_away(sce
     assert (told["taken_back"], told["desired"], told["reason"]) == (
         True,
         8,
-        "workers should have 0 nodes and the minimum of its group is 4: set that to 0. The stop was not applied",
+        "workers should have 0 nodes and the minimum size of its group is 4: set that to 0. The stop was not applied",
     )
     group.minimum = 0
     scene.minute(10)
@@ -207,7 +207,7 @@ def test_an_operators_stop_stays_armed(scene: Scene, group: FakeGroup) -> None:
 def test_a_group_whose_item_cannot_be_read_is_left_to_people(scene: Scene, group: FakeGroup) -> None:
     scene.dynamodb.change("power#base-pod", "workers", state="runing")
 
-    assert "got 'runing'): send a start or a stop" in failed_stop(scene)
+    assert "got 'runing'): start or stop the node group" in failed_stop(scene)
     assert group.desired == 8
 
 

@@ -68,7 +68,7 @@ def test_status_and_the_tag_say_who_limited_a_group_and_how_it_ends(scene: Scene
     scene.minute()
 
     assert scene.order("status")["workers"]["reason"] == (
-        "workers is limited to its 8 nodes by cluster_spend: the budget is spent; a start ends the limit"
+        "workers is limited to its 8 nodes by cluster_spend: the budget is spent; a start command ends the limit"
     )
     assert group.tags[POWER_TAG] == (
         "limited to 8 nodes until a start by cluster_spend since 2026-11-02T08:03:00Z: the budget is spent"
@@ -135,7 +135,7 @@ def test_a_fleet_whose_target_a_deploy_has_just_reset_keeps_its_nodes(scene: Sce
 def test_a_group_that_cannot_be_read_is_not_limited(scene: Scene, group: FakeGroup) -> None:
     scene.fail_next("DescribeAutoScalingGroups", "Throttling")
 
-    with pytest.raises(PartialFailureError, match="workers: could not be read"):
+    with pytest.raises(PartialFailureError, match="workers: its nodes could not be read"):
         scene.order("limit")
     scene.minute(2)
 

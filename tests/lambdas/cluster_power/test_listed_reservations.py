@@ -81,8 +81,8 @@ def test_nodes_that_run_on_at_on_demand_prices_are_told_until_they_do_not(
         "unusable",
         "reservation-ended",
         "workers: its capacity reservation has ended (cr-1), and 4 nodes run on at On-Demand prices: on_demand "
-        "decides about launches only. Stop the node group when its work is saved, or put another reservation into "
-        "the cluster's file and deploy: nodes that run move into it.",
+        "limits launches only. Stop the node group when its work is saved, or put another reservation into the "
+        "cluster's file and deploy: running nodes then use it.",
     )
     assert (scene.subjects(), group.desired) == ([ENDED], 8)
     scene.details["workers"] = {"listed": ("cr-2", "cr-3")}
@@ -104,7 +104,7 @@ def test_what_is_not_known_or_costs_nothing_is_not_told(
         scene.order("stop")
     else:
         scene.ec2.fail_next("DescribeCapacityReservations", "Throttling")
-        with pytest.raises(Exception, match="could not read the Capacity Blocks and reservations"):
+        with pytest.raises(Exception, match="the Capacity Blocks and reservations could not be read"):
             scene.order()
         assert scene.subjects() == []
         return

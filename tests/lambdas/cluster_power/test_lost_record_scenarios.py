@@ -172,7 +172,8 @@ def test_a_stopped_or_limited_group_whose_record_is_lost_gets_no_nodes_before_a_
 
     assert (groups["workers"].desired, groups["eval"].desired) == (3, 0)
     assert after["eval"]["why"] == (
-        "its record is lost, and its tag says: stopped by ana since 2026-11-02T08:02:00Z: done"
+        "its item in the state table state-table was lost, and its tag cdk-training-cluster:power says: stopped by "
+        "ana since 2026-11-02T08:02:00Z: done"
     )
     scene.order("start")
     assert (groups["workers"].desired, groups["eval"].desired) == (8, 2)

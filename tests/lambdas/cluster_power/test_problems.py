@@ -126,18 +126,18 @@ def group(*activities: Activity, **settings: Any) -> Group:
 
 
 def outlook(found: Group, *, ours: bool = True) -> Outlook:
-    return find_problem(found, goal=found.desired, sized_by_us=ours, grace=GRACE, now=NOW).outlook
+    return find_problem(found, goal=found.desired, sized_by_us=ours, grace=GRACE, now=NOW, region="us-east-1").outlook
 
 
 def sentence(found: Group) -> str:
-    finding = find_problem(found, goal=found.desired, sized_by_us=True, grace=GRACE, now=NOW)
+    finding = find_problem(found, goal=found.desired, sized_by_us=True, grace=GRACE, now=NOW, region="us-east-1")
     assert finding.problem is not None
     return finding.problem.sentence
 
 
 @pytest.mark.parametrize(("kind", "message"), MESSAGES)
 def test_every_failure_has_its_own_words_and_keeps_those_of_aws(kind: ProblemKind, message: str) -> None:
-    finding = find_problem(group(launch(message)), goal=8, sized_by_us=True, grace=GRACE, now=NOW)
+    finding = find_problem(group(launch(message)), goal=8, sized_by_us=True, grace=GRACE, now=NOW, region="us-east-1")
 
     assert finding.problem is not None
     assert finding.problem.kind is kind
@@ -196,17 +196,18 @@ def test_suspended_launching_is_a_problem_of_its_own() -> None:
     )
     for reason, words in (("", ""), ("User suspended at 2026-11-02T07:00:00Z",) * 2):
         assert sentence(group(launching_suspended=reason)) == (
-            f"{running}launching is suspended on the Auto Scaling group{words and f' ({words})'}, and is left so. "
-            "When the cause is gone, resume the process Launch of asg."
+            f"{running}launching is suspended on the Auto Scaling group{words and f' ({words})'}, and the power "
+            "function does not resume it. When the cause is gone, resume it (aws autoscaling resume-processes "
+            "--region us-east-1 --auto-scaling-group-name asg --scaling-processes Launch)."
         )
 
 
 def test_of_a_group_that_somebody_else_sized_it_is_said_what_auto_scaling_does_itself() -> None:
     for found, words in (
         (group(launch("InsufficientInstanceCapacity")), "Auto Scaling asks for them again, for about a day."),
-        (group(launching_suspended="It failed for 24 hours"), "A start resumes it."),
+        (group(launching_suspended="It failed for 24 hours"), "A start command resumes it."),
     ):
-        problem = find_problem(found, goal=8, sized_by_us=False, grace=GRACE, now=NOW).problem
+        problem = find_problem(found, goal=8, sized_by_us=False, grace=GRACE, now=NOW, region="us-east-1").problem
         assert problem
         assert words in problem.sentence
 
@@ -260,7 +261,7 @@ def test_a_group_that_somebody_else_sized_is_never_called_slow() -> None:
 
 
 def surplus(found: Group, goal: int = 0) -> tuple[Outlook, str]:
-    finding = find_surplus(found, goal=goal, grace=GRACE, now=NOW)
+    finding = find_surplus(found, goal=goal, grace=GRACE, now=NOW, region="us-east-1")
     return finding.outlook, finding.problem.sentence if finding.problem else ""
 
 
@@ -286,10 +287,13 @@ def test_the_outlook_on_nodes_too_many(found: Group, goal: int, expected: Outloo
 @pytest.mark.parametrize(
     ("found", "what_to_do"),
     [
-        (stuck("Terminating:Wait", "Terminating:Wait"), "A lifecycle hook holds 2: complete the hook's action"),
-        (stuck("Terminating:Retained"), "A lifecycle hook that failed retains 1: look at each, and terminate"),
-        (stuck("Standby", "EnteringStandby"), "Standby holds 2, where Auto Scaling leaves nodes alone: put each"),
-        (stuck(in_service=2, protected=1), "Protection from scale-in holds 1: take it away"),
+        (
+            stuck("Terminating:Wait", "Terminating:Wait"),
+            "A lifecycle hook keeps 2 nodes: complete the lifecycle action",
+        ),
+        (stuck("Terminating:Retained"), "A lifecycle hook that was abandoned retains 1 node: inspect each, and"),
+        (stuck("Standby", "EnteringStandby"), "Auto Scaling does not terminate 2 nodes in Standby: return each"),
+        (stuck(in_service=2, protected=1), "Scale-in protection keeps 1 node: remove it"),
         (stuck("Terminating", terminating_suspended=""), "The process Terminate of the Auto Scaling group asg is "),
         (
             stuck("unhealthy", owner=SPOT_FLEET, name="sfr-1"),
@@ -311,6 +315,6 @@ def test_every_reason_that_is_seen_is_said() -> None:
 
     words = surplus(found)[1]
 
-    for reason in ("suspended (why)", "Protection from scale-in", "lifecycle hook", "Standby holds"):
+    for reason in ("suspended (why)", "Scale-in protection", "lifecycle hook", "in Standby"):
         assert reason in words
     assert "No reason is reported" not in words

@@ -126,9 +126,8 @@ def test_capacity_that_is_gone_is_a_problem_and_no_failure_and_is_tried_again(
     assert (short["decision"], short["problem"], short["missing"], group.desired) == ("short", "no-capacity", 8, 0)
     assert short["reason"] == (
         "held: 0 of 8 nodes are running: its capacity reservation cr-held could not be raised to 8 instances: EC2 "
-        "has no more of its instance type in that Availability Zone now, and its nodes wait until it has. The "
-        "power function "
-        "asks for them again every minute. AWS says: InsufficientInstanceCapacity: Insufficient capacity."
+        "has no more capacity of its instance type in that Availability Zone now, and its nodes start when it has. "
+        "The power function asks again every minute. AWS says: InsufficientInstanceCapacity: Insufficient capacity."
     )
     reservation.capacity = 8
     scene.minute(3)
@@ -210,7 +209,7 @@ def test_a_reservation_that_cannot_be_read_starts_nothing_and_is_not_in_the_way_
     scene: Scene, group: FakeGroup, reservation: FakeReservation
 ) -> None:
     scene.ec2.fail_next("DescribeCapacityReservations", "UnauthorizedOperation")
-    with pytest.raises(PartialFailureError, match="held: could not read the Capacity Blocks and reservations"):
+    with pytest.raises(PartialFailureError, match="held: the Capacity Blocks and reservations could not be read"):
         scene.order()
     assert group.desired == 0
     scene.minute(2)
@@ -253,9 +252,9 @@ def test_a_reservation_that_ended_is_told_with_what_to_do(
     assert (stopped["decision"], stopped["problem"], stopped["missing"]) == ("unusable", "reservation-ended", 0)
     assert stopped["reason"] == (
         f"held: its capacity reservation cr-held has ended ({state}, at 2026-11-02T08:02:00Z): nodes that run go on "
-        "without it, and no other starts. It cannot be brought back: when its nodes are no longer needed, give the "
-        "node group another name and a new end or another reservation in the cluster's file, and deploy: that "
-        "terminates them."
+        "at On-Demand prices, and no other node starts. An ended reservation cannot be restored: when the nodes are "
+        "no longer needed, give the node group another name and a new end or another reservation in the cluster's "
+        "file, and deploy, which terminates them."
     )
     assert (started["decision"], later["decision"], later["missing"], group.desired) == ("unusable", "unusable", 8, 0)
     assert scene.subjects() == ["base-pod: the capacity reservation of held has ended"]
@@ -334,7 +333,8 @@ def test_a_state_that_is_not_known_starts_nothing_and_is_no_end(
 
     assert (waiting["decision"], waiting["reason"], waiting["problem"]) == (
         "unseen",
-        f"held is not started: its capacity reservation cr-held is {state!r}, which this function does not know",
+        f"held is not started: its capacity reservation cr-held has the state {state!r}, which this function does "
+        "not know",
         None,
     )
     reservation.state = "delayed"

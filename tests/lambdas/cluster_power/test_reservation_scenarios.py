@@ -62,8 +62,8 @@ def test_people_are_told_once_a_day_ahead_that_the_reservation_ends(
     assert message["Subject"] == "base-pod: the capacity reservation of kept ends in 24 hours"
     assert message["Message"] == (
         "Cluster base-pod\n\nkept: its capacity reservation cr-kept ends at 2026-11-03T08:04:00Z: nodes that run go "
-        "on without it, and from then on no node can start.\n\nIt cannot be brought back once it has ended: give it "
-        "a later end before, in the cluster's file if the cluster made it, and else in EC2."
+        "on at On-Demand prices, and from then on no node can start.\n\nAn ended reservation cannot be restored: "
+        "give it a later end before that, in the cluster's file if the cluster made it, and else in EC2."
     )
     reservation.ends += 24 * HOUR
     scene.minute(5)

@@ -70,7 +70,7 @@ def test_any_value_at_any_place_is_read_or_reported(
         failure = str(error)
 
     if failure:
-        assert "is not what this function writes" in failure
+        assert "does not hold what the power function writes" in failure
         assert group.desired == 8
     assert action != "stop" or group.desired == 0
 

@@ -92,8 +92,8 @@ def test_a_stopped_groups_nodes_go_anyway(scene: Scene, group: FakeGroup) -> Non
     told = terminate(scene, idle)
 
     assert (told["reason"], told["terminated"]) == (
-        "workers: 8 nodes still run and 0 should (8 InService): the others are being terminated. All of its nodes "
-        "are terminated, with or without this command",
+        "workers: 8 nodes still run where 0 should (8 InService): Auto Scaling is terminating 8 nodes. All of its "
+        "nodes are terminated, with or without this command",
         [],
     )
     assert scene.auto_scaling.writes == []
@@ -136,7 +136,7 @@ def test_a_group_whose_count_has_changed_is_left_to_the_tick(scene: Scene, group
 def test_a_group_whose_item_cannot_be_read_is_left_alone(scene: Scene, group: FakeGroup) -> None:
     scene.dynamodb.change("power#base-pod", "workers", since="eight")
 
-    assert "is not what this function writes" in refused(scene, middle(group))
+    assert "does not hold what the power function writes" in refused(scene, middle(group))
     assert (asked(scene), group.desired) == ([], 8)
 
 

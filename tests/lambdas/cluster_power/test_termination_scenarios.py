@@ -36,7 +36,7 @@ def test_exactly_the_named_nodes_go_and_the_size_with_them(scene: Scene, group: 
         "in_service": 5,
         "terminated": idle,
         "reason": "workers: 3 of its nodes were terminated, by cluster_idle: idle for an hour. Its size is 5 "
-        "until a start or a stop, or until the file's count changes",
+        "until a start or stop command, or until its count in the cluster's file changes",
     }
 
 
@@ -164,7 +164,9 @@ def test_a_capacity_block_stays_as_it_is_and_drives_its_group_on() -> None:
 
     told = terminate(scene, middle(group), "pod")
 
-    assert told["reason"].endswith("until the file's count changes, or its Capacity Block starts or ends")
+    assert told["reason"].endswith(
+        "until its count in the cluster's file changes, or its Capacity Block starts or ends"
+    )
     assert scene.minute(5)["pod"]["desired"] == 5
     assert block.ends is not None
     scene.now = block.ends - timedelta(minutes=40)

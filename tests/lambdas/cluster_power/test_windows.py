@@ -126,7 +126,7 @@ REPLACE = "put the id of another one into the cluster's file (capacity_block) an
         (replace(BLOCK, state="expired"), f"has ended (expired): {REPLACE}."),
         (
             replace(BLOCK, plain=True),
-            f"is an On-Demand Capacity Reservation: use it as one (from_reservation), or {REPLACE}.",
+            f"is an On-Demand Capacity Reservation: give it as from_reservation, or {REPLACE}.",
         ),
         (
             replace(BLOCK, zone="us-east-1d"),
@@ -139,8 +139,8 @@ REPLACE = "put the id of another one into the cluster's file (capacity_block) an
         ),
         (
             replace(BLOCK, state="unavailable"),
-            "is 'unavailable', which this function does not know: its size is left alone. If the id is wrong, "
-            f"{REPLACE}.",
+            "has the state 'unavailable', which this function does not know: its size is left alone. If the id is "
+            f"wrong, {REPLACE}.",
         ),
         (
             replace(BLOCK, ends=None),
