@@ -1,4 +1,5 @@
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -78,12 +79,16 @@ def test_what_the_function_never_writes_is_said_and_not_guessed(values: dict[str
 
 
 def test_an_order_has_every_size_set_again_and_forgets_nothing_else() -> None:
-    order = Order(state=State.STOPPED, by="ana", reason="weekend", since=AT)
-    known = GroupState(owners={"asg": Record(size=8, since=AT, told=("problem/quota",))})
+    order = Order(state=State.STOPPED, by="ana", reason="weekend", since=AT, sizes={"kept": 8})
+    before = Record(
+        size=8, since=AT - timedelta(hours=1), told=("problem/quota",), desired=Desired(sizes=(5,), at=AT)
+    )
 
-    after = known.with_order(order)
+    after = GroupState(owners={"asg": before, "kept": before}).with_order(order)
 
-    assert after.record("asg") == Record(
+    ordered = Record(
         state=State.STOPPED, by="ana", reason="weekend", since=AT, ordered_at=AT, told=("problem/quota",)
     )
+    assert after.record("asg") == replace(ordered, desired=before.desired)
+    assert after.record("kept") == replace(ordered, size=8)
     assert after.record("its successor").state is State.STOPPED

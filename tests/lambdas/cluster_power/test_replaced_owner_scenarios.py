@@ -56,6 +56,19 @@ def test_a_group_that_was_stopped_stays_stopped(scene: Scene, replace: Callable[
     assert (scene.record(new).state, scene.record(new).size) == ("stopped", 0)
 
 
+def test_a_new_owner_of_a_stopped_group_loses_the_nodes_that_an_operator_gave_it(
+    scene: Scene, replace: Callable[[Scene], Owner]
+) -> None:
+    scene.order("stop")
+    scene.minute(2)
+    new = replace(scene)
+    new.desired = 3
+
+    scene.minute(3)
+
+    assert (new.desired, scene.stopped()) == (0, ["workers"])
+
+
 def test_a_group_that_ran_runs_again(scene: Scene, replace: Callable[[Scene], Owner]) -> None:
     new = replace(scene)
 
