@@ -1,5 +1,8 @@
 """boto3 clients, made once a process and set up the same way for every function."""
 
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -110,3 +113,34 @@ def sns(region: str | None = None) -> "SNSClient":
 def ssm() -> "SSMClient":
     """Return the client of Systems Manager, which gives up soon."""
     return boto3.client("ssm", config=_BRIEF)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clients:
+    """What a function talks to. Each client is made when it is needed: most runs do with two or three.
+
+    Attributes:
+        auto_scaling: Makes the client of EC2 Auto Scaling.
+        auto_scaling_once: Makes another that sends a request once.
+        cloudwatch: Makes the client of CloudWatch.
+        cost_explorer: Makes the client of Cost Explorer.
+        dynamodb: Makes the client of DynamoDB.
+        ec2: Makes the client of EC2.
+        lambda_: Makes the client of Lambda.
+        pricing: Makes the client of the Price List.
+        sns: Makes the client of SNS.
+        ssm: Makes the client of Systems Manager.
+        pause: Waits for some seconds.
+    """
+
+    auto_scaling: "Callable[[], AutoScalingClient]" = auto_scaling
+    auto_scaling_once: "Callable[[], AutoScalingClient]" = auto_scaling_once
+    cloudwatch: "Callable[[], CloudWatchClient]" = cloudwatch
+    cost_explorer: "Callable[[], CostExplorer]" = cost_explorer
+    dynamodb: "Callable[[], DynamoDBClient]" = dynamodb
+    ec2: "Callable[[], EC2Client]" = ec2
+    lambda_: "Callable[[], LambdaClient]" = lambda_
+    pricing: "Callable[[], PricingClient]" = pricing
+    sns: "Callable[[], SNSClient]" = sns
+    ssm: "Callable[[], SSMClient]" = ssm
+    pause: Callable[[float], None] = time.sleep

@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from enum import StrEnum
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 _T = TypeVar("_T")
 _VARIABLE = "variable"
@@ -23,6 +24,28 @@ TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 class InvalidSettingsError(ValueError):
     """Say that the function's environment is not what its construct writes."""
+
+
+class FunctionSettings:
+    """The settings of a function, as a dataclass that its environment holds.
+
+    Attributes:
+        environment_variable: The name of the variable that holds its JSON.
+    """
+
+    environment_variable: ClassVar[str]
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """Read the settings from the function's environment.
+
+        Args:
+            environment: The function's environment.
+
+        Raises:
+            InvalidSettingsError: What is there is not what the construct writes.
+        """
+        return decode(cls, environment, cls.environment_variable)
 
 
 class Open:
@@ -189,6 +212,8 @@ def _read_plain(kind: Any, raw: object, at: str) -> object:  # noqa: ANN401 (any
         return _expect(bool, raw, at, "true or false")
     if kind is int:
         return _expect(int, raw, at, "a whole number")
+    if kind is Decimal:
+        return Decimal(_expect((int, Decimal), raw, at, "a number"))
     if kind in (float, timedelta):
         number = float(_expect((int, float), raw, at, "a number"))
         if not math.isfinite(number):

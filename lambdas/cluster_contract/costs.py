@@ -1,14 +1,13 @@
 """The settings of the cost function, which its construct writes, and the name of its metric."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cluster_contract.codec import decode, variable
+from cluster_contract.codec import FunctionSettings, variable
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostFunctionSettings:
+class CostFunctionSettings(FunctionSettings):
     """The settings of the cost function.
 
     Attributes:
@@ -18,19 +17,12 @@ class CostFunctionSettings:
         region: The region that the cluster and the function are in.
     """
 
+    environment_variable = "CLUSTER_COSTS_SETTINGS"
+
     cluster: str
     topic_arn: str = variable("ALERT_TOPIC_ARN")
     state_table: str = variable("STATE_TABLE")
     region: str = variable("AWS_REGION")
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "CostFunctionSettings":
-        """Read the settings from the function's environment.
-
-        Raises:
-            InvalidSettingsError: What is there is not what the construct writes.
-        """
-        return decode(cls, environment, "CLUSTER_COSTS_SETTINGS")
 
 
 class CostMetric(StrEnum):

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import ClassVar
 
-from cluster_contract.codec import Open, decode, encode, read, variable
+from cluster_contract.codec import FunctionSettings, Open, encode, read, variable
 
 
 class HydrationAction(StrEnum):
@@ -253,7 +253,7 @@ class HydratedDataset:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HydrationFunctionSettings:
+class HydrationFunctionSettings(FunctionSettings):
     """The settings of the hydration function.
 
     Attributes:
@@ -267,6 +267,8 @@ class HydrationFunctionSettings:
         region: The region of all of these.
     """
 
+    environment_variable = "CLUSTER_HYDRATION_SETTINGS"
+
     cluster: str
     file_system: str
     mount_point: str
@@ -275,15 +277,6 @@ class HydrationFunctionSettings:
     topic_arn: str = variable("ALERT_TOPIC_ARN")
     state_table: str = variable("STATE_TABLE")
     region: str = variable("AWS_REGION")
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "HydrationFunctionSettings":
-        """Read the settings from the function's environment.
-
-        Raises:
-            InvalidSettingsError: What is there is not what the construct writes.
-        """
-        return decode(cls, environment, "CLUSTER_HYDRATION_SETTINGS")
 
 
 DATASET_DIMENSION = "Dataset"

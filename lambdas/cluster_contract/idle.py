@@ -7,14 +7,13 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated
 
-from cluster_contract.codec import Within, decode, variable
+from cluster_contract.codec import FunctionSettings, Within, variable
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG
 
 PERIOD = timedelta(minutes=5)
 """How much time one point of a metric covers."""
 
-_VARIABLE = "CLUSTER_IDLE_SETTINGS"
 
 _Limit = Annotated[float, Within(minimum=0)]
 _Share = Annotated[float, Within(above=0, maximum=1)]
@@ -140,7 +139,7 @@ class IdleGroupSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IdleFunctionSettings:
+class IdleFunctionSettings(FunctionSettings):
     """The settings of the idle function.
 
     Attributes:
@@ -160,6 +159,8 @@ class IdleFunctionSettings:
         power_function: The name of the function that owns the sizes of node groups. Empty: there is none.
         region: The region that the function runs in.
     """
+
+    environment_variable = "CLUSTER_IDLE_SETTINGS"
 
     cluster: str
     signals: tuple[Signal, ...] = ()
@@ -186,15 +187,6 @@ class IdleFunctionSettings:
         for name, group in self.groups.items():
             if group.policy >= len(self.policies):
                 raise ValueError(f"groups[{name!r}].policy must be one of {len(self.policies)}, got {group.policy}")
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "IdleFunctionSettings":
-        """Read the settings from the function's environment.
-
-        Raises:
-            InvalidSettingsError: What is there is not what the construct writes.
-        """
-        return decode(cls, environment, _VARIABLE)
 
     @property
     def policy(self) -> Policy:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated
 
-from cluster_contract.codec import Within, decode, variable
+from cluster_contract.codec import FunctionSettings, Within, variable
 
 _Time = Annotated[timedelta, Within(minimum=0)]
 
@@ -49,7 +49,7 @@ class PowerGroupSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PowerFunctionSettings:
+class PowerFunctionSettings(FunctionSettings):
     """The settings of the power function.
 
     Attributes:
@@ -65,6 +65,8 @@ class PowerFunctionSettings:
         function: The function's name.
     """
 
+    environment_variable = "CLUSTER_POWER_SETTINGS"
+
     cluster: str
     groups: Mapping[str, PowerGroupSettings]
     launch_grace: _Time = timedelta(minutes=10)
@@ -74,15 +76,6 @@ class PowerFunctionSettings:
     stack_id: str = variable("STACK_ID")
     region: str = variable("AWS_REGION")
     function: str = variable("AWS_LAMBDA_FUNCTION_NAME")
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "PowerFunctionSettings":
-        """Read the settings from the function's environment.
-
-        Raises:
-            InvalidSettingsError: What is there is not what the construct writes.
-        """
-        return decode(cls, environment, "CLUSTER_POWER_SETTINGS")
 
     @property
     def spot_fleets(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated
 
-from cluster_contract.codec import Within, decode, variable
+from cluster_contract.codec import FunctionSettings, Within, variable
 
 HOURS_OF_A_MONTH = 730
 """AWS's own month: https://docs.aws.amazon.com/pricing-calculator/latest/userguide/what-is-pricing-calculator.html"""
@@ -59,7 +59,7 @@ class SpendGroupSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpendFunctionSettings:
+class SpendFunctionSettings(FunctionSettings):
     """The settings of the spend function.
 
     Attributes:
@@ -80,6 +80,8 @@ class SpendFunctionSettings:
         region: The region that the function runs in.
     """
 
+    environment_variable = "CLUSTER_SPEND_SETTINGS"
+
     cluster: str
     monthly_usd: _Positive
     thresholds: tuple[_Positive, ...] = (50, 80, 100)
@@ -94,15 +96,6 @@ class SpendFunctionSettings:
     power_function: str = variable("POWER_FUNCTION")
     state_table: str = variable("STATE_TABLE")
     region: str = variable("AWS_REGION")
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "SpendFunctionSettings":
-        """Read the settings from the function's environment.
-
-        Raises:
-            InvalidSettingsError: What is there is not what the construct writes.
-        """
-        return decode(cls, environment, "CLUSTER_SPEND_SETTINGS")
 
     @property
     def fleets(self) -> dict[str, str]:

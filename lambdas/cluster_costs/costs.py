@@ -1,44 +1,27 @@
 """One run: is a report due, what was billed, send it, remember that."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from aws_lambda_powertools import Logger
 
+from cluster_common.clients import Clients
 from cluster_common.messages import subject
 from cluster_common.metrics import CLUSTER_DIMENSION, emit_counts
 from cluster_common.state_table import StateTable
-from cluster_contract.bill import CostExplorer, NoBillError, fetch_bill
+from cluster_contract.bill import NoBillError, fetch_bill
 from cluster_contract.costs import CostFunctionSettings, CostMetric
 from cluster_contract.state import StatePart
 from cluster_costs.report import DAYS, report_text
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.client import DynamoDBClient
-    from mypy_boto3_sns.client import SNSClient
+    pass
 
 # The newest report: the Monday after its week, and its text until it is sent.
 _ITEM, _WEEK, _TEXT = "report", "week", "text"
 # Cost Explorer has a day at the end of the next: on Tuesday it has Sunday.
 # https://docs.aws.amazon.com/cost-management/latest/userguide/ce-what-is.html
 _SETTLES = timedelta(days=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CostClients:
-    """What the function talks to. Each client is made when it is needed.
-
-    Attributes:
-        explorer: Makes the client of Cost Explorer.
-        dynamodb: Makes the client of DynamoDB.
-        sns: Makes the client of SNS.
-    """
-
-    explorer: Callable[[], CostExplorer]
-    dynamodb: "Callable[[], DynamoDBClient]"
-    sns: "Callable[[], SNSClient]"
 
 
 class CostRun:
@@ -48,7 +31,7 @@ class CostRun:
     afterwards: a crash between the two sends it twice, and never loses it.
     """
 
-    def __init__(self, settings: CostFunctionSettings, aws: CostClients, logger: Logger, *, now: datetime) -> None:
+    def __init__(self, settings: CostFunctionSettings, aws: Clients, logger: Logger, *, now: datetime) -> None:
         """Know what to do.
 
         Args:
@@ -89,7 +72,7 @@ class CostRun:
         settings = self._settings
         try:
             bill = fetch_bill(
-                self._aws.explorer(), settings.cluster, settings.region, end - timedelta(days=DAYS), end
+                self._aws.cost_explorer(), settings.cluster, settings.region, end - timedelta(days=DAYS), end
             )
         except NoBillError as error:
             return f"{error}\n"

@@ -8,7 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cluster_common import clients
 from cluster_contract.costs import CostFunctionSettings
-from cluster_costs.costs import CostClients, CostRun
+from cluster_costs.costs import CostRun
 
 logger = Logger()
 
@@ -18,5 +18,4 @@ def handler(_event: dict[str, object], _context: LambdaContext) -> dict[str, obj
     """Send the report of the last week, unless it was sent."""
     settings = CostFunctionSettings.from_environment(os.environ)
     logger.append_keys(cluster=settings.cluster)
-    aws = CostClients(explorer=clients.cost_explorer, dynamodb=clients.dynamodb, sns=clients.sns)
-    return CostRun(settings, aws, logger, now=datetime.now(UTC)).run()
+    return CostRun(settings, clients.Clients(), logger, now=datetime.now(UTC)).run()

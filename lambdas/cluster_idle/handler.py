@@ -1,16 +1,16 @@
 """The entry point of the idle function."""
 
 import os
-import time
 from datetime import UTC, datetime
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cluster_common import clients
+from cluster_common.actions import parse_action
 from cluster_common.pages import without_interfaces
 from cluster_contract.idle import IdleFunctionSettings
-from cluster_idle.idle import Idle, IdleClients, parse_action
+from cluster_idle.idle import Idle
 
 logger = Logger()
 
@@ -24,13 +24,5 @@ def handler(
     settings = IdleFunctionSettings.from_environment(os.environ)
     logger.append_keys(cluster=settings.cluster)
     action = parse_action(event)
-    aws = IdleClients(
-        ec2=lambda: without_interfaces(clients.ec2()),
-        cloudwatch=clients.cloudwatch,
-        auto_scaling=clients.auto_scaling,
-        dynamodb=clients.dynamodb,
-        lambda_=clients.lambda_,
-        sns=clients.sns,
-        ssm=clients.ssm,
-    )
-    return Idle(settings, aws, logger, clock=lambda: datetime.now(UTC), pause=time.sleep).run(action)
+    aws = clients.Clients(ec2=lambda: without_interfaces(clients.ec2()))
+    return Idle(settings, aws, logger, clock=lambda: datetime.now(UTC)).run(action)

@@ -1,14 +1,14 @@
 """One run: read, weigh, decide, act, report."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from aws_lambda_powertools import Logger
 
-from cluster_common.errors import AWS_ERRORS, InvalidEventError
+from cluster_common.actions import Action
+from cluster_common.clients import Clients
+from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_common.state_table import StateTable
 from cluster_contract.idle import IdleFunctionSettings, SignalKind
@@ -24,65 +24,6 @@ from cluster_idle.reports import emit_blind_metrics, emit_metrics, find_lingerin
 from cluster_idle.sent_warnings import IdleRecords
 from cluster_idle.verdicts import Decisions
 
-if TYPE_CHECKING:
-    from mypy_boto3_autoscaling.client import AutoScalingClient
-    from mypy_boto3_cloudwatch.client import CloudWatchClient
-    from mypy_boto3_dynamodb.client import DynamoDBClient
-    from mypy_boto3_ec2.client import EC2Client
-    from mypy_boto3_lambda.client import LambdaClient
-    from mypy_boto3_sns.client import SNSClient
-    from mypy_boto3_ssm.client import SSMClient
-
-
-class Action(StrEnum):
-    """What an event asks for."""
-
-    TICK = "tick"
-    """Look, warn, stop, report and measure."""
-
-    STATUS = "status"
-    """Look and report; change nothing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class IdleClients:
-    """What the function talks to. Each client is made when it is needed.
-
-    Attributes:
-        ec2: Makes the client of EC2.
-        cloudwatch: Makes the client of CloudWatch.
-        auto_scaling: Makes the client of EC2 Auto Scaling.
-        dynamodb: Makes the client of DynamoDB.
-        lambda_: Makes the client of Lambda.
-        sns: Makes the client of SNS.
-        ssm: Makes the client of Systems Manager.
-    """
-
-    ec2: "Callable[[], EC2Client]"
-    cloudwatch: "Callable[[], CloudWatchClient]"
-    auto_scaling: "Callable[[], AutoScalingClient]"
-    dynamodb: "Callable[[], DynamoDBClient]"
-    lambda_: "Callable[[], LambdaClient]"
-    sns: "Callable[[], SNSClient]"
-    ssm: "Callable[[], SSMClient]"
-
-
-def parse_action(event: object) -> Action:
-    """Read an event; `{}` is a tick.
-
-    Raises:
-        InvalidEventError: The event asks for something the function does not do.
-    """
-    if not isinstance(event, dict):
-        raise InvalidEventError(f"the event must be a JSON object, got {event!r}")
-    unknown = sorted(str(key) for key in event if key != "action")
-    if unknown:
-        raise InvalidEventError(f"the event takes action, got {', '.join(unknown)}")
-    try:
-        return Action(event.get("action", Action.TICK))
-    except ValueError:
-        raise InvalidEventError(f"action must be one of {', '.join(Action)}, got {event['action']!r}") from None
-
 
 class Idle:
     """Look at a cluster's nodes once, and do what follows.
@@ -93,11 +34,10 @@ class Idle:
     def __init__(
         self,
         settings: IdleFunctionSettings,
-        clients: IdleClients,
+        clients: Clients,
         logger: Logger,
         *,
         clock: Callable[[], datetime],
-        pause: Callable[[float], None],
     ) -> None:
         """Look at nothing yet.
 
@@ -106,20 +46,18 @@ class Idle:
             clients: What it talks to.
             logger: Where it writes what it finds.
             clock: Returns the time.
-            pause: Waits for some seconds.
         """
         self._settings = settings
         self._clients = clients
         self._logger = logger
         self._clock = clock
-        self._pause = pause
         self._now = clock().replace(microsecond=0)
         self._failures = Failures(logger)
         self._owners = OwnerReader(
             settings, clients.auto_scaling, clients.ec2, failures=self._failures, logger=logger, now=self._now
         )
         table = StateTable(clients.dynamodb(), settings.state_table, StatePart.IDLE.key(settings.cluster))
-        self._records = IdleRecords(table, self._failures, pause)
+        self._records = IdleRecords(table, self._failures, clients.pause)
 
     def run(self, action: Action) -> dict[str, object]:
         """Do what was asked and return a summary for operators.
@@ -222,6 +160,6 @@ class Idle:
             context=context,
             read_sessions=self._read_sessions,
             clock=self._clock,
-            pause=self._pause,
+            pause=self._clients.pause,
         )
         return executor.apply(decisions)

@@ -4,7 +4,7 @@ What is lost or cannot be read was never sent: the function warns again, and sto
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_common.state_table import StateTable
 from cluster_common.times import parse_time, time_text
+from cluster_contract.codec import Open, encode, read
 
 _REFUSED_FOR = timedelta(days=1)
 
@@ -23,7 +24,7 @@ _REMINDED_AT = "reminded_at"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Refusal:
+class Refusal(Open):
     """A stop that AWS or the power function refused.
 
     Attributes:
@@ -45,7 +46,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class UnreportedStop:
+class UnreportedStop(Open):
     """A stop that a run began, until its message is sent: the run may end in between.
 
     Attributes:
@@ -60,7 +61,7 @@ class UnreportedStop:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SentWarning:
+class SentWarning(Open):
     """The warning of nodes that are stopped together, and what became of it.
 
     Attributes:
@@ -92,44 +93,8 @@ class SentWarning:
 
     def to_values(self) -> dict[str, object]:
         """Return the attributes of its item, which keeps the latest 1,000 refusals only."""
-        stop = self.unreported
         latest = sorted(self.refusals.items(), key=lambda named: named[1].at)[-_MAX_REFUSALS:]
-        return {
-            "idle_since": time_text(self.idle_since),
-            "stop_at": time_text(self.stop_at),
-            "nodes": self.nodes,
-            "owners": list(self.owners),
-            "dry_run": self.dry_run,
-            "idle_until": time_text(self.idle_until) if self.idle_until else "",
-            "reported": self.reported,
-            "refusals": {name: {"at": time_text(one.at), "code": one.code} for name, one in latest},
-            "unreported": {"at": time_text(stop.at), "ids": list(stop.ids), "text": stop.text} if stop else {},
-        }
-
-    @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> "SentWarning":
-        """Read the attributes of its item.
-
-        Raises:
-            AttributeError, KeyError, TypeError or ValueError: They are not what `to_values` returns.
-        """
-        stop, idle_until = values["unreported"], values["idle_until"]
-        return cls(
-            idle_since=parse_time(values["idle_since"]),
-            stop_at=parse_time(values["stop_at"]),
-            nodes=int(values["nodes"]),
-            owners=_texts(values["owners"]),
-            dry_run=bool(values["dry_run"]),
-            idle_until=parse_time(idle_until) if idle_until else None,
-            reported=bool(values["reported"]),
-            refusals={
-                name: Refusal(at=parse_time(one["at"]), code=str(one["code"]))
-                for name, one in values["refusals"].items()
-            },
-            unreported=UnreportedStop(at=parse_time(stop["at"]), ids=_texts(stop["ids"]), text=str(stop["text"]))
-            if stop
-            else None,
-        )
+        return encode(replace(self, refusals=dict(latest)))
 
 
 class IdleRecords:
@@ -167,8 +132,8 @@ class IdleRecords:
                 if _REMINDED_AT in item.values:
                     self.reminders[name] = parse_time(item.values[_REMINDED_AT])
                 else:
-                    self.warnings[name] = SentWarning.from_values(item.values)
-            except (AttributeError, KeyError, TypeError, ValueError):
+                    self.warnings[name] = read(SentWarning, item.values)
+            except (TypeError, ValueError):
                 self._unreadable.add(name)
         return True
 
@@ -200,7 +165,3 @@ class IdleRecords:
             return False
         self._unreadable = set()
         return True
-
-
-def _texts(values: Any) -> tuple[str, ...]:  # noqa: ANN401 (what an item holds)
-    return tuple(str(one) for one in values)

@@ -11,7 +11,7 @@ from cluster_common import clients
 from cluster_common.messages import one_line
 from cluster_power.callers import Caller, name_starter
 from cluster_power.commands import parse_command
-from cluster_power.power import Clients, Power
+from cluster_power.power import Power
 from cluster_power.settings import Settings
 
 logger = Logger()
@@ -29,11 +29,4 @@ def handler(
     command = parse_command(event, settings, caller)
     if command.automation_execution_id:
         command = replace(command, by=one_line(name_starter(clients.ssm(), command.automation_execution_id, logger)))
-    aws = Clients(
-        auto_scaling=clients.auto_scaling,
-        auto_scaling_once=clients.auto_scaling_once,
-        dynamodb=clients.dynamodb,
-        ec2=clients.ec2,
-        sns=clients.sns,
-    )
-    return Power(settings, aws, logger, now=datetime.now(UTC)).apply(command)
+    return Power(settings, clients.Clients(), logger, now=datetime.now(UTC)).apply(command)

@@ -1,13 +1,13 @@
 """One command to a cluster: read, decide, apply, notify."""
 
-import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from aws_lambda_powertools import Logger
 
+from cluster_common.clients import Clients
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
@@ -35,37 +35,13 @@ from cluster_power.terminations import Terminations
 from cluster_power.verdicts import Decision, Verdict
 
 if TYPE_CHECKING:
-    from mypy_boto3_autoscaling.client import AutoScalingClient
-    from mypy_boto3_dynamodb.client import DynamoDBClient
-    from mypy_boto3_ec2.client import EC2Client
-    from mypy_boto3_sns.client import SNSClient
+    pass
 
 _UNREAD = "its nodes could not be read, so its size stays, and the next run reads them again"
 
 _QUIET = frozenset(
     {Verdict.KEEP, Verdict.PENDING, Verdict.SIZE, Verdict.WAITING, Verdict.CLOSING, Verdict.OVER, Verdict.DELETING}
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Clients:
-    """What the function talks to. Each client is made when it is needed: most runs do with two or three.
-
-    Attributes:
-        auto_scaling: Makes the client of EC2 Auto Scaling.
-        auto_scaling_once: Makes another that sends a request once.
-        dynamodb: Makes the client of DynamoDB.
-        ec2: Makes the client of EC2.
-        sns: Makes the client of SNS.
-        pause: Waits for some seconds.
-    """
-
-    auto_scaling: "Callable[[], AutoScalingClient]"
-    auto_scaling_once: "Callable[[], AutoScalingClient]"
-    dynamodb: "Callable[[], DynamoDBClient]"
-    ec2: "Callable[[], EC2Client]"
-    sns: "Callable[[], SNSClient]"
-    pause: Callable[[float], None] = time.sleep
 
 
 class Power:
@@ -269,6 +245,3 @@ def _owners(settings: Settings, clients: Clients, now: datetime) -> Owners:
         counts = {name: settings.groups[name].count for name in fleets}
         owners.append(SpotFleets(clients.ec2(), settings.cluster, fleets, counts, now))
     return Owners(owners)
-
-
-__all__: Sequence[str] = ("Clients", "Power")

@@ -1,12 +1,10 @@
 """The amounts at which the budget acts, and the record of what it has done."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
-from cluster_common.times import parse_time, time_text
+from cluster_contract.codec import Open
 from cluster_contract.spend import OnExceed, SpendFunctionSettings
 
 NAME = "acts"
@@ -16,7 +14,7 @@ _WHOLE = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Acts:
+class Acts(Open):
     """What the budget has done last. Another month, another `on_exceed` or another amount begins anew.
 
     Attributes:
@@ -36,35 +34,6 @@ class Acts:
     since: datetime | None = None
     stop_at: datetime | None = None
     groups: tuple[str, ...] = ()
-
-    def to_values(self) -> dict[str, Any]:
-        """Return it as the state table keeps it."""
-        return {
-            "month": self.month,
-            "effect": self.effect.value,
-            "budget": self.budget,
-            "usd": self.usd,
-            "since": "" if self.since is None else time_text(self.since),
-            "stop_at": "" if self.stop_at is None else time_text(self.stop_at),
-            "groups": list(self.groups),
-        }
-
-    @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> "Acts":
-        """Read what `to_values` wrote.
-
-        Raises:
-            ValueError, KeyError, TypeError, AttributeError, ArithmeticError: It is something else.
-        """
-        return cls(
-            month=str(values["month"]),
-            effect=OnExceed(values["effect"]),
-            budget=Decimal(values["budget"]),
-            usd=Decimal(values["usd"]),
-            since=parse_time(values["since"]) if values["since"] else None,
-            stop_at=parse_time(values["stop_at"]) if values["stop_at"] else None,
-            groups=tuple(str(name) for name in values["groups"]),
-        )
 
 
 NO_ACTS = Acts()

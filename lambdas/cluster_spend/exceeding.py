@@ -1,11 +1,12 @@
 """What is done where the dollars of a month reach the budget: warn, stop, limit, and report it."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from cluster_common.clients import Clients
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
 from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
@@ -22,32 +23,10 @@ from cluster_spend.nodes import Node
 from cluster_spend.reports import Spend
 
 if TYPE_CHECKING:
-    from mypy_boto3_autoscaling.client import AutoScalingClient
-    from mypy_boto3_ec2.client import EC2Client
-    from mypy_boto3_lambda.client import LambdaClient
-    from mypy_boto3_sns.client import SNSClient
+    pass
 
 # How many runs may come late before a warning counts as old.
 _TICKS = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class ActingClients:
-    """What a budget that acts talks to. Each client is made when it is needed.
-
-    Attributes:
-        ec2: Makes the client of EC2.
-        auto_scaling: Makes the client of EC2 Auto Scaling.
-        lambda_: Makes the client of Lambda.
-        sns: Makes the client of SNS.
-        pause: Waits for some seconds.
-    """
-
-    ec2: "Callable[[], EC2Client]"
-    auto_scaling: "Callable[[], AutoScalingClient]"
-    lambda_: "Callable[[], LambdaClient]"
-    sns: "Callable[[], SNSClient]"
-    pause: Callable[[float], None]
 
 
 class Exceeding:
@@ -63,7 +42,7 @@ class Exceeding:
     def __init__(
         self,
         settings: SpendFunctionSettings,
-        clients: ActingClients,
+        clients: Clients,
         failures: Failures,
         acts: Acts,
         *,

@@ -1,16 +1,16 @@
 """The entry point of the spend function."""
 
 import os
-import time
 from datetime import UTC, datetime
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cluster_common import clients
+from cluster_common.actions import parse_action
 from cluster_common.pages import without_interfaces
 from cluster_contract.spend import SpendFunctionSettings
-from cluster_spend.spend import SpendClients, SpendRun, parse_action
+from cluster_spend.spend import SpendRun
 
 logger = Logger()
 
@@ -24,14 +24,6 @@ def handler(event: dict[str, object], context: LambdaContext) -> dict[str, objec
     settings = SpendFunctionSettings.from_environment(os.environ)
     logger.append_keys(cluster=settings.cluster)
     action = parse_action(event)
-    aws = SpendClients(
-        ec2=lambda: without_interfaces(clients.ec2()),
-        dynamodb=clients.dynamodb,
-        pricing=clients.pricing,
-        auto_scaling=clients.auto_scaling,
-        lambda_=clients.lambda_,
-        sns=clients.sns,
-        pause=time.sleep,
-    )
+    aws = clients.Clients(ec2=lambda: without_interfaces(clients.ec2()))
     account = context.invoked_function_arn.split(":")[_ACCOUNT]
     return SpendRun(settings, aws, logger, account=account, now=datetime.now(UTC)).run(action)

@@ -1,23 +1,24 @@
 """One run: read, price, count, report."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from aws_lambda_powertools import Logger
 
-from cluster_common.errors import AWS_ERRORS, InvalidEventError
+from cluster_common.actions import Action
+from cluster_common.clients import Clients
+from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_common.state_table import StateChangedError, StateTable
+from cluster_contract.codec import encode, read
 from cluster_contract.spend import SpendFunctionSettings, SpendKind
 from cluster_contract.state import StatePart
 from cluster_spend.acts import NAME as ACTS
 from cluster_spend.acts import NO_ACTS, Acts
 from cluster_spend.charges import Charge, Item, unit_seconds, units_now
-from cluster_spend.exceeding import ActingClients, Exceeding
+from cluster_spend.exceeding import Exceeding
 from cluster_spend.ledger import Ledger, UnreadableMonthError
 from cluster_spend.listed_prices import ListedPrices
 from cluster_spend.months import LastRun
@@ -27,52 +28,7 @@ from cluster_spend.reports import Spend, emit_failure, emit_metrics, gap_sentenc
 from cluster_spend.reservations import Reservation, paid_blocks, read_reservations, reservation_charges
 from cluster_spend.spot import spot_prices
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.client import DynamoDBClient
-    from mypy_boto3_pricing.client import PricingClient
-
-
 _LATER = "the next run also counts what was billed since the last run that succeeded"
-
-
-class Action(StrEnum):
-    """What an event asks for."""
-
-    TICK = "tick"
-    """Count, report, and act where the budget is exceeded."""
-
-    STATUS = "status"
-    """Report; change nothing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpendClients(ActingClients):
-    """What the function talks to.
-
-    Attributes:
-        dynamodb: Makes the client of DynamoDB.
-        pricing: Makes the client of the Price List.
-    """
-
-    dynamodb: "Callable[[], DynamoDBClient]"
-    pricing: "Callable[[], PricingClient]"
-
-
-def parse_action(event: object) -> Action:
-    """Read an event; `{}` is a tick.
-
-    Raises:
-        InvalidEventError: The event asks for something that the function does not do.
-    """
-    if not isinstance(event, dict):
-        raise InvalidEventError(f"the event must be a JSON object, got {event!r}")
-    unknown = sorted(str(key) for key in event if key != "action")
-    if unknown:
-        raise InvalidEventError(f"the event takes the key action only, got {', '.join(unknown)}")
-    try:
-        return Action(event.get("action", Action.TICK))
-    except ValueError:
-        raise InvalidEventError(f"action must be one of {', '.join(Action)}, got {event['action']!r}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +59,7 @@ class SpendRun:
     """Count what a cluster costs, once. A run that cannot read everything counts nothing: the next one does."""
 
     def __init__(
-        self, settings: SpendFunctionSettings, clients: SpendClients, logger: Logger, *, account: str, now: datetime
+        self, settings: SpendFunctionSettings, clients: Clients, logger: Logger, *, account: str, now: datetime
     ) -> None:
         """Read nothing yet.
 
@@ -237,8 +193,8 @@ class SpendRun:
         if item.version is None:
             return NO_ACTS
         try:
-            return Acts.from_values(item.values)
-        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+            return read(Acts, item.values)
+        except ValueError:
             self._logger.warning(
                 f"the item {ACTS} of the state table {self._table.name} does not hold what the spend function "
                 "writes: "
@@ -259,7 +215,7 @@ class SpendRun:
         return exceeding.acts
 
     def _record(self, acts: Acts) -> None:
-        self._ledger.acts = self._table.write(ACTS, acts.to_values(), seen=self._ledger.acts)
+        self._ledger.acts = self._table.write(ACTS, encode(acts), seen=self._ledger.acts)
 
     def _log(self, spend: Spend) -> None:
         for name in spend.unknown:

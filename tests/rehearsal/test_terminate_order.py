@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from aws_lambda_powertools import Logger
 
+from cluster_common.clients import Clients
 from cluster_common.errors import PartialFailureError
 from cluster_power.commands import parse_command
-from cluster_power.power import Clients, Power
+from cluster_power.power import Power
 from cluster_power.settings import GroupSettings, Settings
 from local_aws import LocalAws
 from local_aws_scene import Stacks, Template

@@ -6,8 +6,9 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
+from cluster_common.clients import Clients
 from cluster_contract.costs import CostFunctionSettings
-from cluster_costs.costs import CostClients, CostRun
+from cluster_costs.costs import CostRun
 from fake_dynamodb import TABLE, FakeDynamoDb
 from fake_service import ACCOUNT, REGION, FakeService
 from policy_evaluator import Call
@@ -68,8 +69,8 @@ class CostScene:
     def run(self, now: datetime) -> dict[str, object]:
         """Run the function."""
         settings = CostFunctionSettings(cluster=self._cluster, topic_arn=TOPIC, state_table=TABLE, region=REGION)
-        made: Any = CostClients
-        aws = made(explorer=lambda: self.explorer, dynamodb=lambda: self.dynamodb, sns=lambda: self.topic)
+        made: Any = Clients
+        aws = made(cost_explorer=lambda: self.explorer, dynamodb=lambda: self.dynamodb, sns=lambda: self.topic)
         return CostRun(settings, aws, Logger(service="test"), now=now).run()
 
     @property

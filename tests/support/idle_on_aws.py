@@ -11,9 +11,11 @@ from typing import Any, cast
 from aws_lambda_powertools import Logger
 
 from cdk_training_cluster.functions import function_source
+from cluster_common.actions import Action
+from cluster_common.clients import Clients
 from cluster_contract.idle import IdleFunctionSettings, Policy
 from cluster_contract.state import StateAttribute
-from cluster_idle.idle import Action, Idle, IdleClients
+from cluster_idle.idle import Idle
 from idle_function_settings import Group, idle_settings
 from local_aws import LocalAws, sessions
 from local_aws_scene import X86_IMAGE
@@ -138,7 +140,7 @@ class IdleOnAws:
         Args:
             after: How many minutes after the first run it is.
         """
-        clients = cast("Any", IdleClients)(
+        clients = cast("Any", Clients)(
             ec2=lambda: self.client("ec2"),
             cloudwatch=lambda: self.client("cloudwatch"),
             auto_scaling=lambda: self.client("autoscaling"),
@@ -146,9 +148,10 @@ class IdleOnAws:
             lambda_=lambda: self.client("lambda"),
             sns=lambda: self.client("sns"),
             ssm=lambda: self.client("ssm"),
+            pause=self.pauses.append,
         )
         now = self.now + timedelta(minutes=after)
-        function = Idle(self.settings, clients, Logger(service="test"), clock=lambda: now, pause=self.pauses.append)
+        function = Idle(self.settings, clients, Logger(service="test"), clock=lambda: now)
         summary: Any = function.run(Action.TICK)
         return {node["instance_id"]: node for node in summary["nodes"]}
 

@@ -10,8 +10,10 @@ from typing import Any, cast
 import pytest
 from aws_lambda_powertools import Logger
 
+from cluster_common.actions import Action
+from cluster_common.clients import Clients
 from cluster_contract.idle import IdleFunctionSettings, Policy
-from cluster_idle.idle import Action, Idle, IdleClients
+from cluster_idle.idle import Idle
 from fake_auto_scaling import FakeAutoScaling
 from fake_cloudwatch import FakeCloudWatch
 from fake_dynamodb import TABLE, FakeDynamoDb
@@ -195,7 +197,7 @@ class IdleScene:
 
     def run(self, action: Action = Action.TICK) -> dict[str, dict[str, Any]]:
         """Invoke the function, and return what it says of each node."""
-        clients = cast("Any", IdleClients)(
+        clients = cast("Any", Clients)(
             ec2=lambda: self.ec2,
             cloudwatch=lambda: self.cloudwatch,
             auto_scaling=lambda: self.auto_scaling,
@@ -203,10 +205,9 @@ class IdleScene:
             lambda_=lambda: self.lambda_,
             sns=lambda: self.sns,
             ssm=lambda: self.ssm,
+            pause=self.pauses.append,
         )
-        function = Idle(
-            self.settings, clients, Logger(service="test"), clock=lambda: self.now, pause=self.pauses.append
-        )
+        function = Idle(self.settings, clients, Logger(service="test"), clock=lambda: self.now)
         summary: Any = function.run(action)
         assert json.loads(json.dumps(summary)) == summary
         self.summary = summary

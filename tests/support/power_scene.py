@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
+from cluster_common.clients import Clients
 from cluster_contract.aliases import Alias
 from cluster_power.callers import Caller
 from cluster_power.commands import parse_command
-from cluster_power.power import Clients, Power
+from cluster_power.power import Power
 from cluster_power.records import GroupState, Record, State
 from cluster_power.settings import GroupSettings, Settings
 from fake_auto_scaling import FakeAutoScaling, FakeGroup

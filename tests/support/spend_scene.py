@@ -10,11 +10,13 @@ from typing import Any, cast
 
 from aws_lambda_powertools import Logger
 
+from cluster_common.actions import Action
+from cluster_common.clients import Clients
 from cluster_contract.aliases import Alias
 from cluster_contract.spend import SpendFunctionSettings, SpendGroupSettings
 from cluster_power.callers import Caller
 from cluster_power.commands import parse_command
-from cluster_spend.spend import Action, SpendClients, SpendRun
+from cluster_spend.spend import SpendRun
 from fake_auto_scaling import FakeGroup
 from fake_dynamodb import TABLE, FakeDynamoDb
 from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode
@@ -208,7 +210,7 @@ class SpendScene:
 
     def run(self, action: str = "status") -> dict[str, Any]:
         """Run the function and return its summary."""
-        clients = cast("Any", SpendClients)(
+        clients = cast("Any", Clients)(
             ec2=lambda: self.ec2,
             dynamodb=lambda: self.dynamodb,
             pricing=lambda: self.pricing,

@@ -14,10 +14,10 @@ from moto import mock_aws
 from moto.ec2.models import ec2_backends
 
 from cluster_common import clients
+from cluster_common.actions import parse_action
 from cluster_common.errors import InvalidEventError
 from cluster_contract.codec import InvalidSettingsError
 from cluster_idle.handler import handler, logger
-from cluster_idle.idle import parse_action
 from fake_dynamodb import TABLE
 
 if TYPE_CHECKING:

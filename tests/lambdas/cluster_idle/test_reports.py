@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from cluster_common.actions import Action
 from cluster_common.errors import PartialFailureError
 from cluster_contract.idle import Policy, Signal, SignalKind
 from cluster_idle.executor import Outcome
-from cluster_idle.idle import Action
 from cluster_idle.instances import Instance, Owner
 from cluster_idle.reports import summarize
 from cluster_idle.verdicts import Decisions, IdleFinding, IdleVerdict

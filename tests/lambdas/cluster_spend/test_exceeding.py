@@ -398,7 +398,7 @@ def test_a_lost_count_loses_no_act_and_a_lost_act_is_warned_of_anew(scene: Spend
     scene.tick()
     scene.tick(60)
     assert group.desired == 2
-    scene.dynamodb.change(PART, "acts", groups=None)
+    scene.dynamodb.change(PART, "acts", groups="workers")
     scene.tick()
     assert scene.subjects == [WARNED, STOPPED, WARNED]
 
