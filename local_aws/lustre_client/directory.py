@@ -44,7 +44,11 @@ class LustreDirectory:
 
     def released(self) -> list[Path]:
         """Return the files whose contents are missing."""
-        return [path for path in sorted(self.files.rglob("*")) if path.is_file() and _is_released(path)]
+        return [
+            path
+            for path in sorted(self.files.rglob("*"))
+            if path.is_file() and not path.is_symlink() and _is_released(path)
+        ]
 
 
 def _truncate(path: Path, contents: bytes) -> None:

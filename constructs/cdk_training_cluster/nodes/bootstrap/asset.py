@@ -20,6 +20,9 @@ from cluster_contract.metrics import NODE_METRICS
 SCRIPTS = Path(__file__).parent / "scripts"
 """Where the scripts lie that are the same on every node."""
 
+AGENT = Path(__file__).parents[1] / "agent" / "cluster_node"
+"""Where the program `cluster-node` lies, a package that every node gets in the scripts' asset."""
+
 CLUSTER_PLACEHOLDER = "@CLUSTER@"
 NODE_GROUP_PLACEHOLDER = "@NODE_GROUP@"
 
@@ -41,9 +44,12 @@ def write_scripts(
         efa_traffic: Whether it reports what goes over Elastic Fabric Adapters. Default: - no.
         neuron_devices: How many Neuron devices it has. Default: - none.
     """
-    for source in sorted(SCRIPTS.iterdir()):
-        if source.suffix in _SUFFIXES:
-            shutil.copyfile(source, directory / source.name)
+    program = directory / AGENT.name
+    program.mkdir()
+    for part, target in ((SCRIPTS, directory), (AGENT, program)):
+        for source in sorted(part.iterdir()):
+            if source.suffix in _SUFFIXES:
+                shutil.copyfile(source, target / source.name)
     configuration = agent_configuration(
         vendor, cluster=CLUSTER_PLACEHOLDER, node_group=NODE_GROUP_PLACEHOLDER, efa_traffic=efa_traffic
     )

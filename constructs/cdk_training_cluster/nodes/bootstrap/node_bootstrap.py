@@ -89,10 +89,10 @@ class NodeBootstrap(Construct):
     """Make the scripts that set a node up, and the user data that fetches and runs them.
 
     In this order: Ubuntu's own updates pause, the user's scripts before, limits, kernel hold, local NVMe, EFA
-    check, Lustre client and mount, environment, CloudWatch agent, Neuron reader, the user's scripts after, and
-    updates resume. The first step that fails
-    ends it: the node stays up, and its console output, `/var/lib/cdk-training-cluster/bootstrap.json`, the
-    log `/var/log/cdk-training-cluster.log` and the metric `NODE_METRICS.bootstrap_failed` say which. Running
+    check, Lustre client, mount and the program `cluster-node`, environment, CloudWatch agent, Neuron reader, the
+    user's scripts after, and updates resume. The first step that fails ends it: the node stays up, and its console
+    output, `/var/lib/cdk-training-cluster/bootstrap.json`, the log `/var/log/cdk-training-cluster.log` and the metric
+    `NODE_METRICS.bootstrap_failed` say which. Running
     it again, `bash /opt/cdk-training-cluster/scripts/bootstrap.sh`, changes nothing that is right already.
 
     Where a lifecycle hook waits for the nodes, a node completes its action when it is set up, and again

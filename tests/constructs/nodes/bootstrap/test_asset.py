@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
-from cdk_training_cluster.nodes.bootstrap.asset import SCRIPTS, write_scripts
+from cdk_training_cluster.nodes.bootstrap.asset import AGENT, SCRIPTS, write_scripts
 
 GENERATED = {
     AcceleratorVendor.NVIDIA: {"agent.json"},
@@ -20,7 +20,8 @@ GENERATED = {
 def test_it_holds_the_scripts_and_what_the_accelerator_needs(tmp_path: Path, vendor: AcceleratorVendor) -> None:
     write_scripts(tmp_path, vendor)
     scripts = {path.name for path in SCRIPTS.iterdir() if path.suffix in {".sh", ".py"}}
-    assert {path.name for path in tmp_path.iterdir()} == scripts | GENERATED[vendor]
+    program = {f"{AGENT.name}/{path.name}" for path in AGENT.glob("*.py")}
+    assert set(_content(tmp_path)) == scripts | program | GENERATED[vendor]
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -49,4 +50,4 @@ def test_every_script_is_run() -> None:
 
 
 def _content(directory: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in directory.iterdir()}
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}

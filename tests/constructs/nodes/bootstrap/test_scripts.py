@@ -67,7 +67,7 @@ def test_the_steps_come_in_order(make_node: MakeNode) -> None:
     assert node.bootstrap().returncode == 0
     assert node.steps == [
         *["updates", "before: a.sh", "before: bb.sh", "limits", "kernel", "nvme", "efa", "lustre", "mount"],
-        *["environment", "agent", "neuron", "after: ccc.sh", "updates"],
+        *["commands", "environment", "agent", "neuron", "after: ccc.sh", "updates"],
     ]
 
 
@@ -76,6 +76,14 @@ def test_a_node_without_file_system_efa_or_accelerator_does_without_their_steps(
     assert node.bootstrap().returncode == 0
     assert node.steps == ["updates", "limits", "kernel", "nvme", "environment", "updates"]
     assert node.read("etc/fstab") == "UUID=1234 / xfs defaults,noatime 1 1\n"
+
+
+def test_the_nodes_commands_are_on_the_path_and_run(make_node: MakeNode) -> None:
+    node = make_node()
+    assert node.bootstrap().returncode == 0
+    for command, said in (("cluster-node", "give one of hydrate"), ("wait-for-dataset", "usage: wait-for-dataset")):
+        result = node.run(str(node.root / "usr/local/bin" / command))
+        assert (result.returncode, said in result.stderr) == (2, True)
 
 
 # Failures

@@ -60,6 +60,7 @@ if [[ -n $EFA ]]; then run efa bash efa.sh; fi
 if [[ -n $MOUNT_SOURCE ]]; then
   run lustre bash lustre.sh
   run mount bash mount.sh
+  run commands bash commands.sh
 fi
 run environment bash environment.sh
 if [[ -f agent.json ]]; then run agent bash agent.sh; fi

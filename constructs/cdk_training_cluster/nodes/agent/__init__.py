@@ -1,0 +1,1 @@
+"""What runs on the nodes beside training: the program `cluster-node`."""

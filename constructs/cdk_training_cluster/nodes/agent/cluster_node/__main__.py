@@ -1,0 +1,29 @@
+"""The commands of `cluster-node`, by their names."""
+
+from __future__ import annotations
+
+import sys
+
+from . import hydrate, waiting
+
+COMMANDS = {
+    "hydrate": hydrate.main,
+    "wait-for-dataset": waiting.main,
+}
+
+
+def main() -> None:
+    """Run the command that the arguments name."""
+    command = COMMANDS.get(sys.argv[1] if len(sys.argv) > 1 else "")
+    if command is None:
+        sys.exit(_usage())
+    sys.exit(command(sys.argv[2:]))
+
+
+def _usage() -> int:
+    sys.stderr.write(f"cluster-node: give one of {', '.join(COMMANDS)}; each explains itself with --help\n")
+    return 2
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,298 @@
+"""Restores the files of a walk: many to a call of `lfs`, several calls at once, and counts what has its contents."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .clock import (
+    FIRST_PATIENCE_SECONDS,
+    FIRST_POLL_SECONDS,
+    LAST_PATIENCE_SECONDS,
+    LAST_POLL_SECONDS,
+    Deadline,
+)
+from .lfs import PRESENT, RELEASED, Lfs
+from .walk import File, Walk
+
+CALLS_AT_ONCE = 8
+"""How many calls of `lfs` run at once; see the benchmark in CONTRIBUTING.md."""
+
+# How many restores all nodes together keep under way. Lustre's metadata server keeps a list of them that each request
+# searches (hsm_find_compatible in lustre/mdt/mdt_hsm_cdt_client.c): "use batch sizes from 1,000 to 5,000 requests",
+# https://learn.microsoft.com/en-us/azure/azure-managed-lustre/restore-data
+_UNDER_WAY = 4_096
+_LEAST_FILES = 32
+# The kernel takes 2 MiB of arguments and environment together; how much of it others use is not known.
+_MAX_ARGUMENT_BYTES = 128 * 1024
+
+_ATTEMPTS = 3
+_MAX_FAILURES = 5
+_MAX_PATH, _MAX_ERROR = 300, 200
+# How many files that do not come are asked about at once: each question searches the list of restores.
+_ASKED_ABOUT = 32
+
+
+class Counts:
+    """How many files have their contents, and how many could not be restored."""
+
+    def __init__(self, saved: dict[str, Any] | None = None) -> None:
+        """Begin at zero.
+
+        Args:
+            saved: What `save` returned. Default: - zero.
+        """
+        saved = saved or {}
+        self.files: int = saved.get("restored_files", 0)
+        self.bytes: int = saved.get("restored_bytes", 0)
+        self.failed: int = saved.get("failed_files", 0)
+        self.failures: list[dict[str, str]] = list(saved.get("failures", ()))
+
+    def save(self) -> dict[str, Any]:
+        """Return it for a file."""
+        return {
+            "restored_files": self.files,
+            "restored_bytes": self.bytes,
+            "failed_files": self.failed,
+            "failures": self.failures,
+        }
+
+    def restored(self, file: File) -> None:
+        """Count a file that has its contents."""
+        self.files += 1
+        self.bytes += file.size
+
+    def could_not(self, path: bytes, error: str) -> None:
+        """Count a file that cannot be restored."""
+        self.failed += 1
+        if len(self.failures) < _MAX_FAILURES:
+            text = path.decode("utf-8", "backslashreplace")
+            self.failures.append({"path": _cut(text, _MAX_PATH), "error": _cut(error, _MAX_ERROR)})
+
+    def add(self, other: Counts) -> None:
+        """Add another's counts."""
+        self.files, self.bytes, self.failed = (
+            self.files + other.files,
+            self.bytes + other.bytes,
+            self.failed + other.failed,
+        )
+        self.failures = (self.failures + other.failures)[:_MAX_FAILURES]
+
+
+class Restoring:
+    """The restore of what a walk finds.
+
+    Attributes:
+        counts: What is counted up to `place`.
+        place: The walk's place up to which nothing is left to try.
+        is_complete: Whether the walk has come to its end.
+    """
+
+    def __init__(self, walk: Walk, counts: Counts, lfs: Lfs, deadline: Deadline, shards: int) -> None:
+        """Prepare it.
+
+        Args:
+            walk: The files.
+            counts: What is counted before the walk's place.
+            lfs: The client's command.
+            deadline: When to stop.
+            shards: How many nodes restore at the same time.
+        """
+        self.counts, self.place, self.is_complete = counts, walk.place, False
+        self._walk, self._lfs, self._deadline = walk, lfs, deadline
+        self._batch_files = max(_LEAST_FILES, _UNDER_WAY // shards // CALLS_AT_ONCE)
+        self._batches: deque[tuple[concurrent.futures.Future[bool], _Batch]] = deque()
+
+    @property
+    def now(self) -> Counts:
+        """What is counted with that which is under way."""
+        total = Counts(self.counts.save())
+        for _, batch in self._batches:
+            total.add(batch.counts)
+        return total
+
+    def run(self, report: Callable[[], None]) -> None:
+        """Restore until the end of the walk or of the time.
+
+        Args:
+            report: Called at least once a second.
+        """
+        with concurrent.futures.ThreadPoolExecutor(CALLS_AT_ONCE) as workers:
+            for files in self._in_batches():
+                batch = _Batch(files, self._lfs, self._deadline)
+                self._batches.append((workers.submit(batch.run), batch))
+                while len(self._batches) > CALLS_AT_ONCE + 1 and not self._deadline.has_passed:
+                    self._settle(report)
+                if self._deadline.has_passed:
+                    break
+            else:
+                while self._batches and not self._deadline.has_passed:
+                    self._settle(report)
+            for future, _ in self._batches:
+                future.cancel()
+        # In order, so that the place is one before which all is settled.
+        while self._batches and self._take():
+            pass
+        self.is_complete = not self._batches and not self._deadline.has_passed
+
+    def _settle(self, report: Callable[[], None]) -> None:
+        concurrent.futures.wait([self._batches[0][0]], timeout=1)
+        if self._batches[0][0].done():
+            self._take()
+        report()
+
+    def _take(self) -> bool:
+        future, batch = self._batches[0]
+        if future.cancelled() or not future.result():
+            return False
+        self.counts.add(batch.counts)
+        self.place = batch.place
+        self._batches.popleft()
+        return True
+
+    def _in_batches(self) -> Iterator[list[File]]:
+        files, size = list[File](), 0
+        for file in self._walk:
+            files.append(file)
+            size += len(file.path)
+            if len(files) >= self._batch_files or size >= _MAX_ARGUMENT_BYTES:
+                yield files
+                files, size = [], 0
+        if files:
+            yield files
+
+
+class _Batch:
+    """Some files that are restored together."""
+
+    def __init__(self, files: list[File], lfs: Lfs, deadline: Deadline) -> None:
+        self.counts, self.place = Counts(), files[-1].place
+        self._lfs, self._deadline = lfs, deadline
+        self._waiting: dict[bytes, File] = {}
+        self._attempts: dict[bytes, int] = {}
+        self._under_way: set[bytes] = set()
+        for file in files:
+            if file.error:
+                self.counts.could_not(file.path, file.error)
+            elif file.size == 0:
+                self.counts.restored(file)  # It has no contents to lack.
+            else:
+                self._waiting[file.path] = file
+
+    def run(self) -> bool:
+        """Restore them; return whether none is left to try, False if the time is over first."""
+        pause, patience, moved = FIRST_POLL_SECONDS, FIRST_PATIENCE_SECONDS, time.monotonic()
+        while self._waiting:
+            before = len(self._waiting)
+            states = self._lfs.states(self._waiting)
+            if self._deadline.has_passed:
+                return False
+            self._sort_out(states)
+            if len(self._waiting) < before:
+                moved, patience = time.monotonic(), FIRST_PATIENCE_SECONDS
+            elif time.monotonic() - moved > patience:
+                self._ask_about_those_that_do_not_come()
+                moved, patience = time.monotonic(), min(2 * patience, LAST_PATIENCE_SECONDS)
+            self._ask_for([path for path in self._waiting if path not in self._under_way])
+            if self._waiting:
+                self._deadline.sleep(pause)
+                pause = min(2 * pause, LAST_POLL_SECONDS)
+            if self._deadline.has_passed:
+                return False
+        return True
+
+    def _sort_out(self, states: dict[bytes, str]) -> None:
+        for path, file in list(self._waiting.items()):
+            state = states.get(path)
+            if state == RELEASED:
+                continue
+            if state == PRESENT:
+                self.counts.restored(file)
+            elif state is not None:
+                self._try_again(path, state)
+                continue
+            # A file that was deleted meanwhile is no failure: there is nothing to restore.
+            del self._waiting[path]
+
+    def _ask_for(self, paths: list[bytes]) -> None:
+        if not paths:
+            return
+        refused = self._lfs.restore(paths)
+        self._under_way.update(paths)
+        for path, error in refused.items():
+            self._try_again(path, error)
+
+    def _ask_about_those_that_do_not_come(self) -> None:
+        paths = [path for path in self._waiting if path in self._under_way][:_ASKED_ABOUT]
+        resting = self._lfs.resting(paths)
+        # It may have come between the two questions.
+        states = self._lfs.states(resting) if resting else {}
+        for path, state in states.items():
+            if state == RELEASED and not self._deadline.has_passed:
+                self._try_again(path, "Lustre ended the restore without the contents: look at the object in S3")
+
+    def _try_again(self, path: bytes, error: str) -> None:
+        self._under_way.discard(path)
+        self._attempts[path] = self._attempts.get(path, 0) + 1
+        if self._attempts[path] >= _ATTEMPTS and not self._deadline.has_passed:
+            del self._waiting[path]
+            self.counts.could_not(path, error)
+
+
+class Counting:
+    """Counts the selected files of a shard beside their restore, so that it can be said how much is left.
+
+    Attributes:
+        files: How many are counted.
+        bytes: Their bytes.
+        is_complete: Whether these are all.
+    """
+
+    def __init__(self, walk: Walk, saved: dict[str, Any], deadline: Deadline) -> None:
+        """Begin, or go on.
+
+        Args:
+            walk: The files.
+            saved: What `save` returned, empty at first.
+            deadline: When to stop.
+        """
+        self.files: int = saved.get("files", 0)
+        self.bytes: int = saved.get("bytes", 0)
+        self.is_complete: bool = saved.get("is_complete", False)
+        self._walk, self._deadline, self._place = walk, deadline, walk.place
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Counting:
+        """Count in the background."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for the end, which the deadline brings."""
+        self._thread.join()
+
+    def save(self) -> dict[str, Any]:
+        """Return it for a file."""
+        with self._lock:
+            walk = self._walk.save(self._place)
+            return {"files": self.files, "bytes": self.bytes, "is_complete": self.is_complete, "walk": walk}
+
+    def _run(self) -> None:
+        if self.is_complete:
+            return
+        for file in self._walk:
+            with self._lock:
+                self.files, self.bytes, self._place = self.files + 1, self.bytes + file.size, file.place
+            if self._deadline.has_passed:
+                return
+        with self._lock:
+            self.is_complete = True
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -1,0 +1,192 @@
+"""The program on the nodes restores a data set: run for real, with the stand-in for Lustre's `lfs`."""
+
+import os
+import signal
+import time
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdk_training_cluster.nodes.agent.cluster_node.clock import Deadline
+from cdk_training_cluster.nodes.agent.cluster_node.lfs import Lfs
+from cdk_training_cluster.nodes.agent.cluster_node.request import Request, parse
+from cdk_training_cluster.nodes.agent.cluster_node.restoring import Counts, Restoring
+from cdk_training_cluster.nodes.agent.cluster_node.walk import Walk
+from cluster_contract.hydration import HydrationAction, HydrationRequest
+from hydrated_node import HydratedNode
+from local_aws.lustre_client import LFS
+from max_seconds import MAX_SECONDS
+
+STRANGE: list[str | bytes] = [
+    "two words",
+    "two\nlines",
+    "-dash",
+    b"\xff\xfe",
+    "-r",
+    "a: (0x0000000d)",
+    "deep/" * 40 + "file",
+    "'\"$(x)\\",
+]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> HydratedNode:
+    return HydratedNode(tmp_path)
+
+
+def _add(node: HydratedNode, *names: str | bytes, contents: bytes = b"contents") -> None:
+    for name in names:
+        node.lustre.add(b"data/" + os.fsencode(name), contents)
+
+
+def test_the_fields_of_a_request_are_those_of_the_contract() -> None:
+    contract = {field.name: field.default for field in fields(HydrationRequest)}
+    assert {name: Request._field_defaults.get(name, MISSING) for name in Request._fields} == contract
+    sent = HydrationRequest(
+        action=HydrationAction.FAIL, run="r", directory="/fsx/a", mount_point="/fsx", patterns=("*.bin",), reason="x"
+    )
+    assert {**parse(sent.to_parameter())._asdict()} == {name: getattr(sent, name) for name in contract}
+
+
+def test_a_data_set_is_restored_by_several_shards_and_is_then_ready(node: HydratedNode) -> None:
+    _add(node, *STRANGE, *(f"part-{number}" for number in range(40)))
+    _add(node, "empty", contents=b"")
+    (node.lustre.files / "data/link").symlink_to("part-1")
+    os.mkfifo(node.lustre.files / "data/pipe")
+    for part in (node.lustre.files, node.lustre.objects):
+        (part / "data/other name").hardlink_to(part / "data/part-2")
+    answers = [node.hydrate(shard=shard, shards=3) for shard in range(3)]
+    assert node.lustre.released() == []
+    assert all(answer.counted and answer.finished for answer in answers)
+    files = len(STRANGE) + 40 + 1
+    assert [sum(getattr(answer, name) for answer in answers) for name in ("files", "restored_files")] == [files] * 2
+    assert sum(answer.restored_bytes for answer in answers) == 8 * (files - 1)
+    assert node.progress("ready.json") == {}
+    last = node.hydrate("finish")
+    assert (last.finished, last.files, last.bytes) == (True, files, 8 * (files - 1))
+    ready = node.progress("ready.json")
+    assert (ready["run"], ready["files"], ready["bytes"]) == ("r1", files, 8 * (files - 1))
+
+
+def test_what_changed_since_is_restored_by_the_last_look_and_another_run_is_not_ready(node: HydratedNode) -> None:
+    _add(node, "a", "b")
+    assert node.hydrate().finished
+    _add(node, "b", "c", contents=b"of another size")
+    assert node.hydrate("finish").finished
+    assert node.lustre.released() == []
+    assert (node.lustre.files / "data/b").read_bytes() == b"of another size"
+    calls = node.root / "calls"
+    assert node.hydrate(run="r2", environment={"LFS_CALLS": str(calls)}).finished
+    assert "hsm_restore" not in calls.read_text()
+    assert node.progress("ready.json") == {}
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        ({"call": "hsm_restore", "error": "EPERM", "times": 2}, None),
+        ({"call": "hsm_restore", "error": "EPERM"}, "Operation not permitted"),
+        ({"call": "hsm_restore", "latency": 5, "times": 1}, None),
+        ({"call": "hsm_state", "error": "EIO", "times": 2}, None),
+        ({"call": "hsm_state", "error": "EIO"}, "Input/output error"),
+        ({"call": "hsm_state", "latency": 60, "times": 2}, None),
+        ({"call": "copy", "error": "EACCES", "times": 2}, None),
+        (
+            {"call": "copy", "error": "EACCES"},
+            "Lustre ended the restore without the contents: look at the object in S3",
+        ),
+        ({"call": "copy", "latency": 1}, None),
+    ],
+)
+def test_a_file_that_fails_is_tried_again_and_holds_up_no_other(
+    node: HydratedNode, fault: dict[str, Any], error: str | None
+) -> None:
+    _add(node, *(f"part-{number}" for number in range(20)), "bad")
+    node.lustre.faults({"path": "data/bad", **fault})
+    answer = node.hydrate()
+    assert (answer.files, answer.restored_files, answer.finished) == (21, 20 + (error is None), True)
+    assert [(failure.path, failure.error) for failure in answer.failures] == (
+        [(f"{node.root}/fsx/data/bad", error)] if error else []
+    )
+    last = node.hydrate("finish")
+    assert (last.finished, last.counted, last.failed_files) == (error is None, True, int(error is not None))
+    assert bool(node.progress("ready.json")) is (error is None)
+
+
+def test_a_file_whose_object_is_gone_is_a_failure_and_a_deleted_file_is_none(
+    node: HydratedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _add(node, "a", "b", "c")
+    (node.lustre.objects / "data/c").unlink()
+    monkeypatch.setenv("PATH", f"{LFS.parent}:{os.environ['PATH']}")
+    deadline = Deadline(MAX_SECONDS)
+    request = Request(action="restore", run="r", directory="/data", mount_point="/")
+
+    class Deleting(Walk):
+        def __iter__(self) -> Any:
+            files = list(super().__iter__())
+            (node.lustre.files / "data/a").unlink()
+            return iter(files)
+
+    walk = Deleting(os.fsencode(node.lustre.files / "data"), request)
+    restoring = Restoring(walk, Counts(), Lfs(deadline), deadline, 1)
+    # The second file comes; the third would take its patience, which the program's own test shortens.
+    (node.lustre.files / "data/c").unlink()
+    restoring.run(lambda: None)
+    assert (restoring.counts.files, restoring.counts.failed, restoring.is_complete) == (1, 0, True)
+
+
+def test_a_signal_ends_it_with_its_progress_and_another_request_goes_on(node: HydratedNode) -> None:
+    _add(node, *(f"part-{number}" for number in range(100)))
+    with node.restoring(LFS_LATENCY="600") as process:
+        while not (node.lustre.home / "requests").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=MAX_SECONDS)
+    assert process.returncode == 0
+    assert '"finished": false' in output
+    assert node.progress("r1/0.json")["restored_files"] == 0
+    for request in (node.lustre.home / "requests").iterdir():
+        os.utime(request, (0, 0))
+    answer = node.hydrate()
+    assert (answer.restored_files, answer.finished) == (100, True)
+    assert node.lustre.released() == []
+
+
+def test_only_what_is_selected_is_restored(node: HydratedNode) -> None:
+    _add(node, "a.bin", "b.txt", "train/c.bin", "train/d.bin")
+    assert node.hydrate(patterns=("*.bin",), max_bytes=20).restored_files == 2
+    assert [path.name for path in node.lustre.released()] == ["b.txt", "d.bin"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "sentence"),
+    [
+        ("no base64", "the request must be a JSON object in base64"),
+        ("e30=", "the request has no action, run, directory, mount_point"),
+        ({"directory": "/data"}, "directory must lie below the mount point /fsx, got /data"),
+        ({"shard": 4, "shards": 4}, "shard must be from 0 to below shards, got 4"),
+        ({"run": "../x"}, "run must be letters, digits, '.', '_' and '-', got \"../x\""),
+    ],
+)
+def test_a_bad_request_is_refused_in_a_sentence(
+    node: HydratedNode, request_: str | dict[str, Any], sentence: str
+) -> None:
+    text = request_ if isinstance(request_, str) else node.request(**request_)
+    done = node.run("hydrate", text)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"cluster-node: {sentence}")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("why", "environment"),
+    [("No such file or directory", {}), ("lfs, the Lustre client, is not installed", {"PATH": "/nowhere"})],
+)
+def test_without_a_file_system_it_says_so(node: HydratedNode, why: str, environment: dict[str, str]) -> None:
+    done = node.run("hydrate", node.request(directory="/fsx/nothing"), **environment)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"/fsx/nothing cannot be restored: {why}" in done.stderr

@@ -1,0 +1,75 @@
+"""A job waits for its data set."""
+
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hydrated_node import HydratedNode
+from max_seconds import MAX_SECONDS
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> HydratedNode:
+    node = HydratedNode(tmp_path)
+    for number in range(20):
+        node.lustre.add(f"data/part-{number}", b"x" * 2048)
+    return node
+
+
+def _wait(node: HydratedNode, *arguments: str) -> tuple[int, str]:
+    done = node.run("wait-for-dataset", *arguments)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr
+
+
+def test_it_waits_for_what_has_not_begun_restores_and_is_ready(node: HydratedNode) -> None:
+    assert _wait(node, "/fsx/data", "--timeout", "0s") == (
+        1,
+        "/fsx/data: its hydration has not begun\nwait-for-dataset: /fsx/data is not ready: the time is over\n",
+    )
+    first = node.hydrate(shard=0, shards=2)
+    status, said = _wait(node, "/fsx/data", "--timeout", "0s")
+    assert status == 1
+    assert "still counting" in said
+    assert said.endswith("is not ready: shard 2 of 2 has not begun\n")
+    assert node.hydrate(shard=1, shards=2).restored_files == 20 - first.restored_files
+    status, said = _wait(node, "/fsx/data", "--timeout", "0s")
+    assert "/fsx/data: 100 % of 40.0 KiB, 20 of 20 files" in said
+    assert said.endswith("all shards are restored and the last look is not done\n")
+    node.hydrate("finish")
+    # A directory within the data set is as ready as the whole.
+    for directory in ("/fsx/data", "/fsx/data/", "/fsx/data/part"):
+        status, said = _wait(node, directory)
+        assert (status, said.partition(": ")[2]) == (0, "ready: 20 files, 40.0 KiB\n")
+
+
+def test_a_failure_is_told_with_its_reason(node: HydratedNode) -> None:
+    node.hydrate("finish")
+    node.hydrate("fail", reason="access to the bucket is denied")
+    assert _wait(node, "/fsx/data") == (
+        3,
+        "wait-for-dataset: the hydration of /fsx/data failed: access to the bucket is denied\n",
+    )
+
+
+@pytest.mark.parametrize("arguments", [(), ("/fsx/data", "--timeout", "soon")])
+def test_a_wrong_call_is_refused(node: HydratedNode, arguments: tuple[str, ...]) -> None:
+    assert _wait(node, *arguments)[0] == 2
+
+
+def test_a_terminal_shows_a_bar(node: HydratedNode) -> None:
+    node.hydrate()
+    outer, inner = pty.openpty()
+    with subprocess.Popen(
+        node.command("wait-for-dataset", "/fsx/data", "--timeout", "0s"),
+        env=node.environment(COLUMNS="200"),
+        stderr=inner,
+    ) as process:
+        os.close(inner)
+        process.wait(timeout=MAX_SECONDS)
+    said = os.read(outer, 65_536).decode()
+    os.close(outer)
+    assert said.startswith(f"\r/fsx/data [{'#' * 20}] 100 % of 40.0 KiB, 20 of 20 files")
