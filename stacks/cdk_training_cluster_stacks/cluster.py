@@ -49,6 +49,7 @@ class ClusterStack(Stack):
             cluster_name=cluster.name,
             network=foundation.network,
             file_system=foundation.file_system,
+            checkpoints=foundation.checkpoints,
             state=foundation.state,
             node_groups=[settings.to_node_group(cluster.region) for settings in cluster.node_groups],
             **cluster.to_guardrails(),

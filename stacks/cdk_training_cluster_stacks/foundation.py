@@ -6,10 +6,18 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_training_cluster import ClusterNetwork, ClusterState, TrainingFileSystem
+from cdk_training_cluster import (
+    CheckpointStore,
+    ClusterNetwork,
+    ClusterState,
+    ExportedCheckpoints,
+    ExpressCheckpoints,
+    TrainingFileSystem,
+)
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.storage.buckets import kept_bucket
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_stacks.cluster_file.checkpoints import CheckpointSettings, ExpressSettings, ReplicaSettings
 from cdk_training_cluster_stacks.cluster_file.model import AccessLogSettings
 from cluster_contract.tags import CLUSTER_TAG
 
@@ -27,6 +35,7 @@ class FoundationStack(Stack):
     state: ClusterState
     file_system: TrainingFileSystem | None
     dataset_bucket: s3.Bucket | None
+    checkpoints: CheckpointStore | None
 
     def __init__(self, scope: Construct, id: str, *, cluster: ClusterFile) -> None:
         """Make the stack.
@@ -71,6 +80,7 @@ class FoundationStack(Stack):
                 ],
             )
             CfnOutput(self, "FileSystemId", value=self.file_system.file_system_id)
+        self.checkpoints = None if cluster.checkpoints is None else self._checkpoints(cluster.checkpoints)
         self._keep_exports()
         CfnOutput(self, "StateTableName", value=self.state.table_name)
         CfnOutput(self, "VpcId", value=self.network.vpc.vpc_id)
@@ -91,6 +101,10 @@ class FoundationStack(Stack):
         values = [self.network.node_subnet.subnet_id, self.network.security_group.security_group_id]
         values += [self.state.table_name, self.state.table_arn]
         values += [] if system is None else [system.dns_name, system.mount_name]
+        if self.checkpoints is not None and self.checkpoints.node.try_find_child("Bucket") is not None:
+            values += [self.checkpoints.place.bucket, self.checkpoints.bucket_arn]
+        if isinstance(self.checkpoints, ExportedCheckpoints):
+            values.append(self.checkpoints.file_system.file_system_id)
         for value in values:
             if Token.is_unresolved(value):  # the id of an imported subnet is written as it is
                 self.export_value(value)
@@ -122,6 +136,47 @@ class FoundationStack(Stack):
                 private_subnet_ids=[existing.subnet_id],
             ),
             subnet=subnet,
+        )
+
+    def _checkpoints(self, settings: CheckpointSettings) -> CheckpointStore:
+        max_work = Duration.minutes(settings.max_minutes_without_checkpoint)
+        exported, express = settings.directory_settings, settings.express or ExpressSettings()
+        if exported is None:
+            return ExpressCheckpoints(
+                self,
+                "ExpressCheckpoints",
+                network=self.network,
+                zone_id=express.zone_id,
+                bucket_name=express.bucket,
+                expire_after=_days(express.expire_after_days),
+                max_work_without_checkpoint=max_work,
+                encryption_key=self._encryption_key,
+            )
+        if self.file_system is None:
+            raise ValueError("checkpoints: an exported directory needs a file_system")
+        return ExportedCheckpoints(
+            self,
+            "Checkpoints",
+            file_system=self.file_system,
+            file_system_path=exported.file_system_path,
+            bucket=None if exported.bucket is None else self._bucket(exported.bucket, None),
+            prefix=exported.prefix,
+            keep_versions=exported.keep_versions,
+            keep_deleted=_days(exported.keep_deleted_days),
+            expire_after=_days(exported.expire_after_days),
+            replicate_to=None if exported.replicate_to is None else self._replica(exported.replicate_to),
+            max_work_without_checkpoint=max_work,
+            encryption_key=self._encryption_key if exported.bucket is None else None,
+        )
+
+    def _replica(self, settings: ReplicaSettings) -> s3.IBucket:
+        key = settings.encryption_key
+        return s3.Bucket.from_bucket_attributes(
+            self,
+            "Replica",
+            bucket_name=settings.bucket,
+            region=settings.region,
+            encryption_key=None if key is None else kms.Key.from_key_arn(self, "ReplicaKey", key),
         )
 
     def _bucket(self, name: str | None, access_logs: AccessLogSettings | None) -> s3.IBucket:
@@ -169,6 +224,10 @@ class FoundationStack(Stack):
             )
         CfnOutput(self, "DatasetBucketName", value=bucket.bucket_name)
         return bucket
+
+
+def _days(days: int | None) -> Duration | None:
+    return None if days is None else Duration.days(days)
 
 
 def encryption_key(stack: Stack, cluster: ClusterFile) -> kms.IKey | None:

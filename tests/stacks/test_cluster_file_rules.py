@@ -102,6 +102,14 @@ CHANGES = {
         "count: 8\n    scripts_after: [scripts/last.sh]",
         ['11: node_groups[0].scripts_after[0]: there is no file "scripts/last.sh" beside this one'],
     ),
+    "checkpoints without a file system": (
+        "file_system: {}\ndatasets:\n  - file_system_path: /data\n    prefix: tokens/\n",
+        "checkpoints: {}\n",
+        [
+            "3: checkpoints: must have a file system to be exported from; add one, such as "
+            "file_system: {storage_capacity_gib: 1200}, or write checkpoints: {express: {}}"
+        ],
+    ),
     "datasets without a file system": (
         "file_system: {}\n",
         "",

@@ -37,12 +37,14 @@ class CheckpointStore(Construct):
 
     Attributes:
         place: The bucket, the prefix and the directory.
+        bucket_arn: The bucket's ARN.
         environment: The environment variables by which training scripts find it: `CHECKPOINT_DIR` or
             `CHECKPOINT_URL`.
         max_work_without_checkpoint: How long accelerators may work until an alarm misses a new checkpoint.
     """
 
     place: CheckpointPlace
+    bucket_arn: str
     environment: Mapping[str, str]
     max_work_without_checkpoint: Duration
 

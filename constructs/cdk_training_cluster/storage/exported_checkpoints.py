@@ -118,6 +118,7 @@ class ExportedCheckpoints(CheckpointStore):
             replicate_to,
             encryption_key,
         )
+        self.bucket_arn = self.bucket.bucket_arn
         link = Dataset(
             bucket=self.bucket,
             prefix=prefix,

@@ -22,6 +22,7 @@ from cdk_training_cluster.storage.dataset import (
 )
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
+from cdk_training_cluster_stacks.cluster_file.checkpoints import CheckpointSettings
 from cdk_training_cluster_stacks.cluster_file.fields import Flag
 from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
@@ -188,6 +189,9 @@ class ClusterFile(Settings):
 
     datasets: Annotated[tuple[DatasetSettings, ...], Field(max_length=MAXIMUM_DATASETS)] = ()
     """Parts of S3 buckets that appear in the file system."""
+
+    checkpoints: CheckpointSettings | None = Field(default=None, examples=[{"exported": {"keep_versions": 5}}])
+    """Where training keeps its checkpoints, and when an alarm misses a new one. Left out: nowhere."""
 
     node_groups: Annotated[tuple[NodeGroupSettings, ...], Field(min_length=1)] = Field(
         examples=[[{"name": "workers", "instance_types": ["p5.48xlarge"], "count": 8, "image": "latest"}]]

@@ -24,6 +24,7 @@ from cdk_training_cluster.validation.rule import Problem, SettingsError
 from cdk_training_cluster.validation.words import CLUSTER_FILE
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
+from cdk_training_cluster_stacks.cluster_file.checkpoints import CheckpointSettings
 from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings, NodeGroupIdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.model import DatasetSettings
@@ -174,20 +175,45 @@ def _needs(problem: Problem) -> set[str]:
 
 
 def datasets_are_what_fsx_takes(file: Part) -> Iterator[Complaint]:
-    """What FSx says of data sets together is in the library's table, and what one contradicts of itself."""
+    """What FSx says of data sets and checkpoints together is in the library's table; what one contradicts, too."""
     for at, part in _parts(file, "datasets"):
         settings = _valid(DatasetSettings, part)
         for setting, sentences in ({} if settings is None else contradictions(settings)).items():
             yield from ((("datasets", at, setting), sentence) for sentence in sentences)
     read = [(at, part, _dataset(at, part)) for at, part in _parts(file, "datasets")]
     made = [(at, part, dataset) for at, part, dataset in read if dataset is not None]
-    for problem in overlaps([dataset for *_, dataset in made]):
+    exported = _exported(file)
+    for problem in overlaps([*(dataset for *_, dataset in made), *([] if exported is None else [exported])]):
         match problem.setting:
+            case ("datasets", int() as number, str()) if number == len(made):
+                yield ("checkpoints",), problem.message
             case ("datasets", int() as number, str() as name):
                 at, part, _ = made[number]
                 yield ("datasets", at, *([name] if name in part else [])), problem.message
             case _:
                 yield problem.setting, problem.message
+
+
+def _exported(file: Part) -> DatasetSettings | None:
+    """Return the exported directory of checkpoints as the data set that it is to FSx."""
+    settings = (
+        _valid(CheckpointSettings, file["checkpoints"]) if isinstance(file.get("checkpoints"), Mapping) else None
+    )
+    exported = None if settings is None else settings.directory_settings
+    if exported is None:
+        return None
+    bucket = exported.bucket or "checkpoints-of-the-foundation"
+    return DatasetSettings(file_system_path=exported.file_system_path, prefix=exported.prefix, bucket=bucket)
+
+
+def exported_checkpoints_need_a_file_system(file: Part) -> Iterator[Complaint]:
+    """What is exported is a directory of the file system."""
+    if _exported(file) is not None and not get_close_matches("file_system", file):
+        yield (
+            ("checkpoints",),
+            "must have a file system to be exported from; add one, such as file_system: {storage_capacity_gib: 1200}"
+            ", or write checkpoints: {express: {}}",
+        )
 
 
 def _dataset(at: int, part: Part) -> DatasetSettings | None:
@@ -330,6 +356,7 @@ RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     addresses_are_listed_once,
     node_groups_are_what_aws_takes,
     datasets_are_what_fsx_takes,
+    exported_checkpoints_need_a_file_system,
     the_budget_can_be_watched,
 )
 """All that needs nothing but the file's own text."""
