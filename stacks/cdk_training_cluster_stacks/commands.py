@@ -181,3 +181,69 @@ def storage(
             prices=price or [],
             output=output,
         )
+
+
+checkpoints = typer.Typer(no_args_is_help=True, help="List, verify and restore checkpoints. Asks AWS.")
+training_cluster.add_typer(checkpoints, name="checkpoints")
+
+_Source = Annotated[str, typer.Argument(help="The cluster file, or s3://bucket/prefix.", show_default=False)]
+_Name = Annotated[str, typer.Argument(help="The checkpoint's name, as list shows it.", show_default=False)]
+_Region = Annotated[str | None, typer.Option(help="The region. [default: the cluster file's]", show_default=False)]
+_Profile = Annotated[str | None, typer.Option(help="The profile of the AWS configuration.", show_default=False)]
+_Output = Annotated[str, _OUTPUT]
+
+
+@checkpoints.command(name="list")
+def list_checkpoints(
+    source: _Source, *, region: _Region = None, profile: _Profile = None, output: _Output = "table"
+) -> None:
+    """Show the checkpoints: their files, sizes, ages, and whether they are complete."""
+    from cdk_training_cluster_stacks.checkpoints.command import Asked, run_list  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        run_list(Asked(source=source, region=region, profile=profile, output=output))
+
+
+@checkpoints.command()
+def verify(
+    source: _Source,
+    name: _Name,
+    *,
+    directory: Annotated[
+        Path | None,
+        typer.Option(help="Compare with the copy of the checkpoint in this directory.", show_default=False),
+    ] = None,
+    region: _Region = None,
+    profile: _Profile = None,
+    output: _Output = "table",
+) -> None:
+    """Read a checkpoint in S3 and compare sizes and checksums. Exits with 0: proven, 1: not, 3: sizes alone."""
+    from cdk_training_cluster_stacks.checkpoints.command import Asked, run_verify  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        asked = Asked(source=source, region=region, profile=profile, output=output)
+        raise typer.Exit(run_verify(asked, name, directory))
+
+
+@checkpoints.command()
+def restore(
+    source: _Source,
+    name: _Name,
+    destination: Annotated[
+        str, typer.Argument(help="The directory, or s3://bucket/prefix, to put it in.", show_default=False)
+    ],
+    *,
+    version_of: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Restore it as it was then, from versions.", show_default=False)
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there and differs.")] = False,
+    region: _Region = None,
+    profile: _Profile = None,
+    output: _Output = "table",
+) -> None:
+    """Copy a checkpoint to where it is needed, and prove the copy. Exits with 0: proven, 1: not, 3: sizes alone."""
+    from cdk_training_cluster_stacks.checkpoints.command import Asked, run_restore  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        asked = Asked(source=source, region=region, profile=profile, output=output)
+        raise typer.Exit(run_restore(asked, name, destination, force=force, at=version_of))

@@ -10,11 +10,12 @@ _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 _UNKNOWN = {"UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "AuthFailure"}
 
 
-def aws_session(asker: str) -> "boto3.Session":
+def aws_session(asker: str, profile: str | None = None) -> "boto3.Session":
     """Return a session with the user's credentials, whose clients try again where AWS is busy.
 
     Args:
         asker: What asks AWS: a command or an option.
+        profile: The profile of the AWS configuration. Default: - `AWS_PROFILE`, or the default one
 
     Raises:
         ValueError: There are no credentials.
@@ -22,10 +23,10 @@ def aws_session(asker: str) -> "boto3.Session":
     import boto3  # noqa: PLC0415 - what asks AWS nothing does without it
     from botocore.config import Config  # noqa: PLC0415
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
-    from botocore.session import get_session  # noqa: PLC0415
+    from botocore.session import Session  # noqa: PLC0415
 
     try:
-        core = get_session()
+        core = Session(profile=profile)
         core.set_default_client_config(Config(retries={"mode": "standard", "max_attempts": 5}))
         session = boto3.Session(botocore_session=core)
         found = session.get_credentials()

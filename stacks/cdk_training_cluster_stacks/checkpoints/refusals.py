@@ -1,0 +1,88 @@
+"""Says in a sentence why S3, KMS or the disk refuses, and what to do."""
+
+import errno
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cdk_training_cluster_stacks.live.session import about_credentials
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
+
+_DENIED = ("AccessDenied", "403", "AllAccessDisabled", "AccessDeniedException")
+# https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
+_SENTENCES = {
+    "NoSuchBucket": "there is no such bucket: check the name, and AWS_PROFILE",
+    "NoSuchKey": "it was deleted meanwhile: run the command again",
+    "NoSuchVersion": "this version was deleted meanwhile: run the command again",
+    "PreconditionFailed": "it was changed while it was read: run the command again",
+    "412": "it was changed while it was read: run the command again",
+    "InvalidObjectState": (
+        "it is archived: restore it first (aws s3api restore-object --restore-request Days=7), wait, and run the "
+        "command again"
+    ),
+    "SlowDown": "S3 throttles the requests: run the command again, what is done stays",
+    "503": "S3 throttles the requests: run the command again, what is done stays",
+    "RequestTimeTooSkewed": "the clock of this machine is wrong: set it",
+    "PermanentRedirect": "the bucket is in another region: give it with --region",
+    "IllegalLocationConstraintException": "the bucket is in another region: give it with --region",
+}
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
+def explained(error: Exception, sentences: Mapping[str, str] | None = None) -> str | None:
+    """Return why something was refused, and what to do. None: the error is a defect.
+
+    Args:
+        error: What was raised.
+        sentences: What codes mean here, before what they mean elsewhere.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow, and needed with AWS only
+
+    if isinstance(error, ClientError):
+        return _of_aws(error, {**_SENTENCES, **(sentences or {})})
+    if isinstance(error, BotoCoreError):
+        return f"AWS does not answer ({str(error).rstrip('.')})"
+    return _of_the_disk(error) if isinstance(error, OSError) else None
+
+
+def _of_aws(error: "ClientError", sentences: Mapping[str, str]) -> str:
+    code, message = str(error.response["Error"]["Code"]), str(error.response["Error"].get("Message", ""))
+    known = sentences.get(code) or about_credentials(code)
+    if known is not None:
+        return known
+    if code.startswith("KMS") or (code in _DENIED and "kms:" in message.lower()):
+        return f"KMS denies the key ({message}): its policy and yours must allow kms:Decrypt"
+    if code in _DENIED:
+        return f"AWS denies {error.operation_name} ({code}): your policy, and the bucket's, must allow it"
+    return f"AWS refuses {error.operation_name} ({code}: {message})"
+
+
+def _of_the_disk(error: OSError) -> str:
+    if error.errno in _FULL:
+        return "the disk is full: free some space and run the command again, what is done stays"
+    reason = error.strerror or str(error)
+    return f"{reason}: {error.filename}" if error.filename else reason
+
+
+@contextmanager
+def plain_refusals(where: str, sentences: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Turn a refusal of AWS into a mistake that a user reads.
+
+    Args:
+        where: What it is about.
+        sentences: What codes mean here, before what they mean elsewhere.
+
+    Raises:
+        ValueError: AWS refuses.
+    """
+    try:
+        yield
+    except ValueError:
+        raise
+    except Exception as error:
+        said = explained(error, sentences)
+        if said is None:
+            raise
+        raise ValueError(said if sentences and said in sentences.values() else f"{where}: {said}") from error

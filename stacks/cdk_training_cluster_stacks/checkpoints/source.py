@@ -1,0 +1,234 @@
+"""Finds where a cluster's checkpoints lie, and lists what is there now or was there at a time."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cluster_contract.checkpoints import (
+    Checkpoint,
+    CheckpointPlace,
+    checkpoints,
+    place_parameter,
+    stored_files,
+)
+
+if TYPE_CHECKING:
+    import boto3
+    from mypy_boto3_s3 import S3Client
+
+_CLUSTER_FILES = (".yaml", ".yml")
+_URL = re.compile(r"s3://([^/]+)/?(.*)")
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_DIRECTORY_BUCKET = "--x-s3"
+_DEFAULT_REGION = "us-east-1"
+_PARALLEL = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredObject:
+    """One file of a checkpoint in S3.
+
+    Attributes:
+        path: Its path below the checkpoint.
+        bucket: Its bucket.
+        key: Its key.
+        bytes: Its size.
+        etag: Its ETag, without quotes.
+        version: Its version; empty in a bucket without versions, and for the current one.
+        storage_class: Its storage class.
+    """
+
+    path: str
+    bucket: str
+    key: str
+    bytes: int
+    etag: str
+    version: str = ""
+    storage_class: str = "STANDARD"
+
+    @property
+    def where(self) -> str:
+        """Its address: `s3://bucket/key`."""
+        return f"s3://{self.bucket}/{self.key}"
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What names it in a request."""
+        version = {"VersionId": self.version} if self.version else {}
+        return {"Bucket": self.bucket, "Key": self.key, **version}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where checkpoints lie.
+
+    Attributes:
+        client: S3.
+        place: The bucket, and the prefix in it.
+    """
+
+    client: "S3Client"
+    place: CheckpointPlace
+
+    @property
+    def url(self) -> str:
+        """The address of the place."""
+        return f"s3://{self.place.bucket}/{self.place.prefix}"
+
+    def found(self, at: datetime | None = None) -> list[Checkpoint]:
+        """Return the checkpoints, the newest first.
+
+        Args:
+            at: As they were then. None: as they are.
+
+        Raises:
+            ValueError: AWS does not list the bucket.
+        """
+        with plain_refusals(self.url):
+            return checkpoints(stored_files(self._contents(self.place.prefix, at), self.place.prefix))
+
+    def checkpoint(self, name: str, at: datetime | None = None) -> tuple[Checkpoint, tuple[StoredObject, ...]]:
+        """Return a checkpoint and its files.
+
+        Args:
+            name: Its name.
+            at: As it was then. None: as it is.
+
+        Raises:
+            ValueError: There is none of that name, or AWS does not list the bucket.
+        """
+        name = name.strip("/")
+        prefix = f"{self.place.prefix}{name}/"
+        with plain_refusals(self.url):
+            contents = [each for each in self._contents(prefix, at) if not each["Key"].endswith("/")]
+        if not name or not contents:
+            raise ValueError(self._no_such(name, at))
+        files = list(stored_files(contents, self.place.prefix))
+        whole = next((each for each in checkpoints(files) if each.name == name), None)
+        return whole or Checkpoint(
+            name=name,
+            files=len(files),
+            bytes=sum(each.bytes for each in files),
+            newest=max(each.modified for each in files),
+            complete=False,
+        ), tuple(self._stored(each, prefix) for each in contents)
+
+    def objects(self, prefix: str) -> Mapping[str, StoredObject]:
+        """Return the files below a prefix as they are, by their paths.
+
+        Args:
+            prefix: What their keys begin with.
+        """
+        with plain_refusals(f"s3://{self.place.bucket}/{prefix}"):
+            found = [self._stored(each, prefix) for each in self._contents(prefix, None)]
+        return {each.path: each for each in found}
+
+    def _no_such(self, name: str, at: datetime | None) -> str:
+        names = [each.name for each in self.found(at)]
+        near = get_close_matches(name, names, n=3, cutoff=0.4) or names[:3]
+        there = f"near ones: {', '.join(near)}" if near else "there are none"
+        return f"no checkpoint {name!r} in {self.url}{f' at {at.isoformat()}' if at else ''}; {there}"
+
+    def _stored(self, content: Mapping[str, Any], prefix: str) -> StoredObject:
+        return StoredObject(
+            path=content["Key"].removeprefix(prefix),
+            bucket=self.place.bucket,
+            key=content["Key"],
+            bytes=content["Size"],
+            etag=content["ETag"].strip('"'),
+            version=content.get("VersionId", ""),
+            storage_class=content.get("StorageClass", "STANDARD"),
+        )
+
+    def _contents(self, prefix: str, at: datetime | None) -> Iterator[Mapping[str, Any]]:
+        if at is None:
+            for page in self.client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.place.bucket, Prefix=prefix
+            ):
+                yield from page.get("Contents", ())
+            return
+        if self.place.bucket.endswith(_DIRECTORY_BUCKET):
+            raise ValueError(f"{self.place.bucket} is a directory bucket: S3 keeps no versions in one")
+        yield from _at(self.client, self.place.bucket, prefix, at)
+
+
+def _at(client: "S3Client", bucket: str, prefix: str, at: datetime) -> Iterator[Mapping[str, Any]]:
+    """Yield each object as it was at a time.
+
+    S3 lists versions by key, the newest first, and delete markers among them in a list of their own:
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectVersions.html
+    """
+    decided = None
+    for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
+        entries: list[Any] = [*page.get("DeleteMarkers", ()), *page.get("Versions", ())]
+        newest_first = sorted(entries, key=lambda each: (each["LastModified"], each["IsLatest"]), reverse=True)
+        for entry in sorted(newest_first, key=lambda each: each["Key"].encode()):
+            if entry["Key"] != decided and entry["LastModified"] <= at:
+                decided = entry["Key"]
+                if "Size" in entry:
+                    yield entry
+
+
+def find_source(text: str, session: "boto3.Session", region: str | None) -> Source:
+    """Return where the checkpoints of a cluster, or those in a bucket, lie.
+
+    Args:
+        text: A cluster file, the name of a bucket, or `s3://bucket/prefix`.
+        session: The user's credentials.
+        region: The region. None: the cluster file's, or the session's.
+
+    Raises:
+        ValueError: It is none of these, or the cluster keeps no checkpoints.
+        ClusterFileError: The file is wrong.
+    """
+    if text.endswith(_CLUSTER_FILES) or Path(text).is_file():
+        cluster = read_cluster_file(Path(text))
+        region = region or cluster.region
+        place = _place_of(cluster.name, session, region)
+    else:
+        place = place_of_url(text)
+    return Source(client=_client(session, region or session.region_name or _DEFAULT_REGION), place=place)
+
+
+def place_of_url(text: str) -> CheckpointPlace:
+    """Return the place that a bucket's name, or an address in it, names.
+
+    Args:
+        text: The name, or `s3://bucket/prefix`.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    found = _URL.fullmatch(text)
+    bucket, prefix = (found[1], found[2].strip("/")) if found else (text, "")
+    if not _BUCKET.fullmatch(bucket):
+        raise ValueError(f"not a cluster file (.yaml), the name of a bucket or s3://bucket/prefix: {text!r}")
+    return CheckpointPlace(bucket=bucket, prefix=f"{prefix}/" if prefix else "")
+
+
+def _place_of(name: str, session: "boto3.Session", region: str) -> CheckpointPlace:
+    ssm = session.client("ssm", region_name=region)
+    missing = (
+        f"cluster {name!r} has no checkpoint store in {region}: deploy its file with one, or name the bucket itself: "
+        "s3://bucket/prefix"
+    )
+    with plain_refusals(f"the parameter {place_parameter(name)}", {"ParameterNotFound": missing}):
+        return CheckpointPlace.parse(ssm.get_parameter(Name=place_parameter(name))["Parameter"]["Value"])
+
+
+def _client(session: "boto3.Session", region: str) -> "S3Client":
+    from botocore.config import Config  # noqa: PLC0415 - what asks AWS nothing does without it
+
+    # Checksums are compared here, with those of parts too, which botocore leaves out.
+    return session.client(
+        "s3",
+        region_name=region,
+        config=Config(max_pool_connections=_PARALLEL, response_checksum_validation="when_required"),
+    )

@@ -1,0 +1,228 @@
+"""`training-cluster checkpoints` on the local AWS: lists, proves and restores, and never destroys what differs."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_stacks.commands import training_cluster
+from examples import PROJECT
+from stored_runs import FILES, Runs, aws, runs
+
+__all__ = ["aws", "runs"]
+
+
+def local(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_a_listing_shows_which_are_complete(runs: Runs) -> None:
+    runs.put("step-2/rank 0.pt", b"half")
+    status, said = runs.told("list")
+    found = {each["name"]: (each["files"], each["bytes"], each["complete"]) for each in said["checkpoints"]}
+    assert status == 0
+    assert found == {
+        "step-1": (len(FILES), sum(map(len, FILES.values())), True),
+        "step-2": (1, 4, False),
+    }
+    (row,) = (line.split() for line in runs.ran("list").stdout.splitlines() if line.split()[:1] == ["step-1"])
+    assert row[1:4] + row[-2:] == ["4", "2.9", "MiB", "yes", f"{runs.url}/step-1/"]
+
+
+def test_a_whole_checkpoint_is_proven(runs: Runs) -> None:
+    status, said = runs.told("verify", "step-1")
+    assert (status, said["outcome"], len(said["files"])) == (0, "proven", len(FILES))
+    assert {each["algorithm"] for each in said["files"]} <= {"CRC64NVME", "CRC32"}
+    conclusion = f"step-1 is verified in {runs.url}/step-1/: every file is proven."
+    assert runs.ran("verify", "step-1").stdout.splitlines()[-1] == conclusion
+
+
+def test_one_without_its_marker_is_not(runs: Runs) -> None:
+    runs.put("step-2/rank 0.pt", b"half")
+    status, said = runs.told("verify", "step-2")
+    assert (status, said["outcome"]) == (1, "failed")
+    assert said["problems"] == ["step-2 has neither .complete nor .metadata: it may be only a part of a checkpoint"]
+
+
+_COPIES = {
+    "the same": (lambda _: None, {}),
+    "a flipped bit": (
+        lambda copy: (copy / "rank 0.pt").write_bytes(b"\1" + FILES["rank 0.pt"][1:]),
+        {"rank 0.pt": "rank 0.pt differs from S3 between bytes 0 and 1,048,576"},
+    ),
+    "a shorter file": (
+        lambda copy: (copy / ".metadata").write_bytes(b"met"),
+        {".metadata": ".metadata has 3 bytes, where S3 has 4"},
+    ),
+    "a missing file": (lambda copy: (copy / "empty").unlink(), {"empty": "empty is missing"}),
+    "another file": (
+        lambda copy: (copy / "new").write_bytes(b""),
+        {"new": "new is not in S3: it is not exported yet, or was deleted there"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "problems"), _COPIES.values(), ids=_COPIES)
+def test_a_local_copy_is_compared_by_its_contents(
+    runs: Runs, tmp_path: Path, change: object, problems: dict[str, str]
+) -> None:
+    assert runs.ran("restore", "step-1", tmp_path).exit_code == 0
+    copy = tmp_path / "step-1"
+    change(copy)  # type: ignore[operator]
+    status, found = runs.problems("verify", "step-1", "--directory", tmp_path)
+    assert found == {path: f"{copy}/{problem}" for path, problem in problems.items()}
+    assert status == (1 if problems else 0)
+
+
+def test_a_restored_directory_appears_whole_and_again_costs_no_download(runs: Runs, tmp_path: Path) -> None:
+    status, said = runs.told("restore", "step-1", tmp_path)
+    assert (status, said["outcome"]) == (0, "proven")
+    assert local(tmp_path / "step-1") == dict(FILES)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-1"]
+    runs.aws.forget_calls()
+    assert runs.ran("restore", "step-1", tmp_path).exit_code == 0
+    assert runs.aws.calls("GetObject") == []
+
+
+def test_a_broken_off_restore_goes_on_where_it_stood(runs: Runs, tmp_path: Path) -> None:
+    partial = tmp_path / "step-1.partial"
+    (partial / "deep").mkdir(parents=True)
+    (partial / "rank 0.pt").write_bytes(FILES["rank 0.pt"][:1000])
+    (partial / "deep/rank é+1 %.pt").write_bytes(b"wrong")
+    (partial / "of another attempt").write_bytes(b"x")
+    (partial / ".metadata").write_bytes(FILES[".metadata"])
+    runs.aws.forget_calls()
+    assert runs.ran("restore", "step-1", tmp_path).exit_code == 0
+    assert local(tmp_path / "step-1") == dict(FILES)
+    # The file that was cut off is asked for once, the wrong one twice, and the whole one not at all.
+    assert len(runs.aws.calls("GetObject")) == 3
+
+
+def test_what_differs_stays_without_force(runs: Runs, tmp_path: Path) -> None:
+    target = tmp_path / "step-1"
+    assert runs.ran("restore", "step-1", tmp_path).exit_code == 0
+    (target / "rank 0.pt").write_bytes(b"mine")
+    refused = runs.ran("restore", "step-1", tmp_path)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        f"error: {target} is there and differs in rank 0.pt (it has 4 bytes, where S3 says 3,072,000): --force "
+        "replaces it\n"
+    )
+    (target / "mine").write_bytes(b"mine")
+    refused = runs.ran("restore", "step-1", tmp_path)
+    assert (
+        refused.stderr == f"error: {target} is there and has other files than the checkpoint: --force replaces it\n"
+    )
+    assert (target / "rank 0.pt").read_bytes() == b"mine"
+    assert runs.ran("restore", "step-1", tmp_path, "--force").exit_code == 0
+    assert local(target) == dict(FILES)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-1"]
+
+
+def test_a_copy_in_another_prefix_is_proven_and_its_marker_is_last(runs: Runs) -> None:
+    other = f"s3://{runs.bucket}/other"
+    runs.aws.fail("CopyObject", "AccessDenied", "Access Denied", match="empty")
+    status, problems = runs.problems("restore", "step-1", other)
+    denied = "AWS denies CopyObject (AccessDenied): your policy, and the bucket's, must allow it"
+    assert (status, problems) == (1, {"empty": denied})
+    assert runs.keys("other/step-1/") == set(FILES) - {"empty", ".metadata"}
+    runs.aws.forget_calls()
+    assert runs.ran("restore", "step-1", other).exit_code == 0
+    assert runs.keys("other/step-1/") == set(FILES)
+    assert len(runs.aws.calls("CopyObject")) == 2
+    assert runs.ran("restore", "step-1", other).exit_code == 0
+    assert len(runs.aws.calls("CopyObject")) == 2
+
+
+def test_another_prefix_is_not_overwritten_without_force(runs: Runs) -> None:
+    runs.s3.put_object(Bucket=runs.bucket, Key="other/step-1/empty", Body=b"mine")
+    other = f"s3://{runs.bucket}/other"
+    refused = runs.ran("restore", "step-1", other)
+    assert refused.stderr == (
+        f"error: {other}/step-1/ is there and differs in empty (s3://{runs.bucket}/other/step-1/empty: it has 4 "
+        "bytes, where S3 says 0): --force replaces it\n"
+    )
+    assert runs.keys("other/step-1/") == {"empty"}
+    assert runs.ran("restore", "step-1", other, "--force").exit_code == 0
+    runs.s3.put_object(Bucket=runs.bucket, Key="other/step-1/more", Body=b"")
+    assert runs.ran("restore", "step-1", other, "--force").stderr == (
+        f"error: {other}/step-1/ is there and has more, which the checkpoint has not: name another place\n"
+    )
+    assert runs.ran("restore", "step-1", runs.url, "--force").stderr == (
+        f"error: {runs.url}/step-1/ is the checkpoint itself: name another place\n"
+    )
+
+
+def test_overwritten_and_deleted_files_come_back_from_versions(runs: Runs, tmp_path: Path) -> None:
+    written = runs.s3.list_objects_v2(Bucket=runs.bucket, Prefix="ck/step-1/")["Contents"]
+    before = max(each["LastModified"] for each in written)
+    # S3's times are whole seconds: what is written from here on has a later one.
+    while datetime.now(UTC) < before + timedelta(seconds=1):
+        time.sleep(0.05)
+    runs.put("step-1/rank 0.pt", b"overwritten")
+    runs.put("step-1/later", b"later")
+    runs.s3.delete_object(Bucket=runs.bucket, Key="ck/step-1/empty")
+    given = ("restore", "step-1", tmp_path)
+    assert runs.ran(*given, "--version-of", before.isoformat()).exit_code == 0
+    assert local(tmp_path / "step-1") == dict(FILES)
+    assert runs.ran(*given, "--force").exit_code == 0
+    now = {**FILES, "rank 0.pt": b"overwritten", "later": b"later"}
+    assert local(tmp_path / "step-1") == {path: body for path, body in now.items() if path != "empty"}
+    early = runs.ran(*given, "--version-of", "2020-01-01T00:00:00Z")
+    assert early.stderr == (
+        f"error: no checkpoint 'step-1' in {runs.url}/ at 2020-01-01T00:00:00+00:00; there are none\n"
+    )
+
+
+def test_a_key_that_leaves_the_directory_is_refused(runs: Runs, tmp_path: Path) -> None:
+    runs.put("step-1/../../escaped", b"x")
+    refused = runs.ran("restore", "step-1", tmp_path)
+    assert (refused.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert "cannot be a file below a directory: restore it to a prefix, s3://" in refused.stderr
+
+
+def test_a_cluster_s_own_place_is_read_from_its_parameter(runs: Runs, tmp_path: Path) -> None:
+    file = PROJECT / "clusters/base-pod.yaml"
+
+    name = read_cluster_file(file).name
+    missing = CliRunner().invoke(training_cluster, ["checkpoints", "list", str(file)])
+    assert missing.stderr.startswith(f"error: cluster {name!r} has no checkpoint store in us-east-1: ")
+    runs.aws.client("ssm").put_parameter(
+        Name=f"/training-cluster/{name}/checkpoints",
+        Type="String",
+        Value=f'{{"bucket": "{runs.bucket}", "prefix": "ck/", "directory": "{tmp_path}"}}',
+    )
+    runs.ran("restore", "step-1", tmp_path)
+    (tmp_path / "step-1/empty").unlink()
+    found = CliRunner().invoke(training_cluster, ["checkpoints", "verify", str(file), "step-1"])
+    assert (found.exit_code, f"{tmp_path}/step-1/empty is missing" in found.stdout) == (1, True)
+
+
+_BAD = {
+    "no such checkpoint": (
+        ["verify", "stepp-1"],
+        "no checkpoint 'stepp-1' in {url}/; near ones: step-1",
+    ),
+    "no zone in the time": (
+        ["restore", "step-1", "/nowhere", "--version-of", "2026-11-22 18:00"],
+        "--version-of must be a time with its zone, such as 2026-11-22T18:00:00Z, got '2026-11-22 18:00'",
+    ),
+    "no directory": (
+        ["verify", "step-1", "--directory", "/nowhere"],
+        "--directory must be a directory, got '/nowhere'",
+    ),
+    "an unknown format": (["list", "--output", "xml"], "--output must be table, json or markdown, got 'xml'"),
+    "an unknown profile": (
+        ["list", "--profile", "none"],
+        "checkpoints cannot ask AWS: The config profile (none) could not be found",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), _BAD.values(), ids=_BAD)
+def test_bad_input_is_one_sentence_and_status_2(runs: Runs, arguments: list[str], sentence: str) -> None:
+    found = runs.ran(arguments[0], *arguments[1:])
+    assert (found.exit_code, found.stdout, found.stderr) == (2, "", f"error: {sentence.format(url=runs.url)}\n")
