@@ -3,6 +3,7 @@
 from aws_cdk import Annotations, CfnOutput, Duration, Environment, Stack, Tags, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -66,13 +67,16 @@ class FoundationStack(Stack):
                 self,
                 "FileSystem",
                 network=self.network,
-                storage_capacity_gib=cluster.file_system.storage_capacity_gib,
-                throughput_mbps_per_tib=cluster.file_system.throughput_mbps_per_tib,
-                mount_point=cluster.file_system.mount_point,
+                **cluster.file_system.model_dump(exclude={"encryption_key", "log_group"}),
                 encryption_key=(
                     None
                     if cluster.file_system.encryption_key is None
                     else kms.Key.from_key_arn(self, "FileSystemKey", cluster.file_system.encryption_key)
+                ),
+                log_group=(
+                    None
+                    if cluster.file_system.log_group is None
+                    else logs.LogGroup.from_log_group_name(self, "FileSystemLog", cluster.file_system.log_group)
                 ),
                 datasets=[
                     settings.to_dataset(self._bucket(settings.bucket, cluster.access_logs))

@@ -130,10 +130,7 @@ def _storage(cluster: ClusterFile) -> Iterator[str]:
     if files is None:
         yield "No file system"
         return
-    yield (
-        f"FSx for Lustre of {files.storage_capacity_gib:,} GiB at {files.throughput_mbps_per_tib} MB/s/TiB, "
-        f"mounted at {files.mount_point}"
-    )
+    yield f"FSx for Lustre of {files.to_settings().describe()}, mounted at {files.mount_point}"
     for dataset in cluster.datasets:
         bucket = dataset.bucket or "(made by the foundation)"
         directory = files.mount_point + dataset.file_system_path.rstrip("/")

@@ -12,7 +12,6 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
 from constructs import IConstruct
 
-from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.prices import watching
 from cdk_training_cluster.prices.watching import ScheduledFunction
@@ -64,17 +63,17 @@ def watched_parts(scope: IConstruct) -> WatchedParts:
 
 
 def file_system_units(file_system: TrainingFileSystem | None) -> dict[str, Decimal]:
-    """Return what a file system takes in an hour.
+    """Return what a file system takes in an hour; what is stored with Intelligent-Tiering is known to AWS alone.
 
     Args:
         file_system: The file system, or None.
     """
     if file_system is None:
         return {}
-    size, tier = file_system.storage_capacity_gib, file_system.throughput_mbps_per_tib
-    if is_unknown(size) or is_unknown(tier):
+    units = None if file_system.settings is None else file_system.settings.units_of_a_month()
+    if units is None:
         return {UNKNOWN_FILE_SYSTEM: Decimal(1)}
-    return {f"fsx-persistent-2-{tier}": Decimal(size) / HOURS_OF_A_MONTH}
+    return {name: count / HOURS_OF_A_MONTH for name, count in units.items()}
 
 
 def network_units(nat_gateways: int) -> dict[str, Decimal]:

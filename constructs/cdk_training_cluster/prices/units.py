@@ -40,8 +40,26 @@ def _file_system(tier: int) -> Unit:
     )
 
 
+# How the list names these is not known.
+_OTHER_FILE_SYSTEMS = {
+    **{f"fsx-persistent-1-{tier}": f"PERSISTENT_1 SSD at {tier} MB/s/TiB" for tier in (50, 100, 200)},
+    **{f"fsx-persistent-1-hdd-{tier}": f"PERSISTENT_1 HDD at {tier} MB/s/TiB" for tier in (12, 40)},
+    **{
+        f"fsx-persistent-1-hdd-{tier}-read": f"PERSISTENT_1 HDD at {tier} MB/s/TiB with an SSD cache"
+        for tier in (12, 40)
+    },
+    "fsx-scratch-2": "SCRATCH_2",
+    "fsx-scratch-1": "SCRATCH_1",
+    "fsx-intelligent-tiering-read-cache": "Intelligent-Tiering's read cache",
+}
+
 UNITS = {
     **{f"fsx-persistent-2-{tier}": _file_system(tier) for tier in (125, 250, 500, 1000)},
+    **{name: Unit(unit="GB-month", what=f"FSx for Lustre {which}") for name, which in _OTHER_FILE_SYSTEMS.items()},
+    "fsx-intelligent-tiering-mbps": Unit(
+        unit="MBps-month", what="throughput capacity of FSx for Lustre Intelligent-Tiering"
+    ),
+    "fsx-metadata-iops": Unit(unit="IOPS-month", what="metadata IOPS of FSx for Lustre, given as a number"),
     "s3-standard": Unit(
         unit="GB-month", what="S3 Standard", service_code="AmazonS3", usage_type="TimedStorage-ByteHrs"
     ),

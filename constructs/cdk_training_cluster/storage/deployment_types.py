@@ -111,7 +111,7 @@ class FileSystemKind:
         return bool(self.metadata_iops) and 0 < iops <= self.max_metadata_iops and iops % self.metadata_iops[-1] == 0
 
 
-# MB/s for each TiB: https://docs.aws.amazon.com/fsx/latest/LustreGuide/ssd-storage.html
+# https://docs.aws.amazon.com/fsx/latest/LustreGuide/ssd-storage.html
 _SCRATCH_MBPS_PER_TIB = 200
 
 # Capacities: https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html
@@ -204,18 +204,12 @@ def kind_of(deployment_type: str, storage_type: str) -> FileSystemKind | None:
     return next((kind for kind in KINDS if (kind.deployment_type, kind.storage_type) == wanted), None)
 
 
-# https://docs.aws.amazon.com/fsx/latest/APIReference/API_LustreReadCacheConfiguration.html
+# https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-ssd-read-cache.html
 READ_CACHE_GIB_PER_STEP = (32, 131_072)
 """The smallest and the largest read cache, for each step of an Intelligent-Tiering file system's throughput."""
 
+AUTOMATIC_READ_CACHE_GIB_PER_STEP = 20_000
+"""The read cache that FSx sizes itself, for each step of an Intelligent-Tiering file system's throughput."""
+
 # https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-throughput-capacity.html
 MAX_THROUGHPUT_MBPS = 2_000_000
-
-INTELLIGENT_TIERING_PRICES = ("fsx-throughput-mbps", "fsx-read-cache")
-"""The names in the price list of one MB/s of throughput capacity and one GiB of read cache, for a month."""
-
-METADATA_IOPS_PRICE = "fsx-metadata-iops"
-"""The name in the price list of one metadata IOPS for a month, beyond those that a file system has by itself."""
-
-READ_DRIVE_CACHE_SUFFIX = "-read"
-"""What the name of the price of an HDD file system ends with when it has a drive cache."""

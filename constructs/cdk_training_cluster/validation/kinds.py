@@ -9,13 +9,14 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin
 
 from cdk_training_cluster.checks import MAX_INTEGER, is_finite, is_unknown, shown
-from cdk_training_cluster.validation.rule import refuse
+from cdk_training_cluster.validation.rule import Problem, refuse
 
+Together: TypeAlias = Callable[[Mapping[str, Any], Collection[str]], Iterable[Problem]]
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
@@ -31,15 +32,37 @@ def checked(call: Call) -> Call:
     if inspect.isclass(call):
         call.__init__ = checked(call.__init__)  # type: ignore[method-assign]
         return call
-    signature = inspect.signature(call)
+    return checked_together(_nothing_more)(call)
 
-    @functools.wraps(call)
-    def checking(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the call takes
-        given, hints = signature.bind(*args, **kwargs).arguments, _hints(call)
-        refuse({name: problems(name, value, hints[name]) for name, value in given.items() if name in hints})
-        return call(*args, **kwargs)
 
-    return typing.cast(Call, checking)
+def checked_together(together: Together) -> Callable[[Call], Call]:
+    """Return a decorator that also refuses arguments that do not fit each other, in the same error.
+
+    Args:
+        together: Yields what is wrong with the arguments that were given and have the right kind, beside the names
+            of those that have not; what it says of these is not told.
+    """
+
+    def decorator(call: Call) -> Call:
+        signature = inspect.signature(call)
+
+        @functools.wraps(call)
+        def checking(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the call takes
+            given, hints = signature.bind(*args, **kwargs).arguments, _hints(call)
+            kinds = {name: list(problems(name, given[name], hints[name])) for name in given if name in hints}
+            wrong = {name for name, found in kinds.items() if found}
+            right = {name: value for name, value in given.items() if name not in wrong}
+            more = [each for each in together(right, wrong) if each.setting[0] not in wrong]
+            refuse(kinds, more, order=list(signature.parameters))
+            return call(*args, **kwargs)
+
+        return typing.cast(Call, checking)
+
+    return decorator
+
+
+def _nothing_more(_: Mapping[str, Any], __: Collection[str]) -> Iterator[Problem]:
+    yield from ()
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """What a rule about settings is, and what is said of settings that break one."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeAlias, TypeVar
@@ -56,11 +56,13 @@ class SettingsError(ValueError):
         super().__init__("\n".join(map(str, self.problems)))
 
 
-def refuse(found: Mapping[str, Iterable[str]]) -> None:
-    """Refuse settings that are wrong by themselves.
+def refuse(found: Mapping[str, Iterable[str]], more: Iterable[Problem] = (), *, order: Sequence[str] = ()) -> None:
+    """Refuse settings that are wrong.
 
     Args:
-        found: What is wrong, by setting.
+        found: What is wrong by itself, by setting.
+        more: What is wrong beside other settings.
+        order: The settings, in the order in which to tell. Default: - as found.
 
     Raises:
         SettingsError: Anything is.
@@ -70,6 +72,8 @@ def refuse(found: Mapping[str, Iterable[str]]) -> None:
         for setting, messages in found.items()
         for message in messages
     ]
+    problems += more
+    problems.sort(key=lambda each: order.index(str(each.setting[0])) if each.setting[0] in order else len(order))
     if problems:
         raise SettingsError(problems)
 

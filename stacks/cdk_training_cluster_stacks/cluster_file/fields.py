@@ -13,7 +13,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from cdk_training_cluster import nodes
 from cdk_training_cluster.capacity.settings import FLEET_PRICE, LINUX_PLATFORMS, RESERVATION_ID, SPOT_PRICE
 from cdk_training_cluster.network.cluster_network import IpRange
-from cdk_training_cluster.storage.file_system import SMALLEST_GIB, STEP_GIB, StorageCapacityGib
+from cdk_training_cluster.storage import file_system
 from cdk_training_cluster.validation import LIMITS, bounds
 from cdk_training_cluster.validation.kinds import problems
 
@@ -351,11 +351,18 @@ FleetPrice = Annotated[float, within(FLEET_PRICE)]
 SpotPrice = Annotated[float, within(SPOT_PRICE)]
 
 
-StorageCapacity = Annotated[
-    int,
-    Field(
-        strict=True,
-        json_schema_extra={"anyOf": [{"const": SMALLEST_GIB}, {"minimum": STEP_GIB, "multipleOf": STEP_GIB}]},
+def _text_of(form: bounds.Form, **more: object) -> Any:  # noqa: ANN401 - as pydantic's metadata
+    return Text(pattern=form.pattern.pattern.replace("(", "(?:"), must=f"be {form.wanted}", **more)  # type: ignore[arg-type]
+
+
+DailyTime = Annotated[str, _text_of(file_system.DAILY_TIME)]
+WeeklyTime = Annotated[str, _text_of(file_system.WEEKLY_TIME)]
+RetentionDays = Annotated[int, within(file_system.RETENTION_DAYS)]
+LogGroup = Annotated[
+    str,
+    Text(
+        pattern=r"/aws/fsx/[A-Za-z0-9_./#-]+",
+        must="be the name of a log group that starts with /aws/fsx/",
+        longest=512,
     ),
-    _in_the_library(StorageCapacityGib),
 ]

@@ -12,6 +12,7 @@ from aws_cdk import aws_s3 as s3
 from pydantic import Field
 
 from cdk_training_cluster import Budget, Dataset, DatasetEvent, IdlePolicy
+from cdk_training_cluster.storage import file_system_settings
 from cdk_training_cluster.storage.dataset import (
     CHUNK_MIB,
     MAX_PATTERN_LENGTH,
@@ -61,20 +62,81 @@ class NetworkSettings(Settings):
 
 
 class FileSystemSettings(Settings):
-    """An FSx for Lustre file system (PERSISTENT_2, SSD), mounted on every node and kept when stacks go."""
+    """An FSx for Lustre file system, mounted on every node and kept when stacks go. Its deployment type, storage
+    class, EFA, place and key are fixed at its first deployment: one that would change them fails."""
 
-    storage_capacity_gib: fields.StorageCapacity = 1200
-    """Size in GiB: 1200 or a multiple of 2400. It can grow later."""
+    deployment_type: Literal["PERSISTENT_2", "PERSISTENT_1", "SCRATCH_2", "SCRATCH_1"] = "PERSISTENT_2"
+    """Scratch file systems lose their data when a server fails. Fixed at the first deployment."""
 
-    throughput_mbps_per_tib: Literal[125, 250, 500, 1000] = 250
-    """Throughput in MB/s for each TiB of storage. Some regions offer 125 and 250 only."""
+    storage_type: Literal["SSD", "HDD", "INTELLIGENT_TIERING"] = "SSD"
+    """HDD is for PERSISTENT_1, Intelligent-Tiering for PERSISTENT_2. Fixed at the first deployment."""
+
+    storage_capacity_gib: fields.Count | None = Field(default=None, examples=[4800])
+    """Size in GiB, for PERSISTENT_2 with SSD 1200 or a multiple of 2400. It can grow later, not shrink. Left out: the
+    smallest. Intelligent-Tiering has none."""
+
+    throughput_mbps_per_tib: fields.Count | None = Field(default=None, examples=[250])
+    """Throughput in MB/s for each TiB of storage: 125, 250, 500 or 1000 for PERSISTENT_2 with SSD, of which some
+    regions offer 125 and 250 only; 50, 100 or 200 for PERSISTENT_1 with SSD; 12 or 40 with HDD. Left out: 250 for
+    PERSISTENT_2."""
+
+    throughput_capacity_mbps: fields.Count | None = Field(default=None, examples=[8000])
+    """Throughput of Intelligent-Tiering in MB/s, a multiple of 4000. It can grow, not shrink. Left out: 4000."""
+
+    data_read_cache_gib: fields.Whole | None = Field(default=None, examples=[20000])
+    """SSD read cache of Intelligent-Tiering in GiB; 0 is none. Left out: 20,000 for each 4,000 MB/s."""
+
+    efa_enabled: Flag = False
+    """Whether nodes reach it through their Elastic Fabric Adapters. PERSISTENT_2 only. Fixed at the first
+    deployment."""
+
+    metadata_iops: fields.Count | Literal["AUTOMATIC"] | None = Field(default=None, examples=[12000])
+    """Metadata operations a second: 1500, 3000, 6000, 12000 or a multiple of 12000 for PERSISTENT_2 with SSD, 6000 or
+    12000 with Intelligent-Tiering, or AUTOMATIC by the size. They can grow later, but only if they were given at the
+    first deployment. Left out: AUTOMATIC with EFA, 6000 with Intelligent-Tiering, or what FSx has without."""
+
+    data_compression_type: Literal["LZ4", "NONE"] = "LZ4"
+    """Whether what is written is compressed."""
+
+    drive_cache_type: Literal["READ", "NONE"] | None = None
+    """Whether HDD storage has an SSD cache of a fifth of its size; to be given with HDD. Fixed at the first
+    deployment."""
+
+    file_system_type_version: Literal["2.12", "2.15"] = "2.15"
+    """Lustre's version."""
 
     mount_point: fields.MountPoint = "/fsx"
     """Where the nodes mount it."""
 
     encryption_key: fields.KeyArn | None = Field(default=None, examples=[_KEY_ARN])
-    """The KMS key that encrypts it, fixed at its first deployment: CloudFormation makes a new, empty file system when
-    it is given, changed or removed later. Left out: AWS's own key for FSx."""
+    """The KMS key that encrypts it. Fixed at the first deployment. Left out: AWS's own key for FSx."""
+
+    log_level: Literal["WARN_ERROR", "WARN_ONLY", "ERROR_ONLY", "DISABLED"] | None = None
+    """Which events of datasets go to CloudWatch Logs. Left out: WARN_ERROR if there is a log_group."""
+
+    log_group: fields.LogGroup | None = Field(default=None, examples=["/aws/fsx/base-pod"])
+    """An existing log group for them. Left out: /aws/fsx/lustre, which FSx makes."""
+
+    weekly_maintenance_start_time: fields.WeeklyTime | None = Field(default=None, examples=["7:03:30"])
+    """When FSx may update it, in UTC: a weekday from 1 (Monday) to 7, and a time. Left out: FSx chooses."""
+
+    automatic_backup_retention_days: fields.RetentionDays = 0
+    """How long daily backups are kept, up to 90 days; 0 is none. Not beside datasets."""
+
+    daily_automatic_backup_start_time: fields.DailyTime | None = Field(default=None, examples=["03:30"])
+    """When backups start, in UTC. Left out: FSx chooses."""
+
+    copy_tags_to_backups: Flag = False
+    """Whether backups get the file system's tags. Fixed at the first deployment."""
+
+    def to_settings(self, datasets: int = 0) -> file_system_settings.FileSystemSettings:
+        """Return the settings that depend on each other, as the library checks them.
+
+        Args:
+            datasets: How many data sets are linked.
+        """
+        own = self.model_dump(exclude={"mount_point", "log_group"})
+        return file_system_settings.FileSystemSettings(**own, log_group_name=self.log_group, datasets=datasets)
 
 
 class DatasetSettings(Settings):

@@ -27,7 +27,7 @@ from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
 from cdk_training_cluster_stacks.cluster_file.checkpoints import CheckpointSettings
 from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings, NodeGroupIdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
-from cdk_training_cluster_stacks.cluster_file.model import DatasetSettings
+from cdk_training_cluster_stacks.cluster_file.model import DatasetSettings, FileSystemSettings
 from cdk_training_cluster_stacks.cluster_file.node_group import LATEST, NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 from cdk_training_cluster_stacks.cluster_file.source import Value
@@ -172,6 +172,22 @@ def _needs(problem: Problem) -> set[str]:
         return set()
     name = str(problem.setting[-1])
     return {"off", *({"window_minutes", "warning_minutes"} if name in {"window", "warning"} else {name})}
+
+
+def the_file_system_is_what_fsx_makes(file: Part) -> Iterator[Complaint]:
+    """What FSx says of a file system's settings beside each other is in the library's table."""
+    part, datasets = file.get("file_system"), file.get("datasets")
+    if not isinstance(part, Mapping):
+        return
+    settings, wrong = _right(FileSystemSettings, part)
+    if settings is None or wrong & {"deployment_type", "storage_type"}:
+        return
+    for problem in settings.to_settings(len(datasets) if isinstance(datasets, list) else 0).problems():
+        name = str(problem.setting[0])
+        if name == "datasets":
+            yield (name,), problem.message
+        elif name not in wrong:
+            yield ("file_system", *([name] if name in part else [])), _beside_its_place(problem)
 
 
 def datasets_are_what_fsx_takes(file: Part) -> Iterator[Complaint]:
@@ -355,6 +371,7 @@ RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     facts_are_told_once,
     addresses_are_listed_once,
     node_groups_are_what_aws_takes,
+    the_file_system_is_what_fsx_makes,
     datasets_are_what_fsx_takes,
     exported_checkpoints_need_a_file_system,
     the_budget_can_be_watched,

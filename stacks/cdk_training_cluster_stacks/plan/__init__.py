@@ -3,12 +3,11 @@
 from cdk_training_cluster_stacks.plan.assumptions import Assumptions
 from cdk_training_cluster_stacks.plan.lines import Line
 from cdk_training_cluster_stacks.plan.report import Plan, make_plan
-from cdk_training_cluster_stacks.plan.shape import ClusterShape, FileSystemShape, GroupShape, shape_of
+from cdk_training_cluster_stacks.plan.shape import ClusterShape, GroupShape, shape_of
 
 __all__ = [
     "Assumptions",
     "ClusterShape",
-    "FileSystemShape",
     "GroupShape",
     "Line",
     "Plan",

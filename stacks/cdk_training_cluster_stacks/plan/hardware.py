@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cdk_training_cluster import InstanceTypeInfo
-from cdk_training_cluster_stacks.plan.shape import FileSystemShape, GroupShape, gib
+from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
+from cdk_training_cluster_stacks.plan.shape import GroupShape, gib
 
 _MB_OF_A_GB = 1000
 
@@ -54,7 +55,7 @@ class Hardware:
     file_system_gb_per_second_per_accelerator: Decimal | None
 
 
-def hardware_of(groups: Sequence[GroupShape], file_system: FileSystemShape | None) -> Hardware:
+def hardware_of(groups: Sequence[GroupShape], file_system: FileSystemSettings | None) -> Hardware:
     """Return what a cluster has.
 
     Args:
@@ -65,7 +66,8 @@ def hardware_of(groups: Sequence[GroupShape], file_system: FileSystemShape | Non
     devices = sum(each.accelerator_count for each in found)
     speeds = [None if each.efa_gbps is None else each.efa_gbps * each.nodes for each in found]
     known = [speed for speed in speeds if speed is not None]
-    throughput = None if file_system is None else _throughput(file_system)
+    speed = None if file_system is None else file_system.total_mbps
+    throughput = None if speed is None else speed / _MB_OF_A_GB
     return Hardware(
         groups=found,
         accelerator_count=devices,
@@ -92,11 +94,3 @@ def _group(group: GroupShape) -> GroupHardware:
 
 def _efa(info: InstanceTypeInfo) -> Decimal | None:
     return None if info.network_gbps is None else Decimal(str(info.network_gbps))
-
-
-def _throughput(files: FileSystemShape) -> Decimal:
-    """Return a file system's throughput in GB/s: so many MB/s for each TiB of it.
-
-    https://docs.aws.amazon.com/fsx/latest/LustreGuide/ssd-storage.html
-    """
-    return Decimal(files.capacity_gib) / 1024 * files.mbps_per_tib / _MB_OF_A_GB

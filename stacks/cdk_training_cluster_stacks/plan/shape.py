@@ -7,6 +7,7 @@ from cdk_training_cluster import Capacity, InstanceTypeInfo, NodeFleet
 from cdk_training_cluster.guardrails.fixed_parts import watched_parts
 from cdk_training_cluster.nodes.node_launch_template import root_volume_gib
 from cdk_training_cluster.prices.watching import ScheduledFunction
+from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 
@@ -35,19 +36,6 @@ class GroupShape:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileSystemShape:
-    """An FSx for Lustre file system (PERSISTENT_2, SSD).
-
-    Attributes:
-        capacity_gib: Its size; a GB that AWS bills is a GiB.
-        mbps_per_tib: Its throughput for each TiB.
-    """
-
-    capacity_gib: int
-    mbps_per_tib: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class ClusterShape:
     """What of a cluster is billed.
 
@@ -70,7 +58,7 @@ class ClusterShape:
     availability_zone: str
     region: str
     groups: tuple[GroupShape, ...]
-    file_system: FileSystemShape | None = None
+    file_system: FileSystemSettings | None = None
     own_buckets: tuple[str, ...] = ()
     own_network: bool = False
     nat_gateways: int = 0
@@ -91,15 +79,12 @@ def shape_of(cluster: ClusterFile) -> ClusterShape:
     """
     with built_stacks(cluster) as (app, stack):
         watched, made = watched_parts(app), stack.training_cluster
-        files = cluster.file_system
         return ClusterShape(
             name=cluster.name,
             availability_zone=cluster.availability_zone,
             region=cluster.region,
             groups=tuple(map(_group, made.node_groups)),
-            file_system=None
-            if files is None
-            else FileSystemShape(capacity_gib=files.storage_capacity_gib, mbps_per_tib=files.throughput_mbps_per_tib),
+            file_system=None if made.file_system is None else made.file_system.settings,
             own_buckets=tuple(sorted({each.bucket for each in cluster.datasets if each.bucket is not None})),
             own_network=cluster.network is not None,
             nat_gateways=watched.nat_gateways,

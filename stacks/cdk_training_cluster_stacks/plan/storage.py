@@ -20,11 +20,16 @@ def storage_lines(shape: ClusterShape, book: PriceBook, assumptions: Assumptions
     """
     files, line = shape.file_system, partial(units_line, region=shape.region, book=book)
     if files is not None:
+        units = files.units_of_a_month() or {}
         yield line(
             "storage.file-system",
-            f"FSx for Lustre, {files.capacity_gib:,} GiB at {files.mbps_per_tib} MB/s/TiB",
-            an_hour={f"fsx-persistent-2-{files.mbps_per_tib}": files.capacity_gib / HOURS_OF_A_MONTH},
+            f"FSx for Lustre, {files.describe()}",
+            an_hour={name: count / HOURS_OF_A_MONTH for name, count in units.items()},
         )
+        if not files.capacity_gib:
+            yield _not_given(
+                "storage.file-system-data", "data in the file system, billed by use", "its size", "--cost"
+            )
     gib = sum(group.count * group.root_volume_gib for group in shape.groups)
     yield line(
         "storage.root-volumes",

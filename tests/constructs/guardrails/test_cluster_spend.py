@@ -166,7 +166,7 @@ def test_the_fixed_parts_are_those_that_the_plan_counts() -> None:
         ]
     )
     assert told.fixed == {
-        "file-system": {f"fsx-persistent-2-{files.mbps_per_tib}": pytest.approx(files.capacity_gib / 730)},
+        "file-system": {f"fsx-persistent-2-{files.mbps_per_tib}": pytest.approx((files.capacity_gib or 0) / 730)},
         "network": {"nat-gateway": shape.nat_gateways, "public-ipv4": shape.nat_gateways},
         "guardrails": {name: pytest.approx(float(count)) for name, count in watched.items()},
     }

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from cdk_training_cluster import Capacity, instance_type_info
 from cdk_training_cluster.prices import committed_prices
+from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
 from cdk_training_cluster_stacks.plan import (
     Assumptions,
     ClusterShape,
-    FileSystemShape,
     GroupShape,
     Plan,
     make_plan,
@@ -51,7 +51,7 @@ def shape(of: tuple[GroupShape, ...], region: str = "us-east-1") -> ClusterShape
         availability_zone=f"{region}a",
         region=region,
         groups=of,
-        file_system=FileSystemShape(capacity_gib=4800, mbps_per_tib=250),
+        file_system=FileSystemSettings(storage_capacity_gib=4800, throughput_mbps_per_tib=250),
         nat_gateways=1,
         alarm_metrics=19,
     )

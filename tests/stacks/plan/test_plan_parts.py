@@ -10,9 +10,10 @@ import pytest
 from cdk_training_cluster import Capacity, OnIdle, instance_type_info
 from cdk_training_cluster.capacity import UNTIL_CANCELLED
 from cdk_training_cluster.prices import ByRegion, PriceBook, Source, SpotRange, committed_prices
+from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
 from cdk_training_cluster_stacks.live.asking import LiveAnswer
 from cdk_training_cluster_stacks.live.spot_market import PlacementScore, ZonePrice
-from cdk_training_cluster_stacks.plan import Assumptions, ClusterShape, FileSystemShape, GroupShape, Plan, make_plan
+from cdk_training_cluster_stacks.plan import Assumptions, ClusterShape, GroupShape, Plan, make_plan
 from cdk_training_cluster_stacks.plan.tables import tables
 
 _ZONES = tuple(zip("abc", (0, 1, 2), strict=True))
@@ -42,7 +43,7 @@ def plan(*groups: GroupShape, region: str = "us-east-1", buckets: tuple[str, ...
         availability_zone=f"{region}b",
         region=region,
         groups=groups,
-        file_system=FileSystemShape(capacity_gib=9600, mbps_per_tib=1000),
+        file_system=FileSystemSettings(storage_capacity_gib=9600, throughput_mbps_per_tib=1000),
         own_buckets=buckets,
     )
     assumptions = Assumptions(hours=Decimal(100), **assumed)  # type: ignore[arg-type]

@@ -1,0 +1,412 @@
+"""The settings of a file system beside each other: what FSx takes, and what it makes of what is left out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from aws_cdk import aws_fsx as fsx
+
+from cdk_training_cluster.checks import is_unknown, shown
+from cdk_training_cluster.storage.deployment_types import (
+    AUTOMATIC_READ_CACHE_GIB_PER_STEP,
+    MAX_THROUGHPUT_MBPS,
+    READ_CACHE_GIB_PER_STEP,
+    FileSystemKind,
+    ThroughputTier,
+    kind_of,
+)
+from cdk_training_cluster.validation.rule import Problem, Rules, broken
+
+AUTOMATIC = "AUTOMATIC"
+"""Metadata IOPS that FSx provisions by the storage capacity."""
+
+# Of the type that people choose without saying so; the others have none that suits most.
+_DEFAULT_MBPS_PER_TIB = {"PERSISTENT_2": 250}
+
+_CREATE = "https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html"
+_LUSTRE = "https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html"
+_LINKS = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html"
+_BACKUPS = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-backups-fsx.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSystemSettings:
+    """Settings of a file system that depend on each other; `TrainingFileSystem` says what each means."""
+
+    deployment_type: str = "PERSISTENT_2"
+    storage_type: str = "SSD"
+    storage_capacity_gib: int | None = None
+    throughput_mbps_per_tib: int | None = None
+    throughput_capacity_mbps: int | None = None
+    data_read_cache_gib: int | None = None
+    efa_enabled: bool = False
+    metadata_iops: int | str | None = None
+    data_compression_type: str = "LZ4"
+    drive_cache_type: str | None = None
+    file_system_type_version: str = "2.15"
+    encryption_key: object = None
+    log_level: str | None = None
+    log_group_name: str | None = None
+    log_group_arn: str | None = None
+    weekly_maintenance_start_time: str | None = None
+    automatic_backup_retention_days: int = 0
+    daily_automatic_backup_start_time: str | None = None
+    copy_tags_to_backups: bool = False
+    datasets: int = 0
+
+    @property
+    def kind(self) -> FileSystemKind | None:
+        """What the deployment type with the storage class can do; None: FSx has no such file system."""
+        return kind_of(self.deployment_type, self.storage_type)
+
+    @property
+    def words(self) -> str:
+        """The deployment type, with the storage class where it is not SSD."""
+        return self.deployment_type if self.storage_type == "SSD" else f"{self.deployment_type} {self.storage_type}"
+
+    @property
+    def mbps_per_tib(self) -> int | None:
+        """The throughput for each TiB; None: it is not known, or does not depend on the capacity."""
+        given = self.throughput_mbps_per_tib
+        if given is None and self.kind is not None and self.kind.provisioned:
+            given = _DEFAULT_MBPS_PER_TIB.get(self.deployment_type)
+        return given
+
+    @property
+    def tier(self) -> ThroughputTier | None:
+        """What it can be at its throughput; None: that is not known, or does not depend on the capacity."""
+        return None if self.kind is None or is_unknown(self.mbps_per_tib) else self.kind.tier(self.mbps_per_tib)
+
+    @property
+    def capacity_gib(self) -> int | None:
+        """The storage capacity: the smallest where none is given; None: it grows with what is stored."""
+        if self.storage_capacity_gib is not None or self.tier is None:
+            return self.storage_capacity_gib
+        return self.tier.smallest_gib(1, efa=self.efa_enabled)
+
+    @property
+    def total_mbps(self) -> Decimal | None:
+        """The throughput of the whole in MB/s; None: it is known at deployment only.
+
+        https://docs.aws.amazon.com/fsx/latest/LustreGuide/ssd-storage.html
+        """
+        if self.tier is None:
+            given = self.throughput_capacity
+            return None if given is None or is_unknown(given) else Decimal(given)
+        gib = self.capacity_gib
+        return None if gib is None or is_unknown(gib) else Decimal(gib) / 1024 * self.tier.mbps_per_tib
+
+    def describe(self) -> str:
+        """Return its size and its throughput for people, and its type where that is not PERSISTENT_2 with SSD."""
+        which = "" if self.words == "PERSISTENT_2" else f"{self.words}, "
+        with_efa = " with EFA" if self.efa_enabled else ""
+        if self.tier is None:
+            return f"{which}{self.throughput_capacity:,} MB/s{with_efa}"
+        return f"{which}{self.capacity_gib:,} GiB at {self.tier.mbps_per_tib} MB/s/TiB{with_efa}"
+
+    @property
+    def throughput_capacity(self) -> int | None:
+        """The throughput in MB/s where it does not depend on the storage capacity."""
+        step = None if self.kind is None else self.kind.throughput_step_mbps
+        return self.throughput_capacity_mbps or step
+
+    @property
+    def provisioned_metadata_iops(self) -> int | str | None:
+        """The metadata IOPS: those that FSx demands where none are given; None: there is no such configuration."""
+        if self.metadata_iops is not None:
+            return self.metadata_iops
+        if self.storage_type == "INTELLIGENT_TIERING" and self.kind is not None:
+            return self.kind.metadata_iops[0]
+        return AUTOMATIC if self.efa_enabled else None
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what FSx would refuse."""
+        return broken(_RULES, self)
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the Lustre configuration as CDK takes it; what FSx does by itself is left out."""
+        lustre = fsx.CfnFileSystem
+        kind = self.kind
+        made: dict[str, Any] = {
+            "deployment_type": self.deployment_type,
+            "data_compression_type": self.data_compression_type,
+            "per_unit_storage_throughput": self.mbps_per_tib,
+            "throughput_capacity": self.throughput_capacity,
+            "drive_cache_type": self.drive_cache_type,
+            "efa_enabled": True if self.efa_enabled else None,
+            "weekly_maintenance_start_time": self.weekly_maintenance_start_time,
+            "daily_automatic_backup_start_time": self.daily_automatic_backup_start_time,
+            "copy_tags_to_backups": True if self.copy_tags_to_backups else None,
+            # A file system with S3 links takes no backups, and one without may be given links later.
+            "automatic_backup_retention_days": self.automatic_backup_retention_days
+            if kind is None or kind.persistent
+            else None,
+        }
+        if self.log_level is not None or self.log_group_arn is not None:
+            made["log_configuration"] = lustre.LogConfigurationProperty(
+                level=self.log_level or "WARN_ERROR", destination=self.log_group_arn
+            )
+        iops = self.provisioned_metadata_iops
+        if iops is not None:
+            made["metadata_configuration"] = (
+                lustre.MetadataConfigurationProperty(mode=AUTOMATIC)
+                if iops == AUTOMATIC
+                else lustre.MetadataConfigurationProperty(mode="USER_PROVISIONED", iops=iops)  # type: ignore[arg-type]  # a number here
+            )
+        if kind is not None and kind.throughput_step_mbps is not None:
+            made["data_read_cache_configuration"] = self._read_cache()
+        return {name: value for name, value in made.items() if value is not None}
+
+    def fixed(self) -> dict[str, object]:
+        """Return what of the settings can never change; what has its default and was always fixed is left out.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-fsx-filesystem-lustreconfiguration.html
+        says "Replacement" of some, and FSx changes the others of no file system: UpdateFileSystem does not take EFA,
+        a throughput for each TiB with EFA or of HDD storage, nor a metadata configuration where there was none.
+        """
+        tier_changes = self.kind is not None and self.kind.tier_changes and not self.efa_enabled
+        settings: dict[str, object] = {
+            "deployment_type": self.deployment_type,
+            "storage_type": self.storage_type,
+            "efa_enabled": self.efa_enabled or None,
+            "throughput_mbps_per_tib": None if tier_changes else self.mbps_per_tib,
+            "metadata_configuration": self.provisioned_metadata_iops is not None or None,
+            "drive_cache_type": self.drive_cache_type,
+            "file_system_type_version": None
+            if self.file_system_type_version == "2.15"
+            else self.file_system_type_version,
+            "copy_tags_to_backups": self.copy_tags_to_backups or None,
+        }
+        return {name: value for name, value in settings.items() if value is not None}
+
+    def units_of_a_month(self) -> dict[str, Decimal] | None:
+        """Return what AWS bills for a month, by the names in the price list; None: it is known at deployment only.
+
+        https://aws.amazon.com/fsx/lustre/pricing/
+        """
+        iops = self.provisioned_metadata_iops
+        if self.kind is None or any(map(is_unknown, (self.capacity_gib, self.mbps_per_tib, iops))):
+            return None
+        units: dict[str, Decimal] = {}
+        if self.tier is not None and self.capacity_gib is not None:
+            cached = "-read" if self.drive_cache_type == "READ" else ""
+            units[f"{self.tier.price}{cached}"] = Decimal(self.capacity_gib)
+        step, capacity = self.kind.throughput_step_mbps, self.throughput_capacity
+        if step is not None and capacity is not None:
+            cache = self.data_read_cache_gib
+            if is_unknown(capacity) or is_unknown(cache):
+                return None
+            automatic = AUTOMATIC_READ_CACHE_GIB_PER_STEP * capacity // step
+            units["fsx-intelligent-tiering-mbps"] = Decimal(capacity)
+            units["fsx-intelligent-tiering-read-cache"] = Decimal(automatic if cache is None else cache)
+        if isinstance(iops, int):
+            units["fsx-metadata-iops"] = Decimal(iops)
+        return units
+
+    def _read_cache(self) -> fsx.CfnFileSystem.DataReadCacheConfigurationProperty:
+        gib = self.data_read_cache_gib
+        if gib is None:
+            return fsx.CfnFileSystem.DataReadCacheConfigurationProperty(
+                sizing_mode="PROPORTIONAL_TO_THROUGHPUT_CAPACITY"
+            )
+        if gib == 0:
+            return fsx.CfnFileSystem.DataReadCacheConfigurationProperty(sizing_mode="NO_CACHE")
+        return fsx.CfnFileSystem.DataReadCacheConfigurationProperty(sizing_mode="USER_PROVISIONED", size_gib=gib)
+
+
+_RULES: Rules[FileSystemSettings] = Rules()
+
+
+def _only(setting: str, value: object, allowed: str) -> str:
+    return f"{setting} is {allowed}, got {shown(value)}: leave it out"
+
+
+@_RULES.rule("storageClass", _CREATE, "storage_type")
+def _storage_class(settings: FileSystemSettings) -> Iterator[str]:
+    if settings.kind is None:
+        allowed = [each for each in ("SSD", "HDD", "INTELLIGENT_TIERING") if kind_of(settings.deployment_type, each)]
+        yield (
+            f"storage_type must be {' or '.join(allowed)} for {settings.deployment_type}, got "
+            f"{shown(settings.storage_type)}"
+        )
+
+
+@_RULES.rule("storageCapacity", _CREATE, "storage_capacity_gib")
+def _storage_capacity(settings: FileSystemSettings) -> Iterator[str]:
+    kind, gib = settings.kind, settings.storage_capacity_gib
+    if kind is None or gib is None or is_unknown(gib):
+        return
+    if not kind.tiers:
+        yield _only("storage_capacity_gib", gib, f"not for {settings.words}, which grows with what is stored")
+        return
+    efa = settings.efa_enabled and kind.efa
+    tier = settings.tier
+    if tier is None and not efa and len({(each.first_gib, each.step_gib) for each in kind.tiers}) == 1:
+        tier = kind.tiers[0]
+    if tier is None or tier.takes(gib, efa=efa):
+        return
+    at = "" if settings.storage_type == "SSD" and not efa else f" at {tier.mbps_per_tib} MB/s/TiB"
+    with_efa = " with EFA" if efa else ""
+    first = "" if efa else "".join(f"{each} or " for each in tier.first_gib)
+    step = tier.efa_step_gib if efa else tier.step_gib
+    yield (
+        f"storage_capacity_gib must be {first}a multiple of {step} for {settings.words}{with_efa}{at}, got "
+        f"{shown(gib)}"
+    )
+
+
+@_RULES.rule("throughputTier", _LUSTRE, "throughput_mbps_per_tib")
+def _throughput_tier(settings: FileSystemSettings) -> Iterator[str]:
+    kind, given = settings.kind, settings.throughput_mbps_per_tib
+    if kind is None or is_unknown(given):
+        return
+    if not kind.provisioned:
+        if given is not None:
+            yield _only("throughput_mbps_per_tib", given, f"not for {settings.words}")
+        return
+    *others, last = (str(tier.mbps_per_tib) for tier in kind.tiers)
+    if settings.tier is None:
+        got = "nothing" if given is None else shown(given)
+        yield f"throughput_mbps_per_tib must be {', '.join(others)} or {last} for {settings.words}, got {got}"
+
+
+@_RULES.rule("throughputCapacity", _LUSTRE, "throughput_capacity_mbps")
+def _throughput_capacity(settings: FileSystemSettings) -> Iterator[str]:
+    kind, given = settings.kind, settings.throughput_capacity_mbps
+    if kind is None or given is None or is_unknown(given):
+        return
+    step = kind.throughput_step_mbps
+    if step is None:
+        yield _only("throughput_capacity_mbps", given, "for PERSISTENT_2 INTELLIGENT_TIERING only")
+    elif not 0 < given <= MAX_THROUGHPUT_MBPS or given % step:
+        yield (
+            f"throughput_capacity_mbps must be a multiple of {step} up to {MAX_THROUGHPUT_MBPS}, got {shown(given)}"
+        )
+
+
+@_RULES.rule(
+    "dataReadCache",
+    "https://docs.aws.amazon.com/fsx/latest/APIReference/API_LustreReadCacheConfiguration.html",
+    "data_read_cache_gib",
+)
+def _data_read_cache(settings: FileSystemSettings) -> Iterator[str]:
+    kind, given, capacity = settings.kind, settings.data_read_cache_gib, settings.throughput_capacity
+    if kind is None or given is None or is_unknown(given):
+        return
+    step = kind.throughput_step_mbps
+    if step is None:
+        yield _only("data_read_cache_gib", given, "for PERSISTENT_2 INTELLIGENT_TIERING only")
+    elif capacity is not None and not is_unknown(capacity) and given != 0:
+        smallest, largest = (each * capacity // step for each in READ_CACHE_GIB_PER_STEP)
+        if not smallest <= given <= largest:
+            yield (
+                f"data_read_cache_gib must be 0 or from {smallest} to {largest} for {capacity} MB/s, got "
+                f"{shown(given)}"
+            )
+
+
+@_RULES.rule("efa", "https://docs.aws.amazon.com/fsx/latest/LustreGuide/efa-file-systems.html", "efa_enabled")
+def _efa(settings: FileSystemSettings) -> Iterator[str]:
+    if settings.efa_enabled and settings.kind is not None and not settings.kind.efa:
+        yield f"efa_enabled must be False for {settings.words}, got True: only PERSISTENT_2 has EFA"
+
+
+@_RULES.rule(
+    "metadataIops",
+    "https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreMetadataConfiguration.html",
+    "metadata_iops",
+)
+def _metadata_iops(settings: FileSystemSettings) -> Iterator[str]:
+    kind, given = settings.kind, settings.metadata_iops
+    if kind is None or given is None or is_unknown(given):
+        return
+    if not kind.metadata_iops:
+        yield _only("metadata_iops", given, "for PERSISTENT_2 only")
+        return
+    *few, last = kind.metadata_iops
+    more = last < kind.max_metadata_iops
+    automatic = kind.tiers != ()
+    if (given == AUTOMATIC and automatic) or (isinstance(given, int) and kind.takes_metadata_iops(given)):
+        return
+    numbers = [f"'{AUTOMATIC}'"] if automatic else []
+    numbers += [str(each) for each in few]
+    numbers.append(f"a multiple of {last} up to {kind.max_metadata_iops}" if more else str(last))
+    yield f"metadata_iops must be {', '.join(numbers[:-1])} or {numbers[-1]} for {settings.words}, got {shown(given)}"
+
+
+@_RULES.rule("driveCache", _LUSTRE, "drive_cache_type")
+def _drive_cache(settings: FileSystemSettings) -> Iterator[str]:
+    kind, given = settings.kind, settings.drive_cache_type
+    if kind is None:
+        return
+    if kind.drive_cache and given is None:
+        yield f"drive_cache_type must be READ or NONE for {settings.words}, got nothing"
+    if not kind.drive_cache and given is not None:
+        yield _only("drive_cache_type", given, "for PERSISTENT_1 HDD only")
+
+
+@_RULES.rule("lustreVersion", _CREATE, "file_system_type_version")
+def _lustre_version(settings: FileSystemSettings) -> Iterator[str]:
+    if settings.file_system_type_version != "2.15" and settings.provisioned_metadata_iops is not None:
+        yield (
+            f"file_system_type_version must be 2.15 with metadata IOPS or EFA, got "
+            f"{shown(settings.file_system_type_version)}"
+        )
+
+
+@_RULES.rule("scratchKey", _CREATE, "encryption_key")
+def _scratch_key(settings: FileSystemSettings) -> Iterator[str]:
+    if settings.encryption_key is not None and settings.kind is not None and not settings.kind.persistent:
+        yield f"encryption_key is for persistent file systems only, got one for {settings.words}: leave it out"
+
+
+@_RULES.rule("backups", _BACKUPS, "automatic_backup_retention_days")
+def _backups(settings: FileSystemSettings) -> Iterator[str]:
+    days = settings.automatic_backup_retention_days
+    if is_unknown(days) or not days or settings.kind is None:
+        return
+    if not settings.kind.persistent:
+        yield f"automatic_backup_retention_days must be 0 for {settings.words}, which takes no backups, got {days}"
+    elif settings.datasets:
+        yield (
+            f"automatic_backup_retention_days must be 0 beside datasets, got {days}: FSx takes no backups of a file "
+            "system that is linked to S3"
+        )
+
+
+@_RULES.rule("backupTime", _LUSTRE, "daily_automatic_backup_start_time")
+def _backup_time(settings: FileSystemSettings) -> Iterator[str]:
+    if settings.daily_automatic_backup_start_time is not None and settings.automatic_backup_retention_days == 0:
+        yield (
+            "daily_automatic_backup_start_time must have backups to start: set automatic_backup_retention_days, or "
+            "leave it out"
+        )
+
+
+@_RULES.rule("backupTags", _LUSTRE, "copy_tags_to_backups")
+def _backup_tags(settings: FileSystemSettings) -> Iterator[str]:
+    scratch = settings.kind is not None and not settings.kind.persistent
+    if settings.copy_tags_to_backups and (scratch or settings.datasets):
+        yield "copy_tags_to_backups must be False for a scratch or linked file system, which has no backups, got True"
+
+
+@_RULES.rule("links", _LINKS, "datasets")
+def _links(settings: FileSystemSettings) -> Iterator[str]:
+    if settings.datasets and settings.kind is not None and not settings.kind.links:
+        yield f"datasets cannot be linked to {settings.words}: choose PERSISTENT_2 with SSD"
+
+
+@_RULES.rule(
+    "logGroup",
+    "https://docs.aws.amazon.com/fsx/latest/APIReference/API_LustreLogCreateConfiguration.html",
+    "log_group",
+)
+def _log_group(settings: FileSystemSettings) -> Iterator[str]:
+    name = settings.log_group_name
+    if name is None:
+        return
+    if settings.log_level == "DISABLED":
+        yield "log_group must be left out where log_level is DISABLED"
+    if not is_unknown(name) and not name.startswith("/aws/fsx/"):
+        yield f"log_group must have a name that starts with /aws/fsx/, got {shown(name)}"
