@@ -171,6 +171,7 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
     (ResourceGroupsResponse, resource_groups.list_group_resources, "is not implemented"),
     (FSxResponse, lustre.create_file_system, "checks nothing and lies in no subnet"),
     (FSxResponse, lustre.describe_file_systems, "hides unknown ids"),
+    (FSxResponse, lustre.update_file_system, "missing"),
     (FSxResponse, lustre.delete_file_system, "knows of no links or interfaces"),
     *(
         (FSxResponse, action, "missing")

@@ -127,11 +127,24 @@ class Deployment:
         self._stack.say_of(resource, "CREATE_IN_PROGRESS")
         try:
             resource.properties = self._properties(plan, logical_id)
+            self._refuse_taken_name(resource)
             self._make(resource)
         except ResourceError as failure:
             self._stack.say_of(resource, "CREATE_FAILED", str(failure))
             raise ResourceError(f"The following resource(s) failed to create: [{logical_id}].") from failure
         self._stack.say_of(resource, "CREATE_COMPLETE")
+
+    def _refuse_taken_name(self, resource: StackResource) -> None:
+        """Fail a resource whose name is another's of its type in a stack, before its service is asked.
+
+        Seen in https://github.com/aws/aws-cdk/issues/31058. Newer deployments fail sooner with the same reason:
+        https://aws.amazon.com/blogs/devops/ship-infrastructure-faster-with-cloudformation-and-cdk-pre-deployment-validation-on-every-stack-operation/
+        """
+        name = resource.properties.get(getattr(_handler(resource), "named", "").partition(":")[0])
+        for stack in self._region.living() if name else ():
+            for other in stack.resources.values():
+                if other is not resource and (other.type, other.physical_id) == (resource.type, name):
+                    raise ResourceError(f"{name} already exists in stack {stack.id}")
 
     def _make(self, resource: StackResource) -> None:
         call = self._call(resource)

@@ -118,6 +118,25 @@ def _check_network(ec2: Any, subnet_ids: list[str], group_ids: list[str]) -> Any
     return subnet
 
 
+def _check_efa_network(ec2: Any, group_ids: list[str]) -> None:
+    """Refuse groups that do not let all of their own traffic in and out.
+
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/cannot-create-fs.html
+    """
+    groups = [ec2.get_security_group_from_id(group_id) for group_id in group_ids]
+    for rules in ("ingress_rules", "egress_rules"):
+        if not any(
+            rule.ip_protocol == "-1" and rule.source_group.get("GroupId") == group.id
+            for group in groups
+            for rule in getattr(group, rules)
+        ):
+            raise Refusal(
+                "InvalidNetworkSettings",
+                "Insufficient security group permissions to create an EFA-enabled file system. Update security group "
+                "to allow all internal inbound and outbound traffic.",
+            )
+
+
 def _permits(rule: Any, group_ids: set[str], subnet: Any) -> bool:
     """Tell whether a rule lets Lustre's traffic pass between the file system's own servers."""
     if rule.ip_protocol not in {"-1", "tcp"}:
@@ -137,12 +156,16 @@ def create_file_system(response: Any) -> str:
         raise NotImplementedError(f"FSx file systems of type {request['FileSystemType']}")
     configuration = {"DeploymentType": "SCRATCH_1", **request.get("LustreConfiguration", {})}
     storage_type = request.get("StorageType", "SSD")
-    lustre_rules.check_file_system(storage_type, request.get("StorageCapacity"), configuration)
+    lustre_rules.check_file_system(
+        storage_type, request.get("StorageCapacity"), configuration, key=request.get("KmsKeyId")
+    )
     keys.check_file_system_key(request.get("KmsKeyId"), response.current_account, response.region)
     version = lustre_rules.lustre_version(configuration, request.get("FileSystemTypeVersion"))
     ec2 = ec2_backends[response.current_account][response.region]
     group_ids = request.get("SecurityGroupIds") or []
     subnet = _check_network(ec2, request["SubnetIds"], group_ids)
+    if configuration.get("EfaEnabled"):
+        _check_efa_network(ec2, group_ids)
     if subnet.available_ip_address_count < 1:
         raise Refusal("InvalidNetworkSettings", f"There are no free addresses in subnet '{subnet.id}'.")
 
@@ -185,6 +208,17 @@ def create_file_system(response: Any) -> str:
     backend.file_systems[file_system_id] = file_system
     if request.get("Tags"):
         backend.tagger.tag_resource(arn, request["Tags"])
+    return json.dumps({"FileSystem": _answer(response, file_system)})
+
+
+def update_file_system(response: Any) -> str:
+    """Answer UpdateFileSystem: what it takes of a Lustre file system changes at once."""
+    request = body_of(response)
+    file_system = found_file_system(response, request["FileSystemId"])
+    lustre_rules.check_update(file_system.described, request, linked=bool(file_system.associations))
+    if "StorageCapacity" in request:
+        file_system.described["StorageCapacity"] = request["StorageCapacity"]
+    file_system.configuration.update(request.get("LustreConfiguration", {}))
     return json.dumps({"FileSystem": _answer(response, file_system)})
 
 

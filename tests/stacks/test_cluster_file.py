@@ -124,11 +124,7 @@ def test_what_is_left_out_has_the_documented_default(tmp_path: Path) -> None:
 def test_a_file_system_without_settings_has_the_smallest_size(tmp_path: Path) -> None:
     files = read(tmp_path, f"{SMALLEST}file_system: {{}}\n").file_system
     assert files is not None
-    assert (files.storage_capacity_gib, files.throughput_mbps_per_tib, files.mount_point) == (
-        1200,
-        250,
-        "/fsx",
-    )
+    assert (files.to_settings().describe(), files.mount_point) == ("1,200 GiB at 250 MB/s/TiB", "/fsx")
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:

@@ -110,6 +110,14 @@ CHANGES = {
             "file_system: {storage_capacity_gib: 1200}, or write checkpoints: {express: {}}"
         ],
     ),
+    "a file system that FSx does not make": (
+        "file_system: {}",
+        "file_system: {deployment_type: SCRATCH_2, efa_enabled: true, storage_capacity_gib: 3600}",
+        [
+            "3: file_system.storage_capacity_gib: must be 1200 or a multiple of 2400 for SCRATCH_2, got 3600",
+            "3: file_system.efa_enabled: must be False for SCRATCH_2, got True: only PERSISTENT_2 has EFA",
+        ],
+    ),
     "datasets without a file system": (
         "file_system: {}\n",
         "",

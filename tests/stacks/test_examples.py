@@ -20,12 +20,11 @@ _WARNING_IDS = re.compile(r"Acknowledge with 'Annotation::(.+)'")
 
 _USUAL_WARNINGS = ("cdk-training-cluster:latestImage", "cdk-training-cluster:noAlerts")
 _WARNINGS = {
-    # What is made elsewhere, of either stack, and what can never change.
+    # What is made elsewhere, of either stack.
     "hardened": (
         "cdk-training-cluster:accessLogsPolicy",
         "cdk-training-cluster:datasetKeyPolicy",
         *("cdk-training-cluster:encryptionKeyPolicy",) * 2,
-        "cdk-training-cluster:fileSystemKey",
     ),
     # The nodes of the block end with it, and others at full price take their place.
     "prioritized": (*_USUAL_WARNINGS, "cdk-training-cluster:prioritizedBlocks"),

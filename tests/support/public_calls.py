@@ -169,6 +169,12 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
     "ResumeDocument": lambda stack: {"cluster_name": "pod", "node_groups": ["workers"], "power": _power(stack)},
     "SpendGroup": lambda _: {},
     "TrainingCluster": lambda _: {"availability_zone": ZONE, "node_groups": [_group()]},
+    "TrainingFileSystem.from_attributes": lambda stack: {
+        "network": (network := ClusterNetwork(stack, "Net", availability_zone=ZONE)),
+        "file_system_id": "fs-0a1b2c3d4e5f67890",
+        "mount_name": "abcdefgh",
+        "security_group": network.security_group.security_group,
+    },
     "TrainingFileSystem": lambda stack: {"network": ClusterNetwork(stack, "Net", availability_zone=ZONE)},
     "WarmPool": lambda _: {"size": 1},
     "choose_storage": lambda _: {"dataset_gib": 1200, "gbps": 1.0, "nodes": 1},

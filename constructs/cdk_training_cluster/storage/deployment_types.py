@@ -211,5 +211,8 @@ READ_CACHE_GIB_PER_STEP = (32, 131_072)
 AUTOMATIC_READ_CACHE_GIB_PER_STEP = 20_000
 """The read cache that FSx sizes itself, for each step of an Intelligent-Tiering file system's throughput."""
 
+INTELLIGENT_TIERING_PRICES = ("fsx-intelligent-tiering-mbps", "fsx-intelligent-tiering-read-cache")
+"""The names in the price list of one MB/s of throughput capacity and one GiB of read cache, for a month."""
+
 # https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-throughput-capacity.html
 MAX_THROUGHPUT_MBPS = 2_000_000

@@ -60,10 +60,17 @@ def _settings(given: Mapping[str, Any]) -> FileSystemSettings:
     known = {name: value for name, value in given.items() if name in FileSystemSettings.__dataclass_fields__}
     group: logs.ILogGroup | None = given.get("log_group")
     if group is not None:
-        child = group.node.default_child
-        name = (child.log_group_name or "") if isinstance(child, logs.CfnLogGroup) else group.log_group_name
-        known |= {"log_group_name": name, "log_group_arn": _arn(group)}
+        known |= {"log_group_name": _name(group), "log_group_arn": _arn(group)}
     return FileSystemSettings(**{**known, "datasets": len(given.get("datasets", ()))})
+
+
+def _name(group: logs.ILogGroup) -> str:
+    """Return a log group's name as far as it is known; nothing: CloudFormation makes one."""
+    child = group.node.default_child
+    if not isinstance(child, logs.CfnLogGroup):
+        return group.log_group_name
+    name = Stack.of(group).resolve(child.log_group_name) or ""
+    return name if isinstance(name, str) else group.log_group_name
 
 
 def _arn(group: logs.ILogGroup) -> str:

@@ -10,6 +10,7 @@ from aws_cdk import aws_fsx as fsx
 from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.storage.deployment_types import (
     AUTOMATIC_READ_CACHE_GIB_PER_STEP,
+    INTELLIGENT_TIERING_PRICES,
     MAX_THROUGHPUT_MBPS,
     READ_CACHE_GIB_PER_STEP,
     FileSystemKind,
@@ -198,8 +199,8 @@ class FileSystemSettings:
             if is_unknown(capacity) or is_unknown(cache):
                 return None
             automatic = AUTOMATIC_READ_CACHE_GIB_PER_STEP * capacity // step
-            units["fsx-intelligent-tiering-mbps"] = Decimal(capacity)
-            units["fsx-intelligent-tiering-read-cache"] = Decimal(automatic if cache is None else cache)
+            counts = (capacity, automatic if cache is None else cache)
+            units |= zip(INTELLIGENT_TIERING_PRICES, map(Decimal, counts), strict=True)
         if isinstance(iops, int):
             units["fsx-metadata-iops"] = Decimal(iops)
         return units

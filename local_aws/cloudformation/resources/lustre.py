@@ -2,8 +2,9 @@
 
 from local_aws.cloudformation.failures import HandlerError
 from local_aws.cloudformation.resources.action import Action
-from local_aws.cloudformation.resources.base import Attributes, Call, Handler, Properties
+from local_aws.cloudformation.resources.base import Attributes, Call, Handler, Properties, changed, picked
 from local_aws.cloudformation.resources.regular import Regular
+from local_aws.cloudformation.resources.tags import retag
 
 
 class _Link(Regular):
@@ -29,8 +30,30 @@ def _wait(call: Call) -> None:
         raise HandlerError(f"{call.physical_id} is {link['Lifecycle']}. {message}".strip(), "NotStabilized")
 
 
+class _FileSystem(Regular):
+    """A file system, of which a property that UpdateFileSystem does not take is ignored when it changes.
+
+    Those are EfaEnabled and DriveCacheType, which "No interruption" stands beside:
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-fsx-filesystem-lustreconfiguration.html
+    """
+
+    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
+        names = self.only_changed(properties, before, "StorageCapacity", "LustreConfiguration", "Tags")
+        client = call.client("fsx")
+        taken = client.meta.service_model.shape_for("UpdateFileSystemLustreConfiguration").members
+        new, old = (each.get("LustreConfiguration") or {} for each in (properties, before))
+        lustre = {name: new[name] for name in changed(new, old) if name in taken and name in new}
+        request = picked(properties, "StorageCapacity") if "StorageCapacity" in names else {}
+        if lustre:
+            request["LustreConfiguration"] = lustre
+        if request:
+            client.update_file_system(FileSystemId=call.physical_id, **request)
+        retag(call, "fsx", properties, before, call.attributes["ResourceARN"])
+        return {}
+
+
 HANDLERS: tuple[Handler, ...] = (
-    Regular(
+    _FileSystem(
         type="AWS::FSx::FileSystem",
         service="fsx",
         create_with=Action(

@@ -1,11 +1,15 @@
 """The file system: what FSx takes, who may reach it, and that it is never deleted by default."""
 
+from collections.abc import Callable
+
 import pytest
 from aws_cdk import CfnParameter, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 
-from cdk_training_cluster import ClusterNetwork, Dataset, TrainingFileSystem
+from cdk_training_cluster import ClusterNetwork, Dataset, NodeGroup, TrainingCluster, TrainingFileSystem
 from synthesis import ZONE, new_stack, only, resources
 
 
@@ -120,7 +124,8 @@ def test_the_file_system_is_made_after_the_rules_that_fsx_looks_for(stack: Stack
         if "FromPort" in rule["Properties"]
     }
     assert len(rules) == 6
-    assert rules == set(only(stack, "AWS::FSx::FileSystem")["DependsOn"])
+    (fixed,) = resources(stack, "AWS::SSM::Parameter")
+    assert {*rules, fixed} == set(only(stack, "AWS::FSx::FileSystem")["DependsOn"])
 
 
 def test_links_are_made_one_after_the_other() -> None:
@@ -166,27 +171,6 @@ def test_an_overlap_is_refused_whenever_it_is_added() -> None:
     Template.from_stack(stack).resource_count_is("AWS::FSx::DataRepositoryAssociation", 1)
 
 
-@pytest.mark.parametrize("capacity", [1200, 2400, 4800, 100800])
-def test_a_capacity_that_fsx_takes(capacity: int) -> None:
-    stack = new_stack()
-    _file_system(stack, storage_capacity_gib=capacity)
-    assert only(stack, "AWS::FSx::FileSystem")["Properties"]["StorageCapacity"] == capacity
-
-
-@pytest.mark.parametrize("capacity", [0, -2400, 1199, 1201, 3600])
-def test_a_capacity_that_is_no_multiple_of_2400_gib_is_refused(capacity: int) -> None:
-    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
-        _file_system(new_stack(), storage_capacity_gib=capacity)
-    assert str(refused.value) == (
-        f"storage_capacity_gib must be 1200 or a multiple of 2400 for PERSISTENT_2, got {capacity}"
-    )
-
-
-@pytest.mark.parametrize("throughput", [125, 250, 500, 1000])
-def test_a_throughput_that_fsx_takes(throughput: int) -> None:
-    _file_system(new_stack(), throughput_mbps_per_tib=throughput)
-
-
 def test_several_mistakes_are_told_at_once() -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
         _file_system(new_stack(), storage_capacity_gib=100, throughput_mbps_per_tib=200, mount_point="fsx")
@@ -202,3 +186,87 @@ def test_numbers_that_are_not_known_yet_are_not_checked() -> None:
     stack = new_stack()
     number = CfnParameter(stack, "Number", type="Number").value_as_number
     _file_system(stack, storage_capacity_gib=number, throughput_mbps_per_tib=number)
+
+
+def test_with_efa_all_traffic_passes_between_servers_and_nodes_by_their_groups() -> None:
+    stack = new_stack()
+    files = _file_system(stack, efa_enabled=True)
+    own = stack.resolve(files.connections.security_groups[0].security_group_id)
+    nodes = stack.resolve(files.network.security_group.security_group_id)
+    found = {
+        (kind, str(rule["GroupId"]), str(rule[f"{other}SecurityGroupId"]))
+        for kind, other in (("Ingress", "Source"), ("Egress", "Destination"))
+        for rule in (each["Properties"] for each in resources(stack, f"AWS::EC2::SecurityGroup{kind}").values())
+        if rule["IpProtocol"] == "-1"
+    }
+    inline = resources(stack, "AWS::EC2::SecurityGroup")[own["Fn::GetAtt"][0]]["Properties"]
+    assert found >= {
+        *((kind, str(group), str(own)) for kind in ("Ingress", "Egress") for group in (own, nodes)),
+    }
+    assert [rule["IpProtocol"] for rule in inline["SecurityGroupIngress"] + inline["SecurityGroupEgress"]] == [
+        "-1"
+    ] * 2
+    assert inline["SecurityGroupIngress"][0]["SourceSecurityGroupId"] == nodes
+    assert only(stack, "AWS::FSx::FileSystem")["Properties"]["StorageCapacity"] == 19200
+
+
+def test_an_existing_one_is_mounted_linked_and_let_in_as_one_that_is_made() -> None:
+    stack = new_stack()
+    network = ClusterNetwork(stack, "Network", availability_zone=ZONE)
+    corpus = s3.Bucket.from_bucket_name(stack, "Corpus", "corpus")
+    files = TrainingFileSystem.from_attributes(
+        stack,
+        "Kept",
+        network=network,
+        file_system_id="fs-0a1b2c3d4e5f67890",
+        mount_name="abcdefgh",
+        security_group=ec2.SecurityGroup.from_security_group_id(stack, "Own", "sg-0a1b2c3d4e5f67890"),
+        datasets=[Dataset(bucket=corpus, file_system_path="/data")],
+    )
+    cluster = TrainingCluster(
+        stack,
+        "Pod",
+        network=network,
+        file_system=files,
+        node_groups=[NodeGroup("workers", instance_types=["p5.48xlarge"], count=1)],
+    )
+    assert cluster.file_system is files
+    assert not resources(stack, "AWS::FSx::FileSystem")
+    assert only(stack, "AWS::FSx::DataRepositoryAssociation")["Properties"]["FileSystemId"] == files.file_system_id
+    let_in = [rule["Properties"] for rule in resources(stack, "AWS::EC2::SecurityGroupIngress").values()]
+    assert [rule["FromPort"] for rule in let_in if rule["GroupId"] == "sg-0a1b2c3d4e5f67890"] == [988, 1018]
+    assert stack.resolve(files.dns_name)["Fn::Join"][1][0] == "fs-0a1b2c3d4e5f67890.fsx"
+
+
+def test_lustre_s_ports_are_those_of_its_connections(plain: TrainingFileSystem) -> None:
+    port = plain.connections.default_port
+    assert port is not None
+    assert port.to_rule_json() == {"ipProtocol": "tcp", "fromPort": 988, "toPort": 1023}
+
+
+@pytest.mark.parametrize(
+    ("metric", "name", "dimensions"),
+    [
+        (lambda files: files.metric_data_read_bytes(), "DataReadBytes", set()),
+        (lambda files: files.metric_data_write_bytes(), "DataWriteBytes", set()),
+        (lambda files: files.metric_data_read_operations(), "DataReadOperations", set()),
+        (lambda files: files.metric_data_write_operations(), "DataWriteOperations", set()),
+        (lambda files: files.metric_metadata_operations(), "MetadataOperations", set()),
+        (lambda files: files.metric_free_data_storage_capacity(), "FreeDataStorageCapacity", set()),
+        (
+            lambda files: files.metric_age_of_oldest_queued_message("AutoExport"),
+            "AgeOfOldestQueuedMessage",
+            {("Publisher", "AutoExport")},
+        ),
+        (lambda files: files.metric("ClientConnections"), "ClientConnections", set()),
+    ],
+)
+def test_metrics_have_aws_s_names(
+    plain: TrainingFileSystem,
+    metric: Callable[[TrainingFileSystem], cloudwatch.Metric],
+    name: str,
+    dimensions: set[tuple[str, str]],
+) -> None:
+    made = metric(plain)
+    assert (made.namespace, made.metric_name) == ("AWS/FSx", name)
+    assert set((made.dimensions or {}).items()) == {("FileSystemId", plain.file_system_id), *dimensions}
