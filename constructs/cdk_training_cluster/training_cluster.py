@@ -23,6 +23,7 @@ from cdk_training_cluster.guardrails import (
     Budget,
     CheckpointWatch,
     ClusterSpend,
+    DatasetHydration,
     IdleGroup,
     IdleStop,
     ResumeDocument,
@@ -55,6 +56,15 @@ _SESSION_MANAGER = (
     "ssmmessages:OpenDataChannel",
 )
 
+_RUN_COMMAND = (
+    "ec2messages:AcknowledgeMessage",
+    "ec2messages:DeleteMessage",
+    "ec2messages:FailMessage",
+    "ec2messages:GetEndpoint",
+    "ec2messages:GetMessages",
+    "ec2messages:SendReply",
+)
+
 
 @jsii.implements(ec2.IConnectable, iam.IGrantable)
 class TrainingCluster(Construct):
@@ -65,12 +75,13 @@ class TrainingCluster(Construct):
     stopped half an hour after a warning, which comes after an hour; `idle_policy` says otherwise.
 
     Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterState`, `ClusterPower`, `IdleStop`,
-    `BillingAlarms`, `CheckpointWatch`, `ClusterSpend`, `CostBudget` and `ResumeDocument` make, one instance role
-    and profile, an SNS topic for alerts, and an SSM parameter for the place of the checkpoints.
+    `BillingAlarms`, `CheckpointWatch`, `DatasetHydration`, `ClusterSpend`, `CostBudget` and `ResumeDocument` make,
+    one instance role and profile, an SNS topic for alerts, and an SSM parameter for the place of the checkpoints.
 
     Attributes:
         idle_stop: What stops idle nodes. None: every node group's policy is off.
         billing_alarms: What keeps the billing alarms. None: there is no budget.
+        hydration: What preloads and releases data sets. None: no data set asks for it.
         spend: What counts the cluster's dollars. None: likewise.
         checkpoints: Where training keeps its checkpoints. None: nowhere.
         checkpoint_watch: What misses new checkpoints. None: there is no place for them.
@@ -226,6 +237,7 @@ class TrainingCluster(Construct):
         self.cost_report = WeeklyCostReport(self, "CostReport", **self._common) if weekly else None
         self.checkpoints = checkpoints
         self.checkpoint_watch = None if checkpoints is None else self._watch_checkpoints(checkpoints)
+        self.hydration = self._make_hydration()
         # Last, since it counts what all the others cost.
         self.spend = self._make_spend(budget)
         self.cost_budget = (
@@ -385,6 +397,18 @@ class TrainingCluster(Construct):
             powertools_layer=self._common["powertools_layer"],
             encryption_key=self._common["encryption_key"],
         )
+
+    def _make_hydration(self) -> DatasetHydration | None:
+        files = self.file_system
+        if files is None or not any(dataset.is_maintained for dataset in files.datasets):
+            return None
+        if any(dataset.preload for dataset in files.datasets):
+            # Older agents take commands from here, newer ones where sessions come from.
+            # https://docs.aws.amazon.com/systems-manager/latest/userguide/systems-manager-setting-up-messageAPIs.html
+            self.role.add_to_policy(
+                iam.PolicyStatement(actions=list(_RUN_COMMAND), resources=["*"], conditions=in_this_region())
+            )
+        return DatasetHydration(self, "Hydration", **self._common, file_system=files)
 
     def _make_spend(self, budget: Budget | None) -> ClusterSpend | None:
         if budget is None:

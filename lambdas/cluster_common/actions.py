@@ -1,5 +1,6 @@
 """What the events of a function that looks again and again ask for."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from cluster_common.errors import InvalidEventError
@@ -14,9 +15,16 @@ class Action(StrEnum):
     STATUS = "status"
     """Look and report; change nothing."""
 
+    RUN = "run"
+    """Begin anew what has ended or failed."""
 
-def parse_action(event: object) -> Action:
+
+def parse_action(event: object, takes: Sequence[Action] = (Action.TICK, Action.STATUS)) -> Action:
     """Read an event; `{}` is a tick.
+
+    Args:
+        event: The event.
+        takes: What the function does. Default: - a tick and a status.
 
     Raises:
         InvalidEventError: The event asks for something that the function does not do.
@@ -26,7 +34,8 @@ def parse_action(event: object) -> Action:
     unknown = sorted(str(key) for key in event if key != "action")
     if unknown:
         raise InvalidEventError(f"the event takes action, got {', '.join(unknown)}")
-    try:
-        return Action(event.get("action", Action.TICK))
-    except ValueError:
-        raise InvalidEventError(f"action must be one of {', '.join(Action)}, got {event['action']!r}") from None
+    asked = event.get("action", Action.TICK)
+    for action in takes:
+        if action == asked:
+            return action
+    raise InvalidEventError(f"action must be one of {', '.join(takes)}, got {asked!r}")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.client import CloudWatchClient
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_ec2.client import EC2Client
+    from mypy_boto3_fsx.client import FSxClient
     from mypy_boto3_lambda.client import LambdaClient
     from mypy_boto3_pricing.client import PricingClient
     from mypy_boto3_s3.client import S3Client
@@ -86,6 +87,12 @@ def ec2() -> "EC2Client":
 
 
 @cache
+def fsx() -> "FSxClient":
+    """Return the client of FSx."""
+    return boto3.client("fsx", config=_CONFIG)
+
+
+@cache
 def lambda_() -> "LambdaClient":
     """Return the client of Lambda, which invokes a function once and waits for it."""
     return boto3.client("lambda", config=_PATIENT)
@@ -115,6 +122,12 @@ def ssm() -> "SSMClient":
     return boto3.client("ssm", config=_BRIEF)
 
 
+@cache
+def ssm_once() -> "SSMClient":
+    """Return a client of Systems Manager that sends a request once."""
+    return boto3.client("ssm", config=_ONCE)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Clients:
     """What a function talks to. Each client is made when it is needed: most runs do with two or three.
@@ -126,10 +139,12 @@ class Clients:
         cost_explorer: Makes the client of Cost Explorer.
         dynamodb: Makes the client of DynamoDB.
         ec2: Makes the client of EC2.
+        fsx: Makes the client of FSx.
         lambda_: Makes the client of Lambda.
         pricing: Makes the client of the Price List.
         sns: Makes the client of SNS.
         ssm: Makes the client of Systems Manager.
+        ssm_once: Makes another that sends a request once.
         pause: Waits for some seconds.
     """
 
@@ -139,8 +154,10 @@ class Clients:
     cost_explorer: "Callable[[], CostExplorer]" = cost_explorer
     dynamodb: "Callable[[], DynamoDBClient]" = dynamodb
     ec2: "Callable[[], EC2Client]" = ec2
+    fsx: "Callable[[], FSxClient]" = fsx
     lambda_: "Callable[[], LambdaClient]" = lambda_
     pricing: "Callable[[], PricingClient]" = pricing
     sns: "Callable[[], SNSClient]" = sns
     ssm: "Callable[[], SSMClient]" = ssm
+    ssm_once: "Callable[[], SSMClient]" = ssm_once
     pause: Callable[[float], None] = time.sleep

@@ -14,6 +14,9 @@ from typing import ClassVar
 
 from cluster_contract.codec import FunctionSettings, Open, encode, read, variable
 
+COMMAND_SECONDS = 360
+"""For how long a node may work at one command, after which Systems Manager ends it."""
+
 
 class HydrationAction(StrEnum):
     """What a node is asked to do."""
@@ -243,9 +246,12 @@ class HydratedDataset:
         patterns: Which files; empty: all.
         max_gib: How much at most. None: all.
         release_after: For how long a file must not have been used before FSx may free its space. None: never.
+        source: What it shows, as far as that is known before the deployment; what shows something else is hydrated
+            anew.
     """
 
     path: str
+    source: str = ""
     preload: bool = False
     patterns: tuple[str, ...] = ()
     max_gib: int | None = None
@@ -260,11 +266,12 @@ class HydrationFunctionSettings(FunctionSettings):
         cluster: The cluster's name, the value of the tag on its nodes.
         file_system: The file system's id.
         mount_point: Where the nodes mount it.
-        document: The SSM document that nodes run.
         datasets: What is maintained.
+        document: The SSM document that nodes run. Empty: nothing is preloaded.
         topic_arn: The SNS topic that gets the messages.
         state_table: The name of the cluster's state table.
         region: The region of all of these.
+        function: The function's own name, which Lambda says.
     """
 
     environment_variable = "CLUSTER_HYDRATION_SETTINGS"
@@ -272,11 +279,12 @@ class HydrationFunctionSettings(FunctionSettings):
     cluster: str
     file_system: str
     mount_point: str
-    document: str
     datasets: tuple[HydratedDataset, ...]
+    document: str = ""
     topic_arn: str = variable("ALERT_TOPIC_ARN")
     state_table: str = variable("STATE_TABLE")
     region: str = variable("AWS_REGION")
+    function: str = variable("AWS_LAMBDA_FUNCTION_NAME")
 
 
 DATASET_DIMENSION = "Dataset"

@@ -104,11 +104,9 @@ class FoundationStack(Stack):
         system = self.file_system
         values = [self.network.node_subnet.subnet_id, self.network.security_group.security_group_id]
         values += [self.state.table_name, self.state.table_arn]
-        values += [] if system is None else [system.dns_name, system.mount_name]
+        values += [] if system is None else [system.file_system_id, system.dns_name, system.mount_name]
         if self.checkpoints is not None and self.checkpoints.node.try_find_child("Bucket") is not None:
             values += [self.checkpoints.place.bucket, self.checkpoints.bucket_arn]
-        if isinstance(self.checkpoints, ExportedCheckpoints):
-            values.append(self.checkpoints.file_system.file_system_id)
         for value in values:
             if Token.is_unresolved(value):  # the id of an imported subnet is written as it is
                 self.export_value(value)

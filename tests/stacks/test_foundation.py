@@ -16,11 +16,13 @@ from examples import PROJECT, SWEPT_EXAMPLES
 def test_it_exports_all_that_the_cluster_imports_even_before_it_does(example: str) -> None:
     file = read_cluster_file(PROJECT / example)
     alone = _exports(FoundationStack(App(), file.foundation_stack_name, cluster=file))
+    preloaded = tuple(one.model_copy(update={"preload": True}) for one in file.datasets)
+    file = file.model_copy(update={"datasets": preloaded})
     app = App()
     foundation = FoundationStack(app, file.foundation_stack_name, cluster=file)
     ClusterStack(app, file.cluster_stack_name, cluster=file, foundation=foundation)
     assert _exports(foundation) == alone
-    assert len(alone) == (4 if file.file_system is None else 6)
+    assert len(alone) == (4 if file.file_system is None else 7)
 
 
 def test_what_is_somebody_else_s_needs_no_export() -> None:

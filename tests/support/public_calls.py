@@ -26,6 +26,7 @@ from cdk_training_cluster import (
 from cdk_training_cluster.nodes.idle_policy import DEFAULT_IDLE_POLICY
 from cdk_training_cluster.power.power_group import PowerGroup
 from checkpoint_scene import exported_checkpoints
+from hydrated_files import hydrated_file_system
 from synthesis import ZONE
 
 ID = "cr-0a1b2c3d4e5f67890"
@@ -149,6 +150,11 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
     "Dataset": lambda stack: {
         "bucket": s3.Bucket.from_bucket_name(stack, "B", "bucket"),
         "file_system_path": "/data",
+    },
+    "DatasetHydration": lambda stack: {
+        "cluster_name": "pod",
+        "alert_topic": sns.Topic(stack, "T"),
+        "file_system": hydrated_file_system(stack),
     },
     "EfaSecurityGroup": lambda stack: {"vpc": ClusterNetwork(stack, "Net", availability_zone=ZONE).vpc},
     "ExportedCheckpoints": lambda stack: {"file_system": _file_system_of_any_link(stack)},

@@ -6,6 +6,7 @@ from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.guardrails.checkpoint_watch import CheckpointWatch
 from cdk_training_cluster.guardrails.cost_budget import CostBudget
 from cdk_training_cluster.guardrails.cost_report import WeeklyCostReport
+from cdk_training_cluster.guardrails.hydration import DatasetHydration
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_stop import IdleStop
 from cdk_training_cluster.guardrails.resume_document import ResumeDocument
@@ -21,6 +22,7 @@ GUARDRAILS: tuple[type[Guardrail], ...] = (
     ClusterSpend,
     BillingAlarms,
     WeeklyCostReport,
+    DatasetHydration,
 )
 """The kinds of guardrails that a cluster may have, in the order in which its overview shows them."""
 
@@ -31,6 +33,7 @@ __all__ = [
     "CheckpointWatch",
     "ClusterSpend",
     "CostBudget",
+    "DatasetHydration",
     "IdleGroup",
     "IdleStop",
     "OnExceed",

@@ -15,6 +15,7 @@ from cdk_training_cluster import (
     CheckpointWatch,
     ClusterPower,
     ClusterSpend,
+    DatasetHydration,
     IdleStop,
     WeeklyCostReport,
 )
@@ -22,6 +23,7 @@ from cdk_training_cluster.functions import Guardrail, Watch
 from cdk_training_cluster.guardrails import GUARDRAILS
 from cdk_training_cluster.power import PowerGroup
 from checkpoint_scene import exported_checkpoints
+from hydrated_files import hydrated_file_system
 from synthesis import new_stack, only, resources
 
 _GROUPS = {"workers": PowerGroup(count=8)}
@@ -32,6 +34,9 @@ _MAKE: dict[type[Guardrail], Callable[..., Guardrail]] = {
     WeeklyCostReport: lambda *at, **topic: WeeklyCostReport(*at, cluster_name="pod", **topic),
     CheckpointWatch: lambda *at, **topic: CheckpointWatch(
         *at, cluster_name="pod", checkpoints=exported_checkpoints(at[0]), **topic
+    ),
+    DatasetHydration: lambda *at, **topic: DatasetHydration(
+        *at, cluster_name="pod", file_system=hydrated_file_system(at[0]), **topic
     ),
     ClusterSpend: lambda *at, **topic: ClusterSpend(
         *at, cluster_name="pod", budget=Budget(monthly_usd=100, max_usd_per_hour=5), **topic

@@ -1,0 +1,182 @@
+"""One run: read, decide what is next for each data set, write that down, do it, report."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import ClientError
+
+from cluster_common.actions import Action
+from cluster_common.clients import Clients
+from cluster_common.errors import AWS_ERRORS
+from cluster_common.failures import Failures
+from cluster_common.state_table import StateChangedError, StateItem, StateTable
+from cluster_contract.codec import encode, read
+from cluster_contract.hydration import (
+    HydratedDataset,
+    HydrationFunctionSettings,
+    HydrationProgress,
+    progress_parameter,
+)
+from cluster_contract.state import StatePart
+from cluster_hydration import messages
+from cluster_hydration.links import Links
+from cluster_hydration.nodes import Nodes
+from cluster_hydration.records import Command, DatasetState
+from cluster_hydration.reports import emit_progress, emit_run, progress
+from cluster_hydration.steps import Place, advance, directory, request
+
+_ITEM, _DATASETS = "datasets", "datasets"
+_BAD_REQUESTS = range(400, 500)
+
+States = dict[str, DatasetState]
+
+
+class HydrationRun:
+    """Do what is next for each data set, once.
+
+    What is about to be done is written down first, under the condition that no other run has written since: of two
+    runs at once one sends commands, and what a run that ends halfway has sent counts as sent.
+    """
+
+    def __init__(self, settings: HydrationFunctionSettings, aws: Clients, logger: Logger, *, now: datetime) -> None:
+        """Read nothing yet.
+
+        Args:
+            settings: The function's settings.
+            aws: What it talks to.
+            logger: Where it writes what it does.
+            now: The time, in UTC.
+        """
+        self._settings, self._aws, self._logger = settings, aws, logger
+        self._now = now.replace(microsecond=0)
+        self._failures = Failures(logger, subject_key="dataset")
+        key = StatePart.HYDRATION.key(settings.cluster)
+        self._table = StateTable(aws.dynamodb(), settings.state_table, key)
+
+    def run(self, action: Action) -> dict[str, object]:
+        """Do what an event asks for, and return how far the data sets are.
+
+        Raises:
+            PartialFailureError: Something failed, after everything was tried.
+            StateChangedError: An order met another run; it was not taken.
+        """
+        seen = self._table.read(_ITEM)
+        before = {path: read(DatasetState, raw) for path, raw in seen.values.get(_DATASETS, {}).items()}
+        if action is Action.STATUS:
+            return self._report(before)
+        if action is Action.RUN:
+            ordered = {path: replace(state, again=True) for path, state in before.items()}
+            self._write(seen, ordered)
+            return self._report(ordered)
+        states = self._tick(seen, before)
+        emit_run(self._settings.cluster, states, succeeded=not self._failures)
+        self._failures.raise_all()
+        return self._report(states)
+
+    def _tick(self, seen: StateItem, before: States) -> States:
+        known = {dataset.path: dataset for dataset in self._settings.datasets}
+        kept = {path: state for path, state in before.items() if path in known}
+        due = [one for one in known.values() if one.path not in kept or not kept[one.path].rests(one, self._now)]
+        if not due:
+            return kept
+        places = self._places(due, kept)
+        after = {path: self._advance(place, kept.get(path)) for path, place in places.items()}
+        states = kept | {path: state for path, state in after.items() if state is not None}
+        if states == before:
+            return states
+        try:
+            seen = self._write(seen, states)
+        except StateChangedError:
+            self._logger.info("another run has done the work of this one")
+            return states
+        done = {path: self._apply(places[path], kept.get(path), states[path]) for path in places if path in states}
+        if states | done != states:
+            states |= done
+            try:
+                self._write(seen, states)
+            except StateChangedError:
+                # What was sent is taken for running until it cannot be.
+                self._logger.info("an operator's order came meanwhile")
+        self._show(states)
+        return states
+
+    def _places(self, due: "list[HydratedDataset]", kept: States) -> dict[str, Place]:
+        settings, aws = self._settings, self._aws
+        links = Links(aws.fsx(), settings.file_system)
+        nodes = Nodes(aws.ec2(), aws.ssm(), aws.ssm_once(), settings.cluster, settings.document)
+        for state in kept.values():
+            for command in state.commands:
+                nodes.occupy(command.instance)
+        return {
+            one.path: Place(dataset=one, mount_point=settings.mount_point, links=links, nodes=nodes, now=self._now)
+            for one in due
+        }
+
+    def _advance(self, place: Place, state: DatasetState | None) -> DatasetState | None:
+        try:
+            after = advance(place, state)
+        except AWS_ERRORS as error:
+            self._failures.add(place.directory, "could not see how far it is", error)
+            return state
+        if state is None or after.step is not state.step:
+            self._logger.info("%s is %s", place.directory, after.step, extra={"dataset": place.directory})
+        return after
+
+    def _apply(self, place: Place, before: DatasetState | None, state: DatasetState) -> DatasetState:
+        """Send what was written down, and return the state with what came of it."""
+        old = () if before is None else before.commands
+        commands = [one if one in old else self._send(place, state, one) for one in state.commands]
+        state = replace(state, commands=tuple(one for one in commands if one is not None))
+        if state.notice is not None and state.claimed == self._now:
+            title, text = messages.notification(self._settings, place.directory, state, self._now)
+            try:
+                self._aws.sns().publish(TopicArn=self._settings.topic_arn, Subject=title, Message=text)
+            except AWS_ERRORS as error:
+                self._failures.add(place.directory, "could not notify the topic's subscribers", error)
+            else:
+                state = replace(state, notice=None)
+        return state
+
+    def _send(self, place: Place, state: DatasetState, command: Command) -> Command | None:
+        try:
+            return replace(command, id=place.nodes.send(command, request(place, state, command)))
+        except AWS_ERRORS as error:
+            self._failures.add(place.directory, f"could not send a command to {command.instance}", error)
+            # Without an answer it may have been sent.
+            return None if _is_refusal(error) else command
+
+    def _write(self, seen: StateItem, states: States) -> StateItem:
+        values: Mapping[str, object] = {_DATASETS: {path: encode(state) for path, state in states.items()}}
+        return self._table.write(_ITEM, values, seen=seen)
+
+    def _show(self, states: States) -> None:
+        found = self._progress(states)
+        if not found.datasets:
+            return
+        emit_progress(self._settings.cluster, found)
+        try:
+            self._aws.ssm().put_parameter(
+                Name=progress_parameter(self._settings.cluster),
+                Value=found.to_parameter(),
+                Type="String",
+                Overwrite=True,
+            )
+        except AWS_ERRORS as error:
+            self._failures.add("the SSM parameter", "could not write the progress", error)
+
+    def _progress(self, states: States) -> HydrationProgress:
+        preloaded = [one.path for one in self._settings.datasets if one.preload]
+        named = {directory(self._settings.mount_point, path): states[path] for path in preloaded if path in states}
+        return progress(named, self._now)
+
+    def _report(self, states: States) -> dict[str, object]:
+        return {"cluster": self._settings.cluster, **encode(self._progress(states))}
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Say whether AWS has surely not done what was asked for."""
+    if not isinstance(error, ClientError):
+        return False
+    return error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400) in _BAD_REQUESTS

@@ -1,0 +1,176 @@
+"""What people read: why a data set is not hydrated and what to do, and that it is."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from cluster_common.messages import one_line, subject
+from cluster_common.times import format_minutes
+from cluster_contract.hydration import FileFailure, HydrationFunctionSettings
+from cluster_hydration.links import Link, Task
+from cluster_hydration.records import DatasetState, Shard
+
+DONE, FAILED, RELEASE = "done", "failed", "release"
+"""What people are notified of."""
+
+_GIB = 1024**3
+
+
+def broken_link(path: str, link: Link) -> str:
+    """Return why a link that FSx calls MISCONFIGURED or FAILED stops hydration, and what to do.
+
+    Args:
+        path: The data set's directory on the file system.
+        link: The link.
+
+    Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/dra-lifecycles.html
+    """
+    said = f"FSx says: {one_line(link.message)}" if link.message else "FSx does not say why"
+    bucket = link.source.removeprefix("s3://").partition("/")[0]
+    if link.lifecycle == "FAILED":
+        return (
+            f"The link {link.id} of {path} to {link.source} has failed for good. {said}. Take the dataset out of the "
+            "settings, deploy, put it back, and deploy again; the bucket loses nothing"
+        )
+    return (
+        f"The link {link.id} of {path} to {link.source} is MISCONFIGURED. {said}. See that the event notification "
+        f"named FSx is on the bucket {bucket} (a tool that sets the bucket's notifications, such as CDK, overwrites "
+        "it), and that the policies of the bucket and of its KMS key let FSx's role AWSServiceRoleForFSxS3Access_* "
+        "use them; then update the link's import events in the FSx console. Hydration goes on when FSx calls the "
+        "link AVAILABLE"
+    )
+
+
+def no_link(path: str) -> str:
+    """Return what to do where there is no link.
+
+    Args:
+        path: The data set's directory on the file system.
+    """
+    return (
+        f"FSx has had no link at {path} for an hour: deploy the stack with the file system again. Hydration goes on "
+        "when the link is AVAILABLE"
+    )
+
+
+def failed_import(path: str, task: Task | None, asked: int) -> str:
+    """Return why names could not be imported.
+
+    Args:
+        path: The data set's directory on the file system.
+        task: The last task. None: FSx does not know it.
+        asked: How often the function has asked for one.
+    """
+    if task is None:
+        return f"FSx has not begun the import of names for {path}, which the function has asked for {asked} times"
+    said = f"FSx says: {one_line(task.message)}" if task.message else "FSx does not say why"
+    count = f", {task.failed:,} files failed" if task.failed else ""
+    return (
+        f"The task {task.id} that imports the names of the objects for {path} has ended as {task.lifecycle}{count}, "
+        f"the last of {asked} that the function has asked for. {said}. See that the policies of the bucket and of "
+        "its KMS key let FSx's role AWSServiceRoleForFSxS3Access_* read"
+    )
+
+
+def failed_files(total: Shard, failures: Sequence[FileFailure]) -> str:
+    """Return which files could not be restored.
+
+    Args:
+        total: All shards together.
+        failures: The first files.
+    """
+    named = "".join(f"; {one_line(one.path)}: {one_line(one.error)}" for one in failures)
+    return (
+        f"{total.failed_files:,} of {total.files:,} files could not be restored{named}. See that the objects are "
+        "still there, that the policies of the bucket and of its KMS key let FSx's role "
+        "AWSServiceRoleForFSxS3Access_* read them, and that the file system has space"
+    )
+
+
+def failing_commands(directory: str, error: str) -> str:
+    """Return why nodes cannot be asked.
+
+    Args:
+        directory: The data set's directory on a node.
+        error: What the last one said.
+    """
+    return (
+        f"Commands to restore {directory} fail on the nodes, the last one with: {one_line(error)}. See on that node "
+        "that the file system is mounted and the Lustre client is installed"
+    )
+
+
+def stalled(directory: str, time: timedelta) -> str:
+    """Return what to do where nodes work and nothing comes.
+
+    Args:
+        directory: The data set's directory on a node.
+        time: For how long.
+    """
+    return (
+        f"Nodes have worked at {directory} for {format_minutes(time)} without restoring anything. Look at the file "
+        "system's metrics in CloudWatch, and with `lfs hsm_action` on a node at what a file waits for"
+    )
+
+
+def too_many_passes(directory: str, passes: int) -> str:
+    """Return what to do where the bucket changes faster than it is restored.
+
+    Args:
+        directory: The data set's directory on a node.
+        passes: How often all of it was restored.
+    """
+    return (
+        f"Files of {directory} were without contents again each time that all were restored, {passes} times. The "
+        "bucket changes, or files are released, faster than they are restored: wait until that is over"
+    )
+
+
+def failed_release(path: str, task: Task) -> str:
+    """Return what to do where files could not be released.
+
+    Args:
+        path: The data set's directory on the file system.
+        task: The task.
+    """
+    said = f"FSx says: {one_line(task.message)}" if task.message else "FSx does not say why"
+    return (
+        f"The task {task.id} that frees the space of unused files of {path} has failed for {task.failed:,} files. "
+        f"{said}. The function asks for another each day"
+    )
+
+
+def notification(
+    settings: HydrationFunctionSettings, directory: str, state: DatasetState, now: datetime
+) -> tuple[str, str]:
+    """Return subject and text of the notification that a state is due.
+
+    Args:
+        settings: The function's settings.
+        directory: The data set's directory on a node.
+        state: How far it is.
+        now: The time.
+    """
+    head, total = f"{settings.cluster}: {directory}", state.total
+    if state.notice == DONE:
+        return subject(f"{head} is hydrated"), (
+            f"All {total.files:,} selected files ({total.bytes / _GIB:,.1f} GiB) of {directory} have their contents, "
+            f"{format_minutes(now - state.began)} after the run began. Jobs that wait with "
+            f"`wait-for-dataset {directory}` go on.\n"
+        )
+    if state.notice == RELEASE:
+        return subject(f"{head}: files were not released"), f"{state.reason}.\n"
+    what = "goes on by itself then" if state.recovers else f"then run: {run_command(settings)}"
+    left = "What is restored stays, and is not restored again."
+    return subject(f"{head} is not hydrated"), f"{state.reason}.\n\n{left} It {what}\n"
+
+
+def run_command(settings: HydrationFunctionSettings) -> str:
+    """Return the command with which an operator begins a new run.
+
+    Args:
+        settings: The function's settings.
+    """
+    return (
+        f"aws lambda invoke --region {settings.region} --function-name {settings.function} "
+        """--cli-binary-format raw-in-base64-out --payload '{"action":"run"}' /dev/stdout"""
+    )

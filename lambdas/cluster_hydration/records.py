@@ -1,0 +1,163 @@
+"""What is remembered of each data set between two runs."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from cluster_contract.codec import Open
+from cluster_contract.hydration import COMMAND_SECONDS, FileFailure, HydratedDataset, HydrationAction, HydrationStep
+
+DELIVERY_SECONDS = 60
+"""For how long Systems Manager tries to start a command; at least 30."""
+
+# Nothing of a command can run when both are over. The rest is for clocks that differ.
+_LIVES = timedelta(seconds=DELIVERY_SECONDS + COMMAND_SECONDS + 60)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command(Open):
+    """What a node was asked, and may still work at.
+
+    Attributes:
+        action: What to do.
+        instance: The node.
+        begun: When it was written down, right before it was sent.
+        shard: Which shard.
+        id: The id of the SSM command. None: the run that was about to send it has not said whether it did.
+    """
+
+    action: HydrationAction
+    instance: str
+    begun: datetime
+    shard: int = 0
+    id: str | None = None
+
+    def may_run(self, now: datetime) -> bool:
+        """Say whether it can be running for all that is known.
+
+        Args:
+            now: The time.
+        """
+        return now < self.begun + _LIVES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard(Open):
+    """What a node last said of a shard; the fields are those of `HydrationAnswer`."""
+
+    files: int = 0
+    bytes: int = 0
+    restored_files: int = 0
+    restored_bytes: int = 0
+    failed_files: int = 0
+    counted: bool = False
+    finished: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetState(Open):
+    """How far a data set is.
+
+    Attributes:
+        step: The step.
+        since: When the step began.
+        run: The run, as nodes are told it.
+        began: When the run began.
+        settings: What the run was begun for, as `fingerprint` says.
+        ordered: Whether an operator began the run.
+        again: Whether an operator has ordered a new run.
+        import_task: The import task that the function has asked for.
+        imports: How many it has asked for.
+        shards: How many shards there are. 0: none yet.
+        answers: What is known of each shard, by its number.
+        commands: What nodes may be working at.
+        failures: The first files that could not be restored.
+        passes: How often a last look has found more to restore.
+        failing_since: Since when no command has succeeded. None: the last one did.
+        avoided: Nodes that get no commands, and until when.
+        progressed: When anything was last restored or counted.
+        measured: When `measured_bytes` were there.
+        measured_bytes: How many bytes had their contents then.
+        bytes_per_second: How fast contents come.
+        reason: Why it has failed.
+        recovers: Whether it goes on when FSx's link to the bucket is mended, without an order.
+        marked: Whether a node was asked to tell waiting jobs that it has failed.
+        notice: What people are to be notified of: a name of `messages.NOTICES`.
+        claimed: When a run was last about to notify them.
+        release_at: When FSx is asked next to release files.
+        release_task: The task that released files last.
+    """
+
+    step: HydrationStep
+    since: datetime
+    run: str
+    began: datetime
+    settings: str
+    ordered: bool = False
+    again: bool = False
+    import_task: str | None = None
+    imports: int = 0
+    shards: int = 0
+    answers: Mapping[str, Shard] = field(default_factory=dict)
+    commands: tuple[Command, ...] = ()
+    failures: tuple[FileFailure, ...] = ()
+    passes: int = 0
+    failing_since: datetime | None = None
+    avoided: Mapping[str, datetime] = field(default_factory=dict)
+    progressed: datetime
+    measured: datetime
+    measured_bytes: int = 0
+    bytes_per_second: int | None = None
+    reason: str | None = None
+    recovers: bool = False
+    marked: bool = False
+    notice: str | None = None
+    claimed: datetime | None = None
+    release_at: datetime | None = None
+    release_task: str | None = None
+
+    @property
+    def unfinished(self) -> tuple[int, ...]:
+        """The shards of which something is left to restore."""
+        finished = {number for number, shard in self.answers.items() if shard.finished}
+        return tuple(number for number in range(self.shards) if str(number) not in finished)
+
+    @property
+    def total(self) -> Shard:
+        """All shards together."""
+        shards = self.answers.values()
+        return Shard(
+            files=sum(one.files for one in shards),
+            bytes=sum(one.bytes for one in shards),
+            restored_files=sum(one.restored_files for one in shards),
+            restored_bytes=sum(one.restored_bytes for one in shards),
+            failed_files=sum(one.failed_files for one in shards),
+            counted=len(shards) == self.shards > 0 and all(one.counted for one in shards),
+            finished=len(shards) == self.shards > 0 and all(one.finished for one in shards),
+        )
+
+    def rests(self, dataset: HydratedDataset, now: datetime) -> bool:
+        """Say whether there is nothing to do for now.
+
+        Args:
+            dataset: The data set's settings.
+            now: The time.
+        """
+        ended = self.step is HydrationStep.DONE or (
+            self.step is HydrationStep.FAILED and self.marked and not self.recovers
+        )
+        due = dataset.release_after is not None and (self.release_at is None or now >= self.release_at)
+        asked = self.again or self.settings != fingerprint(dataset)
+        return ended and not (due or asked or self.commands or self.notice)
+
+
+def fingerprint(dataset: HydratedDataset) -> str:
+    """Return a text that differs between settings of which each needs a run of its own.
+
+    Args:
+        dataset: The data set's settings.
+    """
+    said = [dataset.preload, dataset.patterns, dataset.max_gib, dataset.source]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]

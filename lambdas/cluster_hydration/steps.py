@@ -1,0 +1,431 @@
+"""What is next for one data set: from the link to the last look, one step after another."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from types import MappingProxyType
+
+from cluster_contract.hydration import (
+    HydratedDataset,
+    HydrationAction,
+    HydrationAnswer,
+    HydrationRequest,
+    HydrationStep,
+)
+from cluster_hydration import messages
+from cluster_hydration.links import Link, Links, Task
+from cluster_hydration.nodes import BAD_REQUEST, Ended, Nodes
+from cluster_hydration.records import Command, DatasetState, Shard, fingerprint
+
+MAX_NODES = 16
+"""How many nodes restore one data set at once."""
+
+MAX_IMPORTS = 3
+"""How often the function asks for an import in one run."""
+
+MAX_PASSES = 5
+"""How often a last look may find more to restore."""
+
+FAILING = timedelta(hours=1)
+"""For how long commands may fail without one that succeeds: nodes that have just begun are not set up yet."""
+
+STALL = timedelta(hours=2)
+"""For how long nodes may work without anything being restored, or at the last look."""
+
+# The first answer comes soon, with the counts; later ones just before the tick after the fourth.
+_FIRST_SECONDS, _SECONDS = 45, 280
+_LINK_PATIENCE = timedelta(hours=1)
+_IMPORT_PATIENCE = timedelta(minutes=30)
+_AVOIDED = timedelta(minutes=5)
+_MAX_FAILURES = 5
+_DAY = timedelta(days=1)
+_RATE_OVER = timedelta(minutes=4)
+_GIB = 1024**3
+# From the first step to the last, and once around.
+_MAX_STEPS = 8
+
+_S = HydrationStep
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What one data set is hydrated with.
+
+    Attributes:
+        dataset: Its settings.
+        mount_point: Where nodes mount the file system.
+        links: The file system's links.
+        nodes: The cluster's nodes.
+        now: The time, to the second.
+    """
+
+    dataset: HydratedDataset
+    mount_point: str
+    links: Links
+    nodes: Nodes
+    now: datetime
+
+    @property
+    def directory(self) -> str:
+        """The data set's directory on a node."""
+        return directory(self.mount_point, self.dataset.path)
+
+
+def directory(mount_point: str, path: str) -> str:
+    """Return where a node has a directory of the file system.
+
+    Args:
+        mount_point: Where the file system is mounted.
+        path: The directory, such as `/data`.
+    """
+    return f"{mount_point}{path}".rstrip("/")
+
+
+def begin(place: Place, before: DatasetState | None = None) -> DatasetState:
+    """Return the state of a new run; a data set that is not preloaded has nothing to restore.
+
+    Args:
+        place: The data set.
+        before: The run before it. Default: - there is none.
+    """
+    now, dataset = place.now, place.dataset
+    return DatasetState(
+        step=_S.LINKING if dataset.preload else _S.DONE,
+        since=now,
+        run=now.strftime("%Y%m%dT%H%M%SZ"),
+        began=now,
+        progressed=now,
+        measured=now,
+        settings=fingerprint(dataset),
+        ordered=before is not None and before.again,
+        release_at=None if before is None else before.release_at,
+        release_task=None if before is None else before.release_task,
+    )
+
+
+def request(place: Place, state: DatasetState, command: Command) -> HydrationRequest:
+    """Return what a command asks a node.
+
+    Args:
+        place: The data set.
+        state: How far it is.
+        command: The command.
+    """
+    dataset = place.dataset
+    first = command.action is HydrationAction.RESTORE and str(command.shard) not in state.answers
+    return HydrationRequest(
+        action=command.action,
+        run=state.run,
+        directory=place.directory,
+        mount_point=place.mount_point,
+        shard=command.shard,
+        shards=max(state.shards, 1),
+        seconds=_FIRST_SECONDS if first else _SECONDS,
+        patterns=dataset.patterns,
+        max_bytes=None if dataset.max_gib is None else dataset.max_gib * _GIB,
+        reason=state.reason or "" if command.action is HydrationAction.FAIL else "",
+    )
+
+
+def advance(place: Place, state: DatasetState | None) -> DatasetState:
+    """Return how far a data set is after all that can be done for it now; new commands are not sent yet.
+
+    Args:
+        place: The data set.
+        state: How far it was. None: nothing is known of it.
+    """
+    now = place.now
+    state = begin(place) if state is None else _poll(place, state)
+    if state.again or state.settings != fingerprint(place.dataset):
+        # Two runs at once would restore the same files.
+        return state if state.commands else advance(place, begin(place, state))
+    if place.dataset.preload:
+        for _ in range(_MAX_STEPS):
+            watched = _watch_link(place, state)
+            state = _STEPS[watched.step](place, watched)
+            if state.step is watched.step:
+                break
+    if state.step is _S.DONE:
+        state = _release(place, state)
+    if state.notice is not None and (state.claimed is None or now - state.claimed > timedelta(minutes=2)):
+        state = replace(state, claimed=now)
+    return _measured(state, now)
+
+
+def _fail(place: Place, state: DatasetState, reason: str, *, recovers: bool = False) -> DatasetState:
+    if state.step is _S.FAILED and state.reason == reason:
+        return state
+    return replace(
+        _at(place, state, _S.FAILED),
+        since=place.now,
+        reason=reason,
+        recovers=recovers,
+        marked=recovers,
+        notice=messages.FAILED,
+        claimed=None,
+    )
+
+
+def _at(place: Place, state: DatasetState, step: HydrationStep) -> DatasetState:
+    return state if state.step is step else replace(state, step=step, since=place.now)
+
+
+def _watch_link(place: Place, state: DatasetState) -> DatasetState:
+    """Look at the link, which everything else needs; what has failed because of it goes on when it is mended."""
+    if state.step is _S.DONE or (state.step is _S.FAILED and not state.recovers):
+        return state
+    link = place.links.at(place.dataset.path)
+    if link is not None and link.lifecycle in ("MISCONFIGURED", "FAILED"):
+        return _fail(place, state, messages.broken_link(place.dataset.path, link), recovers=True)
+    if link is None and state.step is _S.LINKING and place.now - state.since > _LINK_PATIENCE:
+        return _fail(place, state, messages.no_link(place.dataset.path), recovers=True)
+    if link is None or link.lifecycle in ("CREATING", "DELETING"):
+        return state if state.step is _S.FAILED else _at(place, state, _S.LINKING)
+    if state.step is _S.FAILED:
+        return replace(_at(place, state, _S.LINKING), reason=None, recovers=False, marked=False)
+    return state
+
+
+def _link(place: Place, state: DatasetState) -> DatasetState:
+    link = place.links.at(place.dataset.path)
+    return _at(place, state, _S.IMPORTING) if link is not None and _is_usable(link) else state
+
+
+def _is_usable(link: Link) -> bool:
+    return link.lifecycle in ("AVAILABLE", "UPDATING")
+
+
+def _import(place: Place, state: DatasetState) -> DatasetState:
+    """Wait for the names; ask for them where the task ended without, or where nothing else brings new ones."""
+    link = place.links.at(place.dataset.path)
+    if link is None:
+        return state
+    task = _awaited(state, place.links.import_tasks(link))
+    if task is None:
+        awaited = state.import_task is not None or not _needs_import(state, link)
+        is_early = place.now - max(link.created, state.since) < _IMPORT_PATIENCE
+        return state if awaited and is_early else _ask_import(place, state, link, task)
+    if task.runs:
+        return state
+    if task.lifecycle == "SUCCEEDED" and (state.imports or not _needs_import(state, link)):
+        return replace(_at(place, state, _S.WAITING), progressed=place.now)
+    return _ask_import(place, state, link, task)
+
+
+def _ask_import(place: Place, state: DatasetState, link: Link, last: Task | None) -> DatasetState:
+    if state.imports >= MAX_IMPORTS:
+        return _fail(place, state, messages.failed_import(place.dataset.path, last, state.imports))
+    asked = place.links.ask_import(link, f"{state.run}-{state.imports}")
+    if asked is None:
+        return state
+    return replace(state, import_task=asked, imports=state.imports + 1, since=place.now)
+
+
+def _awaited(state: DatasetState, tasks: Sequence[Task]) -> Task | None:
+    """Return the task that was asked for last, or the newest where none was."""
+    wanted = [task for task in tasks if state.import_task in (None, task.id)]
+    return wanted[0] if wanted else None
+
+
+def _needs_import(state: DatasetState, link: Link) -> bool:
+    return state.ordered and not link.imports_new
+
+
+def _restore(place: Place, state: DatasetState) -> DatasetState:
+    """Give the shards that nothing works at to nodes that are free."""
+    state = _without_nodes(place, state)
+    if state.shards and not state.unfinished:
+        return state if state.commands else _all_tried(place, state)
+    if place.now - state.progressed > STALL:
+        return _fail(place, state, messages.stalled(place.directory, STALL))
+    usable = _usable(place, state)
+    wanted = min(MAX_NODES, len(usable))
+    if not state.shards or (wanted >= 2 * state.shards):
+        if state.commands:
+            return state  # They work at shards of the old number.
+        if not usable:
+            return _at(place, state, _S.WAITING)
+        state = replace(state, shards=wanted, answers={}, failures=())
+    taken = {command.shard for command in state.commands}
+    free = _free(place, state, usable)
+    waiting = [shard for shard in state.unfinished if shard not in taken]
+    for shard, instance in zip(waiting, free, strict=False):
+        state = _command(place, state, HydrationAction.RESTORE, instance, shard)
+    return _at(place, state, _S.RESTORING if state.commands else _S.WAITING)
+
+
+def _all_tried(place: Place, state: DatasetState) -> DatasetState:
+    if state.total.failed_files:
+        return _fail(place, state, messages.failed_files(state.total, state.failures))
+    return replace(_at(place, state, _S.FINISHING), progressed=place.now)
+
+
+def _without_nodes(place: Place, state: DatasetState) -> DatasetState:
+    """Take time without nodes for no time in which they could have done anything."""
+    return state if place.nodes.online else replace(state, progressed=place.now, failing_since=None)
+
+
+def _finish(place: Place, state: DatasetState) -> DatasetState:
+    state = _without_nodes(place, state)
+    if place.now - state.progressed > STALL:
+        return _fail(place, state, messages.stalled(place.directory, STALL))
+    if not state.commands:
+        for instance in _free(place, state, _usable(place, state))[:1]:
+            return _command(place, state, HydrationAction.FINISH, instance)
+    return state
+
+
+def _tell_nodes(place: Place, state: DatasetState) -> DatasetState:
+    """Have a node tell the jobs that wait."""
+    if not state.marked and not state.commands:
+        for instance in _free(place, state, _usable(place, state))[:1]:
+            return replace(_command(place, state, HydrationAction.FAIL, instance), marked=True)
+    return state
+
+
+def _done(_: Place, state: DatasetState) -> DatasetState:
+    return state
+
+
+_STEPS: Mapping[HydrationStep, Callable[[Place, DatasetState], DatasetState]] = MappingProxyType(
+    {
+        _S.LINKING: _link,
+        _S.IMPORTING: _import,
+        _S.WAITING: _restore,
+        _S.RESTORING: _restore,
+        _S.FINISHING: _finish,
+        _S.DONE: _done,
+        _S.FAILED: _tell_nodes,
+    }
+)
+
+
+def _usable(place: Place, state: DatasetState) -> list[str]:
+    avoided = {instance for instance, until in state.avoided.items() if until > place.now}
+    return [instance for instance in place.nodes.online if instance not in avoided]
+
+
+def _free(place: Place, state: DatasetState, usable: Sequence[str]) -> list[str]:
+    own = {command.instance for command in state.commands}
+    return [instance for instance in usable if instance not in own and place.nodes.is_free(instance)]
+
+
+def _command(
+    place: Place, state: DatasetState, action: HydrationAction, instance: str, shard: int = 0
+) -> DatasetState:
+    place.nodes.occupy(instance)
+    command = Command(action=action, instance=instance, shard=shard, begun=place.now)
+    return replace(state, commands=(*state.commands, command))
+
+
+def _poll(place: Place, state: DatasetState) -> DatasetState:
+    """Take in what came of the commands, and forget those that cannot be running any more."""
+    for command in state.commands:
+        ended = _outcome(place, command)
+        if ended is not None:
+            left = tuple(one for one in state.commands if one is not command)
+            state = _take(place, replace(state, commands=left), command, ended)
+    return state
+
+
+def _outcome(place: Place, command: Command) -> Ended | None:
+    ended = place.nodes.outcome(command) if command.id is not None else None
+    if ended is not None:
+        return ended
+    if command.instance not in place.nodes.running:
+        return Ended()
+    if not command.may_run(place.now):
+        return Ended(error=f"{command.instance} did not answer", blames_node=command.id is not None)
+    return None
+
+
+def _take(place: Place, state: DatasetState, command: Command, ended: Ended) -> DatasetState:
+    if command.action is HydrationAction.FAIL or state.step in (_S.DONE, _S.FAILED):
+        return state
+    answer = ended.answer
+    if answer is not None:
+        about = (answer.run, answer.shard, answer.shards)
+        return _take_answer(place, state, command, answer) if about == _about(state, command) else state
+    if not ended.error:
+        return state
+    since = state.failing_since or place.now
+    avoided = {instance: until for instance, until in state.avoided.items() if until > place.now}
+    if ended.blames_node:
+        avoided[command.instance] = place.now + _AVOIDED
+    if ended.code == BAD_REQUEST or place.now - since > FAILING:
+        return _fail(place, state, messages.failing_commands(place.directory, ended.error))
+    return replace(state, failing_since=since, avoided=avoided)
+
+
+def _about(state: DatasetState, command: Command) -> tuple[str, int, int]:
+    return state.run, command.shard, max(state.shards, 1)
+
+
+def _take_answer(place: Place, state: DatasetState, command: Command, answer: HydrationAnswer) -> DatasetState:
+    state = replace(state, failing_since=None)
+    if command.action is HydrationAction.FINISH:
+        return _take_last_look(place, state, answer)
+    shard = Shard(
+        files=answer.files,
+        bytes=answer.bytes,
+        restored_files=answer.restored_files,
+        restored_bytes=answer.restored_bytes,
+        failed_files=answer.failed_files,
+        counted=answer.counted,
+        finished=answer.finished,
+    )
+    key = str(command.shard)
+    if shard != state.answers.get(key):
+        state = replace(state, progressed=place.now)
+    known = {failure.path for failure in state.failures}
+    new = [failure for failure in answer.failures if failure.path not in known]
+    return replace(state, answers={**state.answers, key: shard}, failures=(*state.failures, *new)[:_MAX_FAILURES])
+
+
+def _take_last_look(place: Place, state: DatasetState, answer: HydrationAnswer) -> DatasetState:
+    if answer.finished:
+        return replace(_at(place, state, _S.DONE), notice=messages.DONE, claimed=None, release_at=None)
+    if not answer.counted:
+        return state
+    if state.passes + 1 >= MAX_PASSES:
+        return _fail(place, state, messages.too_many_passes(place.directory, MAX_PASSES))
+    passes = state.passes + 1
+    run = f"{state.run.partition('.')[0]}.{passes}"
+    state = _at(place, state, _S.WAITING)
+    return replace(state, passes=passes, run=run, shards=0, answers={}, failures=(), progressed=place.now)
+
+
+def _release(place: Place, state: DatasetState) -> DatasetState:
+    """Have FSx free, once a day, the space of files that have not been used; and say where it could not."""
+    after, now = place.dataset.release_after, place.now
+    if after is None:
+        return state
+    # What was restored now may be old: nothing of it is released before that time has passed from now on.
+    at = state.release_at or (state.since + after if place.dataset.preload else now)
+    if now < at:
+        return replace(state, release_at=at)
+    link = place.links.at(place.dataset.path)
+    if link is None or not _is_usable(link):
+        return replace(state, release_at=now + _DAY)
+    last = None if state.release_task is None else place.links.task(state.release_task)
+    if last is not None and last.lifecycle == "FAILED":
+        state = replace(state, reason=messages.failed_release(place.dataset.path, last), notice=messages.RELEASE)
+    path = place.dataset.path
+    asked = place.links.ask_release(path, after, f"{state.run}-{now:%Y%m%d}")
+    if asked is None:
+        return state
+    return replace(state, release_task=asked, release_at=now + _DAY)
+
+
+def _measured(state: DatasetState, now: datetime) -> DatasetState:
+    """Measure how fast contents come, from one answer to a later one."""
+    there = state.total.restored_bytes
+    if state.step is not _S.RESTORING:
+        return replace(state, bytes_per_second=None)
+    if state.measured < state.since or there < state.measured_bytes:
+        return replace(state, measured=now, measured_bytes=there, bytes_per_second=None)
+    time = now - state.measured
+    if there == state.measured_bytes or (time < _RATE_OVER and state.bytes_per_second is not None):
+        return state
+    rate = round((there - state.measured_bytes) / max(time.total_seconds(), 1))
+    return replace(state, measured=now, measured_bytes=there, bytes_per_second=rate)

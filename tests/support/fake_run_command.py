@@ -1,0 +1,170 @@
+"""Systems Manager and EC2 in memory, as far as the hydration function talks to them: nodes that restore files."""
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from cluster_contract.hydration import HydrationRequest
+from cluster_contract.tags import CLUSTER_TAG
+from fake_service import ACCOUNT, REGION, FakePaginator, FakeService, refusal
+
+CLUSTER, DOCUMENT = "pod", "pod-Document"
+_MIB = 1024**2
+
+
+@dataclass
+class Files:
+    """The files of one data set, by number; each has 1 MiB.
+
+    Attributes:
+        count: How many there are.
+        released: Those without contents.
+        broken: Those that cannot be restored.
+        speed: How many a command restores.
+        seconds: How long a command takes.
+    """
+
+    count: int
+    released: set[int] = field(default_factory=set)
+    broken: set[int] = field(default_factory=set)
+    speed: int = 30
+    seconds: int = 50
+
+    def of(self, shard: int, shards: int) -> set[int]:
+        """Return the numbers of a shard."""
+        return set(range(shard, self.count, shards))
+
+
+@dataclass
+class _Sent:
+    id: str
+    instance: str
+    request: dict[str, Any]
+    sent: datetime
+    ends: datetime
+    fate: str = ""
+    """What it ends as beside Success: a status, or an exit code."""
+    answer: dict[str, Any] | None = None
+
+
+class FakeNodes(FakeService):
+    """The clients of EC2 and of Systems Manager, with the nodes behind them.
+
+    Attributes:
+        now: The time.
+        files: The files of each data set, by its directory on the nodes.
+        nodes: The running instances: whether their agents answer.
+        sent: All commands.
+        fates: What the next commands come to: a status, an exit code, or `hang`.
+        parameter: The SSM parameter.
+    """
+
+    def __init__(self, now: datetime) -> None:
+        super().__init__("ssm")
+        self.ec2 = FakeService("ec2")
+        self.now = now
+        self.files: dict[str, Files] = {}
+        self.nodes: dict[str, bool] = {}
+        self.sent: list[_Sent] = []
+        self.fates: list[str] = []
+        self.parameter = "{}"
+
+    def add_nodes(self, count: int) -> None:
+        """Launch nodes."""
+        start = len(self.nodes)
+        self.nodes |= {f"i-{number:017x}": True for number in range(start, start + count)}
+
+    def get_paginator(self, operation: str) -> FakePaginator:
+        """Return the paginator of an operation."""
+        pages = {"describe_instances": self._instances, "describe_instance_information": self._information}
+        return FakePaginator(pages[operation])
+
+    def send_command(self, **parameters: Any) -> dict[str, Any]:
+        """Take a command, of which no other may work at the same shard."""
+        (instance,) = parameters["InstanceIds"]
+        document = f"arn:aws:ssm:{REGION}:{ACCOUNT}:document/{parameters['DocumentName']}"
+        node = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{instance}"
+        self.record("SendCommand", parameters, names=[instance], arn=document)
+        self.record("SendCommand", parameters, names=[instance], arn=node, tags={CLUSTER_TAG: CLUSTER})
+        if instance not in self.nodes:
+            raise refusal("SendCommand", "InvalidInstanceId", "Instances not in a valid state for account")
+        request = json.loads(base64.b64decode(parameters["Parameters"]["Request"][0]))
+        assert set(request) == set(HydrationRequest.__dataclass_fields__)
+        same = ("action", "run", "directory", "shard", "shards")
+        for one in self.live:
+            assert [one.request[key] for key in same] != [request[key] for key in same], "two live commands"
+        fate = self.fates.pop(0) if self.fates else ""
+        seconds = 419 if fate == "hang" else min(self.files[request["directory"]].seconds, request["seconds"] + 10)
+        ends = self.now + timedelta(seconds=seconds)
+        number = f"{len(self.sent):036x}"
+        self.sent.append(_Sent(number, instance, request, self.now, ends, "TimedOut" if fate == "hang" else fate))
+        return {"Command": {"CommandId": number}}
+
+    @property
+    def live(self) -> list[_Sent]:
+        """The commands that nodes work at."""
+        return [one for one in self.sent if self.now < one.ends and one.instance in self.nodes]
+
+    def get_command_invocation(self, **parameters: Any) -> dict[str, Any]:
+        """Say what came of a command."""
+        self.record("GetCommandInvocation", parameters, context={"aws:RequestedRegion": REGION})
+        one = self.sent[int(parameters["CommandId"], 16)]
+        if self.now == one.sent:
+            raise refusal("GetCommandInvocation", "InvocationDoesNotExist", "")
+        if self.now < one.ends:
+            return {"Status": "InProgress", "StatusDetails": "InProgress", "ResponseCode": -1}
+        if one.instance not in self.nodes:
+            return {"Status": "Delayed", "StatusDetails": "Delayed", "ResponseCode": -1}
+        if one.fate in ("Cancelled", "TimedOut"):
+            return {"Status": one.fate, "StatusDetails": one.fate, "ResponseCode": -1, "StandardErrorContent": ""}
+        if one.fate.isdecimal():
+            error = "/fsx is not mounted"
+            return {"Status": "Failed", "ResponseCode": int(one.fate), "StandardErrorContent": error}
+        if one.answer is None:
+            one.answer = self._work(one.request)
+        output = "garbage" if one.fate else f"working\n{json.dumps(one.answer)}\n"
+        return {"Status": "Success", "ResponseCode": 0, "StandardOutputContent": output}
+
+    def put_parameter(self, **parameters: Any) -> dict[str, Any]:
+        """Take the parameter."""
+        arn = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter{parameters['Name']}"
+        self.record("PutParameter", parameters, arn=arn)
+        assert len(parameters["Value"]) <= 4096
+        self.parameter = parameters["Value"]
+        return {}
+
+    def _work(self, request: dict[str, Any]) -> dict[str, Any]:
+        files = self.files[request["directory"]]
+        own = files.of(request["shard"], request["shards"])
+        if request["action"] == "restore":
+            files.released -= set(sorted(own & files.released - files.broken)[: files.speed])
+        elif request["action"] == "finish":
+            own = files.of(0, 1)
+        missing = own & files.released
+        failed = missing & files.broken
+        return {
+            **{key: request[key] for key in ("run", "shard", "shards")},
+            **{"files": len(own), "bytes": len(own) * _MIB, "counted": True},
+            **{"restored_files": len(own - missing), "restored_bytes": len(own - missing) * _MIB},
+            "failed_files": len(failed),
+            "failures": [{"path": f"{request['directory']}/{one}", "error": "Permission denied"} for one in failed][
+                :5
+            ],
+            "finished": not missing - failed if request["action"] == "restore" else not missing,
+        }
+
+    def _instances(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        self.ec2.record("DescribeInstances", parameters, context={"aws:RequestedRegion": REGION})
+        assert {"Name": f"tag:{CLUSTER_TAG}", "Values": [CLUSTER]} in parameters["Filters"]
+        for name in list(self.nodes):
+            yield {"Reservations": [{"Instances": [{"InstanceId": name}]}]}
+
+    def _information(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        self.record("DescribeInstanceInformation", parameters, context={"aws:RequestedRegion": REGION})
+        asked = {one["Key"]: one["Values"] for one in parameters["Filters"]}
+        assert asked["PingStatus"] == ["Online"]
+        for name in asked["InstanceIds"]:
+            yield {"InstanceInformationList": [{"InstanceId": name}] if self.nodes.get(name) else []}
