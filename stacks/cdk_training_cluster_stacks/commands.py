@@ -7,6 +7,7 @@ import sys
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from time import sleep
 from typing import Annotated, Any
 
 import typer
@@ -183,13 +184,31 @@ def storage(
         )
 
 
+_Region = Annotated[str | None, typer.Option(help="The region. [default: the cluster file's]", show_default=False)]
+_Profile = Annotated[str | None, typer.Option(help="The profile of the AWS configuration.", show_default=False)]
+
+
+@training_cluster.command()
+def status(
+    file: Annotated[Path, typer.Argument(help="The cluster file.", show_default=False)],
+    *,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on until every data set is done or has failed.")] = False,
+    region: _Region = None,
+    profile: _Profile = None,
+    output: Annotated[str, typer.Option(metavar="table|json", help="How to show it.")] = "table",
+) -> None:
+    """Show how far data sets are, and the last checkpoint. Asks AWS. Exits with 1 if a data set has failed."""
+    from cdk_training_cluster_stacks.status.command import run  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        raise typer.Exit(run(file, region=region, profile=profile, output=output, watch=watch, wait=sleep))
+
+
 checkpoints = typer.Typer(no_args_is_help=True, help="List, verify and restore checkpoints. Asks AWS.")
 training_cluster.add_typer(checkpoints, name="checkpoints")
 
 _Source = Annotated[str, typer.Argument(help="The cluster file, or s3://bucket/prefix.", show_default=False)]
 _Name = Annotated[str, typer.Argument(help="The checkpoint's name, as list shows it.", show_default=False)]
-_Region = Annotated[str | None, typer.Option(help="The region. [default: the cluster file's]", show_default=False)]
-_Profile = Annotated[str | None, typer.Option(help="The profile of the AWS configuration.", show_default=False)]
 _Output = Annotated[str, _OUTPUT]
 
 

@@ -53,18 +53,19 @@ class Document:
     conclusion: str = ""
 
 
-def check_format(name: str, *, option: str = "--format") -> None:
+def check_format(name: str, *, option: str = "--format", formats: Sequence[str] = FORMATS) -> None:
     """Check the format that a user asks for.
 
     Args:
         name: What was given to the option.
         option: The option's name. Default: - `--format`
+        formats: The formats that the command has. Default: - `FORMATS`
 
     Raises:
-        ValueError: It is none of `FORMATS`.
+        ValueError: It is none of them.
     """
-    if name not in FORMATS:
-        raise ValueError(f"{option} must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, got {name!r}")
+    if name not in formats:
+        raise ValueError(f"{option} must be {', '.join(formats[:-1])} or {formats[-1]}, got {name!r}")
 
 
 def show(name: str, document: Document, values: Mapping[str, object]) -> None:

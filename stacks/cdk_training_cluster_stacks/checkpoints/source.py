@@ -1,12 +1,12 @@
 """Finds where a cluster's checkpoints lie, and lists what is there now or was there at a time."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import boto3
     from mypy_boto3_s3 import S3Client
 
+_Value = TypeVar("_Value")
 _CLUSTER_FILES = (".yaml", ".yml")
 _URL = re.compile(r"s3://([^/]+)/?(.*)")
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
@@ -194,7 +195,7 @@ def find_source(text: str, session: "boto3.Session", region: str | None) -> Sour
         place = _place_of(cluster.name, session, region)
     else:
         place = place_of_url(text)
-    return Source(client=_client(session, region or session.region_name or _DEFAULT_REGION), place=place)
+    return Source(client=s3_client(session, region or session.region_name or _DEFAULT_REGION), place=place)
 
 
 def place_of_url(text: str) -> CheckpointPlace:
@@ -220,10 +221,36 @@ def _place_of(name: str, session: "boto3.Session", region: str) -> CheckpointPla
         "s3://bucket/prefix"
     )
     with plain_refusals(f"the parameter {place_parameter(name)}", {"ParameterNotFound": missing}):
-        return CheckpointPlace.parse(ssm.get_parameter(Name=place_parameter(name))["Parameter"]["Value"])
+        text = ssm.get_parameter(Name=place_parameter(name))["Parameter"]["Value"]
+    return parsed(place_parameter(name), text, CheckpointPlace.parse)
 
 
-def _client(session: "boto3.Session", region: str) -> "S3Client":
+def parsed(name: str, text: str, parse: Callable[[str], _Value]) -> _Value:
+    """Return what a parameter of the deployment holds.
+
+    Args:
+        name: The parameter's name.
+        text: Its value.
+        parse: Reads it.
+
+    Raises:
+        ValueError: It holds something else.
+    """
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ValueError(
+            f"the parameter {name} does not hold what a deployment writes ({error}): deploy the cluster again"
+        ) from error
+
+
+def s3_client(session: "boto3.Session", region: str) -> "S3Client":
+    """Return a client of S3 that leaves checksums to this command.
+
+    Args:
+        session: The user's credentials.
+        region: The region.
+    """
     from botocore.config import Config  # noqa: PLC0415 - what asks AWS nothing does without it
 
     # Checksums are compared here, with those of parts too, which botocore leaves out.
