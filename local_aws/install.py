@@ -28,6 +28,7 @@ from moto.logs.models import LogsBackend
 from moto.resourcegroups import urls as resource_groups_urls
 from moto.resourcegroups.responses import ResourceGroupsResponse
 from moto.s3.models import FakeBucket
+from moto.s3.responses import S3Response
 from moto.ssm.responses import SimpleSystemManagerResponse
 
 from local_aws import settings
@@ -40,6 +41,7 @@ from local_aws.services import (
     budgets,
     capacity_reservations,
     command_documents,
+    directory_buckets,
     event_invocations,
     events,
     group_members,
@@ -212,6 +214,12 @@ _OTHERS: tuple[tuple[type, str, Any, str], ...] = (
         auto_scaling.launch_more,
         "launches with one interface, no placement group and the default template version",
     ),
+    (
+        S3Response,
+        "_bucket_response_put",
+        directory_buckets.checked(S3Response._bucket_response_put),
+        "knows no directory buckets",
+    ),
     (FakeBucket, "get_permission", buckets.permission_by_policy, "denies where a condition does not hold"),
     (LambdaResponse, "put_function_event_invoke_config", event_invocations.put_config, "knows one for all aliases"),
     (LambdaResponse, "get_function_event_invoke_config", event_invocations.get_config, "knows one for all aliases"),
@@ -283,6 +291,10 @@ def install(*, endpoint_url: str, account: str, region: str, workspace: Path) ->
     # CloudFormation of our own takes its place, which calls the services as a client like any other.
     CloudFormationApi.endpoint_url = endpoint_url
     cloudformation_urls.url_paths = {"{0}/$": CloudFormationApi.dispatch}
-    invocations.INVOCATIONS.environment = settings.for_clients(endpoint_url, region)
+    invocations.INVOCATIONS.environment = {
+        **settings.for_clients(endpoint_url, region),
+        "AWS_ENDPOINT_URL_S3": settings.for_directory_buckets(endpoint_url),
+        "AWS_S3_DISABLE_EXPRESS_SESSION_AUTH": "true",
+    }
     invocations.INVOCATIONS.workspace = workspace
     images.prepare(account, region)

@@ -37,6 +37,10 @@ def regions() -> tuple[str, ...]:
     return tuple(sorted(name for each in partitions for name in _session().get_available_regions("ec2", each)))
 
 
+DIRECTORY_BUCKETS = "s3express"
+"""What asks `client` for a client of S3 that reaches directory buckets."""
+
+
 def client(service: str, endpoint_url: str, region: str = settings.REGION) -> Any:
     """Return a client of `service` at `endpoint_url` that makes one attempt and uses no proxy.
 
@@ -51,8 +55,11 @@ def client(service: str, endpoint_url: str, region: str = settings.REGION) -> An
         read_timeout=300,
         use_fips_endpoint=False,
         use_dualstack_endpoint=False,
-        s3={"addressing_style": "path"},
+        # No session is needed here to reach a directory bucket.
+        s3={"addressing_style": "path", "disable_s3_express_session_auth": True},  # type: ignore[arg-type]  # the stubs lack it
     )
+    if service == DIRECTORY_BUCKETS:
+        service, endpoint_url = "s3", settings.for_directory_buckets(endpoint_url)
     with _lock:  # a botocore session builds one client at a time
         return _session().create_client(
             service,

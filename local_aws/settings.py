@@ -28,6 +28,15 @@ def without_aws_settings(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def for_directory_buckets(endpoint_url: str) -> str:
+    """Return where clients reach directory buckets: they put the bucket's name into the path for an address alone.
+
+    Args:
+        endpoint_url: Where the local AWS answers.
+    """
+    return endpoint_url.replace(HOST, "127.0.0.1")
+
+
 def for_clients(endpoint_url: str, region: str) -> dict[str, str]:
     """Return the variables that let a process's AWS clients talk to the local AWS only.
 

@@ -161,6 +161,52 @@ def _everything(tag: str, days: int) -> Template:
                 "Tags": tags,
             },
         ),
+        "Copied": (
+            "AWS::S3::Bucket",
+            {
+                "VersioningConfiguration": {"Status": "Enabled"},
+                "LifecycleConfiguration": {
+                    "Rules": [
+                        {"Id": "a", "Status": "Enabled", "ExpiredObjectDeleteMarker": True},
+                        {"Id": "b", "Status": "Enabled", "ExpirationInDays": days},
+                    ]
+                },
+                "ReplicationConfiguration": {
+                    "Role": _arn("Role"),
+                    "Rules": [
+                        {
+                            "Id": tag,
+                            "Status": "Enabled",
+                            "Priority": days,
+                            "Filter": {"Prefix": ""},
+                            "DeleteMarkerReplication": {"Status": "Disabled"},
+                            "Destination": {"Bucket": _arn("Bucket")},
+                        }
+                    ],
+                },
+            },
+        ),
+        "DirectoryBucket": (
+            "AWS::S3Express::DirectoryBucket",
+            {
+                "LocationName": "use1-az4",
+                "DataRedundancy": "SingleAvailabilityZone",
+                "BucketEncryption": {
+                    "ServerSideEncryptionConfiguration": [
+                        {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+                    ]
+                },
+                "LifecycleConfiguration": {
+                    "Rules": [
+                        {
+                            "Id": tag,
+                            "Status": "Enabled",
+                            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": days},
+                        }
+                    ]
+                },
+            },
+        ),
         "BucketPolicy": (
             "AWS::S3::BucketPolicy",
             {"Bucket": {"Ref": "Bucket"}, "PolicyDocument": _policy(_arn("Bucket"), f"{tag}.amazonaws.com")},
@@ -297,6 +343,12 @@ def test_everything_is_created_changed_in_place_and_deleted(aws: LocalAws, stack
     assert member["Identifier"]["ResourceArn"] == described["CapacityReservationArn"]
     (table,) = aws.client("ec2").describe_route_tables(RouteTableIds=[before["Table"]])["RouteTables"]
     assert before["Nat"] in [route.get("NatGatewayId") for route in table["Routes"]]
+
+    (copying,) = aws.client("s3").get_bucket_replication(Bucket=before["Copied"])["ReplicationConfiguration"]["Rules"]
+    assert (copying["ID"], copying["Destination"]["Bucket"]) == ("second", f"arn:aws:s3:::{before['Bucket']}")
+    assert before["DirectoryBucket"].endswith("--use1-az4--x-s3")
+    express = aws.client("s3express").get_bucket_lifecycle_configuration(Bucket=before["DirectoryBucket"])
+    assert express["Rules"][0]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 3}
 
     stacks.api.delete_stack(StackName=name)
     assert name not in [stack["StackName"] for stack in stacks.api.describe_stacks()["Stacks"]]

@@ -34,6 +34,21 @@ def _table(*attributes: dict[str, str], **properties: Any) -> Change:
     )
 
 
+def _directory_bucket(zone: str, name: str | None = None) -> Change:
+    named = {} if name is None else {"BucketName": name}
+    where = {"LocationName": zone, "DataRedundancy": "SingleAvailabilityZone"}
+    return only("Bucket", "AWS::S3Express::DirectoryBucket", **where, **named)
+
+
+def _copied_to(destination: str, **rule: Any) -> Change:
+    rules = [{"Status": "Enabled", "Destination": {"Bucket": f"arn:aws:s3:::{destination}"}, **rule}]
+    configuration = {"Role": "arn:aws:iam::123456789012:role/r", "Rules": rules}
+    versioned = {"Status": "Enabled"}
+    return only(
+        "Bucket", "AWS::S3::Bucket", VersioningConfiguration=versioned, ReplicationConfiguration=configuration
+    )
+
+
 # Words of the reason that it fails to deploy for, and the change that makes the template wrong.
 WRONG: dict[str, Change] = {
     "the local AWS has no AWS::EC2::EC2Fleet": only("Fleet", "AWS::EC2::EC2Fleet"),
@@ -156,6 +171,11 @@ WRONG: dict[str, Change] = {
         Role={"Fn::GetAtt": ["Role", "Arn"]},
         Layers=["arn:aws:lambda:us-east-1:111122223333:layer:private:1"],
     ),
+    # Checkpoints
+    "The specified bucket is not valid.": _directory_bucket("use1-az4", "runs--use1-az5--x-s3"),
+    "The specified location-constraint is not valid": _directory_bucket("use1-az1"),
+    "Destination bucket must exist.": _copied_to("nobodys-bucket"),
+    "did not validate against our published schema": _copied_to("nobodys-bucket", Filter={"Prefix": ""}),
     "The specified bucket does not exist": only(
         "Policy", "AWS::S3::BucketPolicy", Bucket="nobodys-bucket", PolicyDocument={"Statement": []}
     ),

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from local_aws.cloudformation.failures import HandlerError
 from local_aws.cloudformation.resources.action import Action
 from local_aws.cloudformation.resources.base import (
@@ -14,6 +16,7 @@ from local_aws.cloudformation.resources.base import (
     picked,
 )
 from local_aws.cloudformation.resources.regular import Regular
+from local_aws.sessions import DIRECTORY_BUCKETS
 
 
 class _Bucket(Regular):
@@ -52,21 +55,64 @@ def _in_the_words_of_s3(call: Call, properties: Properties) -> Properties:
             "TargetPrefix": logging.get("LogFilePrefix", ""),
         }
         said["LoggingConfiguration"] = {"LoggingEnabled": target}
+    if "ReplicationConfiguration" in said:
+        said["ReplicationConfiguration"] = _replication(call, said["ReplicationConfiguration"])
     if "Tags" in said:
         said["Tags"] = {"TagSet": said["Tags"]}
     return said
 
 
 _LIFECYCLE = ("AbortIncompleteMultipartUpload", "NoncurrentVersionExpiration", "Status")
+_EXPIRATION = {"ExpirationInDays": "Days", "ExpiredObjectDeleteMarker": "ExpiredObjectDeleteMarker"}
+_MAX_VERSIONS = 100
+_MALFORMED = "The XML you provided was not well-formed or did not validate against our published schema"
 
 
 def _lifecycle_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a lifecycle rule of a template in the words of S3's action."""
-    others = sorted(set(rule) - {"Id", *_LIFECYCLE})
+    """Return a lifecycle rule of a template in the words of S3's action, and refuse what S3 refuses of it.
+
+    Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_LifecycleRule.html
+    """
+    others = sorted(set(rule) - {"Id", *_LIFECYCLE, *_EXPIRATION})
     if others:
         raise HandlerError(f"the local AWS does not carry out {', '.join(others)} of a lifecycle rule")
     named = {"ID": rule["Id"]} if "Id" in rule else {}
-    return {**named, **picked(rule, *_LIFECYCLE), "Filter": {"Prefix": ""}}
+    expiration = {_EXPIRATION[name]: value for name, value in rule.items() if name in _EXPIRATION}
+    versions = rule.get("NoncurrentVersionExpiration", {}).get("NewerNoncurrentVersions", 1)
+    if len(expiration) > 1 or not 1 <= int(versions) <= _MAX_VERSIONS:
+        raise HandlerError(_MALFORMED)
+    more = {"Expiration": expiration} if expiration else {}
+    return {**named, **picked(rule, *_LIFECYCLE), **more, "Filter": {"Prefix": ""}}
+
+
+def _replication(call: Call, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a replication configuration in the words of S3's action, and refuse what S3 refuses of it.
+
+    Sources: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ReplicationRule.html and
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/replication-requirements.html
+    """
+    rules = []
+    for rule in said["Rules"]:
+        if "Filter" in rule and not {"DeleteMarkerReplication", "Priority"} <= rule.keys():
+            raise HandlerError(_MALFORMED)
+        destination = rule["Destination"]["Bucket"].rpartition(":")[2]
+        try:
+            versioning = call.client("s3").get_bucket_versioning(Bucket=destination)
+        except ClientError:
+            raise HandlerError("Destination bucket must exist.") from None
+        if versioning.get("Status") != "Enabled":
+            raise HandlerError("Destination bucket must have versioning enabled.")
+        named = {"ID": rule["Id"]} if "Id" in rule else {}
+        rules.append({**named, **{key: value for key, value in rule.items() if key != "Id"}})
+    return {"Role": said["Role"], "Rules": rules}
+
+
+_WITHOUT = {
+    "LifecycleConfiguration": "delete_bucket_lifecycle",
+    "ReplicationConfiguration": "delete_bucket_replication",
+    "Tags": "delete_bucket_tagging",
+}
+_OF_DIRECTORY_BUCKETS = {"BucketEncryption", "LifecycleConfiguration"}
 
 
 def _settings() -> Iterator[Action]:
@@ -79,12 +125,53 @@ def _settings() -> Iterator[Action]:
         ("PublicAccessBlockConfiguration", "put_public_access_block", "PublicAccessBlockConfiguration"),
         ("Tags", "put_bucket_tagging", "Tagging"),
         ("VersioningConfiguration", "put_bucket_versioning", "VersioningConfiguration"),
+        # S3 replicates a versioned bucket only.
+        ("ReplicationConfiguration", "put_bucket_replication", "ReplicationConfiguration"),
     ):
-        without = {"LifecycleConfiguration": "delete_bucket_lifecycle", "Tags": "delete_bucket_tagging"}.get(name, "")
-        yield Action(operation, f"{name}:{parameter}", id="Bucket", without=without)
+        yield Action(operation, f"{name}:{parameter}", id="Bucket", without=_WITHOUT.get(name, ""))
+
+
+class _DirectoryBucket(Regular):
+    """A directory bucket, which CloudFormation names for its zone."""
+
+    def create(self, call: Call, properties: Properties) -> Attributes:
+        suffix = f"--{properties['LocationName']}--x-s3"
+        name = properties.get("BucketName") or call.physical_name(63 - len(suffix), lower=True) + suffix
+        return super().create(call, {**properties, "BucketName": name})
+
+
+def _in_the_words_of_s3_express(_: Call, properties: Properties) -> Properties:
+    """Return a directory bucket's properties as S3's actions take them."""
+    said = dict(properties)
+    said["_Configuration"] = {
+        "Location": {"Type": "AvailabilityZone", "Name": said["LocationName"]},
+        "Bucket": {"Type": "Directory", "DataRedundancy": said["DataRedundancy"]},
+    }
+    if "BucketEncryption" in said:
+        rules = [
+            {"ApplyServerSideEncryptionByDefault": rule["ServerSideEncryptionByDefault"]}
+            for rule in said["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        ]
+        said["BucketEncryption"] = {"Rules": rules}
+    if "LifecycleConfiguration" in said:
+        rules = [_lifecycle_rule(rule) for rule in said["LifecycleConfiguration"]["Rules"]]
+        said["LifecycleConfiguration"] = {"Rules": rules}
+    return said
 
 
 HANDLERS: tuple[Handler, ...] = (
+    _DirectoryBucket(
+        type="AWS::S3Express::DirectoryBucket",
+        service=DIRECTORY_BUCKETS,
+        create_with=Action("create_bucket", "_Configuration:CreateBucketConfiguration"),
+        settings=tuple(each for each in _settings() if each.properties <= _OF_DIRECTORY_BUCKETS),
+        delete_with=Action("delete_bucket", id="Bucket"),
+        named="BucketName:Bucket",
+        attributes={"Arn": "arn:{partition}:s3express:{region}:{account}:bucket/{id}"},
+        can_tag=False,
+        also_carried_out=frozenset({"DataRedundancy", "LocationName", "Tags"}),
+        prepare=_in_the_words_of_s3_express,
+    ),
     _Bucket(
         type="AWS::S3::Bucket",
         service="s3",
