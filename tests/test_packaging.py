@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from examples import EXAMPLES, PROJECT, run_app, swept, templates
+from max_seconds import MAX_SECONDS
+
+CDK = f"{Path(sys.executable).parent}:{PROJECT / 'node_modules' / '.bin'}"
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +72,12 @@ def test_the_wheel_holds_the_library_the_stacks_and_the_functions_and_nothing_el
         "cdk_training_cluster/_lambdas/cluster_contract/prices.json",
         "cluster_contract/prices.json",
         "cluster_contract/py.typed",
+        "cdk_training_cluster_stacks/cdk.json",
     } <= set(names)
 
 
 @pytest.mark.parametrize("example", [swept(example, every_change=("base-pod",)) for example in EXAMPLES])
 def test_wheel_and_checkout_give_the_same_templates(example: str, elsewhere: Path, tmp_path: Path) -> None:
-    app = tmp_path / "app.py"
-    app.write_bytes((PROJECT / "app.py").read_bytes())
     python = str(elsewhere / "bin" / "python")
     found = subprocess.run(
         [python, "-c", "import cdk_training_cluster; print(cdk_training_cluster.__file__)"],
@@ -84,7 +86,17 @@ def test_wheel_and_checkout_give_the_same_templates(example: str, elsewhere: Pat
         check=True,
     )
     assert found.stdout.startswith(str(elsewhere))
-    from_wheel = run_app(PROJECT / example, tmp_path / "wheel", python=python, app=app)
+    # Who installed the wheel has neither app.py nor cdk.json.
+    command = [python, "-c", "from cdk_training_cluster_stacks.command import app; app()", "synth"]
+    from_wheel = subprocess.run(
+        [*command, PROJECT / example, "--output", "wheel"],
+        cwd=tmp_path,
+        env={**os.environ, "CDK_VALIDATION": "false", "PATH": f"{CDK}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=MAX_SECONDS,
+        check=False,
+    )
     assert from_wheel.returncode == 0, from_wheel.stderr
     assert run_app(example, tmp_path / "checkout").returncode == 0
     assert templates(tmp_path / "wheel")

@@ -266,3 +266,53 @@ def restore(
     with plain_errors(status=2):
         asked = Asked(source=source, region=region, profile=profile, output=output)
         raise typer.Exit(run_restore(asked, name, destination, force=force, at=version_of))
+
+
+_CDK_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True}
+_File = Annotated[Path, typer.Argument(help="The cluster file.", show_default=False)]
+
+
+def _run_cdk(
+    context: typer.Context, command: str, file: Path, *, profile: str | None = None, all: bool = False
+) -> None:
+    from cdk_training_cluster_stacks.cdk_cli import CdkCommand, run  # noqa: PLC0415
+
+    with plain_errors():
+        status = run(CdkCommand(command), file, profile=profile, all=all, others=context.args)
+    raise typer.Exit(status)
+
+
+@training_cluster.command(context_settings=_CDK_ARGUMENTS)
+def synth(context: typer.Context, file: _File) -> None:
+    """Write the templates of a cluster file to cdk.out, with your CDK CLI. Asks nothing of AWS."""
+    _run_cdk(context, "synth", file)
+
+
+@training_cluster.command(context_settings=_CDK_ARGUMENTS)
+def diff(context: typer.Context, file: _File, *, profile: _Profile = None) -> None:
+    """Show what a deployment of a cluster file would change, with your CDK CLI."""
+    _run_cdk(context, "diff", file, profile=profile)
+
+
+@training_cluster.command(context_settings=_CDK_ARGUMENTS)
+def bootstrap(context: typer.Context, file: _File, *, profile: _Profile = None) -> None:
+    """Make what the CDK needs in the account and region of a cluster file: once, with your CDK CLI."""
+    _run_cdk(context, "bootstrap", file, profile=profile)
+
+
+@training_cluster.command(context_settings=_CDK_ARGUMENTS)
+def deploy(context: typer.Context, file: _File, *, profile: _Profile = None) -> None:
+    """Deploy both stacks of a cluster file, with your CDK CLI, which takes whatever else you give."""
+    _run_cdk(context, "deploy", file, profile=profile)
+
+
+@training_cluster.command(context_settings=_CDK_ARGUMENTS)
+def destroy(
+    context: typer.Context,
+    file: _File,
+    *,
+    profile: _Profile = None,
+    all: Annotated[bool, typer.Option("--all", help="The foundation too; its file system and buckets stay.")] = False,
+) -> None:
+    """Delete the stack with the nodes of a cluster file, with your CDK CLI. Stop the cluster first."""
+    _run_cdk(context, "destroy", file, profile=profile, all=all)

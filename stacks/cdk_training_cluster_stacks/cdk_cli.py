@@ -1,0 +1,156 @@
+"""Runs the user's CDK CLI with the app of a cluster file, so that no app.py and no cdk.json is needed."""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
+from cdk_training_cluster_stacks.live.session import about_credentials, aws_session, refusal
+
+if TYPE_CHECKING:
+    import boto3
+
+CLI_VERSION = "2.1148.1"
+"""The release of the CDK CLI that this library is tested with. What npm calls the latest is an incompatible 3.0."""
+
+_INSTALL = f"npm install --global aws-cdk@{CLI_VERSION}"
+
+# https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
+_BOOTSTRAP_VERSION = "/cdk-bootstrap/hnb659fds/version"
+_OTHER_BOOTSTRAP = "bootstrapQualifier"
+
+# No cdk.json is needed, and what one says of the app does not count.
+_APP = shlex.join([sys.executable, "-m", "cdk_training_cluster_stacks.app"])
+
+
+class CdkCommand(StrEnum):
+    """What the CDK CLI is asked to do."""
+
+    SYNTH = "synth"
+    DIFF = "diff"
+    BOOTSTRAP = "bootstrap"
+    DEPLOY = "deploy"
+    DESTROY = "destroy"
+
+    def arguments(self, cluster: ClusterFile, *, all: bool) -> list[str]:
+        """Return the command's own arguments.
+
+        Args:
+            cluster: What the cluster file says.
+            all: Whether the foundation is meant too where it is not by default.
+        """
+        match self:
+            case CdkCommand.SYNTH:
+                return ["--quiet"]
+            case CdkCommand.DEPLOY:
+                return ["--all"]
+            case CdkCommand.DESTROY:
+                return ["--all"] if all else [cluster.cluster_stack_name, "--exclusively"]
+            case _:
+                return []
+
+
+def run(
+    command: CdkCommand, file: Path, *, profile: str | None = None, all: bool = False, others: Sequence[str] = ()
+) -> int:
+    """Run the CDK CLI for a cluster file, in this directory and on this terminal, and return its exit status.
+
+    Args:
+        command: What it does.
+        file: The cluster file.
+        profile: The profile of the AWS configuration. Default: - `AWS_PROFILE`, or the default one
+        all: Whether `destroy` takes the foundation too. Default: - the stack with the nodes alone
+        others: More arguments for the CDK CLI.
+
+    Raises:
+        ValueError: The CLI is missing or another one than 2.x, there are no credentials, or they are of another
+            account than the file's, or the account is not bootstrapped.
+        ClusterFileError: The file is wrong.
+    """
+    cluster = read_cluster_file(file)
+    cli = _cli(os.environ)
+    if command is not CdkCommand.SYNTH:
+        _check_account(command, cluster, profile, others)
+    arguments = [*command.arguments(cluster, all=all), "--app", _APP, "--context", f"cluster={file}"]
+    arguments += ["--no-version-reporting"] + ([] if profile is None else ["--profile", profile])
+    return _call([cli, str(command), *arguments, *others])
+
+
+def _cli(environment: Mapping[str, str]) -> str:
+    """Return where the CDK CLI is.
+
+    Raises:
+        ValueError: There is none, it does not start, or it is another one than 2.x.
+    """
+    cli = shutil.which("cdk", path=environment.get("PATH"))
+    if cli is None:
+        raise ValueError(f"the AWS CDK CLI is not installed: run {_INSTALL}, which needs Node.js 22 or newer")
+    said = subprocess.run([cli, "--version"], capture_output=True, text=True, check=False)  # noqa: S603 - the user's own CLI
+    version = said.stdout.strip()
+    if said.returncode != 0:
+        why = said.stderr.strip().splitlines()[-1:] or [f"it ended with {said.returncode}"]
+        raise ValueError(f"the AWS CDK CLI at {cli} does not start ({why[0]}): install Node.js 22 or newer")
+    if not re.match(r"2\.", version):
+        raise ValueError(f"the AWS CDK CLI at {cli} must be a 2.x release, got {version}: run {_INSTALL}")
+    return cli
+
+
+def _check_account(command: CdkCommand, cluster: ClusterFile, profile: str | None, others: Sequence[str]) -> None:
+    """Refuse credentials that do not work or are of another account, and an account without CDK's own resources.
+
+    Raises:
+        ValueError: See there.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - synth does without
+
+    session = aws_session(str(command), profile)
+    try:
+        account = session.client("sts", region_name=cluster.region).get_caller_identity()["Account"]
+    except (BotoCoreError, ClientError) as error:
+        code = refusal(error) or ""
+        raise ValueError(
+            f"{command} cannot ask AWS whose account this is: {about_credentials(code) or code}"
+        ) from error
+    if cluster.account not in (None, account):
+        raise ValueError(
+            f"the cluster file names the account {cluster.account} and the credentials are of {account}: set "
+            "AWS_PROFILE or --profile, or correct account"
+        )
+    if command is CdkCommand.DEPLOY and not any(_OTHER_BOOTSTRAP in other for other in others):
+        _check_bootstrap(session, account, cluster.region)
+
+
+def _check_bootstrap(session: "boto3.Session", account: str, region: str) -> None:
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - as above
+
+    try:
+        session.client("ssm", region_name=region).get_parameter(Name=_BOOTSTRAP_VERSION)
+    except (BotoCoreError, ClientError) as error:
+        # Whoever may not read it may deploy all the same: the CLI then uses its own roles.
+        if refusal(error) == "ParameterNotFound":
+            raise ValueError(
+                f"the CDK is not bootstrapped in the account {account} and the region {region}: run "
+                "training-cluster bootstrap with the same file once"
+            ) from error
+
+
+def _call(command: Sequence[str]) -> int:
+    """Run a command on this terminal. An interrupt is the command's to answer: it says what goes on in AWS."""
+
+    def leave_it(number: int, frame: FrameType | None) -> None:
+        pass
+
+    before = signal.signal(signal.SIGINT, leave_it)
+    try:
+        return subprocess.run(command, check=False).returncode  # noqa: S603 - the user's own CLI
+    finally:
+        signal.signal(signal.SIGINT, before)
