@@ -6,6 +6,7 @@ from moto.core.responses import ActionResult, EmptyResult
 
 from local_aws.cloudformation.change_sets import ChangeSetActions
 from local_aws.cloudformation.failures import ValidationError
+from local_aws.cloudformation.imports import identifiers
 from local_aws.cloudformation.stacks import Stack, StackResource
 from local_aws.refusal import Refusal
 
@@ -105,6 +106,14 @@ class CloudFormationApi(ChangeSetActions):
         ]
         return ActionResult({"StackResources": shown})
 
+    def list_stacks(self) -> ActionResult:
+        """Answer ListStacks, newest first."""
+        wanted = self._get_param("StackStatusFilter", [])
+        found = sorted(self._here.stacks.values(), key=lambda stack: stack.created, reverse=True)
+        return self._page(
+            "StackSummaries", [each.described() for each in found if each.status in wanted or not wanted]
+        )
+
     def list_stack_resources(self) -> ActionResult:
         """Answer ListStackResources."""
         stack = self._existing()
@@ -124,6 +133,19 @@ class CloudFormationApi(ChangeSetActions):
         change_set = self._find_change_set() if self._get_param("ChangeSetName") else None
         text = change_set.plan.template_text if change_set else self._existing().template_text
         return ActionResult({"TemplateBody": text, "StagesAvailable": ["Original", "Processed"]})
+
+    def get_template_summary(self) -> ActionResult:
+        """Answer GetTemplateSummary: what identifies the template's resources for an import."""
+        resources = self._plan(Stack("", "", "", {}, {}, {}, {})).template["Resources"]
+        by_type: dict[str, list[str]] = {}
+        for logical_id, definition in resources.items():
+            by_type.setdefault(definition["Type"], []).append(logical_id)
+        summaries = [
+            {"ResourceType": kind, "LogicalResourceIds": names, "ResourceIdentifiers": [",".join(identifiers(kind))]}
+            for kind, names in sorted(by_type.items())
+            if identifiers(kind)
+        ]
+        return ActionResult({"ResourceTypes": sorted(by_type), "ResourceIdentifierSummaries": summaries})
 
 
 def _resource_shown(stack: Stack, resource: StackResource) -> dict[str, Any]:

@@ -103,6 +103,31 @@ class Deployment:
         said = "Update successful. One or more resources could not be deleted." if failed else None
         stack.say("UPDATE_COMPLETE", said)
 
+    def take_over(self, plan: Plan, kept: Mapping[str, StackResource]) -> None:
+        """Import what a deleted stack has kept, as it is: whether it is as the template says, is not compared."""
+        stack, before = self._stack, dict(self._stack.resources)
+        stack.say("IMPORT_IN_PROGRESS", "User Initiated")
+        try:
+            for logical_id in (name for name in plan.order if name in kept):
+                was, definition = kept[logical_id], plan.definition(logical_id)
+                resource = replace(was, logical_id=logical_id, definition=definition)
+                stack.resources[logical_id] = resource
+                stack.say_of(resource, "IMPORT_IN_PROGRESS", "Resource import started.")
+                resource.properties = self._properties(plan, logical_id)
+                stack.say_of(resource, "IMPORT_COMPLETE", "Resource import completed.")
+        except ResourceError as failure:
+            stack.say_of(resource, "IMPORT_FAILED", str(failure))
+            stack.say("IMPORT_ROLLBACK_IN_PROGRESS", str(failure))
+            stack.resources = before
+            stack.say("IMPORT_ROLLBACK_COMPLETE")
+            return
+        _adopt(stack, plan)
+        for logical_id in kept:
+            resource = stack.resources[logical_id]
+            stack.say_of(resource, "UPDATE_IN_PROGRESS", "Apply stack-level tags to imported resource if applicable.")
+            stack.say_of(resource, "UPDATE_COMPLETE")
+        stack.say("IMPORT_COMPLETE")
+
     def delete(self, retain: Iterable[str] = ()) -> None:
         """Delete the stack's resources in reverse order, but those that are retained."""
         stack = self._stack
@@ -367,6 +392,8 @@ def _handler(resource: StackResource) -> Handler:
 
 
 def _order_of(stack: Stack, resources: Mapping[str, StackResource]) -> list[str]:
+    if not resources:
+        return []  # a stack of which nothing was made has no template
     known = [name for name in templates.dependency_order(stack.template, set(resources)) if name in resources]
     return [*known, *(name for name in resources if name not in known)]
 

@@ -169,12 +169,13 @@ class Stack:
 
 @dataclass
 class ChangeSet:
-    """A prepared creation of a stack, with its plan."""
+    """A prepared creation of a stack or import into one, with its plan and what a deleted stack has kept."""
 
     name: str
     id: str
     stack: Stack
     plan: Any
+    imported: Mapping[str, StackResource] = field(default_factory=dict)
     execution: str = "AVAILABLE"
     created: datetime = field(default_factory=now)
 
