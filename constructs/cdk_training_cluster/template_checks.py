@@ -129,4 +129,4 @@ def _places(path: Path, findings: Sequence[Finding]) -> list[PolicyViolatingReso
 
 
 _PLUGINS: WeakKeyDictionary[IConstruct, TemplateRulesPlugin] = WeakKeyDictionary()
-"""What looks at the templates of each app."""
+"""What checks the templates of each app."""

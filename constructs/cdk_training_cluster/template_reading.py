@@ -1,4 +1,4 @@
-"""A template as rules look at it: its resources, and what refers to what."""
+"""A template as rules read it: its resources, and what refers to what."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

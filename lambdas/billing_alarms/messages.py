@@ -33,15 +33,16 @@ def no_metrics(settings: WatchedBudget, silent: Sequence[str]) -> Notification:
         tag="cdk-training-cluster:billing-told-silent",
         every=timedelta(days=1),
         about=silent,
-        subject=f"{settings.cluster}: billing alarms cannot go off",
+        subject=f"{settings.cluster}: billing alarms have no metrics",
         text=(
             f"CloudWatch in {BILLING_REGION} has no billing metrics (AWS/Billing EstimatedCharges in USD) of "
             f"{', '.join(silent)}, so the billing alarms of {settings.cluster}, which count the charges of whole "
-            "accounts, cannot go off.\n\n"
+            "accounts, cannot go into ALARM.\n\n"
             "Switch them on: Billing and Cost Management, Billing preferences, Alert preferences, Receive CloudWatch "
             "billing alerts; in an organization the management account has to do it too. Metrics of linked accounts "
             "exist in the management account only. An account of the AWS Partner Network, or one "
-            "bought through a reseller, never gets them: leave the budget out there, and watch the bill otherwise."
+            "bought through a reseller, never gets them: leave the budget out there, and ask the partner or the "
+            "reseller for its charges."
         ),
     )
 

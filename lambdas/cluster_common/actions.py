@@ -33,7 +33,7 @@ def parse_action(event: object, takes: Sequence[Action] = (Action.TICK, Action.S
         raise InvalidEventError(f"the event must be a JSON object, got {event!r}")
     unknown = sorted(str(key) for key in event if key != "action")
     if unknown:
-        raise InvalidEventError(f"the event takes action, got {', '.join(unknown)}")
+        raise InvalidEventError(f"the event takes the key action only, got {', '.join(unknown)}")
     asked = event.get("action", Action.TICK)
     for action in takes:
         if action == asked:

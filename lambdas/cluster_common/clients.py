@@ -45,7 +45,7 @@ _ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_ti
 # all the same.
 _PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_timeout=3, read_timeout=60)
 
-# For what every run begins with and ends with: a run of 50 seconds has time left to tell that no answer came.
+# For what every run begins with and ends with: a run of 50 seconds has time left to report that no answer came.
 _QUICK = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=2, read_timeout=3)
 
 
@@ -76,7 +76,7 @@ def cost_explorer() -> "CostExplorer":
 
 @cache
 def dynamodb() -> "DynamoDBClient":
-    """Return the client of DynamoDB, which answers within milliseconds or is asked again soon."""
+    """Return the client of DynamoDB, which answers within milliseconds or is called again soon."""
     return boto3.client("dynamodb", config=_QUICK)
 
 

@@ -1,4 +1,4 @@
-"""Times as tags hold them, and as people read them."""
+"""Times as tags hold them, and lengths of time as messages show them."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -20,6 +20,6 @@ def parse_time(text: str) -> datetime:
 
 
 def format_minutes(time: timedelta) -> str:
-    """Return a length of time as people read it."""
+    """Return a length of time as messages show it."""
     count = round(time.total_seconds() / 60)
     return "1 minute" if count == 1 else f"{count} minutes"

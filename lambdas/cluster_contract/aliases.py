@@ -1,7 +1,7 @@
 """The aliases through which the power function takes commands.
 
-Lambda does not tell a function who invokes it. Each alias has a permission of its own, and a function is told which
-one it is invoked through: so it knows which commands its caller may give.
+Lambda does not say who invokes a function. Each alias has a permission of its own, and the context of an invocation
+names the alias: so the function knows which commands its caller may send.
 Sources: https://docs.aws.amazon.com/lambda/latest/dg/python-context.html and
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-api-permissions-ref.html
 """
@@ -13,13 +13,13 @@ class Alias(StrEnum):
     """An alias of the power function."""
 
     OPERATE = "operate"
-    """For people and their programs, which may give every command."""
+    """For operators and their programs, which may send every command."""
 
     START = "start"
     """For the runbook, which starts node groups."""
 
     IDLE = "idle"
-    """For the function that stops idle nodes."""
+    """For the idle function, which may stop node groups and terminate nodes."""
 
     BUDGET = "budget"
-    """For the function that watches what the cluster costs, which may stop and limit node groups."""
+    """For the spend function, which may stop and limit node groups."""

@@ -120,7 +120,7 @@ class Bill:
 
 
 class NoBillError(ValueError):
-    """Say why Cost Explorer's answers are no bill of the cluster; asked again, it answers the same and bills it."""
+    """Say why Cost Explorer's answers are no bill of the cluster; a retry changes nothing and is billed."""
 
 
 def fetch_bill(client: CostExplorer, cluster: str, region: str, start: date, end: date) -> Bill:

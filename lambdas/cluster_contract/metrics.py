@@ -1,6 +1,6 @@
 """The names under which nodes and functions report: one place for the agent, `metric_*` methods and functions.
 
-Plain data, so that anything may import it. A test compares what nodes are told with what is written here.
+Plain data, so that anything may import it. A test compares the configuration of nodes with what is written here.
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ class NodeMetrics:
     """The namespace, dimensions and metrics of training nodes.
 
     Every metric of an accelerator exists in three series: one an instance, one a node group, one a cluster.
-    A sample is one device at one look: a GPU once an interval, a NeuronCore twice. So `Average` is over devices
-    and looks, `Maximum` is the busiest device and `SampleCount` shows a device that reports nothing. CloudWatch
+    A sample is one reading of one device: a GPU once an interval, a NeuronCore twice. So `Average` is over devices
+    and readings, `Maximum` is the busiest device and `SampleCount` shows a device that reports nothing. CloudWatch
     bills each series; those of single devices are not published. CPU use exists by instance only.
 
     Attributes:
@@ -22,7 +22,7 @@ class NodeMetrics:
         instance_id_dimension: The dimension that holds the instance's id.
         interval_seconds: How often a node reports.
         gpu_utilization: Percent (0 to 100) of NVML's last sample period, between a sixth of a second and a second
-            long, in which at least one kernel ran on an NVIDIA GPU. The agent looks once an interval, so that
+            long, in which at least one kernel ran on an NVIDIA GPU. The agent reads it once an interval, so that
             nothing is known of the rest of it. A GPU in MIG mode has none.
         gpu_memory_used: MiB in use on an NVIDIA GPU.
         neuron_core_utilization: Percent (0 to 100) of half an interval in which a NeuronCore computed; 0 for a
@@ -31,7 +31,7 @@ class NodeMetrics:
         cpu_usage: Percent (0 to 100, with a fraction) of the last interval in which a node's vCPUs were not idle,
             all of them together.
         efa_traffic: Bytes that a node's Elastic Fabric Adapters received, and sent, since the last report; by
-            instance only, and only where an `IdlePolicy` looks at them.
+            instance only, and only where an `IdlePolicy` uses them.
         bootstrap_failed: 1 when a node could not be set up, by cluster and node group and by cluster alone;
             no data otherwise.
     """
@@ -59,8 +59,8 @@ class NodeMetrics:
         return ((self.cluster_dimension, self.node_group_dimension), (self.cluster_dimension,))
 
 
-# The names of GPUs, CPUs and EFA are the agent's own: AWS's documents and other people's dashboards speak of the
-# same thing.
+# The names of GPUs, CPUs and EFA are the agent's own: AWS's documents and existing dashboards use the
+# same names.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/metrics-collected-by-CloudWatch-agent.html
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-EFA.html

@@ -1,4 +1,4 @@
-"""The tags by which operators and functions find what a cluster is made of, and by which people keep nodes running.
+"""The tags by which operators and functions find the parts of a cluster, and by which operators keep nodes running.
 
 They are never put on placement groups: `Tags` of `AWS::EC2::PlacementGroup` is create-only, so a tag that
 changes would replace the group under its running instances.

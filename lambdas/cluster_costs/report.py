@@ -1,4 +1,4 @@
-"""The report that people read: a week of a cluster's bill beside the four weeks before."""
+"""The report of a week of a cluster's bill beside the four weeks before."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -126,7 +126,7 @@ class IdleExecutor:
     def _record(
         self, decisions: Decisions, due: Sequence[Unit], stopped: frozenset[str], *, is_reported: bool
     ) -> None:
-        """Record what became of every warning: what is stopped and reported needs none any more."""
+        """Record the outcome of every warning: one whose nodes are stopped and reported is deleted."""
         now, warnings = self._context.now, self._records.warnings
         changes: dict[str, SentWarning | None] = {
             name: None for name in decisions.void if name in warnings and warnings[name].unreported is None
@@ -192,7 +192,7 @@ class IdleExecutor:
         try:
             return read_again(self._ec2(), self._settings, ids)
         except AWS_ERRORS as error:
-            self._failures.add(", ".join(ids), "could not be read again", error)
+            self._failures.add(", ".join(ids), "could not be read again, so the next run decides", error)
             return ids
 
     def _stop_group(self, unit: Unit) -> list[str]:
@@ -212,7 +212,7 @@ class IdleExecutor:
             why = (
                 answer.failure
                 or "; ".join(str(group.get("reason", "")) for group in left)
-                or "it knows no such group"
+                or "its answer names no such node group"
             )
             # What counts is the size: the function may have failed elsewhere, or have read what was no longer so.
             if not self._is_at_zero(unit.name):
@@ -220,7 +220,9 @@ class IdleExecutor:
                 self._unclear |= {unit.name} if answer.failure else set()
                 self._refuse([unit])
                 return []
-            self._failures.add_sentence(unit.name, f"the group is at zero. The power function also reported: {why}")
+            self._failures.add_sentence(
+                unit.name, f"its desired capacity is 0. The power function also reported: {why}"
+            )
         return [one.id for one in unit.instances if not one.owner.is_instance]
 
     def _is_at_zero(self, node_group: str) -> bool:
@@ -228,7 +230,7 @@ class IdleExecutor:
         return bool(owners) and not self._owners.unread and not any(state.desired for state in owners.values())
 
     def _terminate(self, node_group: str, units: Sequence[Unit]) -> list[str]:
-        """Let single nodes of a group go, and find out which did where some did not."""
+        """Terminate single nodes of a group, and find out which were terminated where some were not."""
         ids = [one for unit in units for one in unit.ids]
         order = {"action": "terminate", "node_groups": [node_group], "instance_ids": ids}
         answer = self._power.send(

@@ -28,7 +28,8 @@ _DRY_RUN = "[dry run] "
 
 # Where the stop is nearer than that, only the tag comes in time.
 _WORK_KEEPS = (
-    "Work keeps it, too, but CPU and network count up to 15 minutes late: set the tag if the stop is nearer."
+    "Work on it also prevents the stop, but CPU and network metrics arrive up to 15 minutes late: set the tag if the "
+    "stop is nearer."
 )
 
 
@@ -36,11 +37,11 @@ def warning_message(settings: IdleFunctionSettings, units: Sequence[Unit], now: 
     """Return the subject and the text of the message that idle nodes are going to be stopped."""
     real = [unit for unit in units if not unit.dry_run] or units
     left = min(unit.stop_at for unit in real) - now
-    told = _head(settings, real, f"{_count(real)} idle, {verbs(settings, real)} in {format_minutes(left)}")
+    title = _head(settings, real, f"{_count(real)} idle, {verbs(settings, real)} in {format_minutes(left)}")
     lines = [f"Cluster {settings.cluster}", *_dry_run_lines(units), ""]
     for unit in units[:_MAX_LINES]:
         lines += [*_warning_lines(settings, unit), ""]
-    return told, _text(lines, len(units))
+    return title, _text(lines, len(units))
 
 
 def stopped_message(
@@ -57,7 +58,7 @@ def stopped_message(
     verb = verbs(settings, units, stopped or None)
     done = f"would be {verb} now" if units[0].dry_run else verb
     saved = savings(settings, [one for unit in units for one in unit.instances if one.id in stopped])
-    told = _head(settings, units, f"{_count(units, stopped or None)} {done}: idle")
+    title = _head(settings, units, f"{_count(units, stopped or None)} {done}: idle")
     lines = [f"Cluster {settings.cluster}", *_dry_run_lines(units), ""]
     for unit in units[:_MAX_LINES]:
         lines += stopped_lines(settings, unit, stopped or None)
@@ -66,7 +67,7 @@ def stopped_message(
     if deferred:
         limit = f"one run stops at most {settings.max_stops}, the longest idle first"
         lines += ["", f"{deferred} more are due and wait for a later run: {limit}."]
-    return told, _text(lines, len(units))
+    return title, _text(lines, len(units))
 
 
 def stopped_lines(settings: IdleFunctionSettings, unit: Unit, only: frozenset[str] | None = None) -> list[str]:
@@ -89,7 +90,7 @@ def earlier_message(settings: IdleFunctionSettings, texts: Sequence[str]) -> tup
     head = [
         f"Cluster {settings.cluster}",
         "",
-        "An earlier run stopped these nodes, and could not send this message or could not record that it did:",
+        "An earlier run stopped these nodes, and could not send this message or record that it was sent:",
         "",
     ]
     return subject(f"{settings.cluster}: stopped by an earlier run: idle"), _text(
@@ -190,5 +191,7 @@ def _dry_run_lines(units: Sequence[Unit]) -> list[str]:
 
 
 def _text(lines: Sequence[str], count: int) -> str:
-    more = f"\n\nAnd {count - _MAX_LINES} more: the log has them all." if count > _MAX_LINES else ""
+    more = (
+        f"\n\nAnd {count - _MAX_LINES} more: the idle function's log lists all of them." if count > _MAX_LINES else ""
+    )
     return "\n".join(lines).rstrip() + more

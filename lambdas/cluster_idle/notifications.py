@@ -156,7 +156,10 @@ class IdleNotifications:
         try:
             self._sns().publish(TopicArn=self._settings.topic_arn, Subject=subject, Message=text)
         except AWS_ERRORS as error:
-            self._failures.add(self._settings.cluster, "the notification could not be published", error)
+            what = (
+                f"the notification could not be published to {self._settings.topic_arn}, and the next run repeats it"
+            )
+            self._failures.add(self._settings.cluster, what, error)
             self.failed += 1
             return False
         self.failed += self._has_no_subscriber

@@ -88,7 +88,7 @@ class OwnerReader:
         return found
 
     def annotate(self, notes: Mapping[Owner, str]) -> None:
-        """Write a note on owners and instances, for people who look at them: one that fails keeps nothing waiting."""
+        """Write a note on owners and instances, for operators: one that fails does not hold up the others."""
         alike: dict[str, list[Owner]] = {}
         for owner, note in notes.items():
             alike.setdefault(tag_value(note), []).append(owner)
@@ -122,7 +122,7 @@ class OwnerReader:
         try:
             yield
         except AWS_ERRORS as error:
-            self._logger.warning(f"{subject}: the tag {IDLE_NOTE_TAG} was not changed ({error_text(error)})")
+            self._logger.warning(f"{subject}: the tag {IDLE_NOTE_TAG} could not be changed ({error_text(error)})")
 
 
 def _kinds(

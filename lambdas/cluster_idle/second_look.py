@@ -1,4 +1,4 @@
-"""The second look: right before a stop, what is due is read and judged again, since each stop takes its time."""
+"""The second check: right before a stop, what is due is read and judged again, since each stop takes time."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -59,8 +59,10 @@ class SecondLook:
             together = [one for unit in units for one in (*unit.ids, *unit.others)]
             found = read_again(self._ec2(), self._settings, together)
         except AWS_ERRORS as error:
-            self._failures.add(", ".join(unit.name for unit in units), "could not be read again", error)
-            self.note(units, "it could not be read again before the stop")
+            self._failures.add(
+                ", ".join(unit.name for unit in units), "could not be read again, so the next run decides", error
+            )
+            self.note(units, "it could not be read again before the stop: the next run decides")
             return []
         only = next(iter(node_groups)) if len(node_groups) == 1 else None
         owners = self._owners.read(only) if node_groups else {}

@@ -27,7 +27,7 @@ class Obstacles:
         self._context = context
         self._is_alone = context.unit(together[0]) == together[0].id
         members = [one for one in together if one.owner.traits and not self._is_in_standby(one)]
-        # An order to stop an owner whose size is zero already changes nothing.
+        # A command to stop an owner whose size is zero already changes nothing.
         owned = [one for one in members if not self._is_at_zero(one)]
         found = [self._of_owner(one, context.owners.get(one.owner)) for one in _one_of_each_owner(owned)]
         unseen = None if self._is_alone else _find_unseen(members, together[0].node_group, context)

@@ -22,7 +22,7 @@ class IdleVerdict(StrEnum):
     """It works, or belongs to nodes of which one does."""
 
     UNKNOWN = "unknown"
-    """Too little is known to say whether it works: it keeps running, is counted, and sets off an alarm."""
+    """Too little is known to say whether it works: it keeps running, and an alarm counts it."""
 
     GRACE = "grace"
     """It was launched a moment ago."""
@@ -120,7 +120,7 @@ class Unit:
 
 @dataclass(frozen=True, kw_only=True)
 class Decisions:
-    """What follows from one look at the cluster.
+    """What follows from one reading of the cluster.
 
     Attributes:
         findings: One an instance, in the order of their ids.

@@ -175,7 +175,7 @@ class StateStore:
     def annotate(self, group: Group) -> None:
         """Write on what owns a group's nodes what is ordered of it, where it says something else.
 
-        It is for people. Only a run of the schedule writes it, so that it also becomes right after a run that was
+        It is for operators. Only a run of the schedule writes it, so that it also becomes right after a run that was
         interrupted.
         """
         order = self._of(group).state.order

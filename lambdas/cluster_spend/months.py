@@ -24,11 +24,11 @@ _DECEMBER = 12
 
 @dataclass(frozen=True, kw_only=True)
 class LastRun:
-    """What the last run saw that EC2 may not tell the next one.
+    """What the last run saw that EC2 may not return to the next one.
 
     Attributes:
         running: The node groups of the instances that ran, by their ids.
-        ended: The ids of instances that were counted when they had ended at a time that EC2 does not tell.
+        ended: The ids of instances that were counted when they had ended at a time that EC2 does not return.
         held: How many instances reservations held, by their ids.
     """
 

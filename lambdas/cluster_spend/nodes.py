@@ -22,7 +22,7 @@ PAGE_SIZE = 200
 
 VOLUME_PRICE = "ebs-gp3"
 
-# `User initiated (2026-11-22 18:04:05 GMT)`; of interruptions of Spot Instances EC2 tells no time.
+# `User initiated (2026-11-22 18:04:05 GMT)`; of interruptions of Spot Instances EC2 returns no time.
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Instance.html
 _WHEN = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 
@@ -44,7 +44,7 @@ class Node:
         runs: Whether it runs, or is about to.
         pending: Whether it is about to run, and not billed yet.
         exists: Whether it is not terminated: its volumes are billed.
-        ended: When it stopped or was terminated. None: it runs, or EC2 tells no time.
+        ended: When it stopped or was terminated. None: it runs, or EC2 returns no time.
         spot: Whether it is a Spot Instance.
         reservation: The id of the capacity reservation or Capacity Block that it runs in. Empty: in none.
         block: Whether that is a Capacity Block.
@@ -67,7 +67,7 @@ class Node:
 
     @property
     def has_unknown_end(self) -> bool:
-        """Whether it has ended at a time that EC2 does not tell."""
+        """Whether it has ended at a time that EC2 does not return."""
         return not self.runs and self.ended is None
 
     def item(self) -> Item:
@@ -158,8 +158,8 @@ def node_charges(
         settings: The function's settings.
         reserved: What is billed for reservations, by id: while it is, what runs in them is not billed beside it.
         ran: The ids of instances that ran in the last run. One that was started since has stopped at a time that EC2
-            no longer tells, and is billed on.
-        ended: The ids of instances that were counted when they had ended at a time that EC2 does not tell.
+            no longer returns, and is billed on.
+        ended: The ids of instances that were counted when they had ended at a time that EC2 does not return.
         through: Until when everything is counted.
         now: The time.
     """

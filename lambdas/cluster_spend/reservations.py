@@ -32,8 +32,8 @@ class Reservation:
         instances: For how many instances this account is billed.
         starts: When it began, or begins.
         ends: When it ended, or ends. None: no end is known.
-        billed: Whether it is billed from its start to its end. A cancelled one is not: EC2 tells no time at which it
-            was.
+        billed: Whether it is billed from its start to its end. A cancelled one is not: EC2 does not return when it
+            was cancelled.
         block: Whether it is a Capacity Block.
         shared_by: The account that owns it. Empty: this one. Of another's reservation this account is billed for what
             is not used, and for each instance in it beside that; for a block that account has paid.
@@ -58,7 +58,7 @@ class Reservation:
         Args:
             node_group: The node group that it is for. Empty: several.
             held: How many instances the last run saw it hold. None: no run has seen it before.
-            now: The time. When its size was changed, or it was cancelled, EC2 does not tell.
+            now: The time. EC2 does not return when its size was changed, or when it was cancelled.
         """
         kind, price = SpendKind.RESERVATION, on_demand_price_name(self.instance_type)
         if self.block:

@@ -298,7 +298,7 @@ class Deployment:
             raise ResourceError(reason)
         left_out = sorted(set(properties) - HANDLERS[kind].carries_out)
         if left_out:
-            raise ResourceError(f"the local AWS does not carry out {', '.join(left_out)} of {kind}")
+            raise ResourceError(f"the local AWS does not support {', '.join(left_out)} of {kind}")
         return properties
 
     def _resolver(self, plan: Plan) -> Resolver:

@@ -57,7 +57,7 @@ class HandlerError(Exception):
 
 
 class CannotChangeError(HandlerError):
-    """A change that a handler does not carry out; it has changed nothing."""
+    """A change that a handler does not support; it has changed nothing."""
 
 
 def is_absent(error: ClientError) -> bool:

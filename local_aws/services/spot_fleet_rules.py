@@ -86,7 +86,7 @@ def check(ec2: Any, config: Mapping[str, Any]) -> None:
 
     Raises:
         Refusal: with EC2's error code.
-        NotImplementedError: for what the local AWS does not carry out.
+        NotImplementedError: for what the local AWS does not support.
     """
     unknown = sorted(_NOT_CARRIED_OUT & set(config))
     if unknown:

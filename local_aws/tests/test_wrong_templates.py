@@ -116,7 +116,7 @@ WRONG: dict[str, Change] = {
     "#/TrafficType: SOME is not a valid enum value": only(
         "Log", "AWS::EC2::FlowLog", ResourceId=imported("Vpc"), ResourceType="VPC", TrafficType="SOME"
     ),
-    "the local AWS does not carry out TargetGroupARNs of AWS::AutoScaling::AutoScalingGroup": properties(
+    "the local AWS does not support TargetGroupARNs of AWS::AutoScaling::AutoScalingGroup": properties(
         "Nodes", TargetGroupARNs=["arn"]
     ),
     "resource Files does not support attribute type Colour in Fn::GetAtt": launch(

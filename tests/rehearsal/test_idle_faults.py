@@ -264,7 +264,7 @@ def test_an_order_whose_answer_is_lost_is_not_given_twice(cluster: IdleOnAws) ->
     cluster.aws.forget_calls()
     cluster.aws.lose("Invoke")
 
-    with pytest.raises(PartialFailureError, match=r"workers: (the group is at zero. T|t)he power function"):
+    with pytest.raises(PartialFailureError, match=r"workers: (its desired capacity is 0. T|t)he power function"):
         cluster.run(after=30)
     assert cluster.running(GROUP) == []
     assert cluster.run(after=35) == {}

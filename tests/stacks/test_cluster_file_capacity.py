@@ -141,13 +141,13 @@ WRONG = {
     ),
     "settings that are none": (
         "{spot: 12}",
-        [".spot: must be settings (key: value), such as spot: {max_price: 12.5}, got 12"],
+        [".spot: must be a mapping (key: value), such as spot: {max_price: 12.5}, got 12"],
     ),
     "a list for settings": (
         f"{{capacity_block: [{ID}]}}",
-        [f".capacity_block: must be settings (key: value), such as capacity_block: {{id: {ID}}}, got a list"],
+        [f".capacity_block: must be a mapping (key: value), such as capacity_block: {{id: {ID}}}, got a list"],
     ),
-    "settings of a call that has none": ("{on_demand: 5}", [".on_demand: must be settings (key: value), got 5"]),
+    "settings of a call that has none": ("{on_demand: 5}", [".on_demand: must be a mapping (key: value), got 5"]),
     "an ARN where only an id will do": (
         f"{{from_reservation: {{id: {ARN!r}}}}}",
         [

@@ -16,8 +16,8 @@ TEXTS = {
         "# later\n",
         "cluster.yaml: is empty; a cluster file begins with its name, such as name: base-pod",
     ),
-    "a list": ("- a\n", "cluster.yaml: must be settings, such as name: base-pod, got a list"),
-    "a word": ("hello\n", 'cluster.yaml: must be settings, such as name: base-pod, got "hello"'),
+    "a list": ("- a\n", "cluster.yaml: must be a mapping of settings, such as name: base-pod, got a list"),
+    "a word": ("hello\n", 'cluster.yaml: must be a mapping of settings, such as name: base-pod, got "hello"'),
     "not YAML": (
         "name: pod\nnode_groups: [a, b\n",
         "cluster.yaml:3: is not YAML in column 1: expected ',' or ']', but got '<stream end>'",

@@ -76,7 +76,7 @@ CHANGES = {
     "a node group that is not settings": (
         "node_groups:\n",
         "node_groups:\n  - workers\n",
-        ['8: node_groups[0]: must be settings (key: value), got "workers"'],
+        ['8: node_groups[0]: must be a mapping (key: value), got "workers"'],
     ),
     "a count in quotes": (
         "count: 8",
@@ -106,7 +106,7 @@ CHANGES = {
     "a warm pool that is a number": (
         "count: 8",
         "count: 8\n    warm_pool: 2",
-        ["11: node_groups[0].warm_pool: must be settings (key: value), such as warm_pool: {size: 2}, got 2"],
+        ["11: node_groups[0].warm_pool: must be a mapping (key: value), such as warm_pool: {size: 2}, got 2"],
     ),
     "no image": (
         "    image: latest\n",

@@ -108,7 +108,7 @@ CHANGES: dict[str, tuple[str, str, list[str]]] = {
     "a word": (
         "",
         "idle: off",
-        ['12: idle: must be settings (key: value), such as idle: {window_minutes: 90}, got "off"'],
+        ['12: idle: must be a mapping (key: value), such as idle: {window_minutes: 90}, got "off"'],
     ),
     "an empty name": (
         "",

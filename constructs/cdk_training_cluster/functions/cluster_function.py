@@ -87,7 +87,7 @@ class ClusterFunction(Construct):
             id: The construct's id.
             package: The function's package among the library's Lambda sources, such as `cluster_power`.
             called: What alarms call the function, such as `the power function`.
-            description: What the function does, for people who find it in the console.
+            description: What the function does, as the console shows it.
             cluster_name: The cluster it works for.
             settings: Its settings; they reach it as compact JSON in the environment variable
                 `<PACKAGE>_SETTINGS`.
@@ -277,7 +277,7 @@ class ClusterFunction(Construct):
         return queue
 
     def alarm_description(self, trouble: str, remedy: str) -> str:
-        """Say what is wrong, where to look and what to do.
+        """Say what is wrong, which log or queue shows it, and what to do.
 
         Args:
             trouble: What is wrong.

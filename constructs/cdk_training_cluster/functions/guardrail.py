@@ -1,4 +1,4 @@
-"""What every guardrail of a cluster is: a function that looks again and again, and all that stands behind it."""
+"""What every guardrail of a cluster is: a function that runs on a schedule, with its alarms and permissions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ class GuardrailSpec:
     Attributes:
         package: The function's package among the library's Lambda sources, such as `cluster_idle`.
         called: What alarms call the function, such as `the power function`.
-        purpose: What the function does, for people who find it in the console. `$name` stands for the cluster's name.
+        purpose: What the function does, as the console shows it. `$name` stands for the cluster's name.
         output: The name of the stack output that says how operators invoke it.
         every: The time between two ticks.
         timeout: How long one tick may take.
@@ -108,7 +108,7 @@ class GuardrailArguments(TypedDict):
 
 
 class Guardrail(Construct):
-    """A function that looks at a cluster again and again, with its tick and its alarms, made from one description.
+    """A function that runs for a cluster on a schedule, with its alarms, made from one description.
 
     A guardrail says what it is in `spec`, hands what all of them take to this class, checks its settings, and calls
     `_make`.
@@ -215,11 +215,11 @@ class Guardrail(Construct):
         return self._cluster_function.metric(name, statistic=statistic, period=period, node_group=node_group)
 
     def _watch(self, watch: Watch, metric: cloudwatch.IMetric | None = None) -> cloudwatch.Alarm:
-        """Make an alarm that goes off where there is any of what is counted for some periods on end.
+        """Make an alarm that goes into ALARM where there is any of what is counted for some periods on end.
 
-        Silence says nothing of what is counted: then the alarm has no state, and the one on silence goes off. It
-        does not notify of the end: a new alarm goes from no state to OK with its first points, and would report the
-        end of a problem that never was.
+        Silence says nothing of what is counted: then the alarm has no data, and the one on silence goes into ALARM.
+        It does not notify of the end: a new alarm goes from no state to OK with its first points, and would report
+        the end of a problem that never was.
 
         Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
         """
@@ -243,8 +243,8 @@ class Guardrail(Construct):
     def _watch_silence(self, silence: Silence) -> cloudwatch.Alarm:
         """Make the alarm on silence, reports nothing included.
 
-        It may go off once right after the first deployment, until the function has reported, and notifies when it
-        is over.
+        It may go into ALARM once right after the first deployment, until the function has reported, and notifies when
+        it is over.
         """
         alarm = cloudwatch.Alarm(
             self,

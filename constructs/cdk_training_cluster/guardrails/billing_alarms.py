@@ -108,7 +108,7 @@ class BillingAlarms(Guardrail):
                 id="SilentAccounts",
                 metric=BillingMetric.SILENT_ACCOUNTS,
                 trouble="CloudWatch has no billing metrics for this budget, so its alarms on the charges of whole "
-                "accounts cannot go off",
+                "accounts cannot go into ALARM",
                 remedy="It names the accounts: switch on Receive CloudWatch billing alerts in their billing "
                 "preferences",
             ),

@@ -25,7 +25,7 @@ class WeeklyCostReport(Guardrail):
     """Make the function that sends a report of the cluster's bill to its alert topic, once a week.
 
     From Tuesday on, when Cost Explorer has the week before, it sends what the cluster was billed by item, beside the
-    four weeks before, with spikes and trend. It looks every six hours, and asks Cost Explorer only while the newest
+    four weeks before, with spikes and trend. It runs every six hours, and calls Cost Explorer only while the newest
     report is not sent, so that a week whose report fails is made up for. The first one comes with the deployment.
     Cost Explorer bills $0.01 a request, as a rule one or two a report. It has the cluster's charges once the tag
     `cdk-training-cluster:cluster` is an active cost allocation tag; until then the report says how to activate it.

@@ -35,7 +35,7 @@ class WatchedParts:
     """What watches a cluster, and what its network takes.
 
     Attributes:
-        alarm_metrics: How many metrics its alarms look at.
+        alarm_metrics: How many metrics its alarms use.
         functions: Its functions that run on a schedule.
         tables: How many DynamoDB tables there are.
         nat_gateways: How many NAT gateways there are.
@@ -124,7 +124,7 @@ def as_floats(units: dict[str, Decimal]) -> dict[str, float]:
 
 
 def _metrics(alarm: cloudwatch.CfnAlarm) -> int:
-    """Count what CloudWatch bills an alarm for: each metric it looks at, not the expressions over them."""
+    """Count what CloudWatch bills an alarm for: each metric it uses, not the expressions over them."""
     queries: Sequence[object] = alarm.metrics if isinstance(alarm.metrics, list) else ()
     of_metrics = [each for each in queries if getattr(each, "metric_stat", None) is not None]
     return max(len(of_metrics), 1)

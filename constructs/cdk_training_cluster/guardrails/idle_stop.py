@@ -40,7 +40,7 @@ _WATCHES = (
         "them",
         records="verdict = 'unknown'",
         remedy="Each record gives the reason for a node: most often its CloudWatch agent does not run, a GPU is in "
-        "MIG mode or lost, or its type is missing in gpu_counts",
+        "MIG mode or lost, or the library does not know how many GPUs its type has, which instance_type_facts state",
     ),
     Watch(
         id="Breaker",
@@ -79,7 +79,9 @@ _WATCHES = (
         id="UnclearTags",
         metric=IdleMetric.UNCLEAR_TAGS,
         trouble="some nodes are kept running by tags whose end is not a clear time, such as keep-until = tomorrow",
-        remedy="Write a time with its zone, such as 2026-11-30T18:00Z, or remove the tag",
+        records="verdict = 'keep'",
+        remedy="Each record names a node, and the tag that keeps it. Write a time with its zone, such as "
+        "2026-11-30T18:00Z, into that tag, or remove it; the daily reminder of the alert topic holds the command",
     ),
     Watch(
         id="FailedNotifications",
@@ -111,7 +113,7 @@ _RESERVED_IDLE = Watch(
 class IdleStop(Guardrail):
     """Make the function that finds idle accelerated instances, warns of them, and stops them.
 
-    Every five minutes it looks at all running instances that carry the cluster's tag. It never stops a node that
+    Every five minutes it judges all running instances that carry the cluster's tag. It never stops a node that
     might be working: what is not known to be idle is reported and left alone. A message to the topic warns of a stop,
     and a note in a tag on what owns the nodes; the tag `cdk-training-cluster:keep` or
     `cdk-training-cluster:keep-until` on an instance or its owner keeps them. Then an instance that nothing owns is
@@ -124,7 +126,7 @@ class IdleStop(Guardrail):
 
     The alarms say when the guard is off: the function fails, has not succeeded in ten minutes, knows too little of
     nodes, or met so many unknown ones at once that it stops nothing; and when nodes stay idle that it cannot stop, or
-    that are reserved. The one on silence may ring once right after the first deployment.
+    that are reserved. The one on silence may go into ALARM once right after the first deployment.
 
     All alarms notify `alert_topic`. If that topic takes no messages, no further warning is sent, and nodes whose
     warning was sent before are stopped at their time. If it has no confirmed subscription (an e-mail address, a

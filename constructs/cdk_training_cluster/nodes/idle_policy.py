@@ -38,8 +38,8 @@ class IdlePolicy:
         window: How long it must have been so: 15 minutes to 12 hours, in steps of 5 minutes. Default: - 60 minutes.
         coverage: The share of the window of which there must be data: 0.5 to 1. Default: - 0.9.
         grace: How long after its launch a node is left alone: at most 24 hours. Default: - 30 minutes.
-        warning: How long before the stop people are warned: 10 minutes to 11 hours, and at most the window.
-            Default: - 30 minutes.
+        warning: How long before the stop the alert topic gets a warning: 10 minutes to 11 hours, and at most the
+            window. Default: - 30 minutes.
         scope: What is stopped together. Default: - `IdleScope.GANG`.
         host_activity: Whether CPUs and network must say it, too: with the thresholds of `IdleSignal.host()`, or
             with those of one in `signals`. Default: - yes.
@@ -111,7 +111,7 @@ class IdlePolicy:
 
     @property
     def is_too_long_a_warning(self) -> bool:
-        """Whether people are warned for longer than idleness has been proven when they are."""
+        """Whether the warning lasts longer than the idleness that is proven when it is sent."""
         window, warning = (None if one is None else milliseconds(one) for one in (self.window, self.warning))
         return not self.is_off and window is not None and warning is not None and warning > window
 
@@ -121,7 +121,7 @@ class IdlePolicy:
         return self.scope is IdleScope.NODE and not self.is_off
 
     def has_signal(self, name: str) -> bool:
-        """Say whether one of its signals looks at something.
+        """Say whether one of its signals uses something.
 
         Args:
             name: The signal's name.

@@ -29,7 +29,7 @@ class IdleSignal:
     unknown, which is never stopped; only no heartbeat says that it is idle.
 
     Attributes:
-        name: What it looks at.
+        name: What it measures.
         settings: What the function reads for it.
     """
 
@@ -46,7 +46,7 @@ class IdleSignal:
     ) -> "IdleSignal":
         """Look at the CPUs and at what goes over the network interfaces, in and out.
 
-        Every policy does, unless its `host_activity` is False; this one looks with other thresholds. Tokenising,
+        Every policy does, unless its `host_activity` is False; this one has other thresholds. Tokenising,
         downloading, compiling and uploading checkpoints leave accelerators at 0 % and move these. The nodes of node
         groups report their CPU use themselves (`cpu_usage_active`, one series a node), which is turned into vCPUs:
         one process on one of 192 is 0.52 %. `NetworkIn` and `NetworkOut` are EC2's own metrics, which need no agent
@@ -149,7 +149,7 @@ class IdleSignal:
 
     @staticmethod
     def session() -> "IdleSignal":
-        """Look for people: a node with an open session of Session Manager is at work.
+        """Use sessions: a node with an open session of Session Manager is at work.
 
         Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_DescribeSessions.html
         """

@@ -95,7 +95,7 @@ class NodeFleet(Construct):
             mount: The file system to mount. Default: - none.
             environment: Environment variables of the whole cluster; the group's own go first. Default: - none.
             instance_type_facts: Facts about types that the catalog does not have. Default: - none.
-            idle_policy: When they are idle; they report what it looks at. Default: - as `node_group` says.
+            idle_policy: When they are idle; they report what it measures. Default: - as `node_group` says.
             encryption_key: The KMS key that encrypts their root volumes. Default: - AWS's own, or the account's
                 default.
             _checked: What `TrainingCluster` has checked already: the group with what holds for it. Default: - it is
@@ -344,7 +344,7 @@ class NodeFleet(Construct):
             auto_scaling_group_name=group.ref,
             lifecycle_hook_name=_LAUNCH_HOOK,
             lifecycle_transition="autoscaling:EC2_INSTANCE_LAUNCHING",
-            # A node whose set-up failed stays for a look; another in its place would fail in the same way.
+            # A node whose set-up failed stays to be inspected; another in its place would fail in the same way.
             default_result="CONTINUE",
             heartbeat_timeout=_LAUNCH_HOOK_SECONDS,
         )

@@ -108,12 +108,12 @@ class ClusterPower(Guardrail):
 
     Let `schedule` depend on the groups: the first run then comes when CloudFormation is done with them.
 
-    The function itself tells the topic, once when it begins and once when it ends, that nodes are missing, that more
-    nodes run than should, that nodes run different launch template versions, and that a Capacity Block or a
-    reservation cannot be used; and once, that one of them is about to end. The alarms stand behind it, and alone tell
-    of a size that the function did not give a group that has nodes; of those, only the one on the function's silence
-    also says when it is over. It may ring once right after the first deployment, until the first run has reported: a
-    function that has never reported is silent too.
+    The function itself notifies the topic, once when it begins and once when it ends, that nodes are missing, that
+    more nodes run than should, that nodes run different launch template versions, and that a Capacity Block or a
+    reservation cannot be used; and once, that one of them is about to end. Beside it there are alarms, which alone
+    report a size that the function did not give a group that has nodes; of those, only the one on the function's
+    silence also says when it is over. It may go into ALARM once right after the first deployment, until the first run
+    has reported: a function that has never reported is silent too.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, five more alarms, an
     `AWS::Lambda::Alias` for each kind of caller; for Capacity Blocks one `AWS::Events::Rule` with an
@@ -172,7 +172,7 @@ class ClusterPower(Guardrail):
             cluster_name: The value of the tag `cdk-training-cluster:cluster` on the groups it owns.
             groups: Each node group's name, how many nodes it has while it is not stopped, and what drives its size
                 beside orders.
-            alert_topic: What the function and its alarms tell. It must let CloudWatch publish; if it is
+            alert_topic: What the function and its alarms notify. It must let CloudWatch publish; if it is
                 encrypted, so must its key.
             state: Where the function remembers what was ordered and what it did; another stack's outlives this one.
                 Default: - a table is made, and kept.

@@ -83,7 +83,7 @@ def alarm_units(metrics: int) -> dict[str, Decimal]:
     """Return the units of alarms.
 
     Args:
-        metrics: How many metrics they look at.
+        metrics: How many metrics they use.
     """
     return {"cloudwatch-alarm": metrics * _MONTH}
 

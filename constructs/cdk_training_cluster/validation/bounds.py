@@ -43,7 +43,10 @@ class Number:
         """Yield why a value is none."""
         if not isinstance(value, bool) and is_unknown(value):
             if self.known:
-                yield f"{setting} must be known when the template is made, got a token: write the number"
+                yield (
+                    f"{setting} must be known when the template is made, got a token, which is known at deployment "
+                    "only: write the number"
+                )
         elif not is_finite(value):
             yield f"{setting} must be a number {self._bounds}, got {shown(value)}"
         elif not self._has(value):  # type: ignore[arg-type]  # a number here

@@ -1,4 +1,4 @@
-"""Whether settings are what their annotations say: what no rule could look at is refused before, in one sentence.
+"""Whether settings are what their annotations say: what no rule could check is refused before, in one sentence.
 
 An annotation says the kind; what it carries beside the kind, as in `Annotated[float, Number(above=0)]`, says what is
 allowed of it.

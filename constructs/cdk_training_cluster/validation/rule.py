@@ -130,7 +130,7 @@ def broken(
 
     Args:
         rules: The rules, in the order of their table.
-        subject: What they look at.
+        subject: What they check.
         level: The level. Default: - errors.
         at: The setting that the subject stands at. Default: - it is the whole.
         of: What the subject is. Default: - the sentences say it.

@@ -75,7 +75,7 @@ def _lifecycle_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
     """
     others = sorted(set(rule) - {"Id", *_LIFECYCLE, *_EXPIRATION})
     if others:
-        raise HandlerError(f"the local AWS does not carry out {', '.join(others)} of a lifecycle rule")
+        raise HandlerError(f"the local AWS does not support {', '.join(others)} of a lifecycle rule")
     named = {"ID": rule["Id"]} if "Id" in rule else {}
     expiration = {_EXPIRATION[name]: value for name, value in rule.items() if name in _EXPIRATION}
     versions = rule.get("NoncurrentVersionExpiration", {}).get("NewerNoncurrentVersions", 1)

@@ -24,7 +24,7 @@ class BudgetSettings(Settings):
     thresholds: Annotated[tuple[_Percent, ...], Field(min_length=1)] = Field(
         default=(50, 80, 100), examples=[[50, 80, 100]]
     )
-    """The shares of the budget that notify people, in percent: 0.1 to 1000. All three watch them."""
+    """The shares of the budget that send a notification, in percent: 0.1 to 1000. All three use them."""
 
     forecast_thresholds: tuple[_Percent, ...] = Field(default=(100,), examples=[[100]])
     """The shares that the forecast of the month's end must stay below, in percent. The function and the AWS budget
@@ -32,13 +32,13 @@ class BudgetSettings(Settings):
 
     on_exceed: Literal["notify", "no-new-nodes", "stop"] = Field(default="notify", examples=["stop"])
     """What the function does when this cluster's dollars of the month reach the budget: `notify` leaves the nodes
-    alone, `no-new-nodes` starts none beside those that run, `stop` warns people and then stops the node groups."""
+    alone, `no-new-nodes` starts none beside those that run, `stop` sends a warning and then stops the node groups."""
 
     warning_minutes: Annotated[float, fields.within(WARNING_MINUTES)] = 30
-    """How long before such a stop people are warned: 10 to 660."""
+    """How long before such a stop the alert topic gets a warning: 10 to 660."""
 
     max_usd_per_hour: _Usd | None = Field(default=None, examples=[500])
-    """What this cluster may cost in an hour, in USD, before an alarm goes off. Left out: no such alarm."""
+    """What this cluster may cost in an hour, in USD, before an alarm goes into ALARM. Left out: no such alarm."""
 
     prices: dict[str, _Usd] = Field(default={}, examples=[{"cr-0a1b2c3d4e5f67890": 30}])
     """What an instance costs an hour, in USD, by its type or by the id of its Capacity Block, where AWS's price list

@@ -1,4 +1,4 @@
-"""Says in words what pydantic found: the value that was given, what is allowed, and how to mend it."""
+"""Says in a sentence what pydantic found: the value that was given, what is allowed, and how to mend it."""
 
 import json
 import re
@@ -72,8 +72,8 @@ _MUST = {
     "string_type": "be text",
     "string_too_short": "hold at least {min_length} character",
     "tuple_type": "be a list{example}",
-    "model_type": "be settings (key: value){example}",
-    "dict_type": "be settings (key: value){example}",
+    "model_type": "be a mapping (key: value){example}",
+    "dict_type": "be a mapping (key: value){example}",
     "greater_than": "be above {gt}",
     "greater_than_equal": "be at least {ge}",
     "less_than_equal": "be at most {le}",

@@ -1,4 +1,4 @@
-"""The kinds of text a cluster file is made of: each one a pattern for editors and a sentence for people."""
+"""The kinds of text a cluster file is made of: each one a pattern for editors and a sentence for readers."""
 
 import re
 from dataclasses import dataclass

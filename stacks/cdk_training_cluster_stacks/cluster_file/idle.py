@@ -94,7 +94,7 @@ class NodeGroupIdleSettings(Settings):
     """How long nodes must have been idle: 15 to 720, in steps of 5. Left out for the cluster: 60."""
 
     warning_minutes: Annotated[int, within(WARNING)] | None = Field(default=None, examples=[30])
-    """How long before the stop people are warned: 10 to 660. Left out for the cluster: 30."""
+    """How long before the stop the alert topic gets a warning: 10 to 660. Left out for the cluster: 30."""
 
     grace_minutes: Annotated[int, within(GRACE)] | None = Field(default=None, examples=[30])
     """How long after its launch a node is left alone: at most 1440. Left out for the cluster: 30."""

@@ -264,8 +264,8 @@ class ClusterFile(Settings):
     """Facts about instance types that are newer than this library's catalog."""
 
     idle: IdleSettings | None = Field(default=None, examples=[{"window_minutes": 90}])
-    """When nodes are idle and what becomes of them then. Left out: people are warned after 60 minutes without work,
-    and nodes are stopped 30 minutes later."""
+    """When nodes are idle and what becomes of them then. Left out: the alert topic is notified after 60 minutes
+    without work, and nodes are stopped 30 minutes later."""
 
     alerts: AlertSettings = AlertSettings()
     """Who hears of trouble."""

@@ -56,7 +56,7 @@ def read_cluster_file(path: str | Path, *, relative_to: Path | None = None) -> C
         message = (
             "is empty; a cluster file begins with its name, such as name: base-pod"
             if source.value is None
-            else f"must be settings, such as name: base-pod, got {shown(source.value)}"
+            else f"must be a mapping of settings, such as name: base-pod, got {shown(source.value)}"
         )
         raise ClusterFileError(str(path), [Problem(message=message)])
     cluster = None

@@ -1,6 +1,6 @@
 """What one setting of a cluster file demands of another.
 
-Each rule is a function of the whole file as it was read. It looks only at what has the right form and stays
+Each rule is a function of the whole file as it was read. It checks only what has the right form and stays
 silent about the rest, whose form is complained about elsewhere: so one mistake never hides another. What AWS
 refuses is asked of the constructs' own tables; here it is said with its place in the file.
 """
@@ -287,7 +287,7 @@ class _Group:
     wrong_idle: frozenset[str] = frozenset()
 
     def made(self) -> NodeGroup:
-        """Return the group as the library's rules look at it, to which a root device says nothing."""
+        """Return the group as the library's rules read it, to which a root device says nothing."""
         group = self.settings.model_copy(update={"root_device_name": None}).to_node_group(_ANY_REGION)
         return replace(group, capacity=_NOT_KNOWN) if "capacity" in self.wrong else group
 

@@ -327,7 +327,8 @@ def test_a_budget_says_what_the_clusters_own_dollars_set_off() -> None:
 def test_an_amount_that_only_the_deployment_knows_is_refused() -> None:
     amount = CfnParameter(new_stack(), "Amount", type="Number").value_as_number
     with pytest.raises(
-        ValueError, match=r"^monthly_usd must be known when the template is made, got a token: write the"
+        ValueError,
+        match=r"^monthly_usd must be known when the template is made, got a token, which is known at deployment only",
     ):
         Budget(monthly_usd=amount)
 

@@ -185,7 +185,7 @@ def test_all_alarms_call_a_function_by_one_name(stack: Stack, kind: type[Guardra
 def test_an_alarm_on_nodes_says_how_to_find_them_in_the_log() -> None:
     # By the keys of the records that the functions write.
     found = {watch.id: set(re.findall(r"(\w+) (?:=|>|in)", watch.records)) for _, watch in _WATCHES}
-    asked = {name for name in found if name.endswith("Nodes") or name == "ReservedIdle"}
+    asked = {name for name in found if name.endswith("Nodes") or name in ("ReservedIdle", "UnclearTags")}
     assert {name for name, keys in found.items() if keys} == asked
     assert set().union(*found.values()) == {"lingering", "missing", "stopped", "surplus", "verdict"}
 

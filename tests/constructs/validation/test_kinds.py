@@ -106,7 +106,10 @@ def test_what_an_annotation_does_not_allow_is_refused(setting: str, value: Any, 
 
 
 def test_a_number_that_has_to_be_known_is_no_token() -> None:
-    with pytest.raises(SettingsError, match=r"^percent must be known when the template is made, got a token: write"):
+    with pytest.raises(
+        SettingsError,
+        match=r"^percent must be known when the template is made, got a token, which is known at deployment",
+    ):
         Settings(percent=_TOKEN)
 
 

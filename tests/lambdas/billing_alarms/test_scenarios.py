@@ -239,7 +239,7 @@ def test_of_an_account_without_billing_metrics_a_message_comes_once_a_day_after_
         assert len(scene.home.messages) == day
     assert _points(capsys)["BillingSilentAccounts"] == [2, 2, 2, 2]
     told = scene.home.messages[0]
-    assert (told["TopicArn"], told["Subject"]) == (ALERTS, "base-pod: billing alarms cannot go off")
+    assert (told["TopicArn"], told["Subject"]) == (ALERTS, "base-pod: billing alarms have no metrics")
     assert f"of account {ACCOUNT}, linked account {LINKED}, so the billing alarms" in told["Message"]
 
     scene.cloudwatch.charges = {(None, None): 5.0, (LINKED, None): 2.0}

@@ -159,7 +159,7 @@ def test_a_wrong_event_does_nothing(ec2: "EC2Client") -> None:
     [
         ({"action": None}, "action must be one of tick, status, got None"),
         ({"action": ["tick"]}, "action must be one of tick, status, got ['tick']"),
-        ({"node_groups": ["workers"], "action": "tick"}, "the event takes action, got node_groups"),
+        ({"node_groups": ["workers"], "action": "tick"}, "the event takes the key action only, got node_groups"),
         (["tick"], "the event must be a JSON object, got ['tick']"),
         (None, "the event must be a JSON object, got None"),
     ],

@@ -67,8 +67,8 @@ OF_GROUP = unit(node("i-1", GROUP, node_group="workers"), targets=[Owner.itself(
 
 IS_IDLE = "utilization below 5 % for 60 minutes, idle since 2026-11-02T06:30:00Z"
 KEEP = (
-    "\n  Work keeps it, too, but CPU and network count up to 15 minutes late: set the tag if the stop is nearer."
-    "\n  The tag cdk-training-cluster:keep = true keeps it without an end."
+    "\n  Work on it also prevents the stop, but CPU and network metrics arrive up to 15 minutes late: set the tag "
+    "if the stop is nearer.\n  The tag cdk-training-cluster:keep = true keeps it without an end."
 )
 BY_TAG = (
     "  To keep it: aws ec2 create-tags --region us-east-1 --resources {ids} --tags "
@@ -293,7 +293,7 @@ def test_many_units_are_cut() -> None:
     ):
         assert subject.startswith("base-pod: 250 nodes ")
         assert text.count(" (p5.48xlarge): ") == 100
-        assert text.endswith("\n\nAnd 150 more: the log has them all.")
+        assert text.endswith("\n\nAnd 150 more: the idle function's log lists all of them.")
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_a_group_at_zero_is_reported_as_stopped_whatever_the_power_function_says
         return answer
 
     monkeypatch.setattr(scene.lambda_, "invoke", late)
-    with pytest.raises(PartialFailureError, match=r"workers: the group is at zero\. The power function also"):
+    with pytest.raises(PartialFailureError, match=r"workers: its desired capacity is 0\. The power function also"):
         scene.tick()
 
     assert scene.subjects()[-1] == "base-pod: 2 nodes terminated: idle"

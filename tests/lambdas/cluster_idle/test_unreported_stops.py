@@ -13,7 +13,7 @@ from idle_scene import IdleScene
 
 NOTE = "cdk-training-cluster:idle-note"
 REPORTED_LATE = "base-pod: stopped by an earlier run: idle"
-MAYBE_SENT = "An earlier run stopped these nodes, and could not send this message or could not record that it did:"
+MAYBE_SENT = "An earlier run stopped these nodes, and could not send this message or record that it was sent:"
 
 
 class Died(BaseException):

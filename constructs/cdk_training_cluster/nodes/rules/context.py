@@ -1,4 +1,4 @@
-"""What the rules about node groups look at: settings, with the facts and policies that hold for them."""
+"""What the rules about node groups use: settings, with the facts and policies that hold for them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from cdk_training_cluster.validation.words import PYTHON, Words
 
 @dataclass(frozen=True, kw_only=True)
 class NodeGroupContext:
-    """What the rules about one node group look at.
+    """What the rules about one node group use.
 
     Attributes:
         group: The node group.
@@ -94,7 +94,7 @@ def _info(name: str, facts: Sequence[InstanceTypeInfo]) -> InstanceTypeInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterContext:
-    """What the rules about a cluster's node groups together look at.
+    """What the rules about a cluster's node groups together use.
 
     Attributes:
         nodes: What holds for each node group.

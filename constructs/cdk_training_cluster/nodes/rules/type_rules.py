@@ -40,7 +40,7 @@ UNKNOWN_TYPE: Rule[NodeGroupContext] = Rule(
     source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html",
     find=lambda context: iter(context.unknown),
 )
-"""What is asked before the rules that look at the facts about types."""
+"""The rules that come before those that use the facts about types."""
 
 
 @TYPE_RULES.rule("oneType", f"{_AUTO_SCALING}/create-launch-template.html", "instance_types")
