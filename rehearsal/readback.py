@@ -1,7 +1,7 @@
 """What exists in the account, asked of its APIs and not of the template."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from cluster_contract.tags import CLUSTER_TAG
@@ -153,13 +153,19 @@ def datasets(client: Client, file_system_id: str) -> list[dict[str, Any]]:
                 "file_system_path": link["FileSystemPath"],
                 "data_repository_path": link["DataRepositoryPath"],
                 "lifecycle": link["Lifecycle"],
-                "imported_events": link["S3"]["AutoImportPolicy"]["Events"],
+                "imported_events": _events(link, "AutoImportPolicy"),
+                "exported_events": _events(link, "AutoExportPolicy"),
                 "objects": _objects(client, link["DataRepositoryPath"]),
             }
             for link in found
         ),
         key=lambda link: str(link["file_system_path"]),
     )
+
+
+def _events(link: Mapping[str, Any], policy: str) -> list[str]:
+    events: list[str] = link.get("S3", {}).get(policy, {}).get("Events", [])
+    return events
 
 
 def _objects(client: Client, address: str) -> int:

@@ -29,6 +29,7 @@ from rehearsal.parts import PartsRemoval, without_parts
 from rehearsal.preparation import prepare, put_objects
 from rehearsal.shortage_run import Shortage, changed_file, group_to_shorten
 from rehearsal.spend_run import show_spend, start_all, tell_spend_story
+from rehearsal.storage_run import StorageRun
 from rehearsal.templates import deployed_resources
 
 # A first tick starts the groups and a second one finds them running; so many more would be a fault.
@@ -99,6 +100,8 @@ class Rehearsal:
         self._findings.results.update(found, ticks=ticks)
         self._compare(found)
         report.show_deployed(self._console, found)
+        storage = self._storage()
+        storage.tell(found, self._functions())
         self._deploy_again(found)
         self._run_short()
         self._stop_idle_nodes()
@@ -114,9 +117,22 @@ class Rehearsal:
                 "were there, one of them another team's."
             )
         self._destroy_foundation(theirs, whole)
+        storage.tell_what_is_lost(found)
         if self._parts_of is not None:
             self._remove_parts(self._parts_of)
         self._findings.results["seconds"] = round(monotonic() - self._started, 1)
+
+    def _storage(self) -> StorageRun:
+        system = self._cluster.file_system
+        return StorageRun(
+            aws=self._aws,
+            cluster=self._cluster.name,
+            mount_point="" if system is None else system.mount_point,
+            console=self._console,
+            findings=self._findings,
+            step=self._step,
+            workspace=self._workspace,
+        )
 
     def _compare(self, found: Mapping[str, Any]) -> None:
         """Hold the account against the templates that were deployed."""

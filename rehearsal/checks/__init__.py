@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from rehearsal.checks.check import Check, Deployment
 from rehearsal.checks.cost_budgets import COST_BUDGETS
 from rehearsal.checks.guardrails import GUARDRAIL_FUNCTIONS
+from rehearsal.checks.hydration import HYDRATION
 from rehearsal.checks.node_groups import NODE_GROUPS
 from rehearsal.checks.purchases import PURCHASES, RESERVATIONS
 from rehearsal.checks.stacks import STACKS
 from rehearsal.checks.storage import DATASETS, FILE_SYSTEM
 
 CHECKS: tuple[Check, ...] = (
-    *(STACKS, NODE_GROUPS, PURCHASES, RESERVATIONS, FILE_SYSTEM, DATASETS, GUARDRAIL_FUNCTIONS, COST_BUDGETS),
+    *(STACKS, NODE_GROUPS, PURCHASES, RESERVATIONS, FILE_SYSTEM, DATASETS, HYDRATION),
+    *(GUARDRAIL_FUNCTIONS, COST_BUDGETS),
 )
 
 

@@ -24,7 +24,8 @@ def _datasets(deployment: Deployment) -> Facts:
         link.properties["FileSystemPath"]: {
             "data_repository_path": link.properties["DataRepositoryPath"],
             "lifecycle": "AVAILABLE",
-            "is_empty": False,
+            # Training writes to one that imports nothing.
+            **({"is_empty": False} if link.properties.get("BatchImportMetaDataOnCreate") else {}),
         }
         for link in of_type(deployment.resources, "AWS::FSx::DataRepositoryAssociation")
     }

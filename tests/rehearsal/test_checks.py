@@ -49,6 +49,9 @@ class _Account:
             "Environment": {"Variables": self._settings},
         }
 
+    def get_document(self, **asked: str) -> dict[str, Any]:
+        return {"Content": json.dumps(self._by_id[asked["Name"]]["Content"])}
+
     def get_schedule(self, **asked: str) -> dict[str, Any]:
         return {"State": "ENABLED", **self._by_id[asked["Name"]]}
 
@@ -186,6 +189,8 @@ def _deployment(example: str) -> Deployment:
                 "file_system_path": one.properties["FileSystemPath"],
                 "data_repository_path": one.properties["DataRepositoryPath"],
                 "lifecycle": "AVAILABLE",
+                "imported_events": one.properties["S3"]["AutoImportPolicy"]["Events"],
+                "exported_events": [],
                 "objects": 3,
             }
             for one in resources
@@ -252,6 +257,10 @@ def test_another_fact_than_the_template_s_is_told(example: str, place: str, valu
         ("base-pod", "file_system", None, "is absent"),
         ("base-pod", "datasets", [], "data set /data is absent"),
         ("base-pod", "datasets.0.file_system_path", "/more", "data set /more is not in the template"),
+        (
+            *("base-pod", "datasets.0.imported_events", ["NEW"]),
+            "hydration by /data: imported is ['NEW'], the template says ['NEW', 'CHANGED', 'DELETED']",
+        ),
         ("base-pod", "datasets.0.objects", 0, "data set /data: is_empty is True, the template says False"),
         (
             "base-pod",
