@@ -75,7 +75,9 @@ def named_buckets(cluster: ClusterFile) -> list[str]:
     Args:
         cluster: The cluster file.
     """
-    return list(dict.fromkeys(settings.bucket for settings in cluster.datasets if settings.bucket is not None))
+    exported = None if cluster.checkpoints is None else cluster.checkpoints.directory_settings
+    names = [one.bucket for one in cluster.datasets] + ([] if exported is None else [exported.bucket])
+    return list(dict.fromkeys(name for name in names if name is not None))
 
 
 def put_objects(aws: LocalAws, bucket: str, prefix: str) -> None:
