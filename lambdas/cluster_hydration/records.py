@@ -72,6 +72,7 @@ class DatasetState(Open):
         imports: How many it has asked for.
         shards: How many shards there are. 0: none yet.
         answers: What is known of each shard, by its number.
+        looked: What the last look has seen so far. None: nothing yet.
         commands: What nodes may be working at.
         failures: The first files that could not be restored.
         passes: How often a last look has found more to restore.
@@ -101,6 +102,7 @@ class DatasetState(Open):
     imports: int = 0
     shards: int = 0
     answers: Mapping[str, Shard] = field(default_factory=dict)
+    looked: Shard | None = None
     commands: tuple[Command, ...] = ()
     failures: tuple[FileFailure, ...] = ()
     passes: int = 0
@@ -159,5 +161,5 @@ def fingerprint(dataset: HydratedDataset) -> str:
     Args:
         dataset: The data set's settings.
     """
-    said = [dataset.preload, dataset.patterns, dataset.max_gib, dataset.source]
+    said = [dataset.path, dataset.preload, dataset.patterns, dataset.max_gib, dataset.source]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]

@@ -92,7 +92,8 @@ def begin(place: Place, before: DatasetState | None = None) -> DatasetState:
     return DatasetState(
         step=_S.LINKING if dataset.preload else _S.DONE,
         since=now,
-        run=now.strftime("%Y%m%dT%H%M%SZ"),
+        # Of no other data set: requests to FSx with one token are one request.
+        run=f"{now:%Y%m%dT%H%M%SZ}-{fingerprint(dataset)}",
         began=now,
         progressed=now,
         measured=now,
@@ -362,10 +363,7 @@ def _about(state: DatasetState, command: Command) -> tuple[str, int, int]:
 
 
 def _take_answer(place: Place, state: DatasetState, command: Command, answer: HydrationAnswer) -> DatasetState:
-    state = replace(state, failing_since=None)
-    if command.action is HydrationAction.FINISH:
-        return _take_last_look(place, state, answer)
-    shard = Shard(
+    seen = Shard(
         files=answer.files,
         bytes=answer.bytes,
         restored_files=answer.restored_files,
@@ -374,25 +372,28 @@ def _take_answer(place: Place, state: DatasetState, command: Command, answer: Hy
         counted=answer.counted,
         finished=answer.finished,
     )
-    key = str(command.shard)
-    if shard != state.answers.get(key):
-        state = replace(state, progressed=place.now)
     known = {failure.path for failure in state.failures}
     new = [failure for failure in answer.failures if failure.path not in known]
-    return replace(state, answers={**state.answers, key: shard}, failures=(*state.failures, *new)[:_MAX_FAILURES])
+    state = replace(state, failing_since=None, failures=(*state.failures, *new)[:_MAX_FAILURES])
+    is_look, key = command.action is HydrationAction.FINISH, str(command.shard)
+    if seen != (state.looked if is_look else state.answers.get(key)):
+        state = replace(state, progressed=place.now)
+    return _take_look(place, state, seen) if is_look else replace(state, answers={**state.answers, key: seen})
 
 
-def _take_last_look(place: Place, state: DatasetState, answer: HydrationAnswer) -> DatasetState:
-    if answer.finished:
-        return replace(_at(place, state, _S.DONE), notice=messages.DONE, claimed=None, release_at=None)
-    if not answer.counted:
-        return state
-    if state.passes + 1 >= MAX_PASSES:
-        return _fail(place, state, messages.too_many_passes(place.directory, MAX_PASSES))
+def _take_look(place: Place, state: DatasetState, seen: Shard) -> DatasetState:
+    if seen.finished:
+        return replace(_at(place, state, _S.DONE), looked=seen, notice=messages.DONE, claimed=None, release_at=None)
+    if not seen.counted:
+        return replace(state, looked=seen)  # Its time was over: the next look goes on.
+    if seen.failed_files:
+        return _fail(place, state, messages.failed_files(seen, state.failures))
     passes = state.passes + 1
+    if passes >= MAX_PASSES:
+        return _fail(place, state, messages.too_many_passes(place.directory, MAX_PASSES))
     run = f"{state.run.partition('.')[0]}.{passes}"
     state = _at(place, state, _S.WAITING)
-    return replace(state, passes=passes, run=run, shards=0, answers={}, failures=(), progressed=place.now)
+    return replace(state, passes=passes, run=run, shards=0, answers={}, looked=None, progressed=place.now)
 
 
 def _release(place: Place, state: DatasetState) -> DatasetState:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from aws_lambda_powertools import Logger
+from botocore.exceptions import ClientError
 
 from cluster_common.actions import Action
 from cluster_common.clients import Clients
@@ -78,7 +79,7 @@ class HydrationScene:
             self.lustre.settle()
             try:
                 self.run()
-            except PartialFailureError as error:
+            except (PartialFailureError, ClientError) as error:
                 self.errors.append(str(error))
 
     def until(self, step: HydrationStep, path: str = "/data", within: int = 60) -> DatasetProgress:
