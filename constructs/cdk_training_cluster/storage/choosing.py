@@ -1,20 +1,19 @@
 """Chooses a file system for people who think in needs: the smallest of each kind that meets them, and its price."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from math import ceil
-from typing import Annotated
+from typing import Annotated, Any
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster.storage.deployment_types import (
-    INTELLIGENT_TIERING_PRICES,
     KINDS,
     MAX_THROUGHPUT_MBPS,
     FileSystemKind,
-    ThroughputTier,
 )
+from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
 from cdk_training_cluster.validation.bounds import Number, Whole, written
 from cdk_training_cluster.validation.kinds import checked
 
@@ -83,52 +82,46 @@ class StorageOption:
 
     Attributes:
         need: What it is for.
+        made: The settings that make it.
         kind: What its deployment type and storage class can do.
-        tier: Its throughput for each TiB. None: Intelligent-Tiering.
-        efa: Whether it is EFA-enabled.
-        capacity_gib: Its storage capacity. None: it grows and shrinks with the data.
-        throughput_mbps: Its throughput capacity. None: the tier says it.
-        usd_a_month: What it costs a month. None: a price is unknown.
-        price_region: The region whose price that is. Empty: unknown.
+        usd_a_month: What it costs a month. None: a price is unknown, or it is billed by what is stored and read.
+        price_regions: The regions whose prices were taken.
         unknown_prices: The names of the prices that are unknown.
     """
 
     need: StorageNeed
+    made: FileSystemSettings
     kind: FileSystemKind
-    tier: ThroughputTier | None = None
-    efa: bool = False
-    capacity_gib: int | None = None
-    throughput_mbps: int | None = None
     usd_a_month: Decimal | None = None
-    price_region: str = ""
+    price_regions: tuple[str, ...] = ()
     unknown_prices: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """Its kind, as people write it: `PERSISTENT_2 SSD 250 MB/s/TiB, EFA`."""
-        storage = self.kind.storage_type.replace("_", "-").title() if self.tier is None else self.kind.storage_type
-        per_tib = "" if self.tier is None or not self.kind.provisioned else f" {self.tier.mbps_per_tib} MB/s/TiB"
-        return f"{self.kind.deployment_type} {storage}{per_tib}{', EFA' if self.efa else ''}"
+        per_tib = "" if self.made.throughput_mbps_per_tib is None else f" {self.made.mbps_per_tib} MB/s/TiB"
+        return f"{self.kind.deployment_type} {self.kind.storage_type}{per_tib}{', EFA' if self.efa else ''}"
 
     @property
     def settings(self) -> Mapping[str, object]:
-        """The settings of `TrainingFileSystem`, and of `file_system` in a cluster file, that make it."""
-        given: dict[str, object] = {
-            "deployment_type": self.kind.deployment_type,
-            "storage_type": self.kind.storage_type,
-            "storage_capacity_gib": self.capacity_gib,
-            "throughput_mbps_per_tib": self.tier.mbps_per_tib if self.tier and self.kind.provisioned else None,
-            "throughput_capacity_mbps": self.throughput_mbps,
-            "efa_enabled": True if self.efa else None,
-        }
-        return {name: value for name, value in given.items() if value is not None}
+        """The settings of `TrainingFileSystem`, and of `file_system` in a cluster file, that are not the defaults."""
+        given = {each.name: getattr(self.made, each.name) for each in fields(self.made)}
+        return {name: value for name, value in given.items() if value != getattr(FileSystemSettings, name)}
+
+    @property
+    def efa(self) -> bool:
+        """Whether it is EFA-enabled."""
+        return self.made.efa_enabled
+
+    @property
+    def capacity_gib(self) -> int | None:
+        """Its storage capacity. None: it grows and shrinks with the data."""
+        return self.made.capacity_gib
 
     @property
     def gbps(self) -> Decimal:
         """What its disks give, in GB/s: a TiB is 1,024 GiB here, while AWS's examples count 1,000."""
-        if self.tier is None or self.capacity_gib is None:
-            return Decimal(self.throughput_mbps or 0) / _MB_IN_GB
-        return _gbps(self.capacity_gib, self.tier)
+        return (self.made.total_mbps or Decimal(0)) / _MB_IN_GB
 
     @property
     def delivered_gbps(self) -> Decimal:
@@ -218,34 +211,42 @@ def _smallest(need: StorageNeed) -> Iterator[StorageOption]:
         if kind.deployment_type == _NOT_FOR_NEW:
             continue
         for efa in (False, True) if kind.efa and efa_helps else (False,):
-            if kind.throughput_step_mbps is not None:
-                yield _elastic(need, kind, kind.throughput_step_mbps, efa=efa)
-            for tier in kind.tiers:
-                capacity = tier.smallest_gib(max(need.dataset_gib, _gib_for(need.gbps, tier)), efa=efa)
-                yield StorageOption(need=need, kind=kind, tier=tier, efa=efa, capacity_gib=capacity)
+            for size in _sizes(need, kind, efa=efa):
+                made = FileSystemSettings(
+                    deployment_type=kind.deployment_type,
+                    storage_type=kind.storage_type,
+                    efa_enabled=efa,
+                    drive_cache_type="NONE" if kind.drive_cache else None,
+                    **size,
+                )
+                yield StorageOption(need=need, made=made, kind=kind)
 
 
-def _elastic(need: StorageNeed, kind: FileSystemKind, step: int, *, efa: bool) -> StorageOption:
-    throughput = ceil(need.gbps * _MB_IN_GB / step) * step
-    return StorageOption(need=need, kind=kind, efa=efa, throughput_mbps=throughput)
-
-
-def _gbps(gib: int, tier: ThroughputTier) -> Decimal:
-    return Decimal(gib * tier.mbps_per_tib) / _GIB_IN_TIB / _MB_IN_GB
-
-
-def _gib_for(gbps: Decimal, tier: ThroughputTier) -> int:
-    return ceil(gbps * _MB_IN_GB * _GIB_IN_TIB / tier.mbps_per_tib)
+def _sizes(need: StorageNeed, kind: FileSystemKind, *, efa: bool) -> Iterator[dict[str, Any]]:
+    """Yield the settings of the smallest size of each throughput tier."""
+    mbps = need.gbps * _MB_IN_GB
+    if kind.throughput_step_mbps is not None:
+        yield {"throughput_capacity_mbps": ceil(mbps / kind.throughput_step_mbps) * kind.throughput_step_mbps}
+    for tier in kind.tiers:
+        fast_enough = ceil(mbps * _GIB_IN_TIB / tier.mbps_per_tib)
+        yield {
+            "storage_capacity_gib": tier.smallest_gib(max(need.dataset_gib, fast_enough), efa=efa),
+            "throughput_mbps_per_tib": tier.mbps_per_tib if kind.provisioned else None,
+        }
 
 
 def _priced(option: StorageOption, book: PriceBook) -> StorageOption:
-    if option.tier is None or option.capacity_gib is None:
-        # Its throughput, its cache, what is stored and requests are billed: the list has no name for the last two.
-        return replace(option, unknown_prices=INTELLIGENT_TIERING_PRICES)
-    price = book.units.nearest(option.tier.price, option.need.region)
-    if price is None:
-        return replace(option, unknown_prices=(option.tier.price,))
-    return replace(option, usd_a_month=price.usd * option.capacity_gib, price_region=price.region)
+    units = option.made.units_of_a_month() or {}
+    prices = {name: book.units.nearest(name, option.need.region) for name in units}
+    known = {name: price for name, price in prices.items() if price is not None}
+    # Where there is no capacity, what is stored is billed, and requests: the list has no names for these.
+    whole = len(known) == len(units) and option.capacity_gib is not None
+    return replace(
+        option,
+        usd_a_month=sum((known[name].usd * count for name, count in units.items()), Decimal(0)) if whole else None,
+        price_regions=tuple(sorted({price.region for price in known.values()})),
+        unknown_prices=tuple(sorted(set(units) - set(known))),
+    )
 
 
 def _recommend(need: StorageNeed, options: tuple[StorageOption, ...]) -> tuple[StorageOption | None, str]:

@@ -1,17 +1,16 @@
 """`training-cluster storage`: reads what a user needs, and shows the file systems that meet it."""
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 
-from cdk_training_cluster.prices import ByRegion, Price, PriceBook, committed_prices
-from cdk_training_cluster.prices.book import STATED
+from cdk_training_cluster.prices import UNITS, PriceBook, committed_prices
 from cdk_training_cluster.storage.choosing import (
     DEFAULT_QUOTA_GIB,
     StorageChoice,
     StorageOption,
     choose_storage,
 )
-from cdk_training_cluster.storage.deployment_types import KINDS
 from cdk_training_cluster.validation.bounds import written
 from cdk_training_cluster_stacks.live.cache import cache_file, kept_prices
 from cdk_training_cluster_stacks.plan.assumptions import number
@@ -43,7 +42,7 @@ def run(
     count = number("--nodes", nodes)
     if count != count.to_integral_value():
         raise ValueError(f"--nodes must be a whole number, got {nodes!r}")
-    book = committed_prices().updated(kept_prices(cache_file(os.environ))).updated(_stated(prices, region))
+    book = _stated(committed_prices().updated(kept_prices(cache_file(os.environ))), prices, region)
     choice = choose_storage(
         dataset_gib=gib_of("--dataset", dataset),
         gbps=float(number("--gbps", gbps)),
@@ -55,18 +54,17 @@ def run(
     show(output, document(choice), values(choice))
 
 
-def _stated(texts: Sequence[str], region: str) -> PriceBook:
-    names = [tier.price for kind in KINDS for tier in kind.tiers]
-    found = []
+def _stated(book: PriceBook, texts: Sequence[str], region: str) -> PriceBook:
+    prices = {}
     for text in texts:
         name, _, amount = text.partition("=")
-        if name not in names:
-            raise ValueError(f"--price must be NAME=USD, with a NAME of {', '.join(names)}, got {text!r}")
-        amount_usd = number(f"--price {name}", amount)
-        if amount_usd < 0:
+        if name not in UNITS or not name.startswith("fsx-"):
+            known = ", ".join(each for each in UNITS if each.startswith("fsx-"))
+            raise ValueError(f"--price must be NAME=USD, with a NAME of {known}, got {text!r}")
+        prices[name] = number(f"--price {name}", amount)
+        if prices[name] < 0:
             raise ValueError(f"--price {name} must be at least 0, got {amount}")
-        found.append((name, Price(usd=amount_usd, unit="GB-month", region=region, source=STATED)))
-    return PriceBook(units=ByRegion(found))
+    return book.with_stated(prices, region)
 
 
 def document(choice: StorageChoice) -> Document:
@@ -87,6 +85,7 @@ def document(choice: StorageChoice) -> Document:
     notes = (
         ("Take care", tuple(_cautions(choice))),
         ("What is counted", tuple(_counted(choice))),
+        ("In a cluster file", () if best is None else (f"file_system: {_flow(best)}",)),
     )
     conclusion = choice.reason if best is None else f"Recommended: {best.name}, {_size(best)}: {choice.reason}."
     return Document(tables=(table,), notes=notes, conclusion=conclusion)
@@ -118,7 +117,7 @@ def _values(option: StorageOption) -> dict[str, object]:
         "name": option.name,
         "settings": option.settings,
         "usd_a_month": option.usd_a_month,
-        "price_region": option.price_region or None,
+        "price_regions": option.price_regions,
         "unknown_prices": option.unknown_prices,
         "gbps": option.gbps,
         "delivered_gbps": option.delivered_gbps,
@@ -147,7 +146,7 @@ def _row(option: StorageOption) -> tuple[str, ...]:
 
 
 def _is_elsewhere(option: StorageOption) -> bool:
-    return option.price_region not in ("", option.need.region)
+    return not set(option.price_regions) <= {option.need.region}
 
 
 def _yes(value: bool) -> str:
@@ -156,7 +155,7 @@ def _yes(value: bool) -> str:
 
 def _size(option: StorageOption) -> str:
     if option.capacity_gib is None:
-        return f"{option.throughput_mbps:,} MB/s"
+        return f"{option.made.throughput_capacity:,} MB/s"
     return f"{option.capacity_gib:,} GiB"
 
 
@@ -172,12 +171,14 @@ def _cautions(choice: StorageChoice) -> Iterator[str]:
             f"{_TOO_SLOW} too slow: {need.readers} read at most "
             f"{need.reachable_gbps(efa=False):,.1f} GB/s without EFA, however fast the file system is"
         )
-    elsewhere = sorted({each.price_region for each in choice.options if _is_elsewhere(each)})
+    elsewhere = sorted({region for each in choice.options for region in each.price_regions} - {need.region})
     if elsewhere:
         yield f"{_ELSEWHERE} the price in {' or '.join(elsewhere)}: that in {need.region} is unknown"
     unknown = list(dict.fromkeys(name for each in choice.options for name in each.unknown_prices))
     if unknown:
-        yield f"unknown prices: {', '.join(unknown)}; state one of a GiB and month with --price NAME=USD"
+        yield f"unknown prices: {', '.join(unknown)}; state one of a month with --price NAME=USD"
+    if any(each.capacity_gib is None for each in choice.options):
+        yield "Intelligent-Tiering bills what is stored and requests too, whose prices are not in the list"
 
 
 def _counted(choice: StorageChoice) -> Iterator[str]:
@@ -186,3 +187,9 @@ def _counted(choice: StorageChoice) -> Iterator[str]:
     yield "backups are for file systems without S3 links"
     if not choice.need.efa_clients:
         yield f"{choice.need.info.name} without EFA: AWS does not say that it reaches a file system by EFA"
+
+
+def _flow(option: StorageOption) -> str:
+    """Return the settings as a YAML flow mapping."""
+    texts = (value if isinstance(value, str) else json.dumps(value) for value in option.settings.values())
+    return f"{{{', '.join(f'{name}: {text}' for name, text in zip(option.settings, texts, strict=True))}}}"

@@ -1,11 +1,18 @@
 """The chooser: each file system that it proposes is legal and enough, no smaller one is; what it recommends."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
+from aws_cdk.assertions import Template
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdk_training_cluster import choose_storage
+from cdk_training_cluster import ClusterNetwork, TrainingFileSystem, choose_storage
 from cdk_training_cluster.storage import StorageChoice, StorageOption
+from local_aws.refusal import Refusal
+from local_aws.services.lustre_rules import check_file_system
+from synthesis import ZONE, new_stack
 
 # Every capacity that FSx takes is a multiple of this.
 _FINEST_GIB = 600
@@ -19,32 +26,57 @@ choices = st.builds(
 )
 
 
-def legal_sizes(option: StorageOption) -> list[int]:
-    """Return the legal sizes below an option's, and its own."""
-    assert option.capacity_gib is not None
-    assert option.tier is not None
-    sizes = range(_FINEST_GIB, option.capacity_gib + _FINEST_GIB, _FINEST_GIB)
-    return [gib for gib in sizes if option.tier.takes(gib, efa=option.efa)]
+def is_made(option: StorageOption, gib: int) -> bool:
+    """Tell whether FSx makes a file system of a capacity, as the local AWS knows its rules."""
+    made = option.made
+    asked = {
+        "DeploymentType": made.deployment_type,
+        "PerUnitStorageThroughput": made.throughput_mbps_per_tib,
+        "MetadataConfiguration": {"Mode": "AUTOMATIC"} if made.efa_enabled else None,
+        "EfaEnabled": made.efa_enabled,
+        **({"DriveCacheType": "NONE"} if made.drive_cache_type else {}),
+    }
+    try:
+        check_file_system(made.storage_type, gib, asked)
+    except Refusal:
+        return False
+    return True
 
 
-def enough(option: StorageOption, gib: int) -> bool:
-    assert option.tier is not None
-    return gib >= option.need.dataset_gib and gib * option.tier.mbps_per_tib >= option.need.gbps * 1000 * 1024
+def is_enough(option: StorageOption, gib: int) -> bool:
+    made = replace(option.made, storage_capacity_gib=gib)
+    return gib >= option.need.dataset_gib and (made.total_mbps or 0) >= option.need.gbps * 1000
 
 
 @given(choice=choices)
-def test_each_is_the_smallest_legal_one_that_is_enough(choice: StorageChoice) -> None:
+def test_each_is_legal_and_no_smaller_legal_one_is_enough(choice: StorageChoice) -> None:
     for option in choice.options:
-        if option.tier is not None:
-            *smaller, own = legal_sizes(option)
-            assert own == option.capacity_gib
-            assert [gib for gib in (*smaller[-1:], own) if enough(option, gib)] == [own]
+        assert list(option.made.problems()) == []
+        gib, mbps = option.capacity_gib, option.made.throughput_capacity
+        if gib is not None:
+            assert is_made(option, gib)
+            assert is_enough(option, gib)
+            smaller = range((gib - 1) // _FINEST_GIB * _FINEST_GIB, 0, -_FINEST_GIB)
+            legal = next((each for each in smaller if is_made(option, each)), 0)
+            assert not is_enough(option, legal)
         else:
-            step = option.kind.throughput_step_mbps
-            assert step is not None
-            assert option.throughput_mbps is not None
-            assert option.throughput_mbps % step == 0
-            assert option.throughput_mbps - step < choice.need.gbps * 1000 <= option.throughput_mbps
+            assert mbps is not None
+            assert mbps - 4000 < choice.need.gbps * 1000 <= mbps
+
+
+@pytest.mark.parametrize(("gib", "gbps"), [(1, 0.1), (40960, 20)])
+def test_the_construct_and_fsx_take_the_settings_of_each(gib: int, gbps: float) -> None:
+    stack = new_stack()
+    network = ClusterNetwork(stack, "Network", availability_zone=ZONE)
+    for option in choose_storage(dataset_gib=gib, gbps=gbps, nodes=8).options:
+        settings: dict[str, Any] = dict(option.settings)
+        TrainingFileSystem(stack, option.name.replace("/", " "), network=network, **settings)
+    made = Template.from_stack(stack).find_resources("AWS::FSx::FileSystem")
+    assert len(made) == len(choose_storage(dataset_gib=gib, gbps=gbps, nodes=8).options)
+    for resource in made.values():
+        properties = resource["Properties"]
+        capacity = properties.get("StorageCapacity")
+        check_file_system(properties["StorageType"], capacity, properties["LustreConfiguration"])
 
 
 @given(choice=choices)

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.storage.sizes import gib_of, size_text
+from examples import PROJECT
 
 _ISSUE = ("--dataset", "40TiB", "--gbps", "20", "--nodes", "8")
 
@@ -40,8 +42,20 @@ def test_a_stated_price_decides_and_programs_get_the_figures() -> None:
     found = json.loads(ran(*_ISSUE, "--price", "fsx-persistent-2-500=0.34", "--output", "json").stdout)
     (best,) = (each for each in found["options"] if each["name"] == found["recommended"])
     assert (found["recommended"], best["usd_a_month"]) == ("PERSISTENT_2 SSD 500 MB/s/TiB, EFA", "16320.00")
-    assert (best["price_region"], best["unknown_prices"], best["gpudirect"]) == ("us-east-1", [], True)
+    assert (best["price_regions"], best["unknown_prices"], best["gpudirect"]) == (["us-east-1"], [], True)
+    assert best["settings"] == {"storage_capacity_gib": 48000, "throughput_mbps_per_tib": 500, "efa_enabled": True}
     assert {each["usd_a_month"] for each in found["options"] if each["unknown_prices"]} == {None}
+
+
+def test_the_settings_are_those_of_a_cluster_file(tmp_path: Path) -> None:
+    (line,) = (line[2:] for line in ran(*_ISSUE).stdout.splitlines() if line.startswith("- file_system: "))
+    file = tmp_path / "cluster.yaml"
+    kept = (PROJECT / "clusters/dev-box.yaml").read_text(encoding="utf-8")
+    assert "file_system" not in kept
+    file.write_text(f"{kept}\n{line}\n", encoding="utf-8")
+    read = read_cluster_file(file).file_system
+    assert read is not None
+    assert (read.storage_capacity_gib, read.throughput_mbps_per_tib, read.efa_enabled) == (96000, 250, True)
 
 
 _MUST = "--dataset must be a number above 0 and GiB, TiB, PiB, GB, TB or PB, such as 40TiB, got "
