@@ -18,7 +18,20 @@ _TARGET = "docs/messages.md"
 _LEAST_WORDS = 4
 _WORD = re.compile(r"\b[a-zA-Z]{2,}\b")
 # What has this in it is for programs: patterns, policies, addresses, metric expressions.
-_FOR_PROGRAMS = re.compile(r"\\[sdw.]|\(\?|https?://\S+$|^SELECT |^arn:|^#!|^AWS::|^Template Outputs")
+_FOR_PROGRAMS = re.compile(r"\\[sdw.]|\(\?|\w\|\w|https?://\S+$|^SELECT |^arn:|^#!|^AWS::|^Template Outputs")
+# A text with none of these verbs that does not begin and end as a sentence is a name, a unit or a part of one.
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|be|has|have|had|must|may|can|cannot|could|will|would|should|do|does|did|not|"
+    r"(?:(?:re)?add|allow|answer|appl[yi]|ask|begin|belong|bill|bring|break|broke|buy|came|chang|choose|clos|compar|contain|"
+    r"copi|correct|cost|count|cover|delet|deploy|describ|differ|draw|end|exceed|exclud|exist|expir|fail|fetch|find|"
+    r"finish|follow|found|gave|get|giv|go|hold|import|indent|install|invok|join|keep|kept|know|lack|launch|leav|let|"
+    r"link|list|look|low|made|mak|match|mend|mount|nam|need|notif|open|overlap|paid|pay|print|put|rais|ran|reach|"
+    r"read|receiv|refus|remov|replac|report|requir|reserv|restor|resum|return|run|said|sav|say|see|sell|send|sent|set|"
+    r"shar|show|skip|start|stat|stay|stop|take|took|terminat|use|verif|wait|want|went|work|writ)"
+    r"(?:s|es|ed|d|n|en|e|y|ies)?)\b",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[A-Z].*\.$", re.DOTALL)
 # What a script on a node logs, or ends with.
 _SHELL = re.compile(r'\b(?:log|die) "([^"]*)"')
 
@@ -102,8 +115,14 @@ def _sentences(path: Path) -> Iterator[str]:
             text = "".join(_part(value) for value in node.values)
         else:
             continue
-        words = len(_WORD.findall(re.sub(r"{[^}]*}", "", text)))
-        if words >= _LEAST_WORDS and " " in text.strip() and not _FOR_PROGRAMS.search(text):
+        plain = re.sub(r"{[^}]*}", "", text)
+        says = bool(_VERB.search(plain) or _SENTENCE.match(text.strip()))
+        if (
+            says
+            and " " in text.strip()
+            and len(_WORD.findall(plain)) >= _LEAST_WORDS
+            and not _FOR_PROGRAMS.search(text)
+        ):
             yield " ".join(text.split())
 
 
