@@ -483,5 +483,8 @@ def _mount(file_system: TrainingFileSystem | None) -> Mount | None:
     if file_system is None:
         return None
     return Mount(
-        dns_name=file_system.dns_name, mount_name=file_system.mount_name, mount_point=file_system.mount_point
+        dns_name=file_system.dns_name,
+        mount_name=file_system.mount_name,
+        mount_point=file_system.mount_point,
+        efa=file_system.efa_enabled,
     )

@@ -72,6 +72,8 @@ exit 1
 """,
     "findmnt": """[[ -e $SANDBOX/mounted ]]""",
     "gpg": "cat",
+    "lnetctl": """cat "$SANDBOX/lnet" """,
+    "lustre_rmmod": "",
     "lsblk": """cat "$SANDBOX/lsblk" """,
     "mdadm": "",
     "mkfs.xfs": """touch "$SANDBOX/labels/$3" """,

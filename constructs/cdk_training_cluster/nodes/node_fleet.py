@@ -14,7 +14,7 @@ from constructs import Construct
 from cdk_training_cluster.encryption import allow
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
-from cdk_training_cluster.nodes.bootstrap import Mount, NodeBootstrap
+from cdk_training_cluster.nodes.bootstrap import Mount, NodeBootstrap, reaches_lustre
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.layouts import LaunchLayout, launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
@@ -151,6 +151,7 @@ class NodeFleet(Construct):
         ]
         for layout in layouts:
             self._warn_of_a_moving_image(layout, mount)
+        self._warn_of_tcp(mount)
         self.launch_templates = tuple(launch.template for launch in launches)
         self._auto_scaling_group: autoscaling.CfnAutoScalingGroup | None = None
         self._spot_fleet: ec2.CfnSpotFleet | None = None
@@ -298,6 +299,17 @@ class NodeFleet(Construct):
                 f"node group {self.node_group.name!r} takes the newest image of {layout.image.parameter_name}: a "
                 "later deployment may move drivers under a running fleet. Pin the image you have tested with "
                 f"{self._words.image_setting}.",
+            )
+
+    def _warn_of_tcp(self, mount: Mount | None) -> None:
+        slow = [info.name for info in self.instance_types if self.node_group.efa is False or not reaches_lustre(info)]
+        if mount is not None and mount.efa and slow:
+            # https://docs.aws.amazon.com/fsx/latest/LustreGuide/configure-efa-clients.html
+            self._warn(
+                "fileSystemOverTcp",
+                f"node group {self.node_group.name!r} reaches the EFA-enabled file system over TCP on "
+                f"{' and '.join(slow)}, at 100 Gbps a node at most: FSx supports EFA on Nitro v4 and later, but not "
+                "on trn2.",
             )
 
     def _make_bootstrap(

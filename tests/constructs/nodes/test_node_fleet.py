@@ -124,6 +124,19 @@ def test_the_newest_ubuntu_image_may_have_outrun_the_lustre_client(
     ] * warned
 
 
+@pytest.mark.parametrize(
+    ("name", "over_tcp"), [("p5.48xlarge", False), ("trn1.32xlarge", False), ("p4d.24xlarge", True)]
+)
+def test_nodes_reach_a_file_system_with_efa_over_it_or_say_that_they_do_not(name: str, over_tcp: bool) -> None:
+    mount = Mount(dns_name="fs-1.fsx.us-east-1.amazonaws.com", mount_name="abcdev", efa=True)
+    (scene,) = bought_each([{"instance_types": [name]}], mount=mount)
+    assert ("MOUNT_EFA" in str(scene.launch_data()["UserData"])) is not over_tcp
+    told = [text for text in warnings(scene.stack) if "[ack: cdk-training-cluster:fileSystemOverTcp]" in text]
+    assert [text.partition(",")[0] for text in told] == [
+        f"node group 'workers' reaches the EFA-enabled file system over TCP on {name}"
+    ] * over_tcp
+
+
 def test_instances_and_volumes_carry_the_tags_by_which_they_are_found(workers: FleetScene) -> None:
     specifications = workers.launch_data()["TagSpecifications"]
     assert [specification["ResourceType"] for specification in specifications] == ["instance", "volume"]

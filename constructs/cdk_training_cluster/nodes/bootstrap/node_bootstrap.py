@@ -75,6 +75,7 @@ class Mount:
         dns_name: The file system's DNS name.
         mount_name: The file system's mount name.
         mount_point: The directory on the node. Default: - `/fsx`.
+        efa: Whether the file system has EFA. Default: - no.
 
     Raises:
         ValueError: The mount point is not a plain absolute path below `/`, or one of the operating system's.
@@ -83,6 +84,22 @@ class Mount:
     dns_name: str
     mount_name: str
     mount_point: MountPoint = "/fsx"
+    efa: bool = False
+
+
+# FSx supports EFA on instances of Nitro v4 and later that have it, but for the family trn2:
+# https://docs.aws.amazon.com/fsx/latest/LustreGuide/configure-efa-clients.html
+# Those of an earlier Nitro: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-nitro-instances.html
+_LUSTRE_OVER_TCP = re.compile(r"(p3dn|p4de?|g4dn|g5|dl1|inf1|trn2|trn2n|trn2u|c5n|m5d?n|m5zn|r5d?n|i3en)\..*")
+
+
+def reaches_lustre(instance_type: InstanceTypeInfo) -> bool:
+    """Tell whether nodes of a type reach a file system through their Elastic Fabric Adapters.
+
+    Args:
+        instance_type: The facts about the type.
+    """
+    return instance_type.supports_efa and not _LUSTRE_OVER_TCP.fullmatch(instance_type.name)
 
 
 class NodeBootstrap(Construct):
@@ -173,6 +190,7 @@ class NodeBootstrap(Construct):
                     "EFA": "yes" if efa else "",
                     "MOUNT_SOURCE": f"{mount.dns_name}@tcp:/{mount.mount_name}" if mount else "",
                     "MOUNT_POINT": mount.mount_point if mount else "",
+                    **({"MOUNT_EFA": "yes"} if mount and mount.efa and efa and reaches_lustre(instance_type) else {}),
                     "METRIC_NAMESPACE": NODE_METRICS.namespace,
                     "FAILURE_METRIC": failure_metric(cluster_name, node_group),
                     "ENVIRONMENT": [f"{name}={value}" for name, value in variables.items()],

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from zipfile import ZipFile
 
 import pytest
 
@@ -84,6 +85,41 @@ def test_the_nodes_commands_are_on_the_path_and_run(make_node: MakeNode) -> None
     for command, said in (("cluster-node", "give one of hydrate"), ("wait-for-dataset", "usage: wait-for-dataset")):
         result = node.run(str(node.root / "usr/local/bin" / command))
         assert (result.returncode, said in result.stderr) == (2, True)
+
+
+_EFA_CLIENT = "configure-efa-fsx-lustre-client"
+
+
+def _node_with_efa_file_system(make_node: MakeNode, interfaces: str) -> NodeSandbox:
+    """Let AWS's script be there, which makes a service and gives the client these interfaces."""
+    node = make_node(MOUNT_EFA="yes")
+    setup = (
+        f'mkdir -p "$ROOT/etc/systemd/system" && touch "$ROOT/etc/systemd/system/{_EFA_CLIENT}.service"\n'
+        f'echo setup.sh >>"$SANDBOX/calls"\necho "nid: {interfaces}" >"$SANDBOX/lnet"\n'
+    )
+    with ZipFile(node.sandbox / "s3/client.zip", "w") as archive:
+        archive.writestr(f"{_EFA_CLIENT}/setup.sh", setup)
+    fetch = 'while [[ $1 != --output ]]; do shift; done\ncp "$SANDBOX/s3/client.zip" "$2"\n'
+    (node.sandbox / "bin/curl").write_text(f"#!/bin/bash\n{fetch}")
+    return node
+
+
+def test_a_file_system_with_efa_is_mounted_after_aws_s_script_has_configured_the_client(make_node: MakeNode) -> None:
+    node = _node_with_efa_file_system(make_node, "1.251.91.0@efa")
+    for _ in range(2):
+        assert node.bootstrap().returncode == 0
+    assert node.steps[node.steps.index("lustre") :][:3] == ["lustre", "lustre-efa", "mount"]
+    configured = [call for call in node.calls if call.split()[0] in {"lustre_rmmod", "setup.sh"}]
+    assert [call.strip() for call in configured] == ["lustre_rmmod", "setup.sh"]
+    service = f"{_EFA_CLIENT}.service"
+    assert f",x-systemd.requires={service},x-systemd.after={service} 0 0\n" in node.read("etc/fstab")
+
+
+def test_a_client_without_an_efa_interface_is_no_node_of_a_file_system_with_efa(make_node: MakeNode) -> None:
+    node = _node_with_efa_file_system(make_node, "10.0.0.1@tcp")
+    assert node.bootstrap().returncode == 1
+    assert node.state["step"] == "lustre-efa"
+    assert node.state["message"].startswith("the Lustre client has no EFA interface: see journalctl")
 
 
 # Failures

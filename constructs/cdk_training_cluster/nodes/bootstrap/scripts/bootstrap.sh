@@ -59,6 +59,7 @@ run nvme bash nvme.sh
 if [[ -n $EFA ]]; then run efa bash efa.sh; fi
 if [[ -n $MOUNT_SOURCE ]]; then
   run lustre bash lustre.sh
+  if [[ -n ${MOUNT_EFA:-} ]]; then run lustre-efa bash lustre_efa.sh; fi
   run mount bash mount.sh
   run commands bash commands.sh
 fi

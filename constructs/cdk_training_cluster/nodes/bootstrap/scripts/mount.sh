@@ -5,8 +5,13 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source ./lib.sh
 
+options=defaults,nofail,relatime,flock,_netdev,x-systemd.automount,x-systemd.requires=systemd-networkd-wait-online.service
+if [[ -n ${MOUNT_EFA:-} ]]; then
+  service=configure-efa-fsx-lustre-client.service
+  options+=,x-systemd.requires=$service,x-systemd.after=$service
+fi
 # relatime, not noatime: FSx releases what has not been read for a while by its access time.
-set_fstab "$MOUNT_POINT" "$MOUNT_SOURCE $MOUNT_POINT lustre defaults,nofail,relatime,flock,_netdev,x-systemd.automount,x-systemd.requires=systemd-networkd-wait-online.service 0 0"
+set_fstab "$MOUNT_POINT" "$MOUNT_SOURCE $MOUNT_POINT lustre $options 0 0"
 mkdir -p "$ROOT$MOUNT_POINT"
 systemctl daemon-reload
 automount_unit=$(systemd-escape --path --suffix=automount "$MOUNT_POINT")
