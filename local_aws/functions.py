@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from local_aws import settings
+
 _NOW = timedelta()
 
 # The interpreter starts with neither the project nor the site's .pth files on its path: only the function's zip
@@ -167,6 +169,9 @@ class DeployedFunction:
         configuration = self._configuration
         region = self._environment["AWS_REGION"]
         inherited = {key: value for key, value in self._environment.items() if key.startswith(("AWS_", "NO_PROXY"))}
+        # The CDK CLI, which has the same variables, needs S3 by its other name.
+        inherited["AWS_ENDPOINT_URL_S3"] = settings.for_directory_buckets(inherited["AWS_ENDPOINT_URL"])
+        inherited["AWS_S3_DISABLE_EXPRESS_SESSION_AUTH"] = "true"
         return {
             **inherited,
             **configuration.get("Environment", {}).get("Variables", {}),

@@ -237,6 +237,7 @@ _GUARDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("release_address", networks.guard_address),
     ("create_security_group", networks.guard_group_creation),
     ("create_tags", capacity_reservations.guard_tags),
+    ("create_vpc_endpoint", networks.guard_endpoint),
     ("start_instances", reserved_launches.guard_start),
 )
 
@@ -291,10 +292,6 @@ def install(*, endpoint_url: str, account: str, region: str, workspace: Path) ->
     # CloudFormation of our own takes its place, which calls the services as a client like any other.
     CloudFormationApi.endpoint_url = endpoint_url
     cloudformation_urls.url_paths = {"{0}/$": CloudFormationApi.dispatch}
-    invocations.INVOCATIONS.environment = {
-        **settings.for_clients(endpoint_url, region),
-        "AWS_ENDPOINT_URL_S3": settings.for_directory_buckets(endpoint_url),
-        "AWS_S3_DISABLE_EXPRESS_SESSION_AUTH": "true",
-    }
+    invocations.INVOCATIONS.environment = settings.for_clients(endpoint_url, region)
     invocations.INVOCATIONS.workspace = workspace
     images.prepare(account, region)

@@ -37,6 +37,19 @@ def guard_group_creation(
         raise Refusal("InvalidVpcID.NotFound", f"The vpc ID '{vpc_id}' does not exist")
 
 
+def guard_endpoint(ec2: Any, vpc_id: str, service_name: str, *_more: Any, **_named: Any) -> None:
+    """Let S3 Express have AWS's list of its prefixes, to which a gateway endpoint routes; moto has others' alone."""
+    del vpc_id
+    names = {each.prefix_list_name for each in ec2.managed_prefix_lists.values()}
+    if service_name.endswith(".s3express") and service_name not in names:
+        ec2.create_managed_prefix_list(
+            address_family="IPv4",
+            entry=[{"Cidr": "3.5.4.0/22", "Description": "default"}],
+            prefix_list_name=service_name,
+            owner_id="aws",
+        )
+
+
 def guard_subnet(ec2: Any, subnet_id: str) -> None:
     """Refuse to delete a subnet with network interfaces in it."""
     if any(interface.subnet.id == subnet_id for interface in ec2.enis.values()):
