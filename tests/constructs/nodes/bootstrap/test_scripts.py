@@ -115,11 +115,23 @@ def test_a_file_system_with_efa_is_mounted_after_aws_s_script_has_configured_the
     assert f",x-systemd.requires={service},x-systemd.after={service} 0 0\n" in node.read("etc/fstab")
 
 
-def test_a_client_without_an_efa_interface_is_no_node_of_a_file_system_with_efa(make_node: MakeNode) -> None:
-    node = _node_with_efa_file_system(make_node, "10.0.0.1@tcp")
+@pytest.mark.parametrize(
+    ("interfaces", "command", "message"),
+    [
+        ("10.0.0.1@tcp", None, "the Lustre client has no EFA interface: see journalctl"),
+        ("1.251.91.0@efa", "lnetctl", "lnetctl is broken"),
+        ("1.251.91.0@efa", "lustre_rmmod", "lustre_rmmod is broken"),
+    ],
+)
+def test_a_client_that_is_not_on_efa_is_no_node_of_a_file_system_with_efa(
+    make_node: MakeNode, interfaces: str, command: str | None, message: str
+) -> None:
+    node = _node_with_efa_file_system(make_node, interfaces)
+    if command is not None:
+        node.fail(command)
     assert node.bootstrap().returncode == 1
     assert node.state["step"] == "lustre-efa"
-    assert node.state["message"].startswith("the Lustre client has no EFA interface: see journalctl")
+    assert message in node.state["message"]
 
 
 # Failures
@@ -180,8 +192,19 @@ def test_a_step_that_fails_is_named_where_an_operator_looks(
 
 def test_the_table_of_failures_has_every_stand_in_that_a_step_relies_on(make_node: MakeNode) -> None:
     # findmnt and blkid answer questions, snap serves the user data, sleep is a pause; disks have a table of
-    # their own.
-    elsewhere = {"findmnt", "blkid", "snap", "sleep", "mount.lustre", "mdadm", "mkfs.xfs", "mount"}
+    # their own, and so have file systems with EFA.
+    elsewhere = {
+        "lnetctl",
+        "lustre_rmmod",
+        "findmnt",
+        "blkid",
+        "snap",
+        "sleep",
+        "mount.lustre",
+        "mdadm",
+        "mkfs.xfs",
+        "mount",
+    }
     stand_ins = {path.name for path in (make_node().sandbox / "bin").iterdir()}
     assert {command for _, command, _, _ in FAILURES} == stand_ins - elsewhere
 
