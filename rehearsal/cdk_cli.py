@@ -78,6 +78,15 @@ class CdkCli:
         """Destroy one stack: `cdk destroy --exclusively`. Returns what the CLI said."""
         return self._run(["destroy", stack, "--force", "--exclusively", "--app", str(self.output)])
 
+    def take_over(self, stack: str, mapping: Path) -> str:
+        """Bring what exists under a stack: `cdk import --resource-mapping`. Returns what the CLI said.
+
+        Args:
+            stack: The stack's name.
+            mapping: The file with the identifiers of resources, by their logical ids.
+        """
+        return self._run(["import", stack, "--resource-mapping", str(mapping), *self._app()])
+
     def _app(self) -> list[str]:
         if self.synthesized:
             return ["--app", str(self.output)]

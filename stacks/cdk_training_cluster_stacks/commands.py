@@ -204,6 +204,27 @@ def status(
         raise typer.Exit(run(file, region=region, profile=profile, output=output, watch=watch, wait=sleep))
 
 
+@training_cluster.command(name="import-map")
+def import_map(
+    template: Annotated[
+        Path, typer.Argument(help="The new stack's template, cdk.out/NAME.template.json.", show_default=False)
+    ],
+    *,
+    stack: Annotated[
+        str | None, typer.Option(help="The deleted stack's name. [default: the new one's]", show_default=False)
+    ] = None,
+    region: Annotated[str | None, typer.Option(help="Its region.", show_default=False)] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="The profile of the AWS configuration.", show_default=False)
+    ] = None,
+) -> None:
+    """Print what a deleted stack has kept, for cdk import --resource-mapping. Asks AWS."""
+    from cdk_training_cluster_stacks.import_map import run  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        run(template, stack=stack, region=region, profile=profile)
+
+
 checkpoints = typer.Typer(no_args_is_help=True, help="List, verify and restore checkpoints. Asks AWS.")
 training_cluster.add_typer(checkpoints, name="checkpoints")
 

@@ -255,7 +255,8 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
     ) -> "TrainingFileSystem":
         """Use an existing file system, such as one that its stack has kept.
 
-        What the spend function and `plan` say of its price is that it is not known.
+        Its network is kept when the stack is deleted, as that of any file system. What the spend function and `plan`
+        say of its price is that it is not known.
 
         Args:
             scope: The parent construct.
@@ -272,6 +273,7 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
         Raises:
             ValueError: Data sets that overlap.
         """
+        network.retain()
         existing = _ExistingFileSystem(scope, id)
         existing.network, existing.mount_point, existing.efa_enabled = network, mount_point, efa_enabled
         existing.file_system_id, existing.mount_name = file_system_id, mount_name
