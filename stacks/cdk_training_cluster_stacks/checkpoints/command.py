@@ -2,16 +2,19 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from threading import Event
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from cdk_training_cluster_stacks.checkpoints.reading import Advance, FileResult, Outcome
+from cdk_training_cluster_stacks.checkpoints.reading import Advance, FileProblemError, FileResult, Outcome
+from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.checkpoints.restore import restore_to_directory, restore_to_prefix
 from cdk_training_cluster_stacks.checkpoints.source import Source, find_source, place_of_url
 from cdk_training_cluster_stacks.checkpoints.verify import verify
@@ -122,18 +125,18 @@ def run_restore(asked: Asked, name: str, destination: str, *, force: bool, at: s
     checkpoint, files = source.checkpoint(name, time)
     if not checkpoint.complete:
         sys.stderr.write(f"warning: {_incomplete(checkpoint)}\n")
-    act: Callable[[Advance], Sequence[FileResult]]
+    act: partial[tuple[FileResult, ...]]
     if destination.startswith("s3://"):
         place = place_of_url(destination)
         target = Source(client=source.client, place=place)
         where = f"s3://{place.bucket}/{place.prefix}{checkpoint.name}/"
-        act = lambda advance: restore_to_prefix(source, files, target, checkpoint.name, advance, force=force)  # noqa: E731
+        act = partial(restore_to_prefix, source, files, target, checkpoint.name, force=force)
     else:
         local = Path(destination) / checkpoint.name
         where = str(local)
-        act = lambda advance: restore_to_directory(source, files, local, advance, force=force)  # noqa: E731
-    with _progress(f"restore {checkpoint.name}", checkpoint.bytes) as advance:
-        results = act(advance)
+        act = partial(restore_to_directory, source, files, local, force=force)
+    with plain_refusals(where), _progress(f"restore {checkpoint.name}", checkpoint.bytes) as advance:
+        results = act(advance=advance)
     return _show(asked, source, _Report(checkpoint=checkpoint, results=results, done=f"restored to {where}"))
 
 
@@ -237,8 +240,19 @@ def _progress(what: str, total: int) -> Iterator[Advance]:
     """Show on standard error how far it is, where that is a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     console = Console(stderr=True)
+    stopped = Event()
     with Progress(
         *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
     ) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda count: bar.advance(task, count)
+
+        def advance(count: int) -> None:
+            if stopped.is_set():
+                raise FileProblemError("the command was interrupted")
+            bar.advance(task, count)
+
+        try:
+            yield advance
+        except BaseException:
+            stopped.set()
+            raise

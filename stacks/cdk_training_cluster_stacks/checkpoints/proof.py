@@ -49,8 +49,10 @@ def _running(algorithm: str) -> _Running:
         return hashlib.new(algorithm, usedforsecurity=False)
     if algorithm == "CRC32":
         return _Crc(zlib.crc32, 4)
-    from awscrt import checksums  # noqa: PLC0415 - a library that is loaded for objects with these alone
-
+    try:
+        from awscrt import checksums  # noqa: PLC0415 - a library that is loaded for objects with these alone
+    except ImportError:
+        raise ValueError(f"{algorithm} needs awscrt: run pip install 'cdk-training-cluster[cli]'") from None
     return _Crc(checksums.crc32c, 4) if algorithm == "CRC32C" else _Crc(checksums.crc64nvme, 8)
 
 

@@ -96,7 +96,8 @@ def for_each(files: Sequence[StoredObject], act: Callable[[StoredObject], FileRe
     try:
         return tuple(pool.map(one, files))
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        # After an interruption what runs is stopped by `advance`, which raises.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def pieces_of_object(client: "S3Client", stored: StoredObject, start: int = 0) -> Iterator[bytes]:

@@ -15,6 +15,7 @@ _DENIED = ("AccessDenied", "403", "AllAccessDisabled", "AccessDeniedException")
 _SENTENCES = {
     "NoSuchBucket": "there is no such bucket: check the name, and AWS_PROFILE",
     "NoSuchKey": "it was deleted meanwhile: run the command again",
+    "404": "it was deleted meanwhile: run the command again",
     "NoSuchVersion": "this version was deleted meanwhile: run the command again",
     "PreconditionFailed": "it was changed while it was read: run the command again",
     "412": "it was changed while it was read: run the command again",

@@ -109,10 +109,12 @@ class Source:
         prefix = f"{self.place.prefix}{name}/"
         with plain_refusals(self.url):
             contents = [each for each in self._contents(prefix, at) if not each["Key"].endswith("/")]
-        if not name or not contents:
-            raise ValueError(self._no_such(name, at))
         files = list(stored_files(contents, self.place.prefix))
-        whole = next((each for each in checkpoints(files) if each.name == name), None)
+        found = checkpoints(files)
+        holds_others = any(each.complete and each.name.startswith(f"{name}/") for each in found)
+        if not name or not files or holds_others:
+            raise ValueError(self._no_such(name, at))
+        whole = next((each for each in found if each.name == name), None)
         return whole or Checkpoint(
             name=name,
             files=len(files),

@@ -40,6 +40,16 @@ def test_a_whole_checkpoint_is_proven(runs: Runs) -> None:
     assert runs.ran("verify", "step-1").stdout.splitlines()[-1] == conclusion
 
 
+def test_a_directory_of_checkpoints_is_none(runs: Runs) -> None:
+    runs.put("run-7/step-1/.complete", b"")
+    runs.put("run-7/step-2/rank 0.pt", b"half")
+    assert runs.ran("verify", "run-7").stderr == (
+        f"error: no checkpoint 'run-7' in {runs.url}/; near ones: run-7/step-2, run-7/step-1\n"
+    )
+    assert runs.told("verify", "run-7/step-1")[0] == 0
+    assert runs.told("verify", "run-7/step-2")[1]["problems"] != []
+
+
 def test_one_without_its_marker_is_not(runs: Runs) -> None:
     runs.put("step-2/rank 0.pt", b"half")
     status, said = runs.told("verify", "step-2")
@@ -171,6 +181,11 @@ def test_overwritten_and_deleted_files_come_back_from_versions(runs: Runs, tmp_p
     assert runs.ran(*given, "--force").exit_code == 0
     now = {**FILES, "rank 0.pt": b"overwritten", "later": b"later"}
     assert local(tmp_path / "step-1") == {path: body for path, body in now.items() if path != "empty"}
+    there = ("restore", "step-1", runs.url, "--force", "--version-of", before.isoformat())
+    assert "is there and has later, which the checkpoint has not" in runs.ran(*there).stderr
+    runs.s3.delete_object(Bucket=runs.bucket, Key="ck/step-1/later")
+    assert runs.ran(*there).exit_code == 0
+    assert runs.keys("ck/step-1/") == set(FILES)
     early = runs.ran(*given, "--version-of", "2020-01-01T00:00:00Z")
     assert early.stderr == (
         f"error: no checkpoint 'step-1' in {runs.url}/ at 2020-01-01T00:00:00+00:00; there are none\n"
@@ -202,6 +217,14 @@ def test_a_cluster_s_own_place_is_read_from_its_parameter(runs: Runs, tmp_path: 
 
 
 _BAD = {
+    "a directory of checkpoints": (
+        ["verify", ""],
+        "no checkpoint '' in {url}/; near ones: step-1",
+    ),
+    "a destination that is a file": (
+        ["restore", "step-1", "/dev/null"],
+        "/dev/null/step-1: Not a directory: /dev/null/step-1.partial",
+    ),
     "no such checkpoint": (
         ["verify", "stepp-1"],
         "no checkpoint 'stepp-1' in {url}/; near ones: step-1",
