@@ -164,7 +164,7 @@ def test_a_run_that_ends_before_any_call_loses_nothing_and_sends_nothing_twice()
         for service in services:
             service.on_call = end
         crashed = 0
-        for _ in range(40):
+        for _ in range(25):
             try:
                 scene.tick()
             except _CrashError:
