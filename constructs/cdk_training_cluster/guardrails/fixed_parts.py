@@ -12,6 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
 from constructs import IConstruct
 
+from cdk_training_cluster.guardrails.checkpoint_watch import CheckpointWatch
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.prices import watching
 from cdk_training_cluster.prices.watching import ScheduledFunction
@@ -105,8 +106,9 @@ def fixed_parts(
         own_function: The spend function.
     """
     watched = watched_parts(scope)
+    misses_checkpoints = any(isinstance(each, CheckpointWatch) for each in scope.node.find_all())
     guardrails = (
-        watching.metric_units(watching.series(groups, 0, spend=True)),
+        watching.metric_units(watching.series(groups, 0, spend=True, checkpoints=misses_checkpoints)),
         watching.alarm_units(watched.alarm_metrics + own_alarms),
         watching.function_units([*watched.functions, own_function], _STATE_TABLES),
     )

@@ -13,6 +13,7 @@ _FUNCTION_SERIES = 20
 _FUNCTION_SERIES_OF_A_GROUP = 3
 _SPEND_SERIES = 16
 _SPEND_SERIES_OF_A_GROUP = 2
+_CHECKPOINT_SERIES = 4
 _SHARED_SERIES = 2
 _SHARED_SERIES_OF_A_GROUP = 2
 _SERIES_OF_A_NODE = 3
@@ -40,16 +41,18 @@ class ScheduledFunction:
     every_minutes: int
 
 
-def series(groups: int, nodes: int, *, spend: bool) -> int:
+def series(groups: int, nodes: int, *, spend: bool, checkpoints: bool = False) -> int:
     """Return how many custom metrics there are.
 
     Args:
         groups: How many node groups there are.
         nodes: How many nodes run.
         spend: Whether the spend function is there.
+        checkpoints: Whether the checkpoint function is there.
     """
     of_a_group = _FUNCTION_SERIES_OF_A_GROUP + _SHARED_SERIES_OF_A_GROUP
     own = _SPEND_SERIES + _SPEND_SERIES_OF_A_GROUP * groups if spend else 0
+    own += _CHECKPOINT_SERIES if checkpoints else 0
     return _FUNCTION_SERIES + _SHARED_SERIES + of_a_group * groups + _SERIES_OF_A_NODE * nodes + own
 
 
