@@ -15,7 +15,14 @@ name: everything
 availability_zone: eu-west-1b
 account: "111122223333"
 network: {{vpc_id: {_VPC}, subnet_id: {_SUBNET}, availability_zone: eu-west-1b}}
-file_system: {{storage_capacity_gib: 2400, throughput_mbps_per_tib: 125, mount_point: /shared}}
+file_system:
+  storage_capacity_gib: 38400
+  throughput_mbps_per_tib: 125
+  efa_enabled: true
+  metadata_iops: 12000
+  log_level: ERROR_ONLY
+  weekly_maintenance_start_time: "7:03:30"
+  mount_point: /shared
 datasets:
   - {{bucket: {_BUCKET}, prefix: tokens/, file_system_path: /data/tokens}}
   - {{bucket: {_BUCKET}, prefix: images/, file_system_path: /data/images}}

@@ -22,6 +22,7 @@ from cdk_training_cluster.storage import lustre_access
 from cdk_training_cluster.storage.dataset import Dataset, DatasetEvent, Link, auto_delete, link_problems, overlaps
 from cdk_training_cluster.storage.deployment_types import DEPLOYMENT_TYPES, STORAGE_TYPES
 from cdk_training_cluster.storage.file_system_metrics import FileSystemMetrics
+from cdk_training_cluster.storage.file_system_rules import file_system_problems
 from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
 from cdk_training_cluster.storage.fixed_settings import keep_fixed, place_of
 from cdk_training_cluster.template_checks import check_templates
@@ -52,7 +53,7 @@ WeeklyTime: TypeAlias = Annotated[str, WEEKLY_TIME]
 def _together(right: Mapping[str, Any], wrong: Collection[str]) -> Iterator[Problem]:
     """Yield what FSx refuses of settings beside each other."""
     if not {"deployment_type", "storage_type"} & set(wrong):
-        yield from _settings(right).problems()
+        yield from file_system_problems(_settings(right))
 
 
 def _settings(given: Mapping[str, Any]) -> FileSystemSettings:
@@ -317,7 +318,7 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
                 backups instead.
         """
         link_settings = Link(dataset=dataset, region=Stack.of(self).region)
-        unlinked = () if self.settings is None else replace(self.settings, datasets=1).problems()
+        unlinked = () if self.settings is None else file_system_problems(replace(self.settings, datasets=1))
         problems = [*unlinked, *link_problems(link_settings), *overlaps([*self._datasets, dataset])]
         if problems:
             raise SettingsError(problems)

@@ -1,4 +1,4 @@
-"""Systems Manager documents and parameters."""
+"""Systems Manager documents."""
 
 import json
 from typing import Any
@@ -56,14 +56,5 @@ HANDLERS: tuple[Handler, ...] = (
         name_limit=128,
         tag_also={"ResourceType": "Document"},
         also_carried_out=frozenset({"UpdateMethod"}),
-    ),
-    Regular(
-        type="AWS::SSM::Parameter",
-        service="ssm",
-        create_with=Action("put_parameter", "Description Type Value"),
-        updates=(Action("put_parameter", "Description Type Value", id="Name", also={"Overwrite": True}),),
-        delete_with=Action("delete_parameter", id="Name"),
-        named="Name:Name",
-        tag_also={"ResourceType": "Parameter"},
     ),
 )

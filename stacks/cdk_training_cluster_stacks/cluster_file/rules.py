@@ -20,6 +20,7 @@ from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
 from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES, UNKNOWN_TYPE
 from cdk_training_cluster.storage.dataset import contradictions, overlaps
+from cdk_training_cluster.storage.file_system_rules import file_system_problems
 from cdk_training_cluster.validation.rule import Problem, SettingsError
 from cdk_training_cluster.validation.words import CLUSTER_FILE
 from cdk_training_cluster_stacks.cluster_file import fields
@@ -182,7 +183,8 @@ def the_file_system_is_what_fsx_makes(file: Part) -> Iterator[Complaint]:
     settings, wrong = _right(FileSystemSettings, part)
     if settings is None or wrong & {"deployment_type", "storage_type"}:
         return
-    for problem in settings.to_settings(len(datasets) if isinstance(datasets, list) else 0).problems():
+    linked = settings.to_settings(len(datasets) if isinstance(datasets, list) else 0)
+    for problem in file_system_problems(linked):
         name = str(problem.setting[0])
         if name == "datasets":
             yield (name,), problem.message

@@ -28,7 +28,10 @@ def storage_lines(shape: ClusterShape, book: PriceBook, assumptions: Assumptions
         )
         if not files.capacity_gib:
             yield _not_given(
-                "storage.file-system-data", "data in the file system, billed by use", "its size", "--cost"
+                "storage.file-system-data",
+                "data in the file system, billed by use",
+                "its size",
+                "--cost storage.file-system-data=USD",
             )
     gib = sum(group.count * group.root_volume_gib for group in shape.groups)
     yield line(

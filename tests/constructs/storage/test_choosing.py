@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cdk_training_cluster import ClusterNetwork, TrainingFileSystem, choose_storage
 from cdk_training_cluster.storage import StorageChoice, StorageOption
+from cdk_training_cluster.storage.file_system_rules import file_system_problems
 from local_aws.refusal import Refusal
 from local_aws.services.lustre_rules import check_file_system
 from synthesis import ZONE, new_stack
@@ -51,7 +52,7 @@ def is_enough(option: StorageOption, gib: int) -> bool:
 @given(choice=choices)
 def test_each_is_legal_and_no_smaller_legal_one_is_enough(choice: StorageChoice) -> None:
     for option in choice.options:
-        assert list(option.made.problems()) == []
+        assert list(file_system_problems(option.made)) == []
         gib, mbps = option.capacity_gib, option.made.throughput_capacity
         if gib is not None:
             assert is_made(option, gib)

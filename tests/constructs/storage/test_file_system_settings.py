@@ -7,6 +7,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 
 from cdk_training_cluster import ClusterNetwork, Dataset, TrainingFileSystem
+from cdk_training_cluster.storage.file_system_rules import file_system_problems
 from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
 from synthesis import ZONE, new_stack, only
 
@@ -137,12 +138,12 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("settings", _TAKEN.values(), ids=_TAKEN)
 def test_what_fsx_makes(settings: dict[str, Any]) -> None:
-    assert list(FileSystemSettings(**settings).problems()) == []
+    assert list(file_system_problems(FileSystemSettings(**settings))) == []
 
 
 @pytest.mark.parametrize(("settings", "message"), _REFUSED, ids=[message.split()[0] for _, message in _REFUSED])
 def test_what_fsx_refuses_is_one_sentence(settings: dict[str, Any], message: str) -> None:
-    assert [problem.message for problem in FileSystemSettings(**settings).problems()] == [message]
+    assert [problem.message for problem in file_system_problems(FileSystemSettings(**settings))] == [message]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -335,3 +336,43 @@ def test_the_cluster_s_region_is_compared_though_its_price_is_unknown() -> None:
     found = plan(group(types="p5.48xlarge g6e.24xlarge"))
     assert [(each.region, each.on_demand) for each in found.regions][-1] == ("us-east-1", None)
     assert found.left_out[-1].startswith("regions left out, because the price of a type is unknown: ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "what", "basis"),
+    [
+        (
+            {"deployment_type": "SCRATCH_2"},
+            "FSx for Lustre, SCRATCH_2, 1,200 GiB at 200 MB/s/TiB",
+            "no price is known: --price fsx-scratch-2=USD states one",
+        ),
+        (
+            {
+                "deployment_type": "PERSISTENT_1",
+                "storage_type": "HDD",
+                "throughput_mbps_per_tib": 12,
+                "drive_cache_type": "READ",
+            },
+            "FSx for Lustre, PERSISTENT_1 HDD, 6,000 GiB at 12 MB/s/TiB",
+            "no price is known: --price fsx-persistent-1-hdd-12-read=USD states one",
+        ),
+        (
+            {"storage_type": "INTELLIGENT_TIERING"},
+            "FSx for Lustre, PERSISTENT_2 INTELLIGENT_TIERING, 4,000 MB/s",
+            "no price is known: --price fsx-intelligent-tiering-mbps=USD states one",
+        ),
+        ({"metadata_iops": 12000}, "FSx for Lustre, 1,200 GiB at 250 MB/s/TiB", "fsx-metadata-iops=USD states one"),
+    ],
+)
+def test_a_file_system_without_a_known_price_is_named(settings: dict[str, Any], what: str, basis: str) -> None:
+    shape = ClusterShape(
+        name="pod",
+        availability_zone="us-east-1b",
+        region="us-east-1",
+        groups=(),
+        file_system=FileSystemSettings(**settings),
+    )
+    made = make_plan(shape, committed_prices(), Assumptions(), today=date(2026, 11, 22))
+    (line,) = (line for line in made.lines if line.key == "storage.file-system")
+    assert (line.what, line.per_hour) == (what, None)
+    assert line.basis.endswith(basis)
