@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import jsii
 from aws_cdk import Annotations, Duration, Names, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -14,9 +13,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.cluster_checks import check_cluster, check_name
-from cdk_training_cluster.conditions import in_this_region
 from cdk_training_cluster.functions import Guardrail, GuardrailArguments, make_alert_topic
 from cdk_training_cluster.guardrails import (
     BillingAlarms,
@@ -35,7 +32,9 @@ from cdk_training_cluster.guardrails.fixed_parts import fixed_parts
 from cdk_training_cluster.guardrails.spend import alarm_count, scheduled_function
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
-from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, node_metric, utilization_metric
+from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, utilization_metric
+from cdk_training_cluster.nodes.bootstrap_alarm import make_bootstrap_alarm
+from cdk_training_cluster.nodes.node_role import allow_run_command, make_node_role
 from cdk_training_cluster.nodes.rules import together_warnings
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.state import ClusterState
@@ -45,25 +44,7 @@ from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.words import words_of
 from cluster_contract.checkpoints import place_parameter
 from cluster_contract.codec import encode
-from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG
-
-_SESSION_MANAGER = (
-    "ssm:UpdateInstanceInformation",
-    "ssmmessages:CreateControlChannel",
-    "ssmmessages:CreateDataChannel",
-    "ssmmessages:OpenControlChannel",
-    "ssmmessages:OpenDataChannel",
-)
-
-_RUN_COMMAND = (
-    "ec2messages:AcknowledgeMessage",
-    "ec2messages:DeleteMessage",
-    "ec2messages:FailMessage",
-    "ec2messages:GetEndpoint",
-    "ec2messages:GetMessages",
-    "ec2messages:SendReply",
-)
 
 
 @jsii.implements(ec2.IConnectable, iam.IGrantable)
@@ -176,7 +157,7 @@ class TrainingCluster(Construct):
                 file_system.add_dataset(dataset)
         self.file_system = file_system
         self._connections = self.network.connections
-        self.role = self._make_role()
+        self.role = make_node_role(self)
         profile = iam.InstanceProfile(self, "InstanceProfile", role=self.role)
         # In a scope of their own, so that a group may be called as its users like.
         fleets = Construct(self, "NodeGroups")
@@ -223,7 +204,7 @@ class TrainingCluster(Construct):
             # The function learns of a group when CloudFormation is done with it: a group that gets its nodes
             # before would make the deployment wait for them.
             self.power.function.node.add_dependency(fleet.owner)
-        self.bootstrap_alarm = self._watch_bootstrap()
+        self.bootstrap_alarm = make_bootstrap_alarm(self, self.cluster_name, self.alert_topic)
         self.idle_stop = self._make_idle_stop(idle_policy, instance_type_facts)
         self.billing_alarms = self._make_billing_alarms(budget)
         self.resume_document = ResumeDocument(
@@ -330,26 +311,6 @@ class TrainingCluster(Construct):
         """Return how many nodes run on although they should not."""
         return self.power.metric_surplus_nodes()
 
-    def _make_role(self) -> iam.Role:
-        role = iam.Role(
-            self,
-            "NodeRole",
-            assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
-            description="The nodes of a training cluster",
-        )
-        # Not AmazonSSMManagedInstanceCore, which lets every job on a node read the account's whole Parameter Store.
-        # https://docs.aws.amazon.com/systems-manager/latest/userguide/getting-started-create-iam-instance-profile.html
-        role.add_to_policy(
-            iam.PolicyStatement(actions=list(_SESSION_MANAGER), resources=["*"], conditions=in_this_region())
-        )
-        acknowledge(
-            role,
-            "AwsSolutions-IAM5[Resource::*]",
-            "Session Manager's, Auto Scaling's Describe and CloudWatch's PutMetricData actions know no resources; "
-            "each is limited to the region, and the last to one namespace.",
-        )
-        return role
-
     def _make_idle_stop(self, policy: IdlePolicy | None, facts: Sequence[InstanceTypeInfo]) -> IdleStop | None:
         if all(each.is_off for each in self._idle_policies.values()):
             return None
@@ -403,11 +364,7 @@ class TrainingCluster(Construct):
         if files is None or not any(dataset.is_maintained for dataset in files.datasets):
             return None
         if any(dataset.preload for dataset in files.datasets):
-            # Older agents take commands from here, newer ones where sessions come from.
-            # https://docs.aws.amazon.com/systems-manager/latest/userguide/systems-manager-setting-up-messageAPIs.html
-            self.role.add_to_policy(
-                iam.PolicyStatement(actions=list(_RUN_COMMAND), resources=["*"], conditions=in_this_region())
-            )
+            allow_run_command(self.role)
         return DatasetHydration(self, "Hydration", **self._common, file_system=files)
 
     def _make_spend(self, budget: Budget | None) -> ClusterSpend | None:
@@ -436,37 +393,6 @@ class TrainingCluster(Construct):
             prices=budget.prices,
             power=self.power,
         )
-
-    def _watch_bootstrap(self) -> cloudwatch.Alarm:
-        failures = node_metric(NODE_METRICS.bootstrap_failed, self.cluster_name, statistic="Sum")
-        alarm = failures.create_alarm(
-            self,
-            "BootstrapFailed",
-            alarm_description=f"{self.cluster_name}: a node could not be set up, and is billed without working. Look "
-            f"in the metric {NODE_METRICS.bootstrap_failed} by NodeGroup for the node's group. This command "
-            f"prints the node and the failed step: `{_failed_nodes_command(self.cluster_name)}`. Mend that step, and "
-            "terminate the node: its group launches another.",
-            threshold=1,
-            evaluation_periods=1,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            # Nodes speak up only when they fail.
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-        )
-        alarm.add_alarm_action(actions.SnsAction(self.alert_topic))
-        return alarm
-
-
-def _failed_nodes_command(cluster_name: str) -> str:
-    """Return a command that shows the ids of nodes whose console says that a step failed.
-
-    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-console.html
-    """
-    nodes = (
-        f"aws ec2 describe-instances --filters Name=tag:{CLUSTER_TAG},Values={cluster_name} "
-        "Name=instance-state-name,Values=running --query 'Reservations[].Instances[].InstanceId' --output text"
-    )
-    console = "aws ec2 get-console-output --latest --instance-id $i --query Output --output text"
-    return f"for i in $({nodes}); do {console} | grep 'bootstrap failed' | sed s/^/$i:/; done"
 
 
 def _shared(file_system: TrainingFileSystem | None, checkpoints: ExportedCheckpoints) -> TrainingFileSystem:
