@@ -236,8 +236,8 @@ class Steering(ABC):
 
         Args:
             path: Directories that come first in PATH. Default: - none
-            root: A directory whose entries every node has in its root directory, such as `usr/local/bin`, which a
-                document's lines find there. Default: - none
+            root: A directory whose entries every node has in its root directory, the variable ROOT of a document's
+                lines, such as `usr/local/bin`. Default: - none
             mounts: The ids of file systems by the directories that they are mounted at. Default: - none
             variables: More variables. Default: - none
         """

@@ -14,7 +14,8 @@ from rehearsal.given_capacity import prepare_capacity
 from rehearsal.instance_types import description
 
 LATEST = "latest"
-_SAMPLE_OBJECTS = ("shard-00000.bin", "shard-00001.bin", "more/a name with spaces.bin")
+# More than a usual cluster has nodes, so that each restores some.
+_SAMPLE_OBJECTS = (*(f"shard-{number:05}.bin" for number in range(23)), "more/a name with spaces.bin")
 _USUAL_ROOT_DEVICE = "/dev/xvda"
 _PUBLIC_RANGE = "10.0.0.0/24"
 

@@ -97,16 +97,18 @@ def instances(client: Client, ids: list[str]) -> list[dict[str, Any]]:
     return list(pages.search("Reservations[].Instances[]"))
 
 
-def physical_id(client: Client, stack: str, resource_type: str) -> str:
-    """Return the physical id of a stack's one resource of a type.
+def runbook(client: Client, stack: str) -> str:
+    """Return the name of a stack's one Automation runbook.
 
     Args:
         client: Makes clients of the local AWS.
         stack: The stack's name.
-        resource_type: The type.
     """
-    (only,) = (one for one in stack_resources(client, stack) if one["ResourceType"] == resource_type)
-    return str(only["PhysicalResourceId"])
+    ssm, resources = client("ssm"), stack_resources(client, stack)
+    names = [one["PhysicalResourceId"] for one in resources if one["ResourceType"] == "AWS::SSM::Document"]
+    documents = (ssm.describe_document(Name=name)["Document"] for name in names)
+    (only,) = (one["Name"] for one in documents if one["DocumentType"] == "Automation")
+    return str(only)
 
 
 def file_systems(client: Client, cluster: str) -> list[dict[str, Any]]:

@@ -102,6 +102,7 @@ class Rehearsal:
         report.show_deployed(self._console, found)
         storage = self._storage()
         storage.tell(found, self._functions())
+        found, alone = self._read(), self._with_what_training_wrote(alone)
         self._deploy_again(found)
         self._run_short()
         self._stop_idle_nodes()
@@ -133,6 +134,11 @@ class Rehearsal:
             step=self._step,
             workspace=self._workspace,
         )
+
+    def _with_what_training_wrote(self, inventory: Inventory) -> Inventory:
+        """Return what there was before, its buckets as they are now."""
+        now = self._inventory()["buckets"]
+        return {**inventory, "buckets": {name: now.get(name) for name in inventory["buckets"]}}
 
     def _compare(self, found: Mapping[str, Any]) -> None:
         """Hold the account against the templates that were deployed."""
@@ -296,7 +302,7 @@ class Rehearsal:
             self._cdk.deploy(assembly=True)
             self._functions()["cluster_power"][0]({"action": "tick"})
         asleep = self._sizes()
-        document = readback.physical_id(self._aws.client, self._cluster.cluster_stack_name, "AWS::SSM::Document")
+        document = readback.runbook(self._aws.client, self._cluster.cluster_stack_name)
         with self._step("Start them again by the runbook: aws ssm start-automation-execution"):
             resumed = resume(self._aws, document)
         ticks = self._power(at_least=0)

@@ -5,6 +5,7 @@ that one no answer comes any more.
 https://docs.aws.amazon.com/systems-manager/latest/userguide/monitor-commands.html
 """
 
+import logging
 import os
 import signal
 import subprocess
@@ -25,12 +26,12 @@ from local_aws.services.automation_parameters import filled, parameters_of
 from local_aws.services.command_documents import SHELL
 from local_aws.services.managed_nodes import NODES, STATUSES, UNENDED, online_instance
 
+logger = logging.getLogger("local_aws")
+
 # https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCommandInvocation.html
 _LONGEST_OUTPUT, _LONGEST_ERROR, _LONGEST_PLUGIN_OUTPUT = 24_000, 8_000, 2_500
 _USUAL_EXECUTION_SECONDS, _USUAL_DELIVERY_SECONDS = 3_600, 3_600
 _UNKNOWN = -1
-# Where a document finds what a node's own set-up has installed; here it is in the node's root directory.
-_PROGRAMS = "/usr/local/bin/"
 _PAGE = 50
 
 
@@ -91,7 +92,7 @@ class _Invocation:
         variables = NODES.environment(self.instance)
         self._seconds = float(inputs.get("timeoutSeconds", _USUAL_EXECUTION_SECONDS))
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", "\n".join(inputs["runCommand"]).replace(_PROGRAMS, variables["ROOT"] + _PROGRAMS)],
+            ["/bin/sh", "-c", "\n".join(inputs["runCommand"])],
             env=variables,
             cwd=inputs.get("workingDirectory") or variables["ROOT"],
             stdin=subprocess.DEVNULL,
@@ -116,6 +117,8 @@ class _Invocation:
                 _kill(process)
                 self.details = "ExecutionTimedOut"
             self.ended = utcnow()
+            said = (self.error or self.output).strip()
+            logger.info("%s on %s: %s: %s", self.command.document.name, self.instance.id, self.details, said)
         return self
 
     @property

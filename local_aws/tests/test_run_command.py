@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from local_aws import LocalAws
 from local_aws_scene import NODES, Stacks, Template
 
-_LINES = ['/usr/local/bin/say "{{ Word }} from ${ROOT##*/}"', "cat fsx/note >&2", "exit {{ Code }}"]
+_LINES = ['$ROOT/usr/local/bin/say "{{ Word }} from ${ROOT##*/}"', "cat fsx/note >&2", "exit {{ Code }}"]
 
 
 def _content(**changes: Any) -> dict[str, Any]:

@@ -24,8 +24,8 @@ def _datasets(deployment: Deployment) -> Facts:
         link.properties["FileSystemPath"]: {
             "data_repository_path": link.properties["DataRepositoryPath"],
             "lifecycle": "AVAILABLE",
-            # Training writes to one that imports nothing.
-            **({"is_empty": False} if link.properties.get("BatchImportMetaDataOnCreate") else {}),
+            # What training writes to may be empty yet.
+            **({} if "AutoExportPolicy" in link.properties.get("S3", {}) else {"is_empty": False}),
         }
         for link in of_type(deployment.resources, "AWS::FSx::DataRepositoryAssociation")
     }

@@ -74,7 +74,7 @@ def test_each_bucket_is_made_once_and_holds_objects_under_every_prefix(aws: Loca
     buckets = take_inventory(aws.client)["buckets"]
     assert set(buckets) == {"corpus", "others"}
     assert {key.split("/")[0] for key in buckets["corpus"]["objects"]} == {"tokens", "images"}
-    assert len(buckets["corpus"]["objects"]) == 6
+    assert len(buckets["corpus"]["objects"]) == 48
 
 
 def test_the_subnet_has_its_id_and_zone_and_a_way_out(aws: LocalAws) -> None:
