@@ -386,8 +386,6 @@ def _take_look(place: Place, state: DatasetState, seen: Shard) -> DatasetState:
         return replace(_at(place, state, _S.DONE), looked=seen, notice=messages.DONE, claimed=None, release_at=None)
     if not seen.counted:
         return replace(state, looked=seen)  # Its time was over: the next look goes on.
-    if seen.failed_files:
-        return _fail(place, state, messages.failed_files(seen, state.failures))
     passes = state.passes + 1
     if passes >= MAX_PASSES:
         return _fail(place, state, messages.too_many_passes(place.directory, MAX_PASSES))

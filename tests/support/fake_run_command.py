@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from botocore.exceptions import ReadTimeoutError
+
 from cluster_contract.hydration import HydrationRequest
 from cluster_contract.tags import CLUSTER_TAG
 from fake_service import ACCOUNT, REGION, FakePaginator, FakeService, refusal
@@ -58,7 +60,7 @@ class FakeNodes(FakeService):
         files: The files of each data set, by its directory on the nodes.
         nodes: The running instances: whether their agents answer.
         sent: All commands.
-        fates: What the next commands come to: a status, an exit code, or `hang`.
+        fates: What the next commands come to: a status, an exit code, `hang`, or `lost`: taken, but nothing says so.
         parameter: The SSM parameter.
     """
 
@@ -96,11 +98,15 @@ class FakeNodes(FakeService):
         same = ("action", "run", "directory", "shard", "shards")
         for one in self.live:
             assert [one.request[key] for key in same] != [request[key] for key in same], "two live commands"
+            other = one.request["directory"] != request["directory"]
+            assert other or one.request["run"] == request["run"], "two live runs"
         fate = self.fates.pop(0) if self.fates else ""
-        seconds = 419 if fate == "hang" else min(self.files[request["directory"]].seconds, request["seconds"] + 10)
+        seconds = 419 if fate == "hang" else self.files[request["directory"]].seconds
         ends = self.now + timedelta(seconds=seconds)
         number = f"{len(self.sent):036x}"
         self.sent.append(_Sent(number, instance, request, self.now, ends, "TimedOut" if fate == "hang" else fate))
+        if fate == "lost":
+            raise ReadTimeoutError(endpoint_url="https://ssm")
         return {"Command": {"CommandId": number}}
 
     @property

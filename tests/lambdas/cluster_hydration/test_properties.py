@@ -13,7 +13,7 @@ _FAULTS = [
     *(("nodes", one) for one in ("SendCommand", "GetCommandInvocation", "DescribeInstanceInformation")),
     *(("nodes", "PutParameter"), ("topic", "Publish")),
 ]
-_FATES = ["hang", "Cancelled", "TimedOut", "garbage", "3", "127", "1", "2"]
+_FATES = ["hang", "lost", "Cancelled", "TimedOut", "garbage", "3", "127", "1", "2"]
 
 
 class _EndedError(BaseException):
@@ -39,6 +39,8 @@ def _happens(scene: HydrationScene, what: str, number: int) -> None:
             scene.nodes.fates.append(_FATES[number % len(_FATES)])
         case "release":
             files.released |= set(range(0, files.count, 1 + number % 7))
+        case "slow":
+            files.seconds = 50 + 3 * number
         case "break":
             files.broken = {number % files.count} if number % 3 else set()
         case "link":
@@ -47,8 +49,6 @@ def _happens(scene: HydrationScene, what: str, number: int) -> None:
             scene.lustre.tasks[-1]["Lifecycle"] = ["FAILED", "CANCELED", "EXECUTING", "SUCCEEDED"][number % 4]
         case "order":
             _try(lambda: scene.run(Action.RUN), scene)
-        case _:
-            pass
 
 
 def _end(scene: HydrationScene, now: bool) -> None:
@@ -71,7 +71,21 @@ def _try(step: object, scene: HydrationScene) -> int:
     return 0
 
 
-_EVENTS = ["fault", "end", "kill", "launch", "offline", "fate", "release", "break", "link", "task", "order", "tick"]
+_EVENTS = [
+    "fault",
+    "end",
+    "kill",
+    "launch",
+    "offline",
+    "fate",
+    "release",
+    "slow",
+    "break",
+    "link",
+    "task",
+    "order",
+    "tick",
+]
 _STEPS = st.lists(st.tuples(st.sampled_from(_EVENTS), st.integers(0, 99), st.integers(0, 9)), max_size=25)
 
 

@@ -47,7 +47,8 @@ def _kill_all(scene: HydrationScene) -> None:
 
 
 def _hang(scene: HydrationScene) -> None:
-    scene.nodes.fates = ["hang", "Cancelled", "TimedOut", "garbage", "3", "127", "1"]
+    scene.nodes.files[DATA].seconds = 150
+    scene.nodes.fates = ["hang", "lost", "Cancelled", "TimedOut", "garbage", "3", "127", "1"]
 
 
 def _grow(scene: HydrationScene) -> None:
@@ -64,6 +65,7 @@ def _change(scene: HydrationScene) -> None:
 
 
 def _deploy(scene: HydrationScene) -> None:
+    scene.nodes.files[DATA].seconds = 150
     scene.tick(2)
     scene.datasets = [replace(scene.datasets[0], patterns=("*.bin",))]
 
@@ -93,6 +95,7 @@ def _block_tasks(scene: HydrationScene) -> None:
 
 
 def _order(scene: HydrationScene) -> None:
+    scene.nodes.files[DATA].seconds = 150
     scene.tick(2)
     scene.run(Action.RUN)
 
@@ -116,7 +119,7 @@ def _order(scene: HydrationScene) -> None:
 def test_what_happens_on_the_way_costs_time_only(happens: Callable[[HydrationScene], None], messages: int) -> None:
     scene = HydrationScene(nodes=3)
     happens(scene)
-    scene.until(_DONE)
+    scene.until(_DONE, within=4 if happens is _kill else 60)
     assert scene.nodes.files[DATA].released == set()
     scene.tick(5)
     assert [title for title, _ in scene.messages][-1] == "pod: /fsx/data is hydrated"
@@ -141,7 +144,7 @@ def test_a_refused_call_fails_the_run_and_a_later_one_makes_up_for_it(
 ) -> None:
     scene = HydrationScene()
     getattr(scene, service).fail_next(operation, code, message="slow down")
-    scene.until(_DONE)
+    scene.until(_DONE, within=8)
     scene.tick(5)
     assert [error for error in scene.errors if code in error]
     assert len(scene.messages) == (2 if service == "topic" else 1)  # the first was refused
