@@ -184,7 +184,7 @@ def storage(
         )
 
 
-_Region = Annotated[str | None, typer.Option(help="The region. [default: the cluster file's]", show_default=False)]
+_Region = Annotated[str | None, typer.Option(help="The region. Default: the cluster file's.", show_default=False)]
 _Profile = Annotated[str | None, typer.Option(help="The profile of the AWS configuration.", show_default=False)]
 
 

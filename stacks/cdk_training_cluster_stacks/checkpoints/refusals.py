@@ -54,9 +54,11 @@ def _of_aws(error: "ClientError", sentences: Mapping[str, str]) -> str:
     if known is not None:
         return known
     if code.startswith("KMS") or (code in _DENIED and "kms:" in message.lower()):
-        return f"KMS denies the key ({message}): its policy and yours must allow kms:Decrypt"
+        return f"KMS denies the key ({message}): its policy and yours must allow that"
     if code in _DENIED:
-        return f"AWS denies {error.operation_name} ({code}): your policy, and the bucket's, must allow it"
+        return (
+            f"AWS denies {error.operation_name} ({code}): your policy must allow it, and no other policy may deny it"
+        )
     return f"AWS refuses {error.operation_name} ({code}: {message})"
 
 

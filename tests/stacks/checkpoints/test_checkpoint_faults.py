@@ -28,15 +28,15 @@ _KMS = "User: arn:aws:iam::123456789012:user/a is not authorized to perform: kms
 _OF_A_FILE = {
     "access denied": (
         ("GetObject", "AccessDenied", "Access Denied"),
-        "AWS denies GetObject (AccessDenied): your policy, and the bucket's, must allow it",
+        "AWS denies GetObject (AccessDenied): your policy must allow it, and no other policy may deny it",
     ),
     "the attributes denied": (
         ("GetObjectAttributes", "AccessDenied", "Access Denied"),
-        "AWS denies GetObjectAttributes (AccessDenied): your policy, and the bucket's, must allow it",
+        "AWS denies GetObjectAttributes (AccessDenied): your policy must allow it, and no other policy may deny it",
     ),
     "KMS denied": (
         ("GetObject", "AccessDenied", _KMS),
-        f"KMS denies the key ({_KMS}): its policy and yours must allow kms:Decrypt",
+        f"KMS denies the key ({_KMS}): its policy and yours must allow that",
     ),
     "changed midway": (
         ("GetObject", "PreconditionFailed", "At least one of the pre-conditions you specified did not hold"),
@@ -68,7 +68,7 @@ def test_what_is_refused_of_one_file_is_said_and_the_others_are_kept(
 _OF_THE_PLACE = {
     "access denied": (
         ("ListObjectsV2", "AccessDenied", "Access Denied"),
-        "AWS denies ListObjectsV2 (AccessDenied): your policy, and the bucket's, must allow it",
+        "AWS denies ListObjectsV2 (AccessDenied): your policy must allow it, and no other policy may deny it",
     ),
     "no such bucket": (
         ("ListObjectsV2", "NoSuchBucket", "The specified bucket does not exist"),

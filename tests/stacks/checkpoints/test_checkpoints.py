@@ -136,7 +136,7 @@ def test_a_copy_in_another_prefix_is_proven_and_its_marker_is_last(runs: Runs) -
     other = f"s3://{runs.bucket}/other"
     runs.aws.fail("CopyObject", "AccessDenied", "Access Denied", match="empty")
     status, problems = runs.problems("restore", "step-1", other)
-    denied = "AWS denies CopyObject (AccessDenied): your policy, and the bucket's, must allow it"
+    denied = "AWS denies CopyObject (AccessDenied): your policy must allow it, and no other policy may deny it"
     assert (status, problems) == (1, {"empty": denied})
     assert runs.keys("other/step-1/") == set(FILES) - {"empty", ".metadata"}
     runs.aws.forget_calls()

@@ -212,7 +212,7 @@ def test_what_aws_refuses_is_one_sentence_and_status_2(runs: Runs) -> None:
     assert (found.exit_code, found.stdout) == (2, "")
     assert found.stderr == (
         "error: the parameters /training-cluster/base-pod/hydration and /training-cluster/base-pod/checkpoints: AWS "
-        "denies GetParameters (AccessDeniedException): your policy, and the bucket's, must allow it\n"
+        "denies GetParameters (AccessDeniedException): your policy must allow it, and no other policy may deny it\n"
     )
     Cluster(runs).put(progress_parameter("base-pod"), '{"time": "soon"}')
     spoiled = ran()
