@@ -121,7 +121,7 @@ def _says_what_ran(results: dict[str, Any]) -> None:
     }
     assert results["resources"]["AWS::FSx::DataRepositoryAssociation"] == 3
     assert results["resources"]["AWS::SNS::Subscription"] == 1
-    assert results["file_system"]["storage_capacity_gib"] == 2400
+    assert results["file_system"]["storage_capacity_gib"] == 38400
     assert results["file_system"]["subnet_ids"] == [_SUBNET]
     assert [(link["file_system_path"], link["objects"]) for link in results["datasets"]] == [
         *(("/data/images", 3), ("/data/made", 3), ("/data/tokens", 3)),
