@@ -1,1 +1,1 @@
-"""The function that misses new checkpoints while accelerators work."""
+"""The function that reports how long accelerators have worked without a new checkpoint."""

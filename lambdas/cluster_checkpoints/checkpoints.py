@@ -70,7 +70,7 @@ class CheckpointRun:
 
         Raises:
             ClientError: AWS refuses.
-            PartialFailureError: CloudWatch has only a part of the accelerators' use.
+            PartialFailureError: CloudWatch returned no complete data for the accelerators' use.
         """
         settings, found = self._settings, self._list()
         newest = newest_complete(found)
@@ -92,7 +92,8 @@ class CheckpointRun:
             "accelerators_work": work.goes_on,
             "minutes_of_work_without_checkpoint": work.minutes,
         }
-        self._logger.info("looked for a new checkpoint", extra=report)
+        found_one = "found the newest complete checkpoint" if newest else "found no complete checkpoint"
+        self._logger.info(found_one, extra=report)
         return report
 
     def _list(self) -> list[Checkpoint]:
@@ -119,7 +120,7 @@ class CheckpointRun:
         partial = [f"{query} ({status})" for query, status in statuses.items() if status != _COMPLETE]
         if partial:
             raise PartialFailureError(
-                [f"CloudWatch has only a part of the accelerators' utilization: {', '.join(partial)}"]
+                [f"CloudWatch returned no complete data for the accelerators' utilization: {', '.join(partial)}"]
             )
         return points
 

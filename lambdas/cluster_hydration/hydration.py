@@ -60,16 +60,16 @@ class HydrationRun:
 
         Raises:
             PartialFailureError: Something failed, after everything was tried.
-            StateChangedError: An order met another run; it was not taken.
+            StateChangedError: A command met another run, and was not recorded.
         """
         seen = self._table.read(_ITEM)
         before = {path: read(DatasetState, raw) for path, raw in seen.values.get(_DATASETS, {}).items()}
         if action is Action.STATUS:
             return self._report(before)
         if action is Action.RUN:
-            ordered = {path: replace(state, again=True) for path, state in before.items()}
-            self._write(seen, ordered)
-            return self._report(ordered)
+            restarted = {path: replace(state, again=True) for path, state in before.items()}
+            self._write(seen, restarted)
+            return self._report(restarted)
         states = self._tick(seen, before)
         emit_run(self._settings.cluster, states, succeeded=not self._failures)
         self._failures.raise_all()
@@ -89,7 +89,7 @@ class HydrationRun:
         try:
             seen = self._write(seen, states)
         except StateChangedError:
-            self._logger.info("another run has done the work of this one")
+            self._logger.info("another run changed the state at the same moment; the next run goes on from there")
             return states
         done = {path: self._apply(places[path], kept.get(path), states[path]) for path in places if path in states}
         if states | done != states:
@@ -98,7 +98,7 @@ class HydrationRun:
                 self._write(seen, states)
             except StateChangedError:
                 # What was sent is taken for running until it cannot be.
-                self._logger.info("an operator's order came meanwhile")
+                self._logger.info("an operator's command changed the state during this run; the next run applies it")
         self._show(states)
         return states
 
@@ -118,7 +118,7 @@ class HydrationRun:
         try:
             after = advance(place, state)
         except AWS_ERRORS as error:
-            self._failures.add(place.directory, "could not see how far it is", error)
+            self._failures.add(place.directory, "could not read its progress; the next run tries again", error)
             return state
         if state is None or after.step is not state.step:
             self._logger.info("%s is %s", place.directory, after.step, extra={"dataset": place.directory})
@@ -134,7 +134,11 @@ class HydrationRun:
             try:
                 self._aws.sns().publish(TopicArn=self._settings.topic_arn, Subject=title, Message=text)
             except AWS_ERRORS as error:
-                self._failures.add(place.directory, "could not notify the topic's subscribers", error)
+                what = (
+                    f"the notification could not be published to {self._settings.topic_arn}, and a later run repeats "
+                    "it"
+                )
+                self._failures.add(place.directory, what, error)
             else:
                 state = replace(state, notice=None)
         return state
@@ -143,7 +147,8 @@ class HydrationRun:
         try:
             return replace(command, id=place.nodes.send(command, request(place, state, command)))
         except AWS_ERRORS as error:
-            self._failures.add(place.directory, f"could not send a command to {command.instance}", error)
+            what = f"could not send a command to {command.instance}, and a later run sends it to a node"
+            self._failures.add(place.directory, what, error)
             # Without an answer it may have been sent.
             return None if _is_refusal(error) else command
 
@@ -164,7 +169,8 @@ class HydrationRun:
                 Overwrite=True,
             )
         except AWS_ERRORS as error:
-            self._failures.add("the SSM parameter", "could not write the progress", error)
+            name = progress_parameter(self._settings.cluster)
+            self._failures.add(f"the SSM parameter {name}", "could not be written, and a later run writes it", error)
 
     def _progress(self, states: States) -> HydrationProgress:
         preloaded = [one.path for one in self._settings.datasets if one.preload]
@@ -176,7 +182,7 @@ class HydrationRun:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Say whether AWS has surely not done what was asked for."""
+    """Say whether AWS has surely refused the call."""
     if not isinstance(error, ClientError):
         return False
     return error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400) in _BAD_REQUESTS

@@ -1,4 +1,4 @@
-"""What people read: why a data set is not hydrated and what to do, and that it is."""
+"""The notifications of the hydration function: that a data set is hydrated, or why it is not and what to do."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from cluster_hydration.links import Link, Task
 from cluster_hydration.records import DatasetState, Shard
 
 DONE, FAILED, RELEASE = "done", "failed", "release"
-"""What people are notified of."""
+"""The kinds of notifications."""
 
 _GIB = 1024**3
 
@@ -58,16 +58,19 @@ def failed_import(path: str, task: Task | None, asked: int) -> str:
     Args:
         path: The data set's directory on the file system.
         task: The last task. None: FSx does not know it.
-        asked: How often the function has asked for one.
+        asked: How many the function has started.
     """
     if task is None:
-        return f"FSx has not begun the import of names for {path}, which the function has asked for {asked} times"
+        return (
+            f"FSx has not begun the import of names for {path}, which the function has started {asked} times. Look "
+            "at the file system's data repository tasks in the FSx console"
+        )
     said = f"FSx says: {one_line(task.message)}" if task.message else "FSx does not say why"
     count = f", {task.failed:,} files failed" if task.failed else ""
     return (
-        f"The task {task.id} that imports the names of the objects for {path} has ended as {task.lifecycle}{count}, "
-        f"the last of {asked} that the function has asked for. {said}. See that the policies of the bucket and of "
-        "its KMS key let FSx's role AWSServiceRoleForFSxS3Access_* read"
+        f"The task {task.id} that imports the names of the objects for {path} has ended in the state {task.lifecycle}"
+        f"{count}; the function has started {asked}. {said}. See that the policies of the bucket and of its KMS key "
+        "let FSx's role AWSServiceRoleForFSxS3Access_* read"
     )
 
 
@@ -80,18 +83,18 @@ def failed_files(total: Shard, failures: Sequence[FileFailure]) -> str:
     """
     named = "".join(f"; {one_line(one.path)}: {one_line(one.error)}" for one in failures)
     return (
-        f"{total.failed_files:,} of {total.files:,} files could not be restored{named}. See that the objects are "
-        "still there, that the policies of the bucket and of its KMS key let FSx's role "
+        f"{total.failed_files:,} of {total.files:,} files could not be restored{named}. See that the objects "
+        "still exist, that the policies of the bucket and of its KMS key let FSx's role "
         "AWSServiceRoleForFSxS3Access_* read them, and that the file system has space"
     )
 
 
 def failing_commands(directory: str, error: str) -> str:
-    """Return why nodes cannot be asked.
+    """Return why commands fail on the nodes.
 
     Args:
         directory: The data set's directory on a node.
-        error: What the last one said.
+        error: The error of the last command.
     """
     return (
         f"Commands to restore {directory} fail on the nodes, the last one with: {one_line(error)}. See on that node "
@@ -100,15 +103,15 @@ def failing_commands(directory: str, error: str) -> str:
 
 
 def stalled(directory: str, time: timedelta) -> str:
-    """Return what to do where nodes work and nothing comes.
+    """Return what to do where nodes work and nothing is restored.
 
     Args:
         directory: The data set's directory on a node.
         time: For how long.
     """
     return (
-        f"Nodes have worked at {directory} for {format_minutes(time)} without restoring anything. Look at the file "
-        "system's metrics in CloudWatch, and with `lfs hsm_action` on a node at what a file waits for"
+        f"Nodes have worked at {directory} for {format_minutes(time)} without restoring anything. See the file "
+        "system's metrics in CloudWatch, and `lfs hsm_action FILE` on a node, which says what a file waits for"
     )
 
 
@@ -120,8 +123,8 @@ def too_many_passes(directory: str, passes: int) -> str:
         passes: How often all of it was restored.
     """
     return (
-        f"Files of {directory} were without contents again each time that all were restored, {passes} times. The "
-        "bucket changes, or files are released, faster than they are restored: wait until that is over"
+        f"After each of {passes} restores of all files, files of {directory} had no contents again: the bucket "
+        "changes, or files are released, faster than they are restored. Wait until these changes have ended"
     )
 
 
@@ -135,14 +138,14 @@ def failed_release(path: str, task: Task) -> str:
     said = f"FSx says: {one_line(task.message)}" if task.message else "FSx does not say why"
     return (
         f"The task {task.id} that frees the space of unused files of {path} has failed for {task.failed:,} files. "
-        f"{said}. The function asks for another each day"
+        f"{said}. The function starts another each day"
     )
 
 
 def notification(
     settings: HydrationFunctionSettings, directory: str, state: DatasetState, now: datetime
 ) -> tuple[str, str]:
-    """Return subject and text of the notification that a state is due.
+    """Return the subject and the text of the notification that is due in a state.
 
     Args:
         settings: The function's settings.
@@ -159,9 +162,10 @@ def notification(
         )
     if state.notice == RELEASE:
         return subject(f"{head}: files were not released"), f"{state.reason}.\n"
-    what = "goes on by itself then" if state.recovers else f"then run: {run_command(settings)}"
-    left = "What is restored stays, and is not restored again."
-    return subject(f"{head} is not hydrated"), f"{state.reason}.\n\n{left} It {what}\n"
+    restored = "Files that are restored stay, and are not restored again."
+    how = "goes on by itself" if state.recovers else f"starts with: {run_command(settings)}"
+    text = f"{state.reason}.\n\n{restored} When that is mended, hydration {how}\n"
+    return subject(f"{head} is not hydrated"), text
 
 
 def run_command(settings: HydrationFunctionSettings) -> str:

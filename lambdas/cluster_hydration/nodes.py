@@ -1,4 +1,4 @@
-"""The cluster's nodes: which ones can be asked, what they are asked, and what they answer."""
+"""The cluster's nodes: which ones take commands, what commands they get, and what they answer."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ class Nodes:
 
         Args:
             command: To which node.
-            request: What it is asked.
+            request: What the node should do.
         """
         sent = self._sending.send_command(
             InstanceIds=[command.instance],
@@ -145,11 +145,11 @@ class Nodes:
             try:
                 return Ended(answer=parse_answer(found["StandardOutputContent"]))
             except ValueError as error:
-                return Ended(error=f"{command.instance} gave no answer that can be read: {error}")
+                return Ended(error=f"{command.instance} gave an answer that cannot be read: {error}")
         code = found.get("ResponseCode", -1)
         said = found.get("StandardErrorContent", "").strip() or found.get("StatusDetails", found["Status"])
         if code == NO_PROGRAM:
-            said = "cluster-node is not installed: the node was launched by an older deployment, launch it anew"
+            said = "cluster-node is not installed, since an older deployment launched the node: terminate the node"
         return Ended(
             error=f"{command.instance}: {said}",
             code=code if code > 0 else None,

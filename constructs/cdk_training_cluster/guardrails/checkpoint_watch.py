@@ -1,4 +1,4 @@
-"""The construct that misses new checkpoints: its function, its tick, its alarms and its permissions."""
+"""The construct that reports missing checkpoints: its function, its tick, its alarms and its permissions."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -37,9 +37,9 @@ class CheckpointWatch(Guardrail):
     more.
 
     Attributes:
-        checkpoints: What it looks at.
-        missing_alarm: Goes off when accelerators have worked too long without a new checkpoint.
-        export_alarm: Goes off when FSx is late with its exports. None: nothing is exported.
+        checkpoints: Where the checkpoints are kept.
+        missing_alarm: Goes into ALARM when accelerators have worked too long without a new checkpoint.
+        export_alarm: Goes into ALARM when FSx is late with its exports. None: nothing is exported.
 
     Sources: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html and
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/fs-metrics.html
@@ -48,7 +48,7 @@ class CheckpointWatch(Guardrail):
     spec = GuardrailSpec(
         package="cluster_checkpoints",
         called="the checkpoint function",
-        purpose="Misses new checkpoints of the training cluster $name",
+        purpose="Reports how long accelerators of the training cluster $name have worked without a new checkpoint",
         output="CheckpointFunctionName",
         every=to_duration(CheckpointFunctionSettings.tick),
         timeout=Duration.minutes(4),
@@ -77,7 +77,7 @@ class CheckpointWatch(Guardrail):
             scope: The parent construct.
             id: The construct's id.
             cluster_name: The cluster whose nodes report the use of their accelerators under this dimension.
-            checkpoints: What it looks at, and how long accelerators may work without a new one.
+            checkpoints: Where the checkpoints are kept, and how long accelerators may work without a new one.
             alert_topic: What the alarms notify. It must let CloudWatch publish; if it is encrypted, so must its key.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
             encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
@@ -154,9 +154,10 @@ def _missing(minutes: int) -> Watch:
         threshold=minutes,
         trouble=f"accelerators have worked for {minutes} minutes since the newest complete checkpoint, and a failure "
         "would lose that work",
-        remedy="Invoke $function, which names the newest complete checkpoint, and look why the job writes none: a "
-        "checkpoint is complete with a file .metadata or .complete in its directory. If it is right that checkpoints "
-        "come less often, raise max_work_without_checkpoint",
+        remedy="Invoke $function, which names the newest complete checkpoint, and find out why the job writes no "
+        "newer one: a checkpoint is complete with a file .metadata or .complete in its directory. If checkpoints "
+        "should come less often, raise max_work_without_checkpoint (max_minutes_without_checkpoint in a cluster "
+        "file)",
     )
 
 
@@ -165,8 +166,8 @@ _LATE_EXPORT = Watch(
     metric="AgeOfOldestQueuedMessage",
     threshold=_MAX_EXPORT_SECONDS,
     trouble=f"for 15 minutes a file has waited more than {_MAX_EXPORT_SECONDS // 60} minutes for its export from the "
-    "file system to S3, so the bucket has not got the newest checkpoints",
-    remedy="Look at the state of the file system's data repository associations in the FSx console: one that is "
-    "MISCONFIGURED names the cause, such as a bucket policy or a key that FSx may not use. If all are available, "
-    "more is written than FSx exports: keep checkpoints on the file system until the metric is 0",
+    "file system to S3, so the newest checkpoints are not in the bucket",
+    remedy="See the state of the file system's data repository associations in the FSx console: one that is "
+    "MISCONFIGURED names the cause, such as a bucket policy or a key that FSx may not use. If all are AVAILABLE, "
+    "jobs write more than FSx exports: delete no checkpoint from the file system until the metric is 0",
 )

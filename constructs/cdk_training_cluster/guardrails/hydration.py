@@ -43,11 +43,11 @@ class DatasetHydration(Guardrail):
     """Make the function that restores the contents of data sets on the nodes, and releases what is not used.
 
     It waits for the link and for the import of names, has up to 16 nodes restore the files of each data set with
-    `preload` through Systems Manager, looks at the end whether all is there, and notifies people once. The deployment
-    waits for none of this. Nodes that go, throttling and failed tasks cost time only, and a new run restores only
-    what is missing. Invoke the function with `{"action": "status"}` to see how far it is, and with
-    `{"action": "run"}` for a new run. Once all is done it asks DynamoDB one thing a minute. With `release_after` it
-    has FSx free, once a day, the space of files that the bucket has.
+    `preload` through Systems Manager, checks at the end that all files have their contents, and notifies the alert
+    topic once. The deployment waits for none of this. Nodes that go, throttling and failed tasks cost time only, and
+    a new run restores only what is missing. Invoke the function with `{"action": "status"}` to see how far it is, and
+    with `{"action": "run"}` for a new run. Once all is done it reads one item of DynamoDB a minute. With
+    `release_after` it has FSx free, once a day, the space of files that the bucket has.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, two
     `AWS::CloudWatch::Alarm`s, for data sets that cannot be hydrated and for the function's silence; where a data set
@@ -55,7 +55,7 @@ class DatasetHydration(Guardrail):
 
     Attributes:
         document: What nodes run. None: no data set is preloaded.
-        failed_alarm: Goes off when a data set has not been able to go on for 15 minutes.
+        failed_alarm: Goes into ALARM when a data set could not be hydrated for 15 minutes.
 
     Sources: https://docs.aws.amazon.com/fsx/latest/LustreGuide/preload-file-contents-hsm-dra.html and
     https://docs.aws.amazon.com/systems-manager/latest/userguide/run-command.html
@@ -64,7 +64,7 @@ class DatasetHydration(Guardrail):
     spec = GuardrailSpec(
         package="cluster_hydration",
         called="the hydration function",
-        purpose="Restores the contents of the data sets of the training cluster $name, and says how far it is",
+        purpose="Restores the contents of the data sets of the training cluster $name, and reports its progress",
         output="HydrationFunctionName",
         every=Duration.minutes(1),
         timeout=Duration.seconds(50),
@@ -77,8 +77,8 @@ class DatasetHydration(Guardrail):
             Watch(
                 id="FailedDatasets",
                 metric=HydrationMetric.FAILED_DATASETS,
-                trouble="for 15 minutes a data set has not been able to be hydrated, so jobs that wait for it do not "
-                "start while their nodes are billed",
+                trouble="for 15 minutes a data set could not be hydrated, so jobs that wait for it do not start, "
+                "and their nodes are billed",
                 remedy='Invoke $function with {"action": "status"}, which names it with the reason; mend that, and '
                 'invoke the function with {"action": "run"}',
             ),
@@ -171,7 +171,7 @@ class DatasetHydration(Guardrail):
             self,
             "Progress",
             name=progress_parameter(self._cluster_name),
-            description=f"How far the data sets of the training cluster {self._cluster_name} are hydrated",
+            description=f"Progress of the hydration of the data sets of the training cluster {self._cluster_name}",
             type="String",
             tier="Standard",
             # The function writes it; CloudFormation only makes it and takes it away.
@@ -191,7 +191,7 @@ class DatasetHydration(Guardrail):
                 "parameters": {
                     "Request": {
                         "type": "String",
-                        "description": "What cluster-node is asked, as JSON in base64.",
+                        "description": "The request to cluster-node, as JSON in base64.",
                         # Nothing that a shell reads as anything but text.
                         "allowedPattern": "^[A-Za-z0-9+/=]+$",
                     }

@@ -23,8 +23,8 @@ _SENTENCES = {
         "it is archived: restore it first (aws s3api restore-object --restore-request Days=7), wait, and run the "
         "command again"
     ),
-    "SlowDown": "S3 throttles the requests: run the command again, what is done stays",
-    "503": "S3 throttles the requests: run the command again, what is done stays",
+    "SlowDown": "S3 throttles the requests: run the command again, which goes on from there",
+    "503": "S3 throttles the requests: run the command again, which goes on from there",
     "RequestTimeTooSkewed": "the clock of this machine is wrong: set it",
     "PermanentRedirect": "the bucket is in another region: give it with --region",
     "IllegalLocationConstraintException": "the bucket is in another region: give it with --region",
@@ -44,7 +44,7 @@ def explained(error: Exception, sentences: Mapping[str, str] | None = None) -> s
     if isinstance(error, ClientError):
         return _of_aws(error, {**_SENTENCES, **(sentences or {})})
     if isinstance(error, BotoCoreError):
-        return f"AWS does not answer ({str(error).rstrip('.')})"
+        return f"AWS did not answer ({str(error).rstrip('.')})"
     return _of_the_disk(error) if isinstance(error, OSError) else None
 
 
@@ -64,7 +64,7 @@ def _of_aws(error: "ClientError", sentences: Mapping[str, str]) -> str:
 
 def _of_the_disk(error: OSError) -> str:
     if error.errno in _FULL:
-        return "the disk is full: free some space and run the command again, what is done stays"
+        return "the disk is full: free some space and run the command again, which goes on from there"
     reason = error.strerror or str(error)
     return f"{reason}: {error.filename}" if error.filename else reason
 

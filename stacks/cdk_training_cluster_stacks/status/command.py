@@ -32,8 +32,8 @@ _STEPS = {
     HydrationStep.IMPORTING: "FSx imports names and sizes",
     HydrationStep.WAITING: "waits for a node that runs",
     HydrationStep.RESTORING: "contents are restored",
-    HydrationStep.FINISHING: "a node looks whether all is there",
-    HydrationStep.DONE: "all contents are there",
+    HydrationStep.FINISHING: "a node checks that all files have their contents",
+    HydrationStep.DONE: "all files have their contents",
     HydrationStep.FAILED: "has failed",
 }
 
@@ -127,16 +127,16 @@ def lines(status: Status) -> Iterator[str]:
 def _rest(status: Status) -> Iterator[str]:
     if not status.hydrates and not status.place:
         yield (
-            f"Nothing of cluster {status.cluster!r} in {status.region} says how far its data are: it is not deployed "
-            "there, or its file has neither preloaded data sets nor checkpoints."
+            f"Cluster {status.cluster!r} has reported no progress in {status.region}: it is not deployed there, or "
+            "its file has neither preloaded data sets nor checkpoints."
         )
         return
     if status.hydrates and status.written is None:
-        yield "The hydration function has not written yet how far it is: it runs every minute."
+        yield "The hydration function has not reported its progress yet: it runs every minute."
     if status.written is not None and not status.over and status.time - status.written > _SILENT:
         yield (
-            f"The hydration function last wrote {_span(status.time - status.written)} ago: look at its alarms and "
-            "its log."
+            f"The hydration function last reported its progress {_span(status.time - status.written)} ago: see its "
+            "alarms and its log."
         )
     if status.place:
         yield _last(status)
@@ -189,7 +189,7 @@ def _bars(status: Status) -> RenderableType:
 
 
 def _span(time: timedelta) -> str:
-    """Return a span of time as people read it: its two largest units."""
+    """Return a span of time for display: its two largest units."""
     seconds = max(int(time.total_seconds()), 0)
     if seconds < _MINUTE:
         return f"{seconds} s"

@@ -78,7 +78,7 @@ def test_without_any_checkpoint_all_work_counts_and_there_is_no_age(capsys: pyte
 def test_a_part_of_the_metrics_is_no_evidence(status: str, capsys: pytest.CaptureFixture[str]) -> None:
     scene = CheckpointScene()
     scene.cloudwatch.percent, scene.cloudwatch.status = lambda _: 0, status
-    with pytest.raises(PartialFailureError, match=rf"only a part .* q0 \({status}\), q1"):
+    with pytest.raises(PartialFailureError, match=rf"no complete data .* q0 \({status}\), q1"):
         scene.run()
     assert "SuccessfulCheckpointTicks" not in capsys.readouterr().out
 

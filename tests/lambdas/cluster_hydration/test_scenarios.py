@@ -242,7 +242,7 @@ def _released_again(scene: HydrationScene) -> None:
         (_broken("FAILED", "KMS.DisabledException"), "Take the dataset out of the settings, deploy, put it back"),
         (
             _imports_fail,
-            f"7 files failed, the last of 3 that the function has asked for. FSx says: access denied.*{_READ}",
+            f"7 files failed; the function has started 3. FSx says: access denied.*{_READ}",
         ),
         (_broken_files, "3 of 100 files could not be restored; /fsx/data/4: Permission denied; /fsx/data/"),
         (
@@ -253,10 +253,10 @@ def _released_again(scene: HydrationScene) -> None:
             _every_command_ends_as("3"),
             "fail on the nodes, the last one with: i-0000000000000000.: /fsx is not mounted",
         ),
-        (_every_command_ends_as("127"), "was launched by an older deployment, launch it anew"),
+        (_every_command_ends_as("127"), "since an older deployment launched the node: terminate the node"),
         (_every_command_ends_as("hang"), "TimedOut"),
         (_slow, "for 120 minutes without restoring anything"),
-        (_released_again, "without contents again each time that all were restored, 5 times"),
+        (_released_again, "After each of 5 restores of all files, files of /fsx/data had no contents again"),
     ],
 )
 def test_what_cannot_go_on_says_why_once_and_goes_on_when_it_is_mended(

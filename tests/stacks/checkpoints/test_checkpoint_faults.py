@@ -108,7 +108,7 @@ def test_too_small_a_disk_is_said_before_anything_is_written(
     [
         (
             OSError(errno.ENOSPC, "No space left on device"),
-            "the disk is full: free some space and run the command again, what is done stays",
+            "the disk is full: free some space and run the command again, which goes on from there",
         ),
         (PermissionError(errno.EACCES, "Permission denied", "/a"), "Permission denied: /a"),
         (ZeroDivisionError(), None),

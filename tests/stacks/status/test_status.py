@@ -50,13 +50,13 @@ _SAID: dict[str, tuple[Status, list[str]]] = {
     "nothing is deployed": (
         status(hydrates=False, written=None),
         [
-            "Nothing of cluster 'pod' in us-east-1 says how far its data are: it is not deployed there, or its file "
-            "has neither preloaded data sets nor checkpoints."
+            "Cluster 'pod' has reported no progress in us-east-1: it is not deployed there, or its file has neither "
+            "preloaded data sets nor checkpoints."
         ],
     ),
     "nothing is written yet": (
         status(written=None),
-        ["The hydration function has not written yet how far it is: it runs every minute."],
+        ["The hydration function has not reported its progress yet: it runs every minute."],
     ),
     "contents are restored": (
         status(progress(HydrationStep.RESTORING, **_COUNTED, nodes=8, bytes_per_second=2**30, seconds_left=3071)),
@@ -74,12 +74,12 @@ _SAID: dict[str, tuple[Status, list[str]]] = {
         status(progress(HydrationStep.LINKING), written=NOW - 3 * _HOUR),
         [
             "/fsx/0: FSx links the bucket",
-            "The hydration function last wrote 3 h 0 min ago: look at its alarms and its log.",
+            "The hydration function last reported its progress 3 h 0 min ago: see its alarms and its log.",
         ],
     ),
     "it is done, and was last written when it was": (
         status(progress(HydrationStep.DONE), written=NOW - 3 * _HOUR),
-        ["/fsx/0: all contents are there"],
+        ["/fsx/0: all files have their contents"],
     ),
     "no checkpoint": (
         status(hydrates=False, written=None, place="s3://runs/"),
@@ -185,7 +185,7 @@ def test_a_pipe_that_watches_gets_what_changes_until_it_is_over(
     linking, done = progress(HydrationStep.LINKING), progress(HydrationStep.DONE)
     assert watched(cluster, linking, linking, done) == 0
     written = [line for line in capsys.readouterr().out.splitlines() if line.startswith("/fsx")]
-    assert written == ["/fsx/0: FSx links the bucket", "/fsx/0: all contents are there"]
+    assert written == ["/fsx/0: FSx links the bucket", "/fsx/0: all files have their contents"]
 
 
 def test_a_terminal_gets_bars(
@@ -203,7 +203,7 @@ def test_a_terminal_gets_bars(
 def test_a_cluster_that_is_not_deployed_is_said() -> None:
     found = ran()
     assert (found.exit_code, found.stderr) == (0, "")
-    assert found.stdout.startswith("Nothing of cluster 'base-pod' in us-east-1 says how far its data are: ")
+    assert found.stdout.startswith("Cluster 'base-pod' has reported no progress in us-east-1: ")
 
 
 def test_what_aws_refuses_is_one_sentence_and_status_2(runs: Runs) -> None:

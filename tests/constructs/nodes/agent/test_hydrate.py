@@ -95,7 +95,7 @@ def test_what_changed_since_is_restored_by_the_last_look_and_another_run_is_not_
         ({"call": "copy", "error": "EACCES", "times": 2}, None),
         (
             {"call": "copy", "error": "EACCES"},
-            "Lustre ended the restore without the contents: look at the object in S3",
+            "Lustre ended the restore without the contents: check the object in S3, and that FSx may read it",
         ),
         ({"call": "copy", "latency": 1}, None),
     ],

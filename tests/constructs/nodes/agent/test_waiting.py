@@ -28,7 +28,7 @@ def _wait(node: HydratedNode, *arguments: str) -> tuple[int, str]:
 def test_it_waits_for_what_has_not_begun_restores_and_is_ready(node: HydratedNode) -> None:
     assert _wait(node, "/fsx/data", "--timeout", "0s") == (
         1,
-        "/fsx/data: its hydration has not begun\nwait-for-dataset: /fsx/data is not ready: the time is over\n",
+        "/fsx/data: its hydration has not begun\nwait-for-dataset: /fsx/data is not ready: the timeout is over\n",
     )
     first = node.hydrate(shard=0, shards=2)
     status, said = _wait(node, "/fsx/data", "--timeout", "0s")
@@ -38,7 +38,7 @@ def test_it_waits_for_what_has_not_begun_restores_and_is_ready(node: HydratedNod
     assert node.hydrate(shard=1, shards=2).restored_files == 20 - first.restored_files
     status, said = _wait(node, "/fsx/data", "--timeout", "0s")
     assert "/fsx/data: 100 % of 40.0 KiB, 20 of 20 files" in said
-    assert said.endswith("all shards are restored and the last look is not done\n")
+    assert said.endswith("all shards are restored, and the final check has not ended\n")
     node.hydrate("finish")
     # A directory within the data set is as ready as the whole.
     for directory in ("/fsx/data", "/fsx/data/", "/fsx/data/part"):

@@ -71,7 +71,7 @@ class _Hydration:
         why_not = self._lfs.why_not_lustre(self._mount_point if failing else self._root)
         if why_not:
             raise _UnusableError(
-                f"{self._request.directory} cannot be restored: {why_not}; look whether the file system is mounted "
+                f"{self._request.directory} cannot be restored: {why_not}; check that the file system is mounted "
                 f"at {self._request.mount_point} and linked to the bucket"
             )
         if failing:

@@ -85,7 +85,7 @@ class Lfs:
                 at, known = found.end(), known + 1
             waiting = waiting[known:]
             if status == 0 and not known:
-                status, error = _UNUSABLE, f"lfs {command} answered with something else than a line a file"
+                status, error = _UNUSABLE, f"lfs {command} did not answer with a line for each file"
             if status == _HUNG and len(waiting) > 1:
                 half = len(waiting) // 2
                 answers.update(self._ask(command, line, waiting[:half]))

@@ -233,7 +233,10 @@ class _Batch:
         states = self._lfs.states(resting) if resting else {}
         for path, state in states.items():
             if state == RELEASED and not self._deadline.has_passed:
-                self._try_again(path, "Lustre ended the restore without the contents: look at the object in S3")
+                self._try_again(
+                    path,
+                    "Lustre ended the restore without the contents: check the object in S3, and that FSx may read it",
+                )
 
     def _try_again(self, path: bytes, error: str) -> None:
         self._under_way.discard(path)

@@ -26,7 +26,8 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="wait-for-dataset",
         description="Wait until the files of data sets have their contents, and show how far they are.",
-        epilog="Exit status: 0 when all are there, 1 after the timeout, 2 for a wrong call, 3 if a hydration failed.",
+        epilog="Exit status: 0 when all files have their contents, 1 after the timeout, 2 for a wrong call, 3 if a "
+        "hydration failed.",
     )
     parser.add_argument("directories", metavar="DIRECTORY", nargs="+", type=os.path.abspath)
     parser.add_argument(
@@ -52,14 +53,16 @@ def _wait_for(directory: str, end: float) -> int:
             return READY
         if failed:
             screen.end("")
-            reason = failed.get("reason") or "no reason is given"
+            reason = failed.get("reason") or "the hydration function gave no reason"
             sys.stderr.write(f"wait-for-dataset: the hydration of {directory} failed: {reason}\n")
             return FAILED
         shards = progress.shards_of(dataset) if dataset else []
         screen.show(shards)
         if time.monotonic() >= end:
             screen.end("")
-            sys.stderr.write(f"wait-for-dataset: {directory} is not ready: {_late(shards) or 'the time is over'}\n")
+            sys.stderr.write(
+                f"wait-for-dataset: {directory} is not ready: {_late(shards) or 'the timeout is over'}\n"
+            )
             return TIMED_OUT
         time.sleep(max(0.0, min(_BAR_SECONDS if screen.is_terminal else _POLL_SECONDS, end - time.monotonic())))
 
@@ -127,7 +130,7 @@ def _late(shards: list[dict[str, Any]]) -> str:
         return f"shard {missing[0] + 1} of {count} has not begun"
     waiting = [shard for shard in shards if not shard.get("finished")]
     if not waiting:
-        return "all shards are restored and the last look is not done"
+        return "all shards are restored, and the final check has not ended"
     slowest = min(waiting, key=lambda shard: float(shard.get("moved", 0)))
     moved = float(slowest.get("moved", 0))
     if time.time() - moved < _QUIET_SECONDS:
