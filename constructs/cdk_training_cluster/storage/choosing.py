@@ -7,6 +7,7 @@ from math import ceil
 from typing import Annotated, Any
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
+from cdk_training_cluster.nodes.bootstrap import reaches_lustre
 from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster.storage.deployment_types import (
     KINDS,
@@ -22,10 +23,8 @@ from cdk_training_cluster.validation.kinds import checked
 _CLIENT_GBITS, _CLIENT_GBITS_EFA = 100, 700
 # AWS recommends EFA for file systems of more: the same page.
 EFA_ABOVE_GBPS = 10
-# https://docs.aws.amazon.com/fsx/latest/LustreGuide/configure-efa-clients.html: of these AWS says that they reach a
-# file system by EFA, and of the GPU instances that GPUDirect Storage works. Other types are counted without EFA.
+# https://docs.aws.amazon.com/fsx/latest/LustreGuide/configure-efa-clients.html
 _GPUDIRECT_FAMILIES = frozenset({"p5", "p5e", "p5en", "p6-b200"})
-_EFA_FAMILIES = _GPUDIRECT_FAMILIES | {"trn1"}
 
 # GiB of storage of a deployment type and storage class in an account and region:
 # https://docs.aws.amazon.com/fsx/latest/LustreGuide/limits.html
@@ -61,8 +60,8 @@ class StorageNeed:
 
     @property
     def efa_clients(self) -> bool:
-        """Whether AWS says that the nodes reach an EFA-enabled file system by EFA."""
-        return self.info.supports_efa and _family(self.info) in _EFA_FAMILIES
+        """Whether the nodes reach an EFA-enabled file system by EFA."""
+        return reaches_lustre(self.info)
 
     def reachable_gbps(self, *, efa: bool) -> Decimal:
         """Return what all nodes can read together, however fast the file system is.
@@ -142,7 +141,7 @@ class StorageOption:
     @property
     def gpudirect(self) -> bool:
         """Whether data can go to the memory of the GPUs without the CPUs: NVIDIA's GPUDirect Storage."""
-        return self.efa and _family(self.need.info) in _GPUDIRECT_FAMILIES
+        return self.efa and self.need.info.name.partition(".")[0] in _GPUDIRECT_FAMILIES
 
     @property
     def exceeds_quota(self) -> bool:
@@ -274,7 +273,3 @@ def _recommend(need: StorageNeed, options: tuple[StorageOption, ...]) -> tuple[S
     if known and unknown:
         reason += f"; the price of {' and '.join(unknown)} is unknown"
     return best, reason
-
-
-def _family(info: InstanceTypeInfo) -> str:
-    return info.name.partition(".")[0]

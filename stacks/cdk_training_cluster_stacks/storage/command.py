@@ -186,7 +186,7 @@ def _counted(choice: StorageChoice) -> Iterator[str]:
     yield "the throughput of the disks; what is in the servers' memory is read faster"
     yield "backups are for file systems without S3 links"
     if not choice.need.efa_clients:
-        yield f"{choice.need.info.name} without EFA: AWS does not say that it reaches a file system by EFA"
+        yield f"{choice.need.info.name} without EFA: it reaches a file system over TCP alone"
 
 
 def _flow(option: StorageOption) -> str:
