@@ -1,12 +1,14 @@
 """The settings of a file system beside each other: every rule of FSx's, and what is made of what is left out."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from aws_cdk import CfnParameter
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 
 from cdk_training_cluster import ClusterNetwork, Dataset, TrainingFileSystem
+from cdk_training_cluster.prices import UNITS
 from cdk_training_cluster.storage.file_system_rules import file_system_problems
 from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
 from synthesis import ZONE, new_stack, only
@@ -206,3 +208,33 @@ def test_a_dataset_that_comes_later_is_held_against_the_same_rules() -> None:
     files = TrainingFileSystem(stack, "FileSystem", network=network, automatic_backup_retention_days=7)
     with pytest.raises(ValueError, match=r"^automatic_backup_retention_days must be 0 beside datasets, got 7"):
         files.add_dataset(Dataset(bucket=s3.Bucket(stack, "Corpus"), file_system_path="/data"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "units"),
+    [
+        ({}, {"fsx-persistent-2-250": 1200}),
+        ({"metadata_iops": 12000}, {"fsx-persistent-2-250": 1200, "fsx-metadata-iops": 12000}),
+        ({**_HDD, "throughput_mbps_per_tib": 40}, {"fsx-persistent-1-hdd-40-read": 1800}),
+        (_SCRATCH, {"fsx-scratch-2": 1200}),
+        (
+            {**_TIERING, "throughput_capacity_mbps": 8000},
+            {
+                "fsx-intelligent-tiering-mbps": 8000,
+                "fsx-intelligent-tiering-read-cache": 40000,
+                "fsx-metadata-iops": 6000,
+            },
+        ),
+    ],
+)
+def test_what_is_billed_has_a_name_whether_its_price_is_known_or_not(
+    settings: dict[str, Any], units: dict[str, int]
+) -> None:
+    billed = FileSystemSettings(**settings).units_of_a_month() or {}
+    assert {name: int(count) for name, count in billed.items()} == units
+    assert units.keys() <= UNITS.keys()
+
+
+def test_of_a_size_that_is_known_at_deployment_only_nothing_is_billed_by_guess() -> None:
+    size = CfnParameter(new_stack(), "Size", type="Number").value_as_number
+    assert FileSystemSettings(storage_capacity_gib=cast(int, size)).units_of_a_month() is None
