@@ -1,5 +1,6 @@
 """The chooser: each file system that it proposes is legal and enough, no smaller one is; what it recommends."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from cdk_training_cluster import ClusterNetwork, TrainingFileSystem, choose_storage
 from cdk_training_cluster.storage import StorageChoice, StorageOption
 from cdk_training_cluster.storage.file_system_rules import file_system_problems
+from examples import PROJECT
 from local_aws.refusal import Refusal
 from local_aws.services.lustre_rules import check_file_system
 from synthesis import ZONE, new_stack
@@ -110,3 +112,12 @@ def test_the_recommendation(given: tuple[int, float, int, str], recommended: tup
     size, gbps, nodes, name = given
     best = choose_storage(dataset_gib=size, gbps=gbps, nodes=nodes, instance_type=name).recommended
     assert (None if best is None else (best.name, best.capacity_gib)) == recommended
+
+
+def test_the_document_s_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (PROJECT / "docs/storage.md").read_text(encoding="utf-8")
+    (code,) = (
+        each for each in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE) if "choose" in each
+    )
+    exec(compile(code, "docs/storage.md", "exec"), {})  # noqa: S102 - our own document
+    assert capsys.readouterr().out.startswith("PERSISTENT_2 SSD 250 MB/s/TiB, EFA it has the lowest known price")

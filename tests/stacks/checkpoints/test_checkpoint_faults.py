@@ -124,6 +124,18 @@ def test_a_directory_bucket_has_no_versions() -> None:
         source.found(datetime.now(UTC))
 
 
+def test_an_interruption_stops_the_files_that_are_read(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rich.progress.Progress.advance", interrupted)
+    found = runs.ran("restore", "step-1", tmp_path)
+    assert found.exit_code not in {0, 2}
+    assert [path.name for path in tmp_path.iterdir()] == ["step-1.partial"]
+
+
 class FakeS3:
     """Answers with an object whose connection breaks after so many bytes, and with its attributes."""
 
