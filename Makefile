@@ -75,7 +75,7 @@ schema: setup ## Regenerate the JSON Schema of a cluster file
 messages: setup ## Write docs/messages.md, every sentence that the library can show
 	@python scripts/list_messages.py
 
-bench: setup ## Measure what the library costs beside typed CDK classes
+bench: setup ## Measure synthesis, the sweep for idle nodes and hydration, each beside something plainer
 	@python -m benchmarks.bench $(ARGS)
 
 release-templates: setup ## Keep the templates of the version in pyproject.toml, before it is released

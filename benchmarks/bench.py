@@ -1,6 +1,6 @@
-"""`make bench`: what the library's synthesis takes, and a sweep of the idle stop, each beside something plainer.
+"""`make bench`: what synthesis, a sweep of the idle stop and hydration take, each beside something plainer.
 
-`make bench ARGS='--only synth'` measures only one of the two and leaves the other's figures as they were.
+`make bench ARGS='--only synth'` measures only one of the three and leaves the others' figures as they were.
 
 Synthesis is measured beside an app of CDK's typed classes that makes the same. For each cluster the app is run as a
 user runs it, from the cluster file on. Out of the templates that it writes, an app of typed L1 classes is generated
@@ -14,6 +14,8 @@ The sweep is one run of the idle function over fleets of standalone p5.48xlarge,
 beside `minimal_idle`, a script that makes the same calls to find and stop them with no safety. Both run in processes
 of their own, started cold, in turn, against a server on localhost that answers each request after 40 ms (see
 `sweep/server.py`). A run that stops or warns of anything else than what is due is an error.
+
+Hydration is described in `hydration.py`.
 
 A busy machine slows all of a turn alike, so that ratios hold where seconds do not. `build/bench.json`:
 
@@ -44,6 +46,10 @@ A busy machine slows all of a turn alike, so that ratios hold where seconds do n
                             slow: how many answers of one run took the server longer than the delay;
                             function, minimal: as `library` above, and requests {operation: number}; looking again at
                             instances by their ids counts as an operation of its own
+    hydrate                 runs, files, machine {cpus, load, python}; goals {ratio, peak_mib}
+      ratio, ratio_of_turns how many times as many files a second the program restores as AWS's line
+      program, line         files_per_second, and as `library` above
+      million               files, seconds, peak_mib of one run over 1,000,000 files, if they were asked for
 """
 
 import json
@@ -63,7 +69,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import typed_app
+from benchmarks import hydration, typed_app
 from benchmarks.assembly import differences, stacks_of
 from benchmarks.measuring import FailedError, Program, environment, in_turn
 from benchmarks.sweep.table import show_sweep
@@ -89,12 +95,14 @@ class Part(StrEnum):
 
     SYNTH = "synth"
     SWEEP = "sweep"
+    HYDRATE = "hydrate"
 
 
 def main(
     clusters: Annotated[list[str] | None, typer.Argument(help="Clusters, by the names of their files.")] = None,
     runs: Annotated[int, typer.Option(help="How many turns count; over large fleets fewer do.", min=1)] = 10,
     only: Annotated[Part | None, typer.Option(help="Measure this part only.")] = None,
+    million_files: Annotated[bool, typer.Option(help="Hydrate 1,000,000 files too: ten minutes, 6 GB.")] = False,
 ) -> None:
     """Measure, print and write `build/bench.json`."""
     names = clusters or list(_CLUSTERS)
@@ -104,17 +112,21 @@ def main(
     console = Console()
     with tempfile.TemporaryDirectory() as directory, console.status("proving") as status:
         try:
-            if only is not Part.SWEEP:
+            if only in (None, Part.SYNTH):
                 _keep(_measure(names, runs, Path(directory), lambda turn: status.update(f"turn {turn} of {runs}")))
-            if only is not Part.SYNTH:
+            if only in (None, Part.SWEEP):
                 _keep({"sweep": _sweep(runs, Path(directory) / "sweep.json", status.update)})
+            if only in (None, Part.HYDRATE):
+                _keep({"hydrate": hydration.measure(runs, million_files, Path(directory), status.update)})
         except FailedError as error:
             sys.exit(str(error))
     results = _kept()
-    if only is not Part.SWEEP:
+    if only in (None, Part.SYNTH):
         _show(console, results)
-    if only is not Part.SYNTH:
+    if only in (None, Part.SWEEP):
         show_sweep(console, results["sweep"])
+    if only in (None, Part.HYDRATE):
+        hydration.show(console, results["hydrate"])
 
 
 def _kept() -> dict[str, Any]:

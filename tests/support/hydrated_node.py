@@ -39,7 +39,7 @@ class HydratedNode:
     def environment(self, **more: str) -> dict[str, str]:
         """Return what its programs find."""
         path = f"{LFS.parent}:{Path(sys.executable).parent}:{os.defpath}"
-        # A hundredth of each pause and time-out.
+        # A hundredth of each pause.
         return {"PATH": path, "ROOT": str(self.root), "CLUSTER_NODE_TIME_SCALE": "0.01", **more}
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

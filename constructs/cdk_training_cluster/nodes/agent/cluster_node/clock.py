@@ -7,9 +7,10 @@ import threading
 import time
 
 _SCALE = float(os.environ.get("CLUSTER_NODE_TIME_SCALE", "1"))
-"""By what every time below is multiplied; tests make it small."""
+"""By what every pause is multiplied; tests make it small."""
 
-_CALL_SECONDS, _CALL_SECONDS_A_FILE, _LEAST_CALL_SECONDS = 10 * _SCALE, 0.05 * _SCALE, 1.0
+_CALL_SECONDS = float(os.environ.get("CLUSTER_NODE_CALL_SECONDS", "10"))
+_CALL_SECONDS_A_FILE = 0.05
 
 FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.1 * _SCALE, 2 * _SCALE
 """How long to wait before files are looked at again: at first, and at most."""
@@ -20,7 +21,7 @@ FIRST_PATIENCE_SECONDS, LAST_PATIENCE_SECONDS = 10 * _SCALE, 60 * _SCALE
 
 def call_seconds(files: int) -> float:
     """Return how long one call of `lfs` may take, by how many files it has."""
-    return max(_LEAST_CALL_SECONDS, _CALL_SECONDS + files * _CALL_SECONDS_A_FILE)
+    return _CALL_SECONDS + files * _CALL_SECONDS_A_FILE
 
 
 class Deadline:
