@@ -23,9 +23,10 @@ from cluster_contract.state import StatePart
 from cluster_hydration import messages
 from cluster_hydration.links import Links
 from cluster_hydration.nodes import Nodes
+from cluster_hydration.place import Place, directory
 from cluster_hydration.records import Command, DatasetState
 from cluster_hydration.reports import emit_progress, emit_run, progress
-from cluster_hydration.steps import Place, advance, directory, request
+from cluster_hydration.steps import advance, request
 
 _ITEM, _DATASETS = "datasets", "datasets"
 _BAD_REQUESTS = range(400, 500)

@@ -1,33 +1,22 @@
 """What is next for one data set: from the link to the last look, one step after another."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
-from cluster_contract.hydration import (
-    HydratedDataset,
-    HydrationAction,
-    HydrationAnswer,
-    HydrationRequest,
-    HydrationStep,
-)
+from cluster_contract.hydration import HydrationAction, HydrationRequest, HydrationStep
 from cluster_hydration import messages
-from cluster_hydration.links import Link, Links, Task
-from cluster_hydration.nodes import BAD_REQUEST, Ended, Nodes
-from cluster_hydration.records import Command, DatasetState, Shard, fingerprint
+from cluster_hydration.answers import take_answers
+from cluster_hydration.links import Link, Task
+from cluster_hydration.place import Place, at, fail
+from cluster_hydration.records import Command, DatasetState, fingerprint
 
 MAX_NODES = 16
 """How many nodes restore one data set at once."""
 
 MAX_IMPORTS = 3
 """How often the function asks for an import in one run."""
-
-MAX_PASSES = 5
-"""How often a last look may find more to restore."""
-
-FAILING = timedelta(hours=1)
-"""For how long commands may fail without one that succeeds: nodes that have just begun are not set up yet."""
 
 STALL = timedelta(hours=2)
 """For how long nodes may work without anything being restored, or at the last look."""
@@ -36,8 +25,6 @@ STALL = timedelta(hours=2)
 _FIRST_SECONDS, _SECONDS = 45, 280
 _LINK_PATIENCE = timedelta(hours=1)
 _IMPORT_PATIENCE = timedelta(minutes=30)
-_AVOIDED = timedelta(minutes=5)
-_MAX_FAILURES = 5
 _DAY = timedelta(days=1)
 _RATE_OVER = timedelta(minutes=4)
 _GIB = 1024**3
@@ -45,40 +32,6 @@ _GIB = 1024**3
 _MAX_STEPS = 8
 
 _S = HydrationStep
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """What one data set is hydrated with.
-
-    Attributes:
-        dataset: Its settings.
-        mount_point: Where nodes mount the file system.
-        links: The file system's links.
-        nodes: The cluster's nodes.
-        now: The time, to the second.
-    """
-
-    dataset: HydratedDataset
-    mount_point: str
-    links: Links
-    nodes: Nodes
-    now: datetime
-
-    @property
-    def directory(self) -> str:
-        """The data set's directory on a node."""
-        return directory(self.mount_point, self.dataset.path)
-
-
-def directory(mount_point: str, path: str) -> str:
-    """Return where a node has a directory of the file system.
-
-    Args:
-        mount_point: Where the file system is mounted.
-        path: The directory, such as `/data`.
-    """
-    return f"{mount_point}{path}".rstrip("/")
 
 
 def begin(place: Place, before: DatasetState | None = None) -> DatasetState:
@@ -136,7 +89,7 @@ def advance(place: Place, state: DatasetState | None) -> DatasetState:
         state: How far it was. None: nothing is known of it.
     """
     now = place.now
-    state = begin(place) if state is None else _poll(place, state)
+    state = begin(place) if state is None else take_answers(place, state)
     if state.again or state.settings != fingerprint(place.dataset):
         # Two runs at once would restore the same files.
         return state if state.commands else advance(place, begin(place, state))
@@ -153,43 +106,25 @@ def advance(place: Place, state: DatasetState | None) -> DatasetState:
     return _measured(state, now)
 
 
-def _fail(place: Place, state: DatasetState, reason: str, *, recovers: bool = False) -> DatasetState:
-    if state.step is _S.FAILED and state.reason == reason:
-        return state
-    return replace(
-        _at(place, state, _S.FAILED),
-        since=place.now,
-        reason=reason,
-        recovers=recovers,
-        marked=recovers,
-        notice=messages.FAILED,
-        claimed=None,
-    )
-
-
-def _at(place: Place, state: DatasetState, step: HydrationStep) -> DatasetState:
-    return state if state.step is step else replace(state, step=step, since=place.now)
-
-
 def _watch_link(place: Place, state: DatasetState) -> DatasetState:
     """Look at the link, which everything else needs; what has failed because of it goes on when it is mended."""
     if state.step is _S.DONE or (state.step is _S.FAILED and not state.recovers):
         return state
     link = place.links.at(place.dataset.path)
     if link is not None and link.lifecycle in ("MISCONFIGURED", "FAILED"):
-        return _fail(place, state, messages.broken_link(place.dataset.path, link), recovers=True)
+        return fail(place, state, messages.broken_link(place.dataset.path, link), recovers=True)
     if link is None and state.step is _S.LINKING and place.now - state.since > _LINK_PATIENCE:
-        return _fail(place, state, messages.no_link(place.dataset.path), recovers=True)
+        return fail(place, state, messages.no_link(place.dataset.path), recovers=True)
     if link is None or link.lifecycle in ("CREATING", "DELETING"):
-        return state if state.step is _S.FAILED else _at(place, state, _S.LINKING)
+        return state if state.step is _S.FAILED else at(place, state, _S.LINKING)
     if state.step is _S.FAILED:
-        return replace(_at(place, state, _S.LINKING), reason=None, recovers=False, marked=False)
+        return replace(at(place, state, _S.LINKING), reason=None, recovers=False, marked=False)
     return state
 
 
 def _link(place: Place, state: DatasetState) -> DatasetState:
     link = place.links.at(place.dataset.path)
-    return _at(place, state, _S.IMPORTING) if link is not None and _is_usable(link) else state
+    return at(place, state, _S.IMPORTING) if link is not None and _is_usable(link) else state
 
 
 def _is_usable(link: Link) -> bool:
@@ -209,13 +144,13 @@ def _import(place: Place, state: DatasetState) -> DatasetState:
     if task.runs:
         return state
     if task.lifecycle == "SUCCEEDED" and (state.imports or not _needs_import(state, link)):
-        return replace(_at(place, state, _S.WAITING), progressed=place.now)
+        return replace(at(place, state, _S.WAITING), progressed=place.now)
     return _ask_import(place, state, link, task)
 
 
 def _ask_import(place: Place, state: DatasetState, link: Link, last: Task | None) -> DatasetState:
     if state.imports >= MAX_IMPORTS:
-        return _fail(place, state, messages.failed_import(place.dataset.path, last, state.imports))
+        return fail(place, state, messages.failed_import(place.dataset.path, last, state.imports))
     asked = place.links.ask_import(link, f"{state.run}-{state.imports}")
     if asked is None:
         return state
@@ -238,27 +173,27 @@ def _restore(place: Place, state: DatasetState) -> DatasetState:
     if state.shards and not state.unfinished:
         return state if state.commands else _all_tried(place, state)
     if place.now - state.progressed > STALL:
-        return _fail(place, state, messages.stalled(place.directory, STALL))
+        return fail(place, state, messages.stalled(place.directory, STALL))
     usable = _usable(place, state)
     wanted = min(MAX_NODES, len(usable))
     if not state.shards or (wanted >= 2 * state.shards):
         if state.commands:
             return state  # They work at shards of the old number.
         if not usable:
-            return _at(place, state, _S.WAITING)
+            return at(place, state, _S.WAITING)
         state = replace(state, shards=wanted, answers={}, failures=())
     taken = {command.shard for command in state.commands}
     free = _free(place, state, usable)
     waiting = [shard for shard in state.unfinished if shard not in taken]
     for shard, instance in zip(waiting, free, strict=False):
         state = _command(place, state, HydrationAction.RESTORE, instance, shard)
-    return _at(place, state, _S.RESTORING if state.commands else _S.WAITING)
+    return at(place, state, _S.RESTORING if state.commands else _S.WAITING)
 
 
 def _all_tried(place: Place, state: DatasetState) -> DatasetState:
     if state.total.failed_files:
-        return _fail(place, state, messages.failed_files(state.total, state.failures))
-    return replace(_at(place, state, _S.FINISHING), progressed=place.now)
+        return fail(place, state, messages.failed_files(state.total, state.failures))
+    return replace(at(place, state, _S.FINISHING), progressed=place.now)
 
 
 def _without_nodes(place: Place, state: DatasetState) -> DatasetState:
@@ -269,7 +204,7 @@ def _without_nodes(place: Place, state: DatasetState) -> DatasetState:
 def _finish(place: Place, state: DatasetState) -> DatasetState:
     state = _without_nodes(place, state)
     if place.now - state.progressed > STALL:
-        return _fail(place, state, messages.stalled(place.directory, STALL))
+        return fail(place, state, messages.stalled(place.directory, STALL))
     if not state.commands:
         for instance in _free(place, state, _usable(place, state))[:1]:
             return _command(place, state, HydrationAction.FINISH, instance)
@@ -317,81 +252,6 @@ def _command(
     place.nodes.occupy(instance)
     command = Command(action=action, instance=instance, shard=shard, begun=place.now)
     return replace(state, commands=(*state.commands, command))
-
-
-def _poll(place: Place, state: DatasetState) -> DatasetState:
-    """Take in what came of the commands, and forget those that cannot be running any more."""
-    for command in state.commands:
-        ended = _outcome(place, command)
-        if ended is not None:
-            left = tuple(one for one in state.commands if one is not command)
-            state = _take(place, replace(state, commands=left), command, ended)
-    return state
-
-
-def _outcome(place: Place, command: Command) -> Ended | None:
-    ended = place.nodes.outcome(command) if command.id is not None else None
-    if ended is not None:
-        return ended
-    if command.instance not in place.nodes.running:
-        return Ended()
-    if not command.may_run(place.now):
-        return Ended(error=f"{command.instance} did not answer", blames_node=command.id is not None)
-    return None
-
-
-def _take(place: Place, state: DatasetState, command: Command, ended: Ended) -> DatasetState:
-    if command.action is HydrationAction.FAIL or state.step in (_S.DONE, _S.FAILED):
-        return state
-    answer = ended.answer
-    if answer is not None:
-        about = (answer.run, answer.shard, answer.shards)
-        return _take_answer(place, state, command, answer) if about == _about(state, command) else state
-    if not ended.error:
-        return state
-    since = state.failing_since or place.now
-    avoided = {instance: until for instance, until in state.avoided.items() if until > place.now}
-    if ended.blames_node:
-        avoided[command.instance] = place.now + _AVOIDED
-    if ended.code == BAD_REQUEST or place.now - since > FAILING:
-        return _fail(place, state, messages.failing_commands(place.directory, ended.error))
-    return replace(state, failing_since=since, avoided=avoided)
-
-
-def _about(state: DatasetState, command: Command) -> tuple[str, int, int]:
-    return state.run, command.shard, max(state.shards, 1)
-
-
-def _take_answer(place: Place, state: DatasetState, command: Command, answer: HydrationAnswer) -> DatasetState:
-    seen = Shard(
-        files=answer.files,
-        bytes=answer.bytes,
-        restored_files=answer.restored_files,
-        restored_bytes=answer.restored_bytes,
-        failed_files=answer.failed_files,
-        counted=answer.counted,
-        finished=answer.finished,
-    )
-    known = {failure.path for failure in state.failures}
-    new = [failure for failure in answer.failures if failure.path not in known]
-    state = replace(state, failing_since=None, failures=(*state.failures, *new)[:_MAX_FAILURES])
-    is_look, key = command.action is HydrationAction.FINISH, str(command.shard)
-    if seen != (state.looked if is_look else state.answers.get(key)):
-        state = replace(state, progressed=place.now)
-    return _take_look(place, state, seen) if is_look else replace(state, answers={**state.answers, key: seen})
-
-
-def _take_look(place: Place, state: DatasetState, seen: Shard) -> DatasetState:
-    if seen.finished:
-        return replace(_at(place, state, _S.DONE), looked=seen, notice=messages.DONE, claimed=None, release_at=None)
-    if not seen.counted:
-        return replace(state, looked=seen)  # Its time was over: the next look goes on.
-    passes = state.passes + 1
-    if passes >= MAX_PASSES:
-        return _fail(place, state, messages.too_many_passes(place.directory, MAX_PASSES))
-    run = f"{state.run.partition('.')[0]}.{passes}"
-    state = _at(place, state, _S.WAITING)
-    return replace(state, passes=passes, run=run, shards=0, answers={}, looked=None, progressed=place.now)
 
 
 def _release(place: Place, state: DatasetState) -> DatasetState:

@@ -61,6 +61,7 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
         "AWS::SSM::Document DocumentFormat",
         "AWS::SSM::Document DocumentType",
         "AWS::SSM::Document UpdateMethod",
+        "AWS::SSM::Parameter Tier",
         "AWS::SSM::Parameter Type",
         "AWS::Scheduler::Schedule FlexibleTimeWindow.Mode",
     ),

@@ -182,7 +182,6 @@ class DatasetHydration(Guardrail):
             "Document",
             document_type="Command",
             document_format="JSON",
-            target_type="/AWS::EC2::Instance",
             # To replace it would give it another name under a command that runs.
             update_method="NewVersion",
             content={
