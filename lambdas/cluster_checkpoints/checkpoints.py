@@ -1,12 +1,12 @@
 """One run: list the checkpoints, read the accelerators' use, report both."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from aws_lambda_powertools import Logger
 
 from cluster_checkpoints.work import work_since
+from cluster_common.clients import Clients
 from cluster_common.errors import PartialFailureError
 from cluster_common.metrics import CLUSTER_DIMENSION, emit_counts
 from cluster_contract.checkpoints import (
@@ -22,9 +22,7 @@ from cluster_contract.idle import PERIOD
 from cluster_contract.metrics import NODE_METRICS
 
 if TYPE_CHECKING:
-    from mypy_boto3_cloudwatch.client import CloudWatchClient
     from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef
-    from mypy_boto3_s3.client import S3Client
 
 # The one status that makes points evidence.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDataResult.html
@@ -33,25 +31,10 @@ _METRICS = (NODE_METRICS.gpu_utilization, NODE_METRICS.neuron_core_utilization)
 _MINUTE = timedelta(minutes=1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckpointClients:
-    """What the function talks to.
-
-    Attributes:
-        s3: The client of S3.
-        cloudwatch: The client of CloudWatch.
-    """
-
-    s3: "S3Client"
-    cloudwatch: "CloudWatchClient"
-
-
 class CheckpointRun:
     """Reports how long accelerators have worked since the newest complete checkpoint."""
 
-    def __init__(
-        self, settings: CheckpointFunctionSettings, aws: CheckpointClients, logger: Logger, *, now: datetime
-    ) -> None:
+    def __init__(self, settings: CheckpointFunctionSettings, aws: Clients, logger: Logger, *, now: datetime) -> None:
         """Know what to do.
 
         Args:
@@ -98,7 +81,7 @@ class CheckpointRun:
 
     def _list(self) -> list[Checkpoint]:
         place = self._settings.place
-        pages = self._aws.s3.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.prefix)
+        pages = self._aws.s3().get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.prefix)
         return checkpoints(stored_files((one for page in pages for one in page.get("Contents", [])), place.prefix))
 
     def _read_points(self) -> list[tuple[datetime, float]]:
@@ -106,12 +89,16 @@ class CheckpointRun:
         queries = [self._query(f"q{number}", metric) for number, metric in enumerate(_METRICS)]
         points: list[tuple[datetime, float]] = []
         statuses = dict.fromkeys((query["Id"] for query in queries), "no result")
-        pages = self._aws.cloudwatch.get_paginator("get_metric_data").paginate(
-            MetricDataQueries=queries,
-            # Far enough back that work with pauses is seen. CloudWatch's periods begin at whole ones.
-            StartTime=_period_of(self._now) - 2 * self._settings.max_work,
-            EndTime=self._now,
-            ScanBy="TimestampDescending",
+        pages = (
+            self._aws.cloudwatch()
+            .get_paginator("get_metric_data")
+            .paginate(
+                MetricDataQueries=queries,
+                # Far enough back that work with pauses is seen. CloudWatch's periods begin at whole ones.
+                StartTime=_period_of(self._now) - 2 * self._settings.max_work,
+                EndTime=self._now,
+                ScanBy="TimestampDescending",
+            )
         )
         for page in pages:
             for result in page["MetricDataResults"]:

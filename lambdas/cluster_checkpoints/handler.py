@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from cluster_checkpoints.checkpoints import CheckpointClients, CheckpointRun
+from cluster_checkpoints.checkpoints import CheckpointRun
 from cluster_common import clients
 from cluster_contract.checkpoints import CheckpointFunctionSettings
 
@@ -18,5 +18,4 @@ def handler(_event: dict[str, object], _context: LambdaContext) -> dict[str, obj
     """Look for a new checkpoint, and return what is known; nothing is changed."""
     settings = CheckpointFunctionSettings.from_environment(os.environ)
     logger.append_keys(cluster=settings.cluster)
-    aws = CheckpointClients(s3=clients.s3(), cloudwatch=clients.cloudwatch())
-    return CheckpointRun(settings, aws, logger, now=datetime.now(UTC)).run()
+    return CheckpointRun(settings, clients.Clients(), logger, now=datetime.now(UTC)).run()

@@ -142,6 +142,7 @@ class Clients:
         fsx: Makes the client of FSx.
         lambda_: Makes the client of Lambda.
         pricing: Makes the client of the Price List.
+        s3: Makes the client of S3.
         sns: Makes the client of SNS.
         ssm: Makes the client of Systems Manager.
         ssm_once: Makes another that sends a request once.
@@ -157,6 +158,7 @@ class Clients:
     fsx: "Callable[[], FSxClient]" = fsx
     lambda_: "Callable[[], LambdaClient]" = lambda_
     pricing: "Callable[[], PricingClient]" = pricing
+    s3: "Callable[[], S3Client]" = s3
     sns: "Callable[[], SNSClient]" = sns
     ssm: "Callable[[], SSMClient]" = ssm
     ssm_once: "Callable[[], SSMClient]" = ssm_once

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
-from cluster_contract.codec import Within, decode, read, variable
+from cluster_contract.codec import FunctionSettings, Within, read, variable
 from cluster_contract.idle import Policy
 from cluster_contract.metrics import NODE_METRICS
 
@@ -69,7 +69,7 @@ def place_parameter(cluster: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckpointFunctionSettings:
+class CheckpointFunctionSettings(FunctionSettings):
     """The settings of the checkpoint function.
 
     Attributes:
@@ -82,6 +82,8 @@ class CheckpointFunctionSettings:
         tick: The time between two runs.
     """
 
+    environment_variable = "CLUSTER_CHECKPOINTS_SETTINGS"
+
     cluster: str
     place: CheckpointPlace
     max_work: Annotated[timedelta, Within(above=0)]
@@ -89,15 +91,6 @@ class CheckpointFunctionSettings:
     namespace: str = NODE_METRICS.namespace
     topic_arn: str = variable("ALERT_TOPIC_ARN")
     tick: timedelta = timedelta(minutes=5)
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "CheckpointFunctionSettings":
-        """Read the settings from the function's environment.
-
-        Raises:
-            InvalidSettingsError: What is there is not what the construct writes.
-        """
-        return decode(cls, environment, "CLUSTER_CHECKPOINTS_SETTINGS")
 
 
 class CheckpointMetric(StrEnum):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated
 
@@ -128,3 +129,12 @@ class SpendMetric(StrEnum):
 
     SUCCESSFUL_TICKS = "SuccessfulSpendTicks"
     """1 for a run in which nothing failed, else 0, by cluster."""
+
+
+def usd_text(amount: Decimal | float) -> str:
+    """Return an amount as messages show it, such as `1,000 USD`, with cents where there are any.
+
+    Args:
+        amount: The US dollars.
+    """
+    return f"{amount:,.2f}".removesuffix(".00") + " USD"

@@ -7,7 +7,7 @@ from decimal import Decimal
 from cluster_common.messages import subject
 from cluster_common.operator_commands import group_command, keep_command
 from cluster_common.times import format_minutes, time_text
-from cluster_contract.spend import OnExceed, SpendFunctionSettings
+from cluster_contract.spend import OnExceed, SpendFunctionSettings, usd_text
 from cluster_spend.acts import Acts, amounts
 from cluster_spend.groups import NodeGroup
 from cluster_spend.reports import Spend
@@ -68,7 +68,7 @@ def done_message(
         what, start = "get no new nodes until a start command", "To end the limit"
     lines = [*_spent(settings, spend), ""]
     if acts.month != spend.month.name:
-        lines = [f"Cluster {settings.cluster} reached {_usd(acts.usd)} USD in {acts.month} (UTC).", ""]
+        lines = [f"Cluster {settings.cluster} reached {usd_text(acts.usd)} in {acts.month} (UTC).", ""]
     lines.append(f"These node groups {what}:")
     for name in names:
         lines.append(f"- {name}. {start}:")
@@ -76,7 +76,7 @@ def done_message(
     lines += [_kept(group) for group in kept]
     following = min((each for each in amounts(settings) if each > spend.month.usd), default=None)
     verb = "limit" if limits else "stop"
-    until = "this month" if following is None else f"before the cluster has cost {_usd(following)} USD this month"
+    until = "this month" if following is None else f"before the cluster has cost {usd_text(following)} this month"
     lines += ["", f"After a start command the spend function does not {verb} that node group again {until}."]
     did = "get no new nodes" if limits else "stopped"
     return _head(settings, f"budget reached, {_names(names)} {did}"), "\n".join(lines)
@@ -102,14 +102,14 @@ def cancelled_message(
 
 def reason(settings: SpendFunctionSettings, spend: Spend) -> str:
     """Return why the power function is to stop or limit node groups."""
-    return f"{_usd(spend.month.usd)} USD spent in {spend.month.name}, the budget is {_usd(settings.monthly_usd)} USD"
+    return f"{usd_text(spend.month.usd)} spent in {spend.month.name}, the budget is {usd_text(settings.monthly_usd)}"
 
 
 def _spent(settings: SpendFunctionSettings, spend: Spend) -> Iterator[str]:
     share = spend.month.usd / Decimal(str(settings.monthly_usd)) * 100
     yield (
-        f"Cluster {settings.cluster} has cost {_usd(spend.month.usd)} USD in {spend.month.name} (UTC), {share:.0f} % "
-        f"of its budget of {_usd(settings.monthly_usd)} USD, and cost {_usd(spend.usd_per_hour)} USD an hour at "
+        f"Cluster {settings.cluster} has cost {usd_text(spend.month.usd)} in {spend.month.name} (UTC), {share:.0f} % "
+        f"of its budget of {usd_text(settings.monthly_usd)}, and cost {usd_text(spend.usd_per_hour)} an hour at "
         f"{time_text(spend.now)}."
     )
     if spend.unknown:
@@ -118,7 +118,7 @@ def _spent(settings: SpendFunctionSettings, spend: Spend) -> Iterator[str]:
 
 
 def _effect(group: NodeGroup) -> str:
-    parts = [f"{group.name}: {group.nodes} nodes, {_usd(group.usd_per_hour)} USD an hour."]
+    parts = [f"{group.name}: {group.nodes} nodes, {usd_text(group.usd_per_hour)} an hour."]
     for owner in group.owners:
         parts.append(f"The {owner.owner.noun} {owner.name} {owner.owner.emptied}.")
     return " ".join(parts)
@@ -154,7 +154,3 @@ def _names(names: Sequence[str]) -> str:
 
 def _head(settings: SpendFunctionSettings, text: str) -> str:
     return subject(f"{settings.cluster}: {text}")
-
-
-def _usd(amount: Decimal | float) -> str:
-    return f"{amount:,.2f}".removesuffix(".00")

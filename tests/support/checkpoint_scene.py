@@ -9,7 +9,8 @@ from aws_cdk import Stack
 from aws_lambda_powertools import Logger
 
 from cdk_training_cluster import ClusterNetwork, ExportedCheckpoints, TrainingFileSystem
-from cluster_checkpoints.checkpoints import CheckpointClients, CheckpointRun
+from cluster_checkpoints.checkpoints import CheckpointRun
+from cluster_common.clients import Clients
 from cluster_contract.checkpoints import CheckpointFunctionSettings, CheckpointPlace
 from fake_service import FakePaginator, FakeService
 from synthesis import ZONE
@@ -105,5 +106,5 @@ class CheckpointScene:
             place=CheckpointPlace(bucket=BUCKET, prefix="runs/", directory="/fsx/checkpoints"),
             max_work=timedelta(minutes=60),
         )
-        aws = CheckpointClients(s3=cast(Any, self.bucket), cloudwatch=cast(Any, self.cloudwatch))
+        aws = cast(Any, Clients)(s3=lambda: self.bucket, cloudwatch=lambda: self.cloudwatch)
         return CheckpointRun(settings, aws, Logger(service="test"), now=now).run()

@@ -10,7 +10,7 @@ from cdk_training_cluster.checks import shown
 from cdk_training_cluster.validation.bounds import Form, Number, Text
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import refuse
-from cluster_contract.spend import OnExceed
+from cluster_contract.spend import OnExceed, usd_text
 
 # A service's name is whatever AWS reports it under, such as AmazonEC2 or awskms: an open set.
 # https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/monitor-charges.html
@@ -135,7 +135,7 @@ class Budget:
         accounts = [f"linked account {each}" for each in self.linked_accounts]
         yield (
             f"Billing alarms: {self.alarm_count} in us-east-1, for {self.alarm_count * 0.1:,.2f} USD a month, at "
-            f"{self._shares(self.thresholds)} of a month's {_usd(self.monthly_usd)}"
+            f"{self._shares(self.thresholds)} of a month's {usd_text(self.monthly_usd)}"
         )
         whole = "organization" if accounts else "account; in a management account, of the organization"
         yield f"  of the whole {whole}: {_joined(['in total', *self.services])}"
@@ -145,18 +145,19 @@ class Budget:
 
     def describe_bill(self) -> Iterator[str]:
         """Say in a few lines which notifications the AWS budget has."""
-        shares = f"at {self._shares(self.thresholds)} of a month's {_usd(self.monthly_usd)}"
+        shares = f"at {self._shares(self.thresholds)} of a month's {usd_text(self.monthly_usd)}"
         yield f"AWS budget: of the cluster's own bill, up to a day late; notifies {shares}"
         if self.forecast_thresholds:
             yield f"  when AWS forecasts that the month reaches {self._shares(self.forecast_thresholds)}"
 
     def describe_spend(self) -> Iterator[str]:
         """Say in a few lines which alarms and actions the cluster's own dollars have."""
-        yield f"Cluster's dollars: alarms at {self._shares(self.thresholds)} of a month's {_usd(self.monthly_usd)}"
+        month = usd_text(self.monthly_usd)
+        yield f"Cluster's dollars: alarms at {self._shares(self.thresholds)} of a month's {month}"
         if self.forecast_thresholds:
             yield f"  when the month is forecast to reach {self._shares(self.forecast_thresholds)}"
         if self.max_usd_per_hour is not None:
-            yield f"  above {_usd(self.max_usd_per_hour)} an hour"
+            yield f"  above {usd_text(self.max_usd_per_hour)} an hour"
         yield f"  at the whole budget: {self._effect}"
 
     @property
@@ -168,7 +169,7 @@ class Budget:
         return "the alert topic is notified, and the nodes run on"
 
     def _shares(self, thresholds: Sequence[float]) -> str:
-        return _joined([f"{each:g} % ({_usd(self.monthly_usd * each / 100)})" for each in thresholds])
+        return _joined([f"{each:g} % ({usd_text(self.monthly_usd * each / 100)})" for each in thresholds])
 
     def _problems(self) -> Iterator[tuple[str, str]]:
         """Yield what settings contradict of each other, each with its setting."""
@@ -198,10 +199,6 @@ class Budget:
                 f"thresholds, services and linked_accounts must make at most {MAX_ALARMS} alarms, got "
                 f"{self.alarm_count}: leave some out",
             )
-
-
-def _usd(amount: float) -> str:
-    return f"{amount:,.2f} USD".replace(".00 ", " ")
 
 
 def _joined(names: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import ClusterName, Number
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.price_list import REGION as PRICE_LIST_REGION
-from cluster_contract.spend import OnExceed, SpendFunctionSettings, SpendKind, SpendMetric
+from cluster_contract.spend import OnExceed, SpendFunctionSettings, SpendKind, SpendMetric, usd_text
 from cluster_contract.state import StatePart
 from cluster_contract.tags import CLUSTER_TAG
 
@@ -283,7 +283,7 @@ def _month_watch(budget: Budget, share: float, effect: str) -> Watch:
         statistic="Maximum",
         periods=1,
         threshold=budget.monthly_usd * share / 100,
-        trouble=f"the cluster has cost {share:g} % of its budget of {_usd(budget.monthly_usd)} USD since the month "
+        trouble=f"the cluster has cost {share:g} % of its budget of {usd_text(budget.monthly_usd)} since the month "
         "began in UTC",
         remedy=f"{effect}. {_REMEDY}" if share >= _WHOLE else _REMEDY,
     )
@@ -310,7 +310,7 @@ def _forecast_watch(budget: Budget, share: float) -> Watch:
         datapoints=9,
         threshold=budget.monthly_usd * share / 100,
         trouble=f"if the cluster goes on costing as much as in the last hour, it will reach {share:g} % of its "
-        f"budget of {_usd(budget.monthly_usd)} USD before the month ends in UTC",
+        f"budget of {usd_text(budget.monthly_usd)} before the month ends in UTC",
         remedy=_REMEDY,
     )
 
@@ -320,14 +320,10 @@ def _rate_watch(usd: float) -> Watch:
         id="Rate",
         metric=SpendMetric.DOLLARS_PER_HOUR,
         threshold=usd,
-        trouble=f"for 15 minutes the cluster has cost {_usd(usd)} USD an hour or more",
+        trouble=f"for 15 minutes the cluster has cost {usd_text(usd)} an hour or more",
         remedy=_REMEDY,
     )
 
 
 def _name(share: float) -> str:
     return f"{share:g}".replace(".", "Point").replace("+", "").replace("-", "Minus")
-
-
-def _usd(amount: float) -> str:
-    return f"{amount:,.2f}".removesuffix(".00")
