@@ -50,7 +50,7 @@ def schema() -> None:
 
 @training_cluster.command()
 def check(file: Annotated[Path, typer.Argument(help="The cluster file.", show_default=False)]) -> None:
-    """Say everything that is wrong with a cluster file, or show what it would make. Asks nothing of AWS."""
+    """Say everything that is wrong with a cluster file, or show what it would make. Calls no AWS service."""
     from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
     from cdk_training_cluster_stacks.overview import show  # noqa: PLC0415
 
@@ -66,7 +66,7 @@ def key_policy(
         bool, typer.Option("--new-key", help="Print the whole policy of a key that nothing else uses.")
     ] = False,
 ) -> None:
-    """Print the statements to add to the policy of a cluster file's encryption_key. Asks nothing of AWS."""
+    """Print the statements to add to the policy of a cluster file's encryption_key. Calls no AWS service."""
     from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
     from cdk_training_cluster_stacks.key_policy import key_policy_texts  # noqa: PLC0415
 
@@ -104,8 +104,10 @@ def plan(
     cost: Annotated[
         list[str] | None, typer.Option(metavar="LINE=USD", help="What a line of the plan costs in the run.")
     ] = None,
-    format: Annotated[str, typer.Option(metavar="table|json|markdown", help="How to show it.")] = "table",
-    all: Annotated[bool, typer.Option("--all", help="Show all that is known, not a first look.")] = False,
+    format: Annotated[str, typer.Option(metavar="table|json|markdown", help="The output format.")] = "table",
+    all: Annotated[
+        bool, typer.Option("--all", help="Show every line, way to buy, region, assumption and source.")
+    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw cost against time into a .png or .svg file.", show_default=False),
@@ -142,7 +144,7 @@ def costs(
     file: Annotated[Path, typer.Argument(help="The cluster file.", show_default=False)],
     *,
     days: Annotated[int, typer.Option(help="How many days, up to yesterday.")] = 30,
-    format: Annotated[str, typer.Option(metavar="table|json|markdown", help="How to show it.")] = "table",
+    format: Annotated[str, typer.Option(metavar="table|json|markdown", help="The output format.")] = "table",
 ) -> None:
     """Show what a cluster has cost, and what would have cost less. Asks AWS; Cost Explorer bills $0.01 a request."""
     from cdk_training_cluster_stacks.costs.command import run  # noqa: PLC0415
@@ -151,7 +153,7 @@ def costs(
         run(file, days=days, format=format)
 
 
-_OUTPUT = typer.Option("--output", metavar="table|json|markdown", help="How to show it.")
+_OUTPUT = typer.Option("--output", metavar="table|json|markdown", help="The output format.")
 
 
 @training_cluster.command()
@@ -165,11 +167,11 @@ def storage(
     instance_type: Annotated[str, typer.Option(help="Their instance type.")] = "p5.48xlarge",
     region: Annotated[str, typer.Option(help="The region whose prices count.")] = "us-east-1",
     price: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=USD", help="A price of yours, of a GiB and month.")
+        list[str] | None, typer.Option(metavar="NAME=USD", help="A price that you state, in USD a GiB and month.")
     ] = None,
     output: Annotated[str, _OUTPUT] = "table",
 ) -> None:
-    """Show the smallest FSx for Lustre file systems that meet a need, and which to take. Asks nothing of AWS."""
+    """Show the smallest FSx for Lustre file systems that meet a need, and which to take. Calls no AWS service."""
     from cdk_training_cluster_stacks.storage.command import run  # noqa: PLC0415
 
     with plain_errors(status=2):
@@ -195,9 +197,10 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Go on until every data set is done or has failed.")] = False,
     region: _Region = None,
     profile: _Profile = None,
-    output: Annotated[str, typer.Option(metavar="table|json", help="How to show it.")] = "table",
+    output: Annotated[str, typer.Option(metavar="table|json", help="The output format.")] = "table",
 ) -> None:
-    """Show how far data sets are, and the last checkpoint. Asks AWS. Exits with 1 if a data set has failed."""
+    """Show the progress of data sets and the age of the last checkpoint. Calls AWS. Exits with 1 if a data set has
+    failed."""
     from cdk_training_cluster_stacks.status.command import run  # noqa: PLC0415
 
     with plain_errors(status=2):
@@ -218,14 +221,14 @@ def import_map(
         str | None, typer.Option(help="The profile of the AWS configuration.", show_default=False)
     ] = None,
 ) -> None:
-    """Print what a deleted stack has kept, for cdk import --resource-mapping. Asks AWS."""
+    """Print the resources that a deleted stack has kept, for cdk import --resource-mapping. Calls AWS."""
     from cdk_training_cluster_stacks.import_map import run  # noqa: PLC0415
 
     with plain_errors(status=2):
         run(template, stack=stack, region=region, profile=profile)
 
 
-checkpoints = typer.Typer(no_args_is_help=True, help="List, verify and restore checkpoints. Asks AWS.")
+checkpoints = typer.Typer(no_args_is_help=True, help="List, verify and restore checkpoints. Calls AWS.")
 training_cluster.add_typer(checkpoints, name="checkpoints")
 
 _Source = Annotated[str, typer.Argument(help="The cluster file, or s3://bucket/prefix.", show_default=False)]
@@ -274,7 +277,10 @@ def restore(
     ],
     *,
     version_of: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Restore it as it was then, from versions.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Restore it as it was then, from the bucket's versions.", show_default=False
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there and differs.")] = False,
     region: _Region = None,
@@ -305,7 +311,7 @@ def _run_cdk(
 
 @training_cluster.command(context_settings=_CDK_ARGUMENTS)
 def synth(context: typer.Context, file: _File) -> None:
-    """Write the templates of a cluster file to cdk.out, with your CDK CLI. Asks nothing of AWS."""
+    """Write the templates of a cluster file to cdk.out, with your CDK CLI. Calls no AWS service."""
     _run_cdk(context, "synth", file)
 
 

@@ -74,7 +74,7 @@ class ExpressSettings(Settings):
 
 
 class CheckpointSettings(Settings):
-    """Where training keeps its checkpoints. {} stands for an exported directory."""
+    """Where training keeps its checkpoints. {} means an exported directory."""
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["exported", "express"]}})
 
@@ -85,7 +85,8 @@ class CheckpointSettings(Settings):
     """A directory bucket in the nodes' zone. CHECKPOINT_URL names it on the nodes."""
 
     max_minutes_without_checkpoint: Annotated[int, fields.within(MAX_WORK)] = 60
-    """How long accelerators may work until an alarm misses a new checkpoint: 10 to 1440, in steps of 5."""
+    """After how many minutes of accelerators' work without a new checkpoint an alarm reports it: 10 to 1440, in steps
+    of 5."""
 
     @property
     def directory_settings(self) -> ExportedSettings | None:

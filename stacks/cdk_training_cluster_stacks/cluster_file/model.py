@@ -253,7 +253,8 @@ class ClusterFile(Settings):
     """Parts of S3 buckets that appear in the file system."""
 
     checkpoints: CheckpointSettings | None = Field(default=None, examples=[{"exported": {"keep_versions": 5}}])
-    """Where training keeps its checkpoints, and when an alarm misses a new one. Left out: nowhere."""
+    """Where training keeps its checkpoints, and when an alarm reports that a new one is missing. Left out:
+    nowhere."""
 
     node_groups: Annotated[tuple[NodeGroupSettings, ...], Field(min_length=1)] = Field(
         examples=[[{"name": "workers", "instance_types": ["p5.48xlarge"], "count": 8, "image": "latest"}]]
