@@ -59,7 +59,9 @@ UNITS = {
     "fsx-intelligent-tiering-mbps": Unit(
         unit="MBps-month", what="throughput capacity of FSx for Lustre Intelligent-Tiering"
     ),
-    "fsx-metadata-iops": Unit(unit="IOPS-month", what="metadata IOPS of FSx for Lustre, given as a number"),
+    "fsx-metadata-iops": Unit(
+        unit="IOPS-month", what="metadata IOPS of FSx for Lustre beyond those that its capacity brings along"
+    ),
     "s3-standard": Unit(
         unit="GB-month", what="S3 Standard", service_code="AmazonS3", usage_type="TimedStorage-ByteHrs"
     ),

@@ -193,6 +193,23 @@ KINDS: Sequence[FileSystemKind] = (
 )
 
 
+# The least capacity in GiB, and the metadata IOPS from there on; from 48,000 GiB on so many for each 24,000 GiB.
+# https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.html#dne-metadata-performance
+_AUTOMATIC_METADATA_IOPS = ((12_000, 12_000), (4800, 6000), (2400, 3000), (0, 1500))
+_LARGE_GIB = 24_000
+
+
+def automatic_metadata_iops(gib: int) -> int:
+    """Return the metadata IOPS that a storage capacity of PERSISTENT_2 with SSD brings along, and pays for.
+
+    Args:
+        gib: The storage capacity in GiB.
+    """
+    if gib >= 2 * _LARGE_GIB:
+        return gib // _LARGE_GIB * 12_000
+    return next(iops for least, iops in _AUTOMATIC_METADATA_IOPS if gib >= least)
+
+
 def kind_of(deployment_type: str, storage_type: str) -> FileSystemKind | None:
     """Return what a deployment type with a storage class can do; None: FSx has no such file system.
 

@@ -12,6 +12,7 @@ from cdk_training_cluster.storage.deployment_types import (
     INTELLIGENT_TIERING_PRICES,
     FileSystemKind,
     ThroughputTier,
+    automatic_metadata_iops,
     kind_of,
 )
 
@@ -188,8 +189,9 @@ class FileSystemSettings:
             automatic = AUTOMATIC_READ_CACHE_GIB_PER_STEP * capacity // step
             counts = (capacity, automatic if cache is None else cache)
             units |= zip(INTELLIGENT_TIERING_PRICES, map(Decimal, counts), strict=True)
-        if isinstance(iops, int):
-            units["fsx-metadata-iops"] = Decimal(iops)
+        included = 0 if self.capacity_gib is None else automatic_metadata_iops(self.capacity_gib)
+        if isinstance(iops, int) and iops > included:
+            units["fsx-metadata-iops"] = Decimal(iops - included)
         return units
 
     def _read_cache(self) -> fsx.CfnFileSystem.DataReadCacheConfigurationProperty:

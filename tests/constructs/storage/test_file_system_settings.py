@@ -214,7 +214,12 @@ def test_a_dataset_that_comes_later_is_held_against_the_same_rules() -> None:
     ("settings", "units"),
     [
         ({}, {"fsx-persistent-2-250": 1200}),
-        ({"metadata_iops": 12000}, {"fsx-persistent-2-250": 1200, "fsx-metadata-iops": 12000}),
+        ({"metadata_iops": 12000}, {"fsx-persistent-2-250": 1200, "fsx-metadata-iops": 10500}),
+        ({"metadata_iops": 6000, "storage_capacity_gib": 9600}, {"fsx-persistent-2-250": 9600}),
+        (
+            {"metadata_iops": 48000, "storage_capacity_gib": 72000},
+            {"fsx-persistent-2-250": 72000, "fsx-metadata-iops": 12000},
+        ),
         ({**_HDD, "throughput_mbps_per_tib": 40}, {"fsx-persistent-1-hdd-40-read": 1800}),
         (_SCRATCH, {"fsx-scratch-2": 1200}),
         (

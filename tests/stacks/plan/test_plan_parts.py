@@ -342,9 +342,9 @@ def test_the_cluster_s_region_is_compared_though_its_price_is_unknown() -> None:
     ("settings", "what", "basis"),
     [
         (
-            {"deployment_type": "SCRATCH_2"},
-            "FSx for Lustre, SCRATCH_2, 1,200 GiB at 200 MB/s/TiB",
-            "no price is known: --price fsx-scratch-2=USD states one",
+            {"deployment_type": "SCRATCH_1"},
+            "FSx for Lustre, SCRATCH_1, 1,200 GiB at 200 MB/s/TiB",
+            "no price is known: --price fsx-scratch-1=USD states one",
         ),
         (
             {
