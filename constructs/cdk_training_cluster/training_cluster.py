@@ -205,6 +205,7 @@ class TrainingCluster(Construct):
             # before would make the deployment wait for them.
             self.power.function.node.add_dependency(fleet.owner)
         self.bootstrap_alarm = make_bootstrap_alarm(self, self.cluster_name, self.alert_topic)
+        self.hydration = self._make_hydration()
         self.idle_stop = self._make_idle_stop(idle_policy, instance_type_facts)
         self.billing_alarms = self._make_billing_alarms(budget)
         self.resume_document = ResumeDocument(
@@ -218,7 +219,6 @@ class TrainingCluster(Construct):
         self.cost_report = WeeklyCostReport(self, "CostReport", **self._common) if weekly else None
         self.checkpoints = checkpoints
         self.checkpoint_watch = None if checkpoints is None else self._watch_checkpoints(checkpoints)
-        self.hydration = self._make_hydration()
         # Last, since it counts what all the others cost.
         self.spend = self._make_spend(budget)
         self.cost_budget = (
@@ -323,6 +323,7 @@ class TrainingCluster(Construct):
                 name: IdleGroup.of(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()
             },
             power=self.power,
+            hydration=self.hydration,
             gpu_counts={info.name: info.nvidia_gpu_count for info in facts if info.has_nvidia_gpus},
         )
 

@@ -201,6 +201,8 @@ class HydrationProgress(Open):
     time: datetime
     datasets: Mapping[str, DatasetProgress]
 
+    _SETTLES: ClassVar[timedelta] = timedelta(minutes=15)
+
     # https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-advanced-parameters.html
     _MAX_BYTES: ClassVar[int] = 4096
 
@@ -212,6 +214,25 @@ class HydrationProgress(Open):
             if len(text) <= self._MAX_BYTES or not kept:
                 return text
             kept.popitem()
+
+    def restored_by_nodes(self, now: datetime) -> tuple[str, ...]:
+        """Return the data sets for which nodes run although no job does: they are restored, or were a moment ago.
+
+        A moment is 15 minutes. What was written before that says nothing of now: the function may have stopped.
+
+        Args:
+            now: The time.
+        """
+        recent = now - self._SETTLES
+        works, pauses = (
+            (HydrationStep.RESTORING, HydrationStep.FINISHING),
+            (HydrationStep.WAITING, HydrationStep.DONE),
+        )
+        return tuple(
+            directory
+            for directory, each in sorted(self.datasets.items())
+            if (each.step in works and self.time >= recent) or (each.step in pauses and each.since >= recent)
+        )
 
 
 def progress_parameter(cluster: str) -> str:

@@ -154,6 +154,8 @@ class IdleFunctionSettings(FunctionSettings):
         tick: How much time passes between two runs.
         prices: What an hour of an instance type costs, in USD, where the price list is not to be used.
         gpus: How many NVIDIA GPUs an instance type has, of those that the function does not know.
+        preloads: Whether nodes restore data sets: how far these are stands in an SSM parameter, and while some are
+            restored no node is idle.
         topic_arn: The SNS topic that is notified. Empty: there is none.
         state_table: The name of the cluster's state table.
         power_function: The name of the function that owns the sizes of node groups. Empty: there is none.
@@ -173,6 +175,7 @@ class IdleFunctionSettings(FunctionSettings):
     tick: Annotated[timedelta, Within(above=0)] = timedelta(minutes=5)
     prices: Mapping[str, Annotated[float, Within(above=0)]] = field(default_factory=dict)
     gpus: Mapping[str, Annotated[int, Within(minimum=1)]] = field(default_factory=dict)
+    preloads: bool = False
     topic_arn: str = variable("ALERT_TOPIC_ARN")
     state_table: str = variable("STATE_TABLE")
     power_function: str = variable("POWER_FUNCTION")

@@ -76,6 +76,7 @@ class IdleContext:
         warnings: The warnings that were sent, by the names of what is stopped together.
         reminders: When the last reminder of a tag was sent, by the key of what carries the tag.
         held: Why no node may be warned of or stopped. Empty: nodes may be.
+        restores: Why every node is kept although its accelerators are idle: the end of a sentence. Empty: none is.
     """
 
     settings: IdleFunctionSettings
@@ -87,6 +88,7 @@ class IdleContext:
     warnings: Mapping[str, SentWarning] = field(default_factory=dict)
     reminders: Mapping[str, datetime] = field(default_factory=dict)
     held: str = ""
+    restores: str = ""
 
     def policy(self, instance: Instance) -> Policy:
         """Return the policy for an instance."""

@@ -117,7 +117,7 @@ def _kept(instance: Instance, context: IdleContext) -> str | None:
         return "is never stopped: its policy is off"
     if not context.is_looked_at(instance):
         return "is never stopped: it has no GPU or NeuronCore whose use is reported"
-    kept = instance.keep_tags.kept(context.now)
+    kept = instance.keep_tags.kept(context.now) or context.restores
     if kept or instance.owner.is_instance:
         return kept
     of_owner = context.keep_tags(instance.owner).kept(context.now)

@@ -11,6 +11,7 @@ from cluster_common.clients import Clients
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_common.state_table import StateTable
+from cluster_contract.hydration import parse_progress, progress_parameter
 from cluster_contract.idle import IdleFunctionSettings, SignalKind
 from cluster_contract.state import StatePart
 from cluster_idle.context import IdleContext
@@ -113,6 +114,7 @@ class Idle:
             owners=owners,
             unread=self._owners.unread,
             spot_requests=self._read_spot_requests(looked_at),
+            restores=self._read_hydration() if looked_at and self._settings.preloads else "",
         )
 
     @staticmethod
@@ -135,6 +137,17 @@ class Idle:
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, "its Session Manager sessions could not be read", error)
             return None
+
+    def _read_hydration(self) -> str:
+        """Say which data sets keep the nodes running: those that they restore, or of which it is not known."""
+        try:
+            answer = self._clients.ssm().get_parameter(Name=progress_parameter(self._settings.cluster))
+            progress = parse_progress(answer["Parameter"]["Value"])
+        except (*AWS_ERRORS, ValueError) as error:
+            self._failures.add(self._settings.cluster, "the progress of its data sets could not be read", error)
+            return "may restore data sets: their progress could not be read"
+        restored = progress.restored_by_nodes(self._now) if progress else ()
+        return f"runs while data sets are restored: {', '.join(restored)}" if restored else ""
 
     def _read_spot_requests(self, instances: Sequence[Instance]) -> dict[str, str]:
         ids = {one.spot_request for one in instances if one.owner.is_instance and one.spot_request}

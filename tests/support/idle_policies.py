@@ -6,10 +6,11 @@ from typing import Any
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
-from cdk_training_cluster import ClusterPower, IdlePolicy, IdleStop
+from cdk_training_cluster import ClusterPower, DatasetHydration, IdlePolicy, IdleStop
 from cdk_training_cluster.guardrails import IdleGroup
 from cdk_training_cluster.power import PowerGroup
 from fake_dynamodb import TABLE
+from hydrated_files import hydrated_file_system
 from policy_evaluator import role_statements
 from synthesis import new_stack
 
@@ -27,6 +28,7 @@ def idle_statements(
     account: str,
     table: str = TABLE,
     policy: IdlePolicy | None = None,
+    preloads: bool = False,
 ) -> list[dict[str, Any]]:
     """Return the statements of the function's role.
 
@@ -39,6 +41,7 @@ def idle_statements(
         account: The account.
         table: The name of the state table.
         policy: The cluster's policy.
+        preloads: Whether its nodes restore a data set.
     """
     stack = new_stack()
     alerts = sns.Topic(stack, "Alerts")
@@ -53,6 +56,7 @@ def idle_statements(
         if groups
         else None
     )
+    files = hydrated_file_system(stack) if preloads else None
     IdleStop(
         stack,
         "Idle",
@@ -61,6 +65,9 @@ def idle_statements(
         policy=policy,
         node_groups=groups,
         power=owner,
+        hydration=None
+        if files is None
+        else DatasetHydration(stack, "Hydration", cluster_name=cluster, alert_topic=alerts, file_system=files),
     )
     template = Template.from_stack(stack).to_json()
     (idle,) = _functions(template, "cluster_idle")

@@ -84,11 +84,24 @@ def _failure(message: str) -> dict[str, Any]:
 
 
 class FakeSessions(FakeService):
-    """The client of Systems Manager, as far as sessions go."""
+    """The client of Systems Manager, as far as sessions and the progress of data sets go.
+
+    Attributes:
+        targets: The nodes with a session.
+        progress: What the SSM parameter says of the data sets. None: the cluster preloads none.
+    """
 
     def __init__(self) -> None:
         super().__init__("ssm")
         self.targets: list[str] = []
+        self.progress: str | None = None
+
+    def get_parameter(self, **parameters: Any) -> dict[str, Any]:
+        """Answer GetParameter."""
+        name = f"/training-cluster/{CLUSTER}/hydration"
+        assert parameters["Name"] == name
+        self.record("GetParameter", parameters, arn=f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter{name}")
+        return {"Parameter": {"Value": self.progress}}
 
     def get_paginator(self, operation: str) -> FakePaginator:
         """Return the paginator of DescribeSessions."""
@@ -193,6 +206,7 @@ class IdleScene:
             topic_arn=self.topic or "",
             state_table=TABLE,
             power_function=POWER if self.groups else "",
+            preloads=self.ssm.progress is not None,
         )
 
     def run(self, action: Action = Action.TICK) -> dict[str, dict[str, Any]]:

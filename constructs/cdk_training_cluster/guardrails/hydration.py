@@ -165,6 +165,15 @@ class DatasetHydration(Guardrail):
             period=period,
         )
 
+    def grant_read_progress(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Let a role read the SSM parameter that says how far the data sets are.
+
+        Args:
+            grantee: Who reads it.
+        """
+        arn = f"arn:{PARTITION}:ssm:{_OURS}:parameter{progress_parameter(self._cluster_name)}"
+        return iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[arn])
+
     def _make_document(self) -> ssm.CfnDocument:
         """Make the document that has a node run `cluster-node`, and the parameter that holds the progress."""
         ssm.CfnParameter(

@@ -13,6 +13,7 @@ from constructs import Construct
 
 from cdk_training_cluster.capacity import MAX_HOURLY_USD
 from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.guardrails.hydration import DatasetHydration
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_permissions import IdlePermissions
 from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY, IdlePolicy
@@ -179,6 +180,7 @@ class IdleStop(Guardrail):
         policy: IdlePolicy | None = None,
         node_groups: Mapping[str, IdleGroup] | None = None,
         power: ClusterPower | None = None,
+        hydration: DatasetHydration | None = None,
         state: ClusterState | None = None,
         tag_key: Annotated[str, Text("text", "ec2TagKey")] = CLUSTER_TAG,
         metric_namespace: Annotated[str, Text("text", "metricNamespace")] = NODE_METRICS.namespace,
@@ -200,6 +202,8 @@ class IdleStop(Guardrail):
             node_groups: What owns the nodes that the power function starts and stops, by the group's name.
                 Default: - no node group: instances that nothing owns are stopped one by one.
             power: The power function that owns the sizes of these node groups. Default: - none.
+            hydration: What has the nodes restore data sets: while they do, and for 15 minutes after that, none of
+                them is idle. Default: - nothing; nodes that restore files and run no job are idle.
             state: Where the function keeps the warnings that it has sent; if it is lost, the function warns again.
                 Default: - where `power` keeps what it did; without `power` a table is made, and kept.
             tag_key: The key of the tag on the instances it watches.
@@ -259,6 +263,7 @@ class IdleStop(Guardrail):
             namespace=metric_namespace,
             prices=prices or {},
             gpus=gpu_counts or {},
+            preloads=hydration is not None and hydration.document is not None,
             topic_arn=alert_topic.topic_arn,
             state_table=self.state.table_name,
             power_function=power.function.function_name if power is not None and groups else "",
@@ -270,6 +275,8 @@ class IdleStop(Guardrail):
         )
         if power is not None and groups:
             power.grant_idle_stop(role)
+        if hydration is not None and settings.preloads:
+            hydration.grant_read_progress(role)
         self.unknown_nodes_alarm = self._alarms["UnknownNodes"]
         self.breaker_alarm = self._alarms["Breaker"]
         self.stuck_nodes_alarm = self._alarms["StuckNodes"]

@@ -76,7 +76,16 @@ LIVES: dict[str, tuple[dict[str, IdleGroup], IdlePolicy | None, list[Callable[[I
 
 def statements_of(name: str) -> list[dict[str, Any]]:
     groups, policy, _ = LIVES[name]
-    return idle_statements(CLUSTER, groups, topic=TOPIC, power=POWER, logs=LOGS, account=ACCOUNT, policy=policy)
+    return idle_statements(
+        CLUSTER,
+        groups,
+        topic=TOPIC,
+        power=POWER,
+        logs=LOGS,
+        account=ACCOUNT,
+        policy=policy,
+        preloads=name == "everything",
+    )
 
 
 def calls_of(name: str) -> list[Call]:
@@ -84,6 +93,7 @@ def calls_of(name: str) -> list[Call]:
     calls = list(LAMBDA_CALLS)
     for part in parts:
         scene = IdleScene(policy=_SESSION if policy else Policy())
+        scene.ssm.progress = "{}" if name == "everything" else None
         part(scene)
         calls += scene.calls
     return calls
@@ -122,6 +132,7 @@ def test_the_lives_make_every_kind_of_call(everything: tuple[list[dict[str, Any]
         "sns:Publish",
         "sqs:SendMessage",
         "ssm:DescribeSessions",
+        "ssm:GetParameter",
     }
 
 
