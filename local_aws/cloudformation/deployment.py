@@ -20,11 +20,12 @@ from local_aws.cloudformation.failures import (
     reason_of,
 )
 from local_aws.cloudformation.functions import Resolver
+from local_aws.cloudformation.outputs import outputs_of
 from local_aws.cloudformation.plans import Plan
 from local_aws.cloudformation.resources import HANDLERS
 from local_aws.cloudformation.resources.base import Call, Handler
 from local_aws.cloudformation.stack_tags import with_stack_tags
-from local_aws.cloudformation.stacks import Output, Region, Stack, StackResource, now
+from local_aws.cloudformation.stacks import Region, Stack, StackResource, now
 
 _RETAINED = frozenset({"Retain", "RetainExceptOnCreate"})
 
@@ -57,7 +58,7 @@ class Deployment:
             self._refuse_unknown(plan)
             for logical_id in plan.order:
                 self._create(plan, logical_id)
-            stack.outputs = self._outputs(plan)
+            stack.outputs = outputs_of(plan, self._resolver(plan), stack, self._region)
         except ResourceError as failure:
             if stack.disable_rollback:
                 stack.say("CREATE_FAILED", str(failure))
@@ -83,7 +84,7 @@ class Deployment:
                     self._change(plan, before[logical_id], replaced)
                 else:
                     self._create(plan, logical_id)
-            outputs = self._outputs(plan)
+            outputs = outputs_of(plan, self._resolver(plan), stack, self._region)
         except ResourceError as failure:
             self._roll_update_back(before, str(failure))
             return
@@ -326,46 +327,6 @@ class Deployment:
             raise ValidationError(f"No export named {name} found.")
         self._imports.add(name)
         return exports[name][0]
-
-    def _outputs(self, plan: Plan) -> list[Output]:
-        """Return the plan's outputs; refuse an export that is taken, or changed while it is in use."""
-        definitions = plan.template.get("Outputs") or {}
-        try:
-            outputs = [
-                self._output(plan, key, definition)
-                for key, definition in definitions.items()
-                if "Condition" not in definition or plan.conditions[definition["Condition"]]
-            ]
-        except ValidationError as error:
-            raise ResourceError(error.message) from error
-        except (LookupError, ClientError) as error:
-            raise ResourceError(str(error)) from error
-        self._check_exports({output.export: output.value for output in outputs if output.export})
-        return outputs
-
-    def _output(self, plan: Plan, key: str, definition: Mapping[str, Any]) -> Output:
-        resolver = self._resolver(plan)
-        value = resolver.value(definition["Value"])
-        if isinstance(value, dict | list) or value is None:
-            raise ValidationError(
-                f"Template format error: Output {key} is malformed. The Value field of every Outputs member must "
-                "evaluate to a String."
-            )
-        export = resolver.value(definition.get("Export", {}).get("Name"))
-        if "Export" in definition:
-            templates.check_export(key, export)
-        return Output(key, str(value), definition.get("Description"), export)
-
-    def _check_exports(self, exports: Mapping[str, str]) -> None:
-        for name, (_, stack) in self._region.exports().items():
-            if name in exports and stack is not self._stack:
-                raise ResourceError(f"Export with name {name} is already exported by stack {stack.name}.")
-        for name, value in self._stack.exports().items():
-            users = ", ".join(stack.name for stack in self._region.importers(name))
-            if users and name not in exports:
-                raise ResourceError(f"Export {name} cannot be deleted as it is in use by {users}")
-            if users and exports[name] != value:
-                raise ResourceError(f"Export {name} cannot be updated as it is in use by {users}")
 
     def _call(self, resource: StackResource) -> Call:
         return Call(
