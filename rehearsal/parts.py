@@ -53,7 +53,7 @@ STAYING = {
 }
 """The optional settings of a cluster file that are never taken away, and why."""
 
-_IN_THEIR_OWN_WAY = ("idle", "datasets", "access_logs", "file_system")
+_IN_THEIR_OWN_WAY = ("idle", "datasets", "access_logs", "checkpoints", "file_system")
 _AT_ONCE = tuple(
     name
     for name, field in ClusterFile.model_fields.items()
@@ -66,6 +66,7 @@ PARTS = (
     Part("idle stop", lambda file: file | {"idle": {"off": True}}),
     Part("all node groups but one", _groups(dict, count=1)),
     Part("datasets", _less("datasets", "access_logs")),
+    Part("checkpoints", _less("checkpoints"), imported=True),
     Part("file_system", _less("file_system"), imported=True),
 )
 """Cumulative: each is taken away from what those before it have left."""

@@ -19,6 +19,7 @@ availability_zone: us-east-1b
 file_system: {{}}
 datasets: [{{bucket: {_BUCKET}, prefix: tokens/, file_system_path: /tokens}}, {{file_system_path: /made}}]
 access_logs: {{bucket: my-access-logs}}
+checkpoints: {{}}
 idle: {{window_minutes: 90}}
 tags: {{team: ml-platform}}
 budget: {{monthly_usd: 20000}}
@@ -69,4 +70,4 @@ def test_every_optional_part_can_be_taken_away_and_leaves_what_holds_data(tmp_pa
         ]
         assert not [name for name in exports if "FileSystem" in name]
         removal.destroy(files[-1][1])
-        assert len(aws.client("s3").list_buckets()["Buckets"]) == 4  # CDK's own, the user's two, and the one made
+        assert len(aws.client("s3").list_buckets()["Buckets"]) == 5  # CDK's own, the user's two, and the two made
