@@ -65,7 +65,7 @@ class TrainingCluster(Construct):
         hydration: What preloads and releases data sets. None: no data set asks for it.
         spend: What counts the cluster's dollars. None: likewise.
         checkpoints: Where training keeps its checkpoints. None: nowhere.
-        checkpoint_watch: What misses new checkpoints. None: there is no place for them.
+        checkpoint_watch: What alarms when accelerators work without a new checkpoint. None: no place for them.
         cost_report: What sends a report of the cluster's bill each week. None: the budget asks for none.
         cost_budget: The AWS budget of the cluster's own bill. None: there is no budget, or CloudFormation cannot make
             one in the region.
@@ -106,7 +106,8 @@ class TrainingCluster(Construct):
             file_system: The file system that the nodes mount. Default: - one of 1200 GiB is made if there are
                 data sets, else none.
             checkpoints: Where training keeps its checkpoints: the nodes get its environment variable, and what
-                jobs need of its bucket; an alarm misses new ones while accelerators work. Default: - nowhere.
+                jobs need of its bucket; an alarm goes off when accelerators work without a new one.
+                Default: - nowhere.
             cluster_name: The value of the tag `cdk-training-cluster:cluster` and of the metrics' dimension
                 `Cluster`; unique in account and region. Default: - made of the construct's path.
             alert_topic: Where alarms and functions report; it must let CloudWatch publish, and with a budget AWS

@@ -11,6 +11,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from cdk_training_cluster.checks import milliseconds
 from cdk_training_cluster.functions import ClusterPermissions, Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.storage import CheckpointStore, ExportedCheckpoints
 from cdk_training_cluster.times import to_duration
@@ -94,7 +95,12 @@ class CheckpointWatch(Guardrail):
             encryption_key=encryption_key,
         )
         self.checkpoints = checkpoints
-        minutes = int(checkpoints.max_work_without_checkpoint.to_minutes())
+        known = milliseconds(checkpoints.max_work_without_checkpoint)
+        if known is None:
+            raise ValueError(
+                "max_work_without_checkpoint must be known when the template is made, got a token: write the minutes"
+            )
+        minutes = int(known // 60_000)
         settings = CheckpointFunctionSettings(
             cluster=cluster_name,
             place=checkpoints.place,

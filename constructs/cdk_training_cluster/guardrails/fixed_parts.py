@@ -106,9 +106,9 @@ def fixed_parts(
         own_function: The spend function.
     """
     watched = watched_parts(scope)
-    misses_checkpoints = any(isinstance(each, CheckpointWatch) for each in scope.node.find_all())
+    watches_checkpoints = any(isinstance(each, CheckpointWatch) for each in scope.node.find_all())
     guardrails = (
-        watching.metric_units(watching.series(groups, 0, spend=True, checkpoints=misses_checkpoints)),
+        watching.metric_units(watching.series(groups, 0, spend=True, checkpoints=watches_checkpoints)),
         watching.alarm_units(watched.alarm_metrics + own_alarms),
         watching.function_units([*watched.functions, own_function], _STATE_TABLES),
     )

@@ -40,7 +40,7 @@ class CheckpointStore(Construct):
         bucket_arn: The bucket's ARN.
         environment: The environment variables by which training scripts find it: `CHECKPOINT_DIR` or
             `CHECKPOINT_URL`.
-        max_work_without_checkpoint: How long accelerators may work until an alarm misses a new checkpoint.
+        max_work_without_checkpoint: How long accelerators may work without a new checkpoint until an alarm goes off.
     """
 
     place: CheckpointPlace

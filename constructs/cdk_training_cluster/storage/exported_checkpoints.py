@@ -94,8 +94,8 @@ class ExportedCheckpoints(CheckpointStore):
                 Default: - never.
             replicate_to: A versioned bucket that gets a copy of every file, with its key if it has one.
                 Default: - none.
-            max_work_without_checkpoint: How long accelerators may work until an alarm misses a new checkpoint.
-                Default: - 60 minutes.
+            max_work_without_checkpoint: How long accelerators may work without a new checkpoint until an
+                alarm goes off. Default: - 60 minutes.
             encryption_key: The KMS key that encrypts the bucket that is made. Default: - S3's own keys.
 
         Raises:

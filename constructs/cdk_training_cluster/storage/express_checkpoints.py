@@ -96,8 +96,8 @@ class ExpressCheckpoints(CheckpointStore):
             bucket_name: An existing directory bucket, such as one that an earlier stack kept. Default: - one is made,
                 and CloudFormation names it.
             expire_after: After how many days S3 deletes an object, also the newest. Default: - never.
-            max_work_without_checkpoint: How long accelerators may work until an alarm misses a new checkpoint.
-                Default: - 60 minutes.
+            max_work_without_checkpoint: How long accelerators may work without a new checkpoint until an
+                alarm goes off. Default: - 60 minutes.
             encryption_key: The KMS key that encrypts the bucket; a directory bucket never takes another one.
                 Default: - S3's own keys.
 

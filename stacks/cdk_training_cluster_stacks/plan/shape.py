@@ -52,7 +52,7 @@ class ClusterShape:
         functions: Its functions that run on a schedule.
         tables: How many DynamoDB tables it has.
         counts_spend: Whether the spend function is there.
-        misses_checkpoints: Whether the checkpoint function is there.
+        watches_checkpoints: Whether the checkpoint function is there.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ClusterShape:
     functions: tuple[ScheduledFunction, ...] = ()
     tables: int = 0
     counts_spend: bool = False
-    misses_checkpoints: bool = False
+    watches_checkpoints: bool = False
 
 
 def shape_of(cluster: ClusterFile) -> ClusterShape:
@@ -94,7 +94,7 @@ def shape_of(cluster: ClusterFile) -> ClusterShape:
             functions=watched.functions,
             tables=watched.tables,
             counts_spend=made.spend is not None,
-            misses_checkpoints=made.checkpoint_watch is not None,
+            watches_checkpoints=made.checkpoint_watch is not None,
         )
 
 

@@ -157,7 +157,7 @@ def test_the_fixed_parts_are_those_that_the_plan_counts() -> None:
         told = settings_of(Template.from_stack(stack).to_json())
     files = shape.file_system
     assert files is not None
-    series = watching.series(len(shape.groups), 0, spend=True, checkpoints=shape.misses_checkpoints)
+    series = watching.series(len(shape.groups), 0, spend=True, checkpoints=shape.watches_checkpoints)
     watched = watching.sum_units(
         [
             watching.metric_units(series),
