@@ -1,6 +1,7 @@
 """Runs the deployed hydration function to its end, with the program that the deployment ships to nodes."""
 
 import base64
+import fnmatch
 import io
 import os
 import re
@@ -15,12 +16,12 @@ from typing import Any
 from rich.console import Console
 
 from cluster_contract.codec import read
-from cluster_contract.hydration import HydrationFunctionSettings, HydrationProgress
+from cluster_contract.hydration import HydratedDataset, HydrationFunctionSettings, HydrationProgress
 from local_aws import LocalAws
 from local_aws.functions import DeployedFunction
 from local_aws.lustre_client import LFS
 from rehearsal.contents import files_below, objects_below
-from rehearsal.hydration_story import HydrationStory
+from rehearsal.hydration_story import Contents, HydrationStory
 from rehearsal.report import table_of
 
 _TICK = timedelta(minutes=1)
@@ -112,7 +113,8 @@ def tell_hydration_story(
         links: The links of the file system, as they were read back.
         programs: What nodes have.
     """
-    directories = {one.path: f"{settings.mount_point}{one.path}" for one in settings.datasets if one.preload}
+    preloaded = [one for one in settings.datasets if one.preload]
+    directories = {one.path: f"{settings.mount_point}{one.path}" for one in preloaded}
     programs.mount(settings.mount_point, settings.file_system)
     story = HydrationStory(preloaded=tuple(directories.values()))
     while len(story.ticks) < _MAX_TICKS and not story.is_over:
@@ -120,11 +122,18 @@ def tell_hydration_story(
         story.ticks.append(read(HydrationProgress, said))
     files = aws.file_system_directory(settings.file_system) / "files"
     sources = {link["file_system_path"]: link["data_repository_path"] for link in links}
-    for path, directory in directories.items():
-        story.objects[directory] = objects_below(aws.client, sources[path])
-        story.files[directory] = files_below(files / path.strip("/"))
+    for one in preloaded:
+        directory = directories[one.path]
+        story.objects[directory] = _selected(one, objects_below(aws.client, sources[one.path]))
+        story.files[directory] = _selected(one, files_below(files / one.path.strip("/")))
     story.ready = tuple(one for one in directories.values() if programs.finds_ready(files, settings.mount_point, one))
     return story
+
+
+def _selected(dataset: HydratedDataset, contents: Contents) -> Contents:
+    """Return what of a data set is preloaded; what is rehearsed is far below any limit in GiB."""
+    patterns = dataset.patterns or ("*",)
+    return {path: one for path, one in contents.items() if any(fnmatch.fnmatchcase(path, each) for each in patterns)}
 
 
 def show_hydration(console: Console, story: HydrationStory) -> None:

@@ -94,8 +94,13 @@ class StorageRun:
         self.findings.results["hydration"] = story.results()
 
     def _restore_checkpoint(self, functions: Functions, file_system: str) -> None:
+        if "cluster_checkpoints" not in functions:
+            return
+        watch, _ = functions["cluster_checkpoints"]
         place = exported_place(self.aws, self.cluster)
         if place is None:
+            with self.step("Run the deployed checkpoint function"):
+                self.findings.results["checkpoint"] = {"said": watch({"action": "tick"})}
             return
         with self.step(
             f"Write a checkpoint to {place.directory}, and restore it: training-cluster checkpoints restore"
@@ -105,7 +110,7 @@ class StorageRun:
                 place,
                 file_system=file_system,
                 mount_point=self.mount_point,
-                watch=lambda: dict(functions["cluster_checkpoints"][0]({"action": "tick"})),
+                watch=lambda: dict(watch({"action": "tick"})),
                 workspace=self.workspace,
             )
         show_checkpoint(self.console, place, story)

@@ -9,7 +9,12 @@ from rehearsal.templates import Resource, of_type
 
 SPECS = {guardrail.spec.package: guardrail.spec for guardrail in GUARDRAILS}
 
-WITH_A_STORY = frozenset({"cluster_power", "cluster_idle", "cluster_hydration", "cluster_spend", "billing_alarms"})
+WITH_A_STORY = frozenset(
+    {
+        *("cluster_power", "cluster_idle", "cluster_hydration", "cluster_checkpoints", "cluster_spend"),
+        "billing_alarms",
+    }
+)
 """The packages whose functions run in a part of the rehearsal that is made for them."""
 
 WITHOUT_A_STORY = SPECS.keys() - WITH_A_STORY

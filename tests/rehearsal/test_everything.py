@@ -24,9 +24,10 @@ file_system:
   weekly_maintenance_start_time: "7:03:30"
   mount_point: /shared
 datasets:
-  - {{bucket: {_BUCKET}, prefix: tokens/, file_system_path: /data/tokens}}
+  - {{bucket: {_BUCKET}, prefix: tokens/, file_system_path: /data/tokens, preload: ["more/*", "*-0000?.bin"]}}
   - {{bucket: {_BUCKET}, prefix: images/, file_system_path: /data/images}}
   - {{prefix: made/, file_system_path: /data/made}}
+checkpoints: {{exported: {{file_system_path: /runs, keep_versions: 5, expire_after_days: 90}}}}
 tags: {{team: ml-platform, cost-centre: "42"}}
 alerts: {{emails: [ml-platform@example.com]}}
 budget:
