@@ -24,7 +24,7 @@ file_system:
   weekly_maintenance_start_time: "7:03:30"
   mount_point: /shared
 datasets:
-  - {{bucket: {_BUCKET}, prefix: tokens/, file_system_path: /data/tokens, preload: ["more/*", "*-0000?.bin"]}}
+  - {{bucket: {_BUCKET}, prefix: tokens/, file_system_path: /data/tokens}}
   - {{bucket: {_BUCKET}, prefix: images/, file_system_path: /data/images}}
   - {{prefix: made/, file_system_path: /data/made}}
 checkpoints: {{exported: {{file_system_path: /runs, keep_versions: 5, expire_after_days: 90}}}}
@@ -120,13 +120,14 @@ def _says_what_ran(results: dict[str, Any]) -> None:
         "everything-foundation": "CREATE_COMPLETE",
         "everything-cluster": "CREATE_COMPLETE",
     }
-    assert results["resources"]["AWS::FSx::DataRepositoryAssociation"] == 3
+    assert results["resources"]["AWS::FSx::DataRepositoryAssociation"] == 4
     assert results["resources"]["AWS::SNS::Subscription"] == 1
     assert results["file_system"]["storage_capacity_gib"] == 38400
     assert results["file_system"]["subnet_ids"] == [_SUBNET]
     assert [(link["file_system_path"], link["objects"]) for link in results["datasets"]] == [
-        *(("/data/images", 3), ("/data/made", 3), ("/data/tokens", 3)),
+        *(("/data/images", 24), ("/data/made", 24), ("/data/tokens", 24), ("/runs", 0)),
     ]
+    assert results["checkpoint"]["restored"] == results["checkpoint"]["written"]
     assert results["second_deployment"]["changed"] == []
 
 
@@ -174,7 +175,7 @@ def _says_what_became_of_idle_nodes(results: dict[str, Any]) -> None:
 def _says_what_was_kept_and_what_was_not_touched(results: dict[str, Any]) -> None:
     kept, untouched = results["kept"], results["untouched"]
     assert kept["file systems"] == [results["file_system"]["id"]]
-    assert len(kept["buckets"]) == 1
+    assert len(kept["buckets"]) == 2
     assert len(kept["security groups"]) == 2
     assert not any(kept[kind] for kind in ("VPCs", "subnets", "NAT gateways", "addresses", "nodes", "volumes"))
     assert _VPC in untouched["VPCs"]

@@ -135,6 +135,11 @@ def test_a_contradiction_is_one_sentence(tmp_path: Path, old: str, new: str, sai
     assert problems(tmp_path, RIGHT.replace(old, new)) == [f"cluster.yaml:{line}" for line in said]
 
 
+def test_a_whole_bucket_of_the_foundation_overlaps_with_no_other_bucket(tmp_path: Path) -> None:
+    more = "    prefix: tokens/\n    bucket: my-corpus\n  - {file_system_path: /made}\n"
+    assert problems(tmp_path, RIGHT.replace("    prefix: tokens/\n", more), legal=True) == []
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_every_rule_is_the_only_one_to_find_some_mistake(rule: Callable[[Part], Iterator[Complaint]]) -> None:
     found = {

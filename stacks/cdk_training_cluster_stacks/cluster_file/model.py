@@ -179,7 +179,8 @@ class DatasetSettings(Settings):
     @property
     def data_repository_path(self) -> str:
         """What is shown, as FSx takes it, in the foundation's bucket if there is no other."""
-        return f"s3://{self.bucket or ''}/{self.prefix}"
+        # No bucket has such a name; without one, the root would hold every other bucket.
+        return f"s3://{self.bucket or '(foundation)'}/{self.prefix}"
 
     def to_dataset(self, bucket: s3.IBucket) -> Dataset:
         """Return the data set as the constructs take it.
