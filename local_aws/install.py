@@ -27,7 +27,7 @@ from moto.iam.models import IAMBackend
 from moto.logs.models import LogsBackend
 from moto.resourcegroups import urls as resource_groups_urls
 from moto.resourcegroups.responses import ResourceGroupsResponse
-from moto.s3.models import FakeBucket
+from moto.s3.models import FakeBucket, S3Backend
 from moto.s3.responses import S3Response
 from moto.ssm.responses import SimpleSystemManagerResponse
 
@@ -214,6 +214,7 @@ _OTHERS: tuple[tuple[type, str, Any, str], ...] = (
         auto_scaling.launch_more,
         "launches with one interface, no placement group and the default template version",
     ),
+    (S3Backend, "list_buckets", directory_buckets.others_alone(S3Backend.list_buckets), "lists all buckets"),
     (
         S3Response,
         "_bucket_response_put",

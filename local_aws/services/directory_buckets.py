@@ -46,6 +46,19 @@ def checked(put: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
+def others_alone(list_buckets: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """Leave directory buckets out of ListBuckets; S3 lists them with ListDirectoryBuckets.
+
+    Args:
+        list_buckets: moto's own, which lists all.
+    """
+
+    def answer(backend: Any, **filters: Any) -> list[Any]:
+        return [bucket for bucket in list_buckets(backend, **filters) if not bucket.name.endswith("--x-s3")]
+
+    return answer
+
+
 def _configuration(body: Any) -> Mapping[str, Any]:
     return (xmltodict.parse(body) if body else {}).get("CreateBucketConfiguration") or {}
 

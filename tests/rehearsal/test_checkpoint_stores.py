@@ -66,6 +66,8 @@ def test_the_deployed_function_sees_a_new_checkpoint_and_the_bucket_outlives_the
     said = aws.client("ssm").get_parameter(Name=place_parameter(name))["Parameter"]["Value"]
     place = CheckpointPlace.parse(said)
     s3 = aws.client("s3express")
+    general = [bucket["Name"] for bucket in aws.client("s3").list_buckets()["Buckets"]]
+    assert (place.bucket in general) == (kind is ExportedCheckpoints)
     ((configuration, code),) = (
         one
         for one in readback.functions(aws.client, name, aws.account, aws.region)
