@@ -22,7 +22,7 @@ from local_aws.services.invocations import INVOCATIONS
 from local_aws.services.roles import statements_of
 
 # What the agent calls first: https://docs.aws.amazon.com/systems-manager/latest/userguide/setup-instance-permissions.html
-_REGISTERS = Call(action="ssm:UpdateInstanceInformation", resource="*")
+_REGISTERS = "ssm:UpdateInstanceInformation"
 # Images have a python3; where this machine has none, that of the local AWS takes its place.
 _USUAL_PATH = ("/usr/local/bin", "/usr/bin", "/bin", str(Path(sys.executable).parent))
 _PAGE = 50
@@ -91,7 +91,8 @@ def _may_register(instance: Any) -> bool:
     backend, arn = instance.ec2_backend, (instance.iam_instance_profile or {}).get("Arn")
     profiles = iam_backends[backend.account_id][backend.partition].instance_profiles.values()
     roles = [role for profile in profiles if profile.arn == arn for role in profile.roles]
-    return any(is_allowed(statements_of(role.arn), _REGISTERS) for role in roles)
+    call = Call(action=_REGISTERS, resource="*", region=backend.region_name)
+    return any(is_allowed(statements_of(role.arn), call) for role in roles)
 
 
 def describe_instance_information(response: Any) -> ActionResult:

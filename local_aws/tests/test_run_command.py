@@ -1,14 +1,16 @@
 """Run Command: which documents there can be, which nodes can be reached, and what becomes of a command."""
 
 import copy
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from local_aws import LocalAws
-from local_aws_scene import NODES, Stacks, Template
+from local_aws_scene import NODES, X86_IMAGE, Stacks, Template
 
 _LINES = ['$ROOT/usr/local/bin/say "{{ Word }} from ${ROOT##*/}"', "cat fsx/note >&2", "exit {{ Code }}"]
 
@@ -132,6 +134,27 @@ def test_only_nodes_that_run_and_are_connected_take_commands(
             _send(aws, document, [running[1], unreachable])
         assert f"Instances [[{unreachable}]] not in a valid state" in str(refused.value)
     aws.set_node(running[0])
+
+
+@pytest.mark.parametrize(("region", "count"), [("eu-west-1", 1), ("us-east-1", 0)])
+def test_a_node_registers_in_the_region_that_its_role_allows(tmp_path: Path, region: str, count: int) -> None:
+    with LocalAws(tmp_path / "log.txt", region="eu-west-1") as aws:
+        iam, ec2, ssm = (aws.client(name) for name in ("iam", "ec2", "ssm"))
+        trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
+        iam.create_role(RoleName="node", AssumeRolePolicyDocument=json.dumps({"Statement": [trust]}))
+        register = {"Effect": "Allow", "Action": "ssm:UpdateInstanceInformation", "Resource": "*"}
+        policy = {
+            "Version": "2012-10-17",
+            "Statement": [{**register, "Condition": {"StringEquals": {"aws:RequestedRegion": region}}}],
+        }
+        iam.put_role_policy(RoleName="node", PolicyName="register", PolicyDocument=json.dumps(policy))
+        iam.create_instance_profile(InstanceProfileName="node")
+        iam.add_role_to_instance_profile(InstanceProfileName="node", RoleName="node")
+        image = ssm.get_parameter(Name=X86_IMAGE)["Parameter"]["Value"]
+        launch = {"ImageId": image, "InstanceType": "g5.xlarge", "MinCount": 1, "MaxCount": 1}
+        subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
+        ec2.run_instances(**launch, SubnetId=subnet, IamInstanceProfile={"Name": "node"})
+        assert len(ssm.describe_instance_information()["InstanceInformationList"]) == count
 
 
 @pytest.mark.parametrize(
