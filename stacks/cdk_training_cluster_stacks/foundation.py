@@ -11,6 +11,7 @@ from cdk_training_cluster import (
     CheckpointStore,
     ClusterNetwork,
     ClusterState,
+    Dataset,
     ExportedCheckpoints,
     ExpressCheckpoints,
     TrainingFileSystem,
@@ -19,7 +20,7 @@ from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.storage.buckets import kept_bucket
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.checkpoints import CheckpointSettings, ExpressSettings, ReplicaSettings
-from cdk_training_cluster_stacks.cluster_file.model import AccessLogSettings
+from cdk_training_cluster_stacks.cluster_file.model import AccessLogSettings, FileSystemSettings
 from cluster_contract.tags import CLUSTER_TAG
 
 _OLD_VERSIONS_KEPT = Duration.days(90)
@@ -63,25 +64,12 @@ class FoundationStack(Stack):
         self.dataset_bucket = None
         self.file_system = None
         if cluster.file_system is not None:
-            self.file_system = TrainingFileSystem(
-                self,
-                "FileSystem",
-                network=self.network,
-                **cluster.file_system.model_dump(exclude={"encryption_key", "log_group"}),
-                encryption_key=(
-                    None
-                    if cluster.file_system.encryption_key is None
-                    else kms.Key.from_key_arn(self, "FileSystemKey", cluster.file_system.encryption_key)
-                ),
-                log_group=(
-                    None
-                    if cluster.file_system.log_group is None
-                    else logs.LogGroup.from_log_group_name(self, "FileSystemLog", cluster.file_system.log_group)
-                ),
-                datasets=[
-                    settings.to_dataset(self._bucket(settings.bucket, cluster.access_logs))
-                    for settings in cluster.datasets
-                ],
+            datasets = [
+                settings.to_dataset(self._bucket(settings.bucket, cluster.access_logs))
+                for settings in cluster.datasets
+            ]
+            self.file_system = self._file_system(
+                cluster.file_system, datasets, names_network=cluster.network is not None
             )
             CfnOutput(self, "FileSystemId", value=self.file_system.file_system_id)
         self.checkpoints = None if cluster.checkpoints is None else self._checkpoints(cluster.checkpoints)
@@ -104,7 +92,12 @@ class FoundationStack(Stack):
         system = self.file_system
         values = [self.network.node_subnet.subnet_id, self.network.security_group.security_group_id]
         values += [self.state.table_name, self.state.table_arn]
-        values += [] if system is None else [system.file_system_id, system.dns_name, system.mount_name]
+        # The names of an existing one are in the cluster file.
+        values += (
+            []
+            if system is None or system.settings is None
+            else [system.file_system_id, system.dns_name, system.mount_name]
+        )
         if self.checkpoints is not None and self.checkpoints.node.try_find_child("Bucket") is not None:
             values += [self.checkpoints.place.bucket, self.checkpoints.bucket_arn]
         for value in values:
@@ -138,6 +131,41 @@ class FoundationStack(Stack):
                 private_subnet_ids=[existing.subnet_id],
             ),
             subnet=subnet,
+        )
+
+    def _file_system(
+        self, settings: FileSystemSettings, datasets: list[Dataset], *, names_network: bool
+    ) -> TrainingFileSystem:
+        existing, key, log = settings.existing, settings.encryption_key, settings.log_group
+        if existing is None:
+            return TrainingFileSystem(
+                self,
+                "FileSystem",
+                network=self.network,
+                **settings.model_dump(exclude={"existing", "encryption_key", "log_group"}),
+                encryption_key=None if key is None else kms.Key.from_key_arn(self, "FileSystemKey", key),
+                log_group=None if log is None else logs.LogGroup.from_log_group_name(self, "FileSystemLog", log),
+                datasets=datasets,
+            )
+        group = existing.security_group_id
+        if group is None and not names_network:
+            Annotations.of(self).add_warning_v2(
+                "cdk-training-cluster:existingFileSystemAccess",
+                f"{existing.file_system_id} gets no security_group_id and no network is named: nodes can mount it "
+                "only where this stack made it once and its groups let them in; or else give both.",
+            )
+        return TrainingFileSystem.from_attributes(
+            self,
+            "FileSystem",
+            network=self.network,
+            file_system_id=existing.file_system_id,
+            mount_name=existing.mount_name,
+            security_group=(
+                None if group is None else ec2.SecurityGroup.from_security_group_id(self, "FileSystemGroup", group)
+            ),
+            efa_enabled=settings.efa_enabled,
+            datasets=datasets,
+            mount_point=settings.mount_point,
         )
 
     def _checkpoints(self, settings: CheckpointSettings) -> CheckpointStore:

@@ -130,7 +130,8 @@ def _storage(cluster: ClusterFile) -> Iterator[str]:
     if files is None:
         yield "No file system"
         return
-    yield f"FSx for Lustre of {files.to_settings().describe()}, mounted at {files.mount_point}"
+    what = f"of {files.to_settings().describe()}" if files.existing is None else files.existing.file_system_id
+    yield f"FSx for Lustre {what}, mounted at {files.mount_point}"
     for dataset in cluster.datasets:
         bucket = dataset.bucket or "(made by the foundation)"
         directory = files.mount_point + dataset.file_system_path.rstrip("/")

@@ -68,6 +68,15 @@ CHANGES = {
         "file_system:",
         ["3: file_system: has no value; write one, or leave the key out"],
     ),
+    "an existing file system without its mount name": (
+        "file_system: {}",
+        "file_system: {existing: {file_system_id: fs-1}}",
+        [
+            "3: file_system.existing.file_system_id: must be the id of a file system, such as fs-0a1b2c3d4e5f67890, "
+            'got "fs-1"',
+            "3: file_system.existing.mount_name: is missing; add it, such as mount_name: abcdefgh",
+        ],
+    ),
     "no node groups": (
         RIGHT[RIGHT.index("node_groups") :],
         "node_groups: []\n",

@@ -118,6 +118,15 @@ CHANGES = {
             "3: file_system.efa_enabled: must be False for SCRATCH_2, got True: only PERSISTENT_2 has EFA",
         ],
     ),
+    "settings of a file system that exists": (
+        "file_system: {}",
+        "file_system:\n  existing: {file_system_id: fs-0a1b2c3d, mount_name: fsx}\n  mount_point: /data\n"
+        "  efa_enabled: true\n  storage_capacity_gib: 1300",
+        [
+            "7: file_system.storage_capacity_gib: must be left out beside existing, which names a file system that "
+            "is made already; change that with aws fsx update-file-system, or leave existing out"
+        ],
+    ),
     "datasets without a file system": (
         "file_system: {}\n",
         "",

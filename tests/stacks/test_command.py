@@ -46,6 +46,17 @@ def test_a_right_file_is_shown() -> None:
     assert "cdk-training-cluster:latestImage" in warnings[1]
 
 
+def test_an_existing_file_system_is_shown_without_a_price(tmp_path: Path) -> None:
+    text = (CLUSTERS / "dev-box.yaml").read_text()
+    text += "file_system: {existing: {file_system_id: fs-0a1b2c3d, mount_name: fsx}, mount_point: /data}\n"
+    (tmp_path / "cluster.yaml").write_text(text)
+    checked, planned = (
+        RUN.invoke(training_cluster, [each, str(tmp_path / "cluster.yaml")]) for each in ("check", "plan")
+    )
+    assert "FSx for Lustre fs-0a1b2c3d, mounted at /data\n" in checked.stdout
+    assert "its size is not given: --cost storage.file-system=USD" in " ".join(planned.stdout.split())
+
+
 _PRICES = {
     "another region's": (
         "eu-west-1b",

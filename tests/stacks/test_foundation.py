@@ -7,9 +7,11 @@ from aws_cdk import App
 from aws_cdk.assertions import Template
 
 from cdk_training_cluster_stacks.cluster import ClusterStack
-from cdk_training_cluster_stacks.cluster_file import NetworkSettings, read_cluster_file
+from cdk_training_cluster_stacks.cluster_file import FileSystemSettings, NetworkSettings, read_cluster_file
+from cdk_training_cluster_stacks.cluster_file.model import ExistingFileSystem
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from examples import PROJECT, SWEPT_EXAMPLES
+from synthesis import resources, warnings
 
 
 @pytest.mark.parametrize("example", SWEPT_EXAMPLES)
@@ -22,13 +24,38 @@ def test_it_exports_all_that_the_cluster_imports_even_before_it_does(example: st
     foundation = FoundationStack(app, file.foundation_stack_name, cluster=file)
     ClusterStack(app, file.cluster_stack_name, cluster=file, foundation=foundation)
     assert _exports(foundation) == alone
-    assert len(alone) == (4 if file.file_system is None else 7)
+    assert len(alone) == 4 + 3 * (file.file_system is not None) + 2 * (file.checkpoints is not None)
 
 
 def test_what_is_somebody_else_s_needs_no_export() -> None:
     network = NetworkSettings(vpc_id="vpc-0a1b2c3d", subnet_id="subnet-0a1b2c3d")
     file = read_cluster_file(PROJECT / "clusters/dev-box.yaml").model_copy(update={"network": network})
     assert len(_exports(FoundationStack(App(), "foundation", cluster=file))) == 3
+
+
+_NETWORK = NetworkSettings(vpc_id="vpc-0a1b2c3d", subnet_id="subnet-0a1b2c3d")
+
+
+@pytest.mark.parametrize(
+    ("group", "network", "rules", "warned"),
+    [
+        ("sg-0a1b2c3d", _NETWORK, {988, 1018}, False),
+        ("sg-0a1b2c3d", None, {988, 1018}, False),
+        (None, _NETWORK, set(), False),
+        (None, None, set(), True),
+    ],
+)
+def test_an_existing_file_system_gets_rules_where_its_group_is_named(
+    group: str | None, network: NetworkSettings | None, rules: set[int], warned: bool
+) -> None:
+    existing = ExistingFileSystem(file_system_id="fs-0a1b2c3d", mount_name="abcdefgh", security_group_id=group)
+    changes = {"network": network, "file_system": FileSystemSettings(existing=existing)}
+    file = read_cluster_file(PROJECT / "clusters/dev-box.yaml").model_copy(update=changes)
+    stack = FoundationStack(App(), "foundation", cluster=file)
+    let_in = resources(stack, "AWS::EC2::SecurityGroupIngress", {"GroupId": "sg-0a1b2c3d"})
+    assert {rule["Properties"]["FromPort"] for rule in let_in.values()} == rules
+    assert any("existingFileSystemAccess" in warning for warning in warnings(stack)) is warned
+    assert not resources(stack, "AWS::SSM::Parameter") | resources(stack, "AWS::FSx::FileSystem")
 
 
 def _exports(stack: FoundationStack) -> dict[str, Any]:

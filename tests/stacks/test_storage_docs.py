@@ -16,10 +16,12 @@ node_groups:
   - {name: workers, instance_types: [p5.48xlarge], count: 2, image: latest}
 """
 
-_BLOCKS = re.findall(r"^```yaml\n(file_system:.*?)^```", (PROJECT / "docs/storage.md").read_text(), re.DOTALL | re.M)
+_BLOCKS = re.findall(
+    r"^```yaml\n((?:network|file_system):.*?)^```", (PROJECT / "docs/storage.md").read_text(), re.DOTALL | re.M
+)
 
 
 @pytest.mark.parametrize("block", _BLOCKS, ids=range(len(_BLOCKS)))
 def test_a_file_system_of_the_docs_is_one_that_fsx_makes(tmp_path: Path, block: str) -> None:
     (tmp_path / "cluster.yaml").write_text(_CLUSTER + block)
-    assert shape_of(read_cluster_file(tmp_path / "cluster.yaml")).file_system is not None
+    assert shape_of(read_cluster_file(tmp_path / "cluster.yaml")).has_file_system

@@ -45,13 +45,11 @@ class Deployed:
 
     def deploy(self, plan: ClusterPlan) -> None:
         """Make the stack, or change it if there is something to change, as the CDK CLI does."""
-        template, assets = _synthesized(plan, self._directory, self.aws, self._name)
+        template = _synthesized(plan, self._directory, self.aws, self._name)
         if template == self._deployed:
             return
         self._deployed = template
-        for bucket, key, body in assets:
-            self.aws.client("s3").create_bucket(Bucket=bucket)
-            self.aws.client("s3").put_object(Bucket=bucket, Key=key, Body=body)
+        publish(self.aws, self._directory / "cdk.out", "Sample")
         what: Any = {
             "StackName": self._name,
             "TemplateBody": json.dumps(template),
@@ -116,9 +114,14 @@ class Deployed:
         return self.aws.client("cloudformation")
 
 
-def _synthesized(
-    plan: ClusterPlan, directory: Path, aws: LocalAws, name: str
-) -> tuple[dict[str, Any], Iterator[tuple[str, str, bytes]]]:
+def publish(aws: LocalAws, output: Path, stack: str) -> None:
+    """Upload what the CDK CLI would: each asset of a stack but the template."""
+    for bucket, key, body in _assets(output, stack):
+        aws.client("s3").create_bucket(Bucket=bucket)
+        aws.client("s3").put_object(Bucket=bucket, Key=key, Body=body)
+
+
+def _synthesized(plan: ClusterPlan, directory: Path, aws: LocalAws, name: str) -> dict[str, Any]:
     app = App(outdir=str(directory / "cdk.out"))
     stack = Stack(
         app,
@@ -128,12 +131,11 @@ def _synthesized(
     )
     plan.make(stack, name)
     template: dict[str, Any] = app.synth().get_stack_by_name("Sample").template
-    return template, _assets(directory / "cdk.out")
+    return template
 
 
-def _assets(output: Path) -> Iterator[tuple[str, str, bytes]]:
-    """Yield what the CDK CLI would upload: bucket, key and contents of each asset but the template."""
-    manifest = json.loads((output / "Sample.assets.json").read_text())
+def _assets(output: Path, stack: str) -> Iterator[tuple[str, str, bytes]]:
+    manifest = json.loads((output / f"{stack}.assets.json").read_text())
     for asset in manifest["files"].values():
         source = output / asset["source"]["path"]
         (target,) = asset["destinations"].values()

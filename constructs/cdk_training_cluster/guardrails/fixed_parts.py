@@ -24,7 +24,7 @@ _MINUTES = {"minute": 1, "minutes": 1, "hour": 60, "hours": 60}
 # A cluster has one, which may be another stack's.
 _STATE_TABLES = 1
 
-UNKNOWN_FILE_SYSTEM = "file system whose size is known at deployment only"
+UNKNOWN_FILE_SYSTEM = "file system whose size is not known"
 """Names a price that no list has."""
 
 FixedParts = dict[str, dict[str, float]]

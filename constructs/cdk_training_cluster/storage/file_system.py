@@ -248,7 +248,7 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
         network: ClusterNetwork,
         file_system_id: str,
         mount_name: str,
-        security_group: ec2.ISecurityGroup,
+        security_group: ec2.ISecurityGroup | None = None,
         dns_name: str | None = None,
         efa_enabled: bool = False,
         datasets: Sequence[Dataset] = (),
@@ -265,7 +265,8 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
             network: The network that it lives in.
             file_system_id: Its id, such as `fs-0a1b2c3d4e5f67890`.
             mount_name: Its mount name, which DescribeFileSystems shows.
-            security_group: Its security group; rules between it and the nodes' group are added.
+            security_group: Its security group; rules between it and the nodes' group are added. EC2 refuses rules
+                that are there already. Default: - none are added: its groups let the nodes in already.
             dns_name: Its DNS name. Default: - made of its id and the stack's region.
             efa_enabled: Whether it has EFA. Default: - no.
             datasets: What to link to it beside what is linked already. Default: - nothing.
@@ -279,14 +280,19 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
         existing.network, existing.mount_point, existing.efa_enabled = network, mount_point, efa_enabled
         existing.file_system_id, existing.mount_name = file_system_id, mount_name
         existing.dns_name = dns_name or Fn.join(".", [file_system_id, "fsx", Aws.REGION, Aws.URL_SUFFIX])
-        lustre_access.let_nodes_in(existing, network, security_group.security_group_id, efa=efa_enabled)
-        existing._share(security_group.security_group_id, datasets)
+        if security_group is not None:
+            lustre_access.let_nodes_in(existing, network, security_group.security_group_id, efa=efa_enabled)
+        existing._share(None if security_group is None else security_group.security_group_id, datasets)
         return existing
 
-    def _share(self, group_id: str, datasets: Sequence[Dataset]) -> None:
+    def _share(self, group_id: str | None, datasets: Sequence[Dataset]) -> None:
         """Set what every file system has: connections and data sets."""
-        group = ec2.SecurityGroup.from_security_group_id(self, "Group", group_id, allow_all_outbound=False)
-        self._connections = ec2.Connections(security_groups=[group], default_port=lustre_access.PORTS)
+        groups = (
+            []
+            if group_id is None
+            else [ec2.SecurityGroup.from_security_group_id(self, "Group", group_id, allow_all_outbound=False)]
+        )
+        self._connections = ec2.Connections(security_groups=groups, default_port=lustre_access.PORTS)
         self._links = Construct(self, "Datasets")
         self._datasets: list[Dataset] = []
         for dataset in datasets:

@@ -176,6 +176,16 @@ VpcCidr = Annotated[
 ]
 VpcId = Annotated[str, _aws_id("vpc", "a VPC")]
 SubnetId = Annotated[str, _aws_id("subnet", "a subnet")]
+SecurityGroupId = Annotated[str, _aws_id("sg", "a security group")]
+FileSystemId = Annotated[str, _aws_id("fs", "a file system")]
+# https://docs.aws.amazon.com/fsx/latest/APIReference/API_LustreFileSystemConfiguration.html
+MountName = Annotated[
+    str,
+    Text(
+        pattern=r"[A-Za-z0-9_-]{1,8}",
+        must="be the mount name that aws fsx describe-file-systems shows, such as abcdefgh",
+    ),
+]
 _RESERVATION_FORM = Text(
     pattern=RESERVATION_ID.pattern, must="be the id of a Capacity Reservation, such as cr-0a1b2c3d4e5f67890"
 )

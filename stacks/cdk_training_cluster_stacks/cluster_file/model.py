@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypedDict
 
 from aws_cdk import Duration
 from aws_cdk import aws_s3 as s3
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from cdk_training_cluster import Budget, Dataset, DatasetEvent, IdlePolicy
 from cdk_training_cluster.storage import file_system_settings
@@ -61,9 +61,38 @@ class NetworkSettings(Settings):
     """The zone the subnet is in. May be left out; if it is given it has to be the cluster's."""
 
 
+class ExistingFileSystem(Settings):
+    """An FSx for Lustre file system that exists, such as one that a destroyed foundation has kept."""
+
+    file_system_id: fields.FileSystemId = Field(examples=["fs-0a1b2c3d4e5f67890"])
+    """Its id."""
+
+    mount_name: fields.MountName = Field(examples=["abcdefgh"])
+    """Its mount name, which aws fsx describe-file-systems shows."""
+
+    security_group_id: fields.SecurityGroupId | None = Field(default=None, examples=["sg-0a1b2c3d4e5f67890"])
+    """Its security group, which gets rules for the nodes. Left out: none are added, because its groups let the nodes
+    in already."""
+
+
+BESIDE_EXISTING = ("existing", "mount_point", "efa_enabled")
+"""The settings of a file system that exists; FSx knows the others."""
+
+
 class FileSystemSettings(Settings):
     """An FSx for Lustre file system, mounted on every node and kept when stacks go. Its deployment type, storage
     class, EFA, place and key are fixed at its first deployment: one that would change them fails."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"required": ["existing"]},
+            "then": {"propertyNames": {"enum": [*BESIDE_EXISTING]}},
+        }
+    )
+
+    existing: ExistingFileSystem | None = None
+    """A file system that exists, in the cluster's network. Beside it only mount_point and efa_enabled, as it was
+    made, may be given. Left out: one is made."""
 
     deployment_type: Literal["PERSISTENT_2", "PERSISTENT_1", "SCRATCH_2", "SCRATCH_1"] = "PERSISTENT_2"
     """Scratch file systems lose their data when a server fails. Fixed at the first deployment."""
@@ -135,7 +164,7 @@ class FileSystemSettings(Settings):
         Args:
             datasets: How many data sets are linked.
         """
-        own = self.model_dump(exclude={"mount_point", "log_group"})
+        own = self.model_dump(exclude={"existing", "mount_point", "log_group"})
         return file_system_settings.FileSystemSettings(**own, log_group_name=self.log_group, datasets=datasets)
 
 

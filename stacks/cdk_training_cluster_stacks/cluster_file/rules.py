@@ -28,7 +28,7 @@ from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
 from cdk_training_cluster_stacks.cluster_file.checkpoints import CheckpointSettings
 from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings, NodeGroupIdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
-from cdk_training_cluster_stacks.cluster_file.model import DatasetSettings, FileSystemSettings
+from cdk_training_cluster_stacks.cluster_file.model import BESIDE_EXISTING, DatasetSettings, FileSystemSettings
 from cdk_training_cluster_stacks.cluster_file.node_group import LATEST, NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 from cdk_training_cluster_stacks.cluster_file.source import Value
@@ -175,10 +175,23 @@ def _needs(problem: Problem) -> set[str]:
     return {"off", *({"window_minutes", "warning_minutes"} if name in {"window", "warning"} else {name})}
 
 
+def an_existing_file_system_stays_as_it_is(file: Part) -> Iterator[Complaint]:
+    """Nothing here changes a file system that exists already."""
+    part = file.get("file_system")
+    if isinstance(part, Mapping) and "existing" in part:
+        for name in part:
+            if name in FileSystemSettings.model_fields and name not in BESIDE_EXISTING:
+                yield (
+                    ("file_system", name),
+                    "must be left out beside existing, which names a file system that is made already; change that "
+                    "with aws fsx update-file-system, or leave existing out",
+                )
+
+
 def the_file_system_is_what_fsx_makes(file: Part) -> Iterator[Complaint]:
     """What FSx says of a file system's settings beside each other is in the library's table."""
     part, datasets = file.get("file_system"), file.get("datasets")
-    if not isinstance(part, Mapping):
+    if not isinstance(part, Mapping) or "existing" in part:
         return
     settings, wrong = _right(FileSystemSettings, part)
     if settings is None or wrong & {"deployment_type", "storage_type"}:
@@ -373,6 +386,7 @@ RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     facts_are_told_once,
     addresses_are_listed_once,
     node_groups_are_what_aws_takes,
+    an_existing_file_system_stays_as_it_is,
     the_file_system_is_what_fsx_makes,
     datasets_are_what_fsx_takes,
     exported_checkpoints_need_a_file_system,

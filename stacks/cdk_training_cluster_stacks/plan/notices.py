@@ -81,7 +81,7 @@ def _data(shape: ClusterShape, book: PriceBook) -> Iterator[str]:
             f"the bucket {bucket} has to be in {shape.region}: from another region each GB is billed, and nothing is "
             "imported automatically"
         )
-    if shape.file_system is not None:
+    if shape.has_file_system:
         yield ("the file system is kept, and billed, when the cluster is stopped and when its stack is deleted")
     price = book.units.nearest("zone-to-zone", shape.region)
     each_way = "is billed" if price is None else f"costs ${price.usd:f} a GB each way"

@@ -44,7 +44,8 @@ class ClusterShape:
         availability_zone: Its zone.
         region: Its region.
         groups: Its node groups.
-        file_system: Its file system, or None.
+        file_system: What its file system is made of. None: none is made.
+        existing_file_system: The id of its file system that exists already, or None.
         own_buckets: Buckets of the user's that datasets are read from.
         own_network: Whether it lives in a network that it did not make.
         nat_gateways: How many NAT gateways it makes, each with a public address.
@@ -60,6 +61,7 @@ class ClusterShape:
     region: str
     groups: tuple[GroupShape, ...]
     file_system: FileSystemSettings | None = None
+    existing_file_system: str | None = None
     own_buckets: tuple[str, ...] = ()
     own_network: bool = False
     nat_gateways: int = 0
@@ -68,6 +70,11 @@ class ClusterShape:
     tables: int = 0
     counts_spend: bool = False
     watches_checkpoints: bool = False
+
+    @property
+    def has_file_system(self) -> bool:
+        """Whether it has a file system, made or existing."""
+        return self.file_system is not None or self.existing_file_system is not None
 
 
 def shape_of(cluster: ClusterFile) -> ClusterShape:
@@ -87,6 +94,7 @@ def shape_of(cluster: ClusterFile) -> ClusterShape:
             region=cluster.region,
             groups=tuple(map(_group, made.node_groups)),
             file_system=None if made.file_system is None else made.file_system.settings,
+            existing_file_system=_existing(cluster),
             own_buckets=tuple(sorted({each.bucket for each in cluster.datasets if each.bucket is not None})),
             own_network=cluster.network is not None,
             nat_gateways=watched.nat_gateways,
@@ -96,6 +104,11 @@ def shape_of(cluster: ClusterFile) -> ClusterShape:
             counts_spend=made.spend is not None,
             watches_checkpoints=made.checkpoint_watch is not None,
         )
+
+
+def _existing(cluster: ClusterFile) -> str | None:
+    existing = None if cluster.file_system is None else cluster.file_system.existing
+    return None if existing is None else existing.file_system_id
 
 
 def _group(fleet: NodeFleet) -> GroupShape:

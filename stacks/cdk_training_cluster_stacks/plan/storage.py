@@ -33,6 +33,13 @@ def storage_lines(shape: ClusterShape, book: PriceBook, assumptions: Assumptions
                 "its size",
                 "--cost storage.file-system-data=USD",
             )
+    elif shape.existing_file_system is not None:
+        yield _not_given(
+            "storage.file-system",
+            f"FSx for Lustre {shape.existing_file_system}, which exists already",
+            "its size",
+            "--cost storage.file-system=USD",
+        )
     gib = sum(group.count * group.root_volume_gib for group in shape.groups)
     yield line(
         "storage.root-volumes",
@@ -45,7 +52,7 @@ def storage_lines(shape: ClusterShape, book: PriceBook, assumptions: Assumptions
             f"training data in S3, {assumptions.dataset_gb:,f} GB",
             an_hour={"s3-standard": assumptions.dataset_gb / HOURS_OF_A_MONTH},
         )
-    elif files is not None:
+    elif shape.has_file_system:
         yield _not_given("storage.dataset", "training data in S3", "its size", "--dataset-gb")
     if assumptions.checkpoints:
         yield line(
@@ -80,7 +87,7 @@ def transfer_lines(shape: ClusterShape, book: PriceBook, assumptions: Assumption
                 f"{assumptions.nat_gb:,f} GB through the NAT gateway",
                 once={"nat-gateway-data": assumptions.nat_gb},
             )
-    if shape.file_system is not None:
+    if shape.has_file_system:
         yield Line(
             key="transfer.s3-to-file-system",
             what="S3 to the file system",
