@@ -254,6 +254,7 @@ def test_every_setting_is_described_where_editors_show_it() -> None:
         ("idle", None),
         ("idle", "off"),
         ("file_system", None),
+        ("file_system", {"existing": {"file_system_id": "fs-0a1b2c3d", "mount_name": "fsx"}, "storage_type": "SSD"}),
         ("datasets.0.file_system_path", "data"),
         ("alerts.emails.0", "me"),
         ("tags", {"aws:x": "a"}),
