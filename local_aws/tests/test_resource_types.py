@@ -211,6 +211,13 @@ def _everything(tag: str, days: int) -> Template:
             "AWS::S3::BucketPolicy",
             {"Bucket": {"Ref": "Bucket"}, "PolicyDocument": _policy(_arn("Bucket"), f"{tag}.amazonaws.com")},
         ),
+        "DirectoryBucketPolicy": (
+            "AWS::S3Express::BucketPolicy",
+            {
+                "Bucket": {"Ref": "DirectoryBucket"},
+                "PolicyDocument": _policy(_arn("DirectoryBucket"), f"{tag}.amazonaws.com"),
+            },
+        ),
         "Repository": ("AWS::ECR::Repository", {"RepositoryName": "everything"}),
         "Parameter": ("AWS::SSM::Parameter", {"Type": "String", "Value": tag, "Tags": {"tag": tag}}),
         "Runbook": (
@@ -349,6 +356,8 @@ def test_everything_is_created_changed_in_place_and_deleted(aws: LocalAws, stack
     assert before["DirectoryBucket"].endswith("--use1-az4--x-s3")
     express = aws.client("s3express").get_bucket_lifecycle_configuration(Bucket=before["DirectoryBucket"])
     assert express["Rules"][0]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 3}
+    policy = aws.client("s3express").get_bucket_policy(Bucket=before["DirectoryBucket"])["Policy"]
+    assert "second.amazonaws.com" in policy
 
     stacks.api.delete_stack(StackName=name)
     assert name not in [stack["StackName"] for stack in stacks.api.describe_stacks()["Stacks"]]

@@ -40,8 +40,9 @@ def _directory_bucket(zone: str, name: str | None = None) -> Change:
     return only("Bucket", "AWS::S3Express::DirectoryBucket", **where, **named)
 
 
-def _copied_to(destination: str, **rule: Any) -> Change:
-    rules = [{"Status": "Enabled", "Destination": {"Bucket": f"arn:aws:s3:::{destination}"}, **rule}]
+def _copied_to(bucket: str, key: str = "", **rule: Any) -> Change:
+    encrypted = {"EncryptionConfiguration": {"ReplicaKmsKeyID": key}} if key else {}
+    rules = [{"Status": "Enabled", "Destination": {"Bucket": f"arn:aws:s3:::{bucket}", **encrypted}, **rule}]
     configuration = {"Role": "arn:aws:iam::123456789012:role/r", "Rules": rules}
     versioned = {"Status": "Enabled"}
     return only(
@@ -175,6 +176,9 @@ WRONG: dict[str, Change] = {
     "The specified bucket is not valid.": _directory_bucket("use1-az4", "runs--use1-az5--x-s3"),
     "The specified location-constraint is not valid": _directory_bucket("use1-az1"),
     "Destination bucket must exist.": _copied_to("nobodys-bucket"),
+    "SseKmsEncryptedObjects must be specified if EncryptionConfiguration is present": _copied_to(
+        "nobodys-bucket", "arn:aws:kms:us-west-2:123456789012:key/1"
+    ),
     "did not validate against our published schema": _copied_to("nobodys-bucket", Filter={"Prefix": ""}),
     "The specified bucket does not exist": only(
         "Policy", "AWS::S3::BucketPolicy", Bucket="nobodys-bucket", PolicyDocument={"Statement": []}

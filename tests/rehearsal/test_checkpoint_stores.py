@@ -66,6 +66,9 @@ def test_the_deployed_function_sees_a_new_checkpoint_and_the_bucket_outlives_the
     said = aws.client("ssm").get_parameter(Name=place_parameter(name))["Parameter"]["Value"]
     place = CheckpointPlace.parse(said)
     s3 = aws.client("s3express")
+    if kind is ExpressCheckpoints:
+        assert s3.get_bucket_lifecycle_configuration(Bucket=place.bucket)["Rules"]
+        assert "lifecycle.s3.amazonaws.com" in s3.get_bucket_policy(Bucket=place.bucket)["Policy"]
     general = [bucket["Name"] for bucket in aws.client("s3").list_buckets()["Buckets"]]
     assert (place.bucket in general) == (kind is ExportedCheckpoints)
     ((configuration, code),) = (

@@ -180,9 +180,7 @@ class ExportedCheckpoints(CheckpointStore):
             "Bucket",
             lifecycle_rules=rules,
             encryption_key=key,
-            replication_rule=None
-            if replicate_to is None
-            else replication_rule(replicate_to, encrypted=key is not None),
+            replication_rule=None if replicate_to is None else replication_rule(replicate_to),
             replication_role=role,
         )
         if role is not None and replicate_to is not None:

@@ -61,8 +61,8 @@ class ExpressCheckpoints(CheckpointStore):
     Everything is in one Availability Zone: what destroys the zone destroys the checkpoints. S3 Express has no
     versions and no replication: what is overwritten or deleted is gone.
 
-    Resources: `AWS::S3Express::DirectoryBucket`, which is kept when the stack goes (CloudFormation could delete it
-    only when it is empty), and `AWS::EC2::VPCEndpoint`.
+    Resources: `AWS::S3Express::DirectoryBucket` and its `AWS::S3Express::BucketPolicy`, which are kept when the stack
+    goes (CloudFormation could delete the bucket only when it is empty), and `AWS::EC2::VPCEndpoint`.
 
     Attributes:
         bucket_name: The bucket's name, `<base>--<zone id>--x-s3`.
@@ -186,7 +186,23 @@ class ExpressCheckpoints(CheckpointStore):
             lifecycle_configuration=directory.LifecycleConfigurationProperty(rules=rules),
         )
         keep(bucket)
+        self._let_lifecycle_delete(bucket)
         return bucket
+
+    def _let_lifecycle_delete(self, bucket: s3express.CfnDirectoryBucket) -> None:
+        """Let S3 Lifecycle open sessions, without which it deletes nothing from a directory bucket.
+
+        Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/directory-buckets-objects-lifecycle.html
+        """
+        statement = iam.PolicyStatement(
+            principals=[iam.ServicePrincipal("lifecycle.s3.amazonaws.com")],
+            actions=["s3express:CreateSession"],
+            resources=[bucket.attr_arn],
+            conditions={"StringEquals": {"s3express:SessionMode": "ReadWrite"}},
+        )
+        document = iam.PolicyDocument(statements=[statement])
+        # The bucket stays when the stack goes, and so does what its lifecycle needs.
+        keep(s3express.CfnBucketPolicy(self, "BucketPolicy", bucket=bucket.ref, policy_document=document))
 
     def _make_endpoint(self, network: ClusterNetwork) -> None:
         """Make the gateway endpoint, without which every byte goes through the NAT gateway and is billed there."""

@@ -10,12 +10,11 @@ from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.retention import keep
 
 
-def replication_rule(destination: s3.IBucket, *, encrypted: bool) -> s3.ReplicationRule:
+def replication_rule(destination: s3.IBucket) -> s3.ReplicationRule:
     """Return the rule that copies every object, but no deletion.
 
     Args:
         destination: The bucket that gets the copies, with its key if it has one.
-        encrypted: Whether a KMS key encrypts the objects.
     """
     return s3.ReplicationRule(
         id="checkpoints",
@@ -26,7 +25,9 @@ def replication_rule(destination: s3.IBucket, *, encrypted: bool) -> s3.Replicat
         # A checkpoint that is deleted by mistake is still there.
         delete_marker_replication=False,
         kms_key=destination.encryption_key,
-        sse_kms_encrypted_objects=encrypted or None,
+        # S3 takes a destination's key only with this criterion, whatever encrypts the source.
+        # https://docs.aws.amazon.com/AmazonS3/latest/API/API_Destination.html
+        sse_kms_encrypted_objects=None if destination.encryption_key is None else True,
     )
 
 

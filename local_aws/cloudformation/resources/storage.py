@@ -65,6 +65,7 @@ def _in_the_words_of_s3(call: Call, properties: Properties) -> Properties:
 _LIFECYCLE = ("AbortIncompleteMultipartUpload", "NoncurrentVersionExpiration", "Status")
 _EXPIRATION = {"ExpirationInDays": "Days", "ExpiredObjectDeleteMarker": "ExpiredObjectDeleteMarker"}
 _MAX_VERSIONS = 100
+_NO_CRITERION = "SseKmsEncryptedObjects must be specified if EncryptionConfiguration is present"
 _MALFORMED = "The XML you provided was not well-formed or did not validate against our published schema"
 
 
@@ -88,13 +89,17 @@ def _lifecycle_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
 def _replication(call: Call, said: Mapping[str, Any]) -> dict[str, Any]:
     """Return a replication configuration in the words of S3's action, and refuse what S3 refuses of it.
 
-    Sources: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ReplicationRule.html and
+    Sources: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ReplicationRule.html,
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_Destination.html and
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/replication-requirements.html
     """
     rules = []
     for rule in said["Rules"]:
         if "Filter" in rule and not {"DeleteMarkerReplication", "Priority"} <= rule.keys():
             raise HandlerError(_MALFORMED)
+        criteria = rule.get("SourceSelectionCriteria", {})
+        if "EncryptionConfiguration" in rule["Destination"] and "SseKmsEncryptedObjects" not in criteria:
+            raise HandlerError(_NO_CRITERION, "InvalidRequest")
         destination = rule["Destination"]["Bucket"].rpartition(":")[2]
         try:
             versioning = call.client("s3").get_bucket_versioning(Bucket=destination)
@@ -187,13 +192,16 @@ HANDLERS: tuple[Handler, ...] = (
         can_tag=False,
         prepare=_in_the_words_of_s3,
     ),
-    Regular(
-        type="AWS::S3::BucketPolicy",
-        service="s3",
-        create_with=Action("put_bucket_policy", "Bucket PolicyDocument:Policy"),
-        updates=(Action("put_bucket_policy", "Bucket PolicyDocument:Policy"),),
-        delete_with=Action("delete_bucket_policy", "Bucket"),
-        id="{Bucket}",
-        can_tag=False,
+    *(
+        Regular(
+            type=f"AWS::{name}::BucketPolicy",
+            service=service,
+            create_with=Action("put_bucket_policy", "Bucket PolicyDocument:Policy"),
+            updates=(Action("put_bucket_policy", "Bucket PolicyDocument:Policy"),),
+            delete_with=Action("delete_bucket_policy", "Bucket"),
+            id="{Bucket}",
+            can_tag=False,
+        )
+        for name, service in (("S3", "s3"), ("S3Express", DIRECTORY_BUCKETS))
     ),
 )

@@ -87,9 +87,10 @@ def test_only_who_asks_for_it_has_current_checkpoints_deleted() -> None:
         )
 
 
-def test_replication_copies_all_but_deletions_as_a_role_that_stays_with_the_bucket() -> None:
+@pytest.mark.parametrize("own_key", [True, False])
+def test_replication_copies_all_but_deletions_as_a_role_that_stays_with_the_bucket(*, own_key: bool) -> None:
     stack = new_stack()
-    key = kms.Key(stack, "Key")
+    key = kms.Key(stack, "Key") if own_key else None
     replica = _replica(stack, _KEY)
     ExportedCheckpoints(stack, "C", file_system=file_system(stack), replicate_to=replica, encryption_key=key)
     rule = {
@@ -105,9 +106,9 @@ def test_replication_copies_all_but_deletions_as_a_role_that_stays_with_the_buck
     (policy,) = [each for name, each in resources(stack, "AWS::IAM::Policy").items() if "Replication" in name]
     assert policy["DeletionPolicy"] == "RetainExceptOnCreate"
     said = policy["Properties"]["PolicyDocument"]["Statement"]
-    assert [statement["Action"] for statement in said][-3:] == [
+    assert [statement["Action"] for statement in said][2:] == [
         ["s3:ReplicateObject", "s3:ReplicateTags"],
-        "kms:Decrypt",
+        *["kms:Decrypt"] * own_key,
         "kms:Encrypt",
     ]
     trusted = {"Statement": [{"Principal": {"Service": "s3.amazonaws.com"}}]}
@@ -123,6 +124,16 @@ def test_an_express_bucket_is_in_the_nodes_zone_and_reached_through_its_own_endp
     assert bucket["DeletionPolicy"] == "RetainExceptOnCreate"
     assert bucket["Properties"]["LocationName"]["Fn::GetAtt"][1] == "AvailabilityZoneId"
     assert "BucketName" not in bucket["Properties"]
+    policy = only(stack, "AWS::S3Express::BucketPolicy")
+    assert policy["DeletionPolicy"] == "RetainExceptOnCreate"
+    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert statement == {
+        "Effect": "Allow",
+        "Principal": {"Service": "lifecycle.s3.amazonaws.com"},
+        "Action": "s3express:CreateSession",
+        "Condition": {"StringEquals": {"s3express:SessionMode": "ReadWrite"}},
+        "Resource": {"Fn::GetAtt": [policy["Properties"]["Bucket"]["Ref"], "Arn"]},
+    }
     service = {"Fn::Join": ["", ["com.amazonaws.", {"Ref": "AWS::Region"}, ".s3express"]]}
     endpoint = only(stack, "AWS::EC2::VPCEndpoint", {"ServiceName": service})
     assert len(endpoint["Properties"]["RouteTableIds"]) == 1
