@@ -1,8 +1,10 @@
 """The program on the nodes restores a data set: run for real, with the stand-in for Lustre's `lfs`."""
 
 import ast
+import errno
 import os
 import signal
+import subprocess
 import sys
 import time
 from dataclasses import MISSING, fields
@@ -92,6 +94,17 @@ def test_what_changed_since_is_restored_by_the_last_look_and_another_run_is_not_
     assert node.hydrate(run="r2", environment={"LFS_CALLS": str(calls)}).finished
     assert "hsm_restore" not in calls.read_text()
     assert node.progress("ready.json") == {}
+
+
+def test_lustre_is_asked_for_no_more_files_at_once_than_its_client_takes(node: HydratedNode) -> None:
+    _add(node, *(f"part-{number}" for number in range(120)))
+    parts = sorted((node.lustre.files / "data").iterdir())
+    refused = subprocess.run([LFS, "hsm_restore", *parts[:53]], capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stderr.rpartition(": ")[2]) == (errno.E2BIG, "Argument list too long\n")
+    calls = node.root / "calls"
+    assert node.hydrate(environment={"LFS_CALLS": str(calls)}).restored_files == 120
+    sent = [int(line.split()[1]) for line in calls.read_text().splitlines() if line.startswith("hsm_restore")]
+    assert sent == [50, 50, 20]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,11 @@ _DIRTY, _RELEASED, _ARCHIVED, _LOST = 0x2, 0x4, 0x8, 0x40
 PRESENT, RELEASED = "present", "released"
 """What a file is, where nothing is wrong with it."""
 
+# The client refuses a request of more than 52 files with E2BIG: 24 bytes and 32 a file must stay below 5,120 / 3.
+# LL_IOC_HSM_REQUEST in lustre/llite/dir.c, MDS_MAXREQSIZE in lustre/include/lustre_net.h:
+# https://github.com/lustre/lustre-release/blob/master/lustre/llite/dir.c
+_MAX_REQUEST_FILES = 50
+
 # In place of an exit status, which is never negative unless a signal ended the call.
 _HUNG, _UNUSABLE = -1_000, -1_001
 # After as many files of one call that cannot be read for the same reason the others are not tried.
@@ -54,16 +59,24 @@ class Lfs:
 
     def restore(self, paths: Sequence[bytes]) -> dict[bytes, str]:
         """Ask Lustre to restore files, which it does later, and return those that it refuses, with its reasons."""
+        refused = dict[bytes, str]()
+        for first in range(0, len(paths), _MAX_REQUEST_FILES):
+            refused.update(self._request(paths[first : first + _MAX_REQUEST_FILES]))
+        return refused
+
+    def _request(self, paths: Sequence[bytes]) -> dict[bytes, str]:
+        if self._deadline.has_passed:
+            return {}
         status, _, error = self._call("hsm_restore", paths)
         if status == 0 or self._deadline.has_passed:
             return {}
         present = [path for path in paths if os.path.lexists(path)]
         if len(present) < len(paths):
-            return self.restore(present) if present else {}
+            return self._request(present) if present else {}
         if status == _UNUSABLE or len(paths) == 1:
             return dict.fromkeys(paths, error.rpartition(": ")[2])
         half = len(paths) // 2
-        return {**self.restore(paths[:half]), **self.restore(paths[half:])}
+        return {**self._request(paths[:half]), **self._request(paths[half:])}
 
     def why_not_lustre(self, directory: bytes) -> str:
         """Return why a directory is not one of a mounted Lustre file system, or an empty text."""
