@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _COMPLETE = "Complete"
 _METRICS = (NODE_METRICS.gpu_utilization, NODE_METRICS.neuron_core_utilization)
 _MINUTE = timedelta(minutes=1)
+# So far back work is counted, besides the time after which the alarm goes off: what has pauses takes longer.
+PAUSES = timedelta(days=1)
 
 
 class CheckpointRun:
@@ -58,7 +60,7 @@ class CheckpointRun:
         settings, found = self._settings, self._list()
         newest = newest_complete(found)
         work = work_since(
-            None if newest is None else newest.newest, self._read_points(), now=self._now, below=settings.below
+            None if newest is None else newest.completed, self._read_points(), now=self._now, below=settings.below
         )
         counts: dict[str, int] = {
             CheckpointMetric.SUCCESSFUL_TICKS: 1,
@@ -66,7 +68,7 @@ class CheckpointRun:
             CheckpointMetric.CHECKPOINTS: sum(one.complete for one in found),
         }
         if newest is not None:
-            counts[CheckpointMetric.AGE] = max(0, (self._now - newest.newest) // _MINUTE)
+            counts[CheckpointMetric.AGE] = max(0, (self._now - newest.written) // _MINUTE)
         emit_counts(counts, **{CLUSTER_DIMENSION: settings.cluster})
         report: dict[str, object] = {
             "cluster": settings.cluster,
@@ -94,8 +96,8 @@ class CheckpointRun:
             .get_paginator("get_metric_data")
             .paginate(
                 MetricDataQueries=queries,
-                # Far enough back that work with pauses is seen. CloudWatch's periods begin at whole ones.
-                StartTime=_period_of(self._now) - 2 * self._settings.max_work,
+                # CloudWatch's periods begin at whole ones.
+                StartTime=_period_of(self._now) - self._settings.max_work - PAUSES,
                 EndTime=self._now,
                 ScanBy="TimestampDescending",
             )
@@ -136,5 +138,5 @@ def _described(checkpoint: Checkpoint) -> dict[str, object]:
         "name": checkpoint.name,
         "files": checkpoint.files,
         "bytes": checkpoint.bytes,
-        "written": checkpoint.newest.strftime(TIME_FORMAT),
+        "written": checkpoint.written.strftime(TIME_FORMAT),
     }

@@ -1,8 +1,9 @@
 """Where a cluster keeps its checkpoints, and what a listing of that place says about them.
 
 A checkpoint is a directory with everything below it, such as `step-1000/` or `run-7/step-1000/`. It is complete when
-the directory itself holds one of `MARKERS`. torch.distributed.checkpoint renames its `.metadata` into place when all
-ranks have written; a script that saves in any other way writes an empty `.complete` as its last file.
+the directory itself holds one of `MARKERS`, and as old as that: what is added later makes it no newer.
+torch.distributed.checkpoint renames its `.metadata` into place when all ranks have written; a script that saves in
+any other way writes an empty `.complete` as its last file.
 
 FSx exports the files of a directory in no promised order: in an exported bucket the marker may be there before the
 last file. `training-cluster checkpoints verify` compares files; a listing alone cannot.
@@ -30,6 +31,10 @@ URL_VARIABLE = "CHECKPOINT_URL"
 
 MARKERS = frozenset({".complete", ".metadata"})
 """The files that say that the directory which holds them is a complete checkpoint."""
+
+UNFINISHED = (".partial", ".replaced")
+"""How directories end that are no complete checkpoints, whatever they hold: a restore has not put them in place, or
+replaces them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,14 +131,24 @@ class Checkpoint:
         files: How many files it has, its marker included.
         bytes: Their sizes together.
         newest: When the newest of them was written, in UTC.
-        complete: Whether it holds a marker.
+        completed: When its marker was written, in UTC. None: it holds none.
     """
 
     name: str
     files: int
     bytes: int
     newest: datetime
-    complete: bool
+    completed: datetime | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether it holds a marker."""
+        return self.completed is not None
+
+    @property
+    def written(self) -> datetime:
+        """When its marker was written, or its newest file where it holds none."""
+        return self.completed or self.newest
 
 
 def stored_files(contents: Iterable[Mapping[str, Any]], prefix: str = "") -> Iterator[StoredFile]:
@@ -160,11 +175,11 @@ def checkpoints(files: Iterable[StoredFile]) -> list[Checkpoint]:
         files: All files of the place. They are read once; what is kept grows with the directories, not the files.
     """
     directories: dict[str, Checkpoint] = {}
-    complete = set()
+    complete: dict[str, datetime] = {}
     for file in files:
         directory, _, file_name = file.path.rpartition("/")
-        if directory and file_name in MARKERS:
-            complete.add(directory)
+        if directory and file_name in MARKERS and not any(part.endswith(UNFINISHED) for part in directory.split("/")):
+            complete[directory] = max(file.modified, complete.get(directory, file.modified))
         _add(directories, directory, 1, file.bytes, file.modified)
     outer = {one for whole in complete for one in _ancestors(whole)}
     found: dict[str, Checkpoint] = {}
@@ -172,17 +187,17 @@ def checkpoints(files: Iterable[StoredFile]) -> list[Checkpoint]:
         chain = [*_ancestors(directory), directory] if directory else []
         name = next((path for path in chain if path in complete or path not in outer), None)
         if name is not None:
-            _add(found, name, one.files, one.bytes, one.newest, complete=name in complete)
-    return sorted(found.values(), key=lambda one: (one.newest, one.name), reverse=True)
+            _add(found, name, one.files, one.bytes, one.newest, completed=complete.get(name))
+    return sorted(found.values(), key=lambda one: (one.written, one.name), reverse=True)
 
 
 def newest_complete(found: Iterable[Checkpoint]) -> Checkpoint | None:
-    """Return the complete checkpoint that was written last, if there is one.
+    """Return the checkpoint that was completed last, if there is one.
 
     Args:
         found: The checkpoints.
     """
-    return max((one for one in found if one.complete), key=lambda one: (one.newest, one.name), default=None)
+    return max((one for one in found if one.complete), key=lambda one: (one.written, one.name), default=None)
 
 
 def _ancestors(directory: str) -> list[str]:
@@ -192,9 +207,15 @@ def _ancestors(directory: str) -> list[str]:
 
 
 def _add(
-    found: dict[str, Checkpoint], name: str, files: int, size: int, newest: datetime, *, complete: bool = False
+    found: dict[str, Checkpoint],
+    name: str,
+    files: int,
+    size: int,
+    newest: datetime,
+    *,
+    completed: datetime | None = None,
 ) -> None:
     old = found.get(name)
     if old is not None:
         files, size, newest = files + old.files, size + old.bytes, max(newest, old.newest)
-    found[name] = Checkpoint(name=name, files=files, bytes=size, newest=newest, complete=complete)
+    found[name] = Checkpoint(name=name, files=files, bytes=size, newest=newest, completed=completed)

@@ -30,7 +30,8 @@ class CheckpointWatch(Guardrail):
 
     Every five minutes it lists the store, finds the newest complete checkpoint, and reads how busy the cluster's
     busiest accelerator was in each five minutes since. Only time in which one worked counts: neither stopped nor
-    starting nor idle nodes raise the alarm, and what was not measured is no work. A second alarm says that FSx is
+    starting nor idle nodes raise the alarm, and what was not measured is no work. It knows one newest checkpoint: of
+    several jobs that write to one store, one that saves hides another that does not. A second alarm says that FSx is
     late with its exports.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and two

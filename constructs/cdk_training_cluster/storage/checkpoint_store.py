@@ -12,7 +12,7 @@ from cluster_contract.checkpoints import CheckpointPlace
 
 _DAY = 24 * 60
 
-# Metrics are read in periods of 5 minutes, of twice as long a time.
+# Metrics are read in periods of 5 minutes.
 MAX_WORK = Minutes(minimum=10, maximum=_DAY, step=5)
 MaxWork: TypeAlias = Annotated[Duration, MAX_WORK]
 """How long the accelerators may work without a new checkpoint."""

@@ -120,7 +120,6 @@ class Source:
             files=len(files),
             bytes=sum(each.bytes for each in files),
             newest=max(each.modified for each in files),
-            complete=False,
         ), tuple(self._stored(each, prefix) for each in contents)
 
     def objects(self, prefix: str) -> Mapping[str, StoredObject]:

@@ -153,7 +153,7 @@ def _last(status: Status) -> str:
 
 
 def _of(checkpoint: Checkpoint, status: Status) -> str:
-    return f"{checkpoint.name}, written {_span(status.time - checkpoint.newest)} ago"
+    return f"{checkpoint.name}, written {_span(status.time - checkpoint.written)} ago"
 
 
 def _words(progress: DatasetProgress) -> str:

@@ -83,8 +83,14 @@ class Status:
     def _checkpoint(self, checkpoint: Checkpoint | None) -> Mapping[str, object] | None:
         if checkpoint is None:
             return None
-        age = (self.time - checkpoint.newest).total_seconds()
-        return {**vars(checkpoint), "newest": checkpoint.newest.isoformat(), "age_seconds": int(age)}
+        age = (self.time - checkpoint.written).total_seconds()
+        return {
+            **vars(checkpoint),
+            "newest": checkpoint.newest.isoformat(),
+            "completed": checkpoint.completed and checkpoint.completed.isoformat(),
+            "complete": checkpoint.complete,
+            "age_seconds": int(age),
+        }
 
 
 def ask_status(session: "boto3.Session", cluster: str, region: str, now: datetime) -> Status:

@@ -50,26 +50,29 @@ def test_an_unfinished_checkpoint_and_one_elsewhere_save_nothing(capsys: pytest.
     scene.cloudwatch.percent = lambda _: 90
     scene.save("step-1", 500)
     scene.save("step-2", 3, marker="unfinished")
+    scene.bucket.objects["runs/step-1/eval.log"] = NOW
     scene.bucket.objects["other/step-3/.metadata"] = NOW
     report = scene.run()
     assert report == {
         "cluster": "pod",
-        "newest_checkpoint": {"name": "step-1", "files": 2, "bytes": 20, "written": "2026-11-24T03:42:00Z"},
+        "newest_checkpoint": {"name": "step-1", "files": 3, "bytes": 30, "written": "2026-11-24T03:42:00Z"},
         "complete_checkpoints": 1,
         "accelerators_work": True,
-        # As far as was looked back: twice the time after which the alarm goes off.
-        "minutes_of_work_without_checkpoint": 120,
+        "minutes_of_work_without_checkpoint": 495,
     }
     assert '"MinutesSinceCheckpoint":[500.0]' in capsys.readouterr().out
     scene.save("step-2", 3, marker=".complete")
     assert scene.run()["minutes_of_work_without_checkpoint"] == 0
 
 
-def test_without_any_checkpoint_all_work_counts_and_there_is_no_age(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_any_checkpoint_the_work_of_a_day_and_more_counts_and_there_is_no_age(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     scene = CheckpointScene()
-    scene.cloudwatch.percent = lambda _: 90
+    # One period of three.
+    scene.cloudwatch.percent = lambda start: 90 if start.minute % 15 == 10 else 0
     report = scene.run()
-    assert (report["newest_checkpoint"], report["minutes_of_work_without_checkpoint"]) == (None, 120)
+    assert (report["newest_checkpoint"], report["minutes_of_work_without_checkpoint"]) == (None, 25 * 60 // 3)
     assert "MinutesSinceCheckpoint" not in capsys.readouterr().out
     assert len(scene.cloudwatch.calls) == 1
 

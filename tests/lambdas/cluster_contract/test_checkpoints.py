@@ -34,6 +34,8 @@ def _files(*paths: str) -> list[StoredFile]:
         (["run/a/.metadata", "run/b/w.pt", "run/latest.txt"], {"run/a": (1, True), "run/b": (1, False)}),
         # The outer marker stands for all below it.
         (["a/model/.metadata", "a/.complete"], {"a": (2, True)}),
+        # A restore that is not over.
+        (["a.partial/.metadata", "run/a.replaced/x/.metadata"], {"a.partial": (1, False), "run": (1, False)}),
         (["a.complete/x", "latest.txt", ".complete"], {"a.complete": (1, False)}),
     ],
 )
@@ -48,9 +50,20 @@ def test_the_newest_complete_checkpoint_is_the_one_that_was_written_last() -> No
     found = checkpoints(_files("step-9/.metadata", "step-10/w", "step-10/.metadata", "step-11/w"))
     assert [one.name for one in found] == ["step-11", "step-10", "step-9"]
     assert newest_complete(found) == Checkpoint(
-        name="step-10", files=2, bytes=20, newest=_START + timedelta(minutes=2), complete=True
+        name="step-10",
+        files=2,
+        bytes=20,
+        newest=_START + timedelta(minutes=2),
+        completed=_START + timedelta(minutes=2),
     )
     assert newest_complete([one for one in found if not one.complete]) is None
+
+
+def test_a_checkpoint_is_as_old_as_its_marker() -> None:
+    found = checkpoints(_files("a/.metadata", "b/.metadata", "a/eval.log", "a/model/.metadata"))
+    assert [one.name for one in found] == ["b", "a"]
+    assert newest_complete(found) == found[0]
+    assert (found[1].completed, found[1].newest) == (_START, _START + timedelta(minutes=3))
 
 
 def test_a_listing_of_s3_is_read_below_its_prefix_and_without_directories() -> None:

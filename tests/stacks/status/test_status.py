@@ -41,7 +41,10 @@ def status(*datasets: DatasetProgress, **more: Any) -> Status:
 
 
 def checkpoint(name: str, *, ago: timedelta, complete: bool = True) -> Checkpoint:
-    return Checkpoint(name=name, files=2, bytes=3 * 2**30, newest=NOW - ago, complete=complete)
+    completed = NOW - ago if complete else None
+    # What was added to a complete one makes it no newer.
+    newest = NOW if complete else NOW - ago
+    return Checkpoint(name=name, files=2, bytes=3 * 2**30, newest=newest, completed=completed)
 
 
 _COUNTED = {"files": 1000, "bytes": 4 * 2**40, "counted": True, "restored_files": 250, "restored_bytes": 2**40}
