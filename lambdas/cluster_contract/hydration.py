@@ -92,6 +92,7 @@ class HydrationAnswer(Open):
         restored_bytes: Their bytes.
         failed_files: Those that could not be restored.
         failures: The first of them.
+        copying: Whether Lustre said, when it was last asked, that it copies one of the files now.
         counted: Whether `files` and `bytes` are complete.
         finished: After `restore`: whether nothing of the shard is left to try. After `finish`: whether every selected
             file has its contents. A `finish` that has counted and found less is an offer to begin a new run; one that
@@ -107,6 +108,7 @@ class HydrationAnswer(Open):
     restored_bytes: int
     failed_files: int = 0
     failures: tuple[FileFailure, ...] = ()
+    copying: bool = False
     counted: bool = False
     finished: bool = False
 

@@ -29,6 +29,7 @@ def take_answers(place: Place, state: DatasetState) -> DatasetState:
     for command in state.commands:
         ended = _outcome(place, command)
         if ended is not None:
+            place.nodes.vacate(command.instance)
             left = tuple(one for one in state.commands if one is not command)
             state = _take(place, replace(state, commands=left), command, ended)
     return state
@@ -46,21 +47,34 @@ def _outcome(place: Place, command: Command) -> Ended | None:
 
 
 def _take(place: Place, state: DatasetState, command: Command, ended: Ended) -> DatasetState:
-    if command.action is HydrationAction.FAIL or state.step in (HydrationStep.DONE, HydrationStep.FAILED):
-        return state
     answer = ended.answer
+    if command.action is HydrationAction.FAIL:
+        return _take_confirmation(place, state, command, ended)
+    if state.step in (HydrationStep.DONE, HydrationStep.FAILED):
+        return state
     if answer is not None:
         about = (answer.run, answer.shard, answer.shards)
         return _take_answer(place, state, command, answer) if about == _about(state, command) else state
     if not ended.error:
         return state
     since = state.failing_since or place.now
+    if ended.code == BAD_REQUEST or place.now - since > FAILING:
+        return fail(place, state, messages.failing_commands(place.directory, ended.error))
+    return replace(_avoiding(place, state, command, ended), failing_since=since)
+
+
+def _take_confirmation(place: Place, state: DatasetState, command: Command, ended: Ended) -> DatasetState:
+    """Have another command sent, later or to another node, unless a node has told the jobs that wait."""
+    if ended.answer is not None and ended.answer.run == state.run:
+        return replace(state, marked=True)
+    return _avoiding(place, state, command, ended)
+
+
+def _avoiding(place: Place, state: DatasetState, command: Command, ended: Ended) -> DatasetState:
     avoided = {instance: until for instance, until in state.avoided.items() if until > place.now}
     if ended.blames_node:
         avoided[command.instance] = place.now + _AVOIDED
-    if ended.code == BAD_REQUEST or place.now - since > FAILING:
-        return fail(place, state, messages.failing_commands(place.directory, ended.error))
-    return replace(state, failing_since=since, avoided=avoided)
+    return replace(state, avoided=avoided)
 
 
 def _about(state: DatasetState, command: Command) -> tuple[str, int, int]:
@@ -74,6 +88,7 @@ def _take_answer(place: Place, state: DatasetState, command: Command, answer: Hy
         restored_files=answer.restored_files,
         restored_bytes=answer.restored_bytes,
         failed_files=answer.failed_files,
+        copying=answer.copying,
         counted=answer.counted,
         finished=answer.finished,
     )
@@ -87,12 +102,17 @@ def _take_answer(place: Place, state: DatasetState, command: Command, answer: Hy
 
 
 def _take_look(place: Place, state: DatasetState, seen: Shard) -> DatasetState:
+    dataset = place.dataset
+    if (seen.finished or seen.counted) and not seen.files and (dataset.patterns or dataset.max_gib is not None):
+        return fail(place, state, messages.nothing_selected(place.directory, dataset))
     if seen.finished:
         return replace(
             at(place, state, HydrationStep.DONE), looked=seen, notice=messages.DONE, claimed=None, release_at=None
         )
     if not seen.counted:
         return replace(state, looked=seen)  # Its time was over: the next look goes on.
+    if state.total.failed_files and seen.failed_files:
+        return fail(place, state, messages.failed_files(seen, state.failures))
     passes = state.passes + 1
     if passes >= MAX_PASSES:
         return fail(place, state, messages.too_many_passes(place.directory, MAX_PASSES))

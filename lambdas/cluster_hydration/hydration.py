@@ -1,6 +1,7 @@
 """One run: read, decide what is next for each data set, write that down, do it, report."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,6 +18,7 @@ from cluster_contract.hydration import (
     HydratedDataset,
     HydrationFunctionSettings,
     HydrationProgress,
+    HydrationStep,
     progress_parameter,
 )
 from cluster_contract.state import StatePart
@@ -79,13 +81,20 @@ class HydrationRun:
     def _tick(self, seen: StateItem, before: States) -> States:
         known = {dataset.path: dataset for dataset in self._settings.datasets}
         kept = {path: state for path, state in before.items() if path in known}
-        due = [one for one in known.values() if one.path not in kept or not kept[one.path].rests(one, self._now)]
+        due = [
+            one
+            for one in known.values()
+            if one.path not in kept or not kept[one.path].rests(one, self._settings.file_system, self._now)
+        ]
         if not due:
-            return kept
+            # A data set that comes back is another: its link is new, and may show something else.
+            return kept if kept == before else self._without(seen, kept)
         places = self._places(due, kept)
         after = {path: self._advance(place, kept.get(path)) for path, place in places.items()}
         states = kept | {path: state for path, state in after.items() if state is not None}
         if states == before:
+            if any(state.step not in (HydrationStep.DONE, HydrationStep.FAILED) for state in states.values()):
+                self._show(states)  # What waits is no function that has stopped.
             return states
         try:
             seen = self._write(seen, states)
@@ -103,6 +112,12 @@ class HydrationRun:
         self._show(states)
         return states
 
+    def _without(self, seen: StateItem, kept: States) -> States:
+        """Write down what is left where data sets have been taken out."""
+        with suppress(StateChangedError):  # The next run does it.
+            self._write(seen, kept)
+        return kept
+
     def _places(self, due: "list[HydratedDataset]", kept: States) -> dict[str, Place]:
         settings, aws = self._settings, self._aws
         links = Links(aws.fsx(), settings.file_system)
@@ -111,7 +126,14 @@ class HydrationRun:
             for command in state.commands:
                 nodes.occupy(command.instance)
         return {
-            one.path: Place(dataset=one, mount_point=settings.mount_point, links=links, nodes=nodes, now=self._now)
+            one.path: Place(
+                dataset=one,
+                file_system=settings.file_system,
+                mount_point=settings.mount_point,
+                links=links,
+                nodes=nodes,
+                now=self._now,
+            )
             for one in due
         }
 

@@ -36,6 +36,11 @@ class Link:
     imports_new: bool
     created: datetime
 
+    @property
+    def identity(self) -> str:
+        """A text that no other link has, nor this one when it shows something else."""
+        return f"{self.id} {self.source}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Task:

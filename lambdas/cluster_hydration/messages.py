@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from cluster_common.messages import one_line, subject
 from cluster_common.times import format_minutes
-from cluster_contract.hydration import FileFailure, HydrationFunctionSettings
+from cluster_contract.hydration import FileFailure, HydratedDataset, HydrationFunctionSettings
 from cluster_hydration.links import Link, Task
 from cluster_hydration.records import DatasetState, Shard
 
@@ -102,6 +102,24 @@ def failing_commands(directory: str, error: str) -> str:
     )
 
 
+def nothing_selected(directory: str, dataset: HydratedDataset) -> str:
+    """Return what to do where no file is preloaded although not all files are asked for.
+
+    Args:
+        directory: The data set's directory on a node.
+        dataset: Its settings.
+    """
+    given = [
+        f"patterns {', '.join(dataset.patterns)}" if dataset.patterns else "",
+        "" if dataset.max_gib is None else f"at most {dataset.max_gib:,} GiB",
+    ]
+    return (
+        f"preload selects no file of {directory}: {', '.join(filter(None, given))}. Compare the patterns with the "
+        f"paths that `find {directory} -type f` shows on a node, without {directory}/ at their beginning; a maximum "
+        "must hold the first file in their order. Then correct the setting and deploy"
+    )
+
+
 def stalled(directory: str, time: timedelta) -> str:
     """Return what to do where nodes work and nothing is restored.
 
@@ -153,7 +171,13 @@ def notification(
         state: How far it is.
         now: The time.
     """
-    head, total = f"{settings.cluster}: {directory}", state.total
+    head, total = f"{settings.cluster}: {directory}", state.found
+    if state.notice == DONE and not total.files:
+        source = (state.link or "").partition(" ")[2]
+        return subject(f"{head} is hydrated"), (
+            f"{directory} has no file: if {source} should hold objects, correct bucket and prefix of the data set. "
+            "Jobs that wait for it go on.\n"
+        )
     if state.notice == DONE:
         return subject(f"{head} is hydrated"), (
             f"All {total.files:,} selected files ({total.bytes / _GIB:,.1f} GiB) of {directory} have their contents, "

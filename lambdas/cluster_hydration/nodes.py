@@ -102,6 +102,14 @@ class Nodes:
         """
         self._commands[instance] += 1
 
+    def vacate(self, instance: str) -> None:
+        """Count a command that has ended no longer.
+
+        Args:
+            instance: The node.
+        """
+        self._commands[instance] -= 1
+
     def is_free(self, instance: str) -> bool:
         """Say whether a node can take one more command.
 
@@ -120,6 +128,9 @@ class Nodes:
         sent = self._sending.send_command(
             InstanceIds=[command.instance],
             DocumentName=self._document,
+            # The default may still be what was deployed before:
+            # https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2539
+            DocumentVersion="$LATEST",
             Parameters={"Request": [request.to_parameter()]},
             TimeoutSeconds=DELIVERY_SECONDS,
             Comment=f"{request.action} {request.run} {request.shard}/{request.shards}"[:100],

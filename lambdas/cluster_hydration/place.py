@@ -7,7 +7,7 @@ from cluster_contract.hydration import HydratedDataset, HydrationStep
 from cluster_hydration import messages
 from cluster_hydration.links import Links
 from cluster_hydration.nodes import Nodes
-from cluster_hydration.records import DatasetState
+from cluster_hydration.records import DatasetState, fingerprint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +16,7 @@ class Place:
 
     Attributes:
         dataset: Its settings.
+        file_system: The file system's id.
         mount_point: Where nodes mount the file system.
         links: The file system's links.
         nodes: The cluster's nodes.
@@ -23,6 +24,7 @@ class Place:
     """
 
     dataset: HydratedDataset
+    file_system: str
     mount_point: str
     links: Links
     nodes: Nodes
@@ -32,6 +34,11 @@ class Place:
     def directory(self) -> str:
         """The data set's directory on a node."""
         return directory(self.mount_point, self.dataset.path)
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that differs between settings of which each needs a run of its own."""
+        return fingerprint(self.dataset, self.file_system)
 
 
 def directory(mount_point: str, path: str) -> str:

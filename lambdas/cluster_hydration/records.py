@@ -15,6 +15,9 @@ DELIVERY_SECONDS = 60
 # Nothing of a command can run when both are over. The rest is for clocks that differ.
 _LIVES = timedelta(seconds=DELIVERY_SECONDS + COMMAND_SECONDS + 60)
 
+# How often what is hydrated is compared with the link: the state outlives the stack that made it.
+_COMPARES = timedelta(hours=1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Command(Open):
@@ -52,6 +55,7 @@ class Shard(Open):
     restored_files: int = 0
     restored_bytes: int = 0
     failed_files: int = 0
+    copying: bool = False
     counted: bool = False
     finished: bool = False
 
@@ -68,6 +72,8 @@ class DatasetState(Open):
         settings: What the run was begun for, as `fingerprint` says.
         ordered: Whether an operator began the run.
         again: Whether an operator has ordered a new run.
+        link: The link that the run is for, and what it shows. None: it has not come to it.
+        compared: When the link was last compared with that, since the run ended.
         import_task: The import task that the function has asked for.
         imports: How many it has asked for.
         shards: How many shards there are. 0: none yet.
@@ -84,7 +90,7 @@ class DatasetState(Open):
         bytes_per_second: How fast contents come.
         reason: Why it has failed.
         recovers: Whether it goes on when FSx's link to the bucket is mended, without an order.
-        marked: Whether a node was asked to tell waiting jobs that it has failed.
+        marked: Whether a node has told waiting jobs that it has failed.
         notice: What people are to be notified of: a name of `messages.NOTICES`.
         claimed: When a run was last about to notify them.
         release_at: When FSx is asked next to release files.
@@ -98,6 +104,8 @@ class DatasetState(Open):
     settings: str
     ordered: bool = False
     again: bool = False
+    link: str | None = None
+    compared: datetime | None = None
     import_task: str | None = None
     imports: int = 0
     shards: int = 0
@@ -136,30 +144,47 @@ class DatasetState(Open):
             restored_files=sum(one.restored_files for one in shards),
             restored_bytes=sum(one.restored_bytes for one in shards),
             failed_files=sum(one.failed_files for one in shards),
+            copying=any(one.copying for one in shards),
             counted=len(shards) == self.shards > 0 and all(one.counted for one in shards),
             finished=len(shards) == self.shards > 0 and all(one.finished for one in shards),
         )
 
-    def rests(self, dataset: HydratedDataset, now: datetime) -> bool:
+    @property
+    def found(self) -> Shard:
+        """What is known of all files: what the last look has seen, or all shards together until it has ended."""
+        return self.looked if self.step is HydrationStep.DONE and self.looked else self.total
+
+    def compares(self, now: datetime) -> bool:
+        """Say whether it is time to compare the link with the one that it was hydrated through.
+
+        Args:
+            now: The time.
+        """
+        return self.step is HydrationStep.DONE and now - (self.compared or self.since) >= _COMPARES
+
+    def rests(self, dataset: HydratedDataset, file_system: str, now: datetime) -> bool:
         """Say whether there is nothing to do for now.
 
         Args:
             dataset: The data set's settings.
+            file_system: The file system's id.
             now: The time.
         """
         ended = self.step is HydrationStep.DONE or (
             self.step is HydrationStep.FAILED and self.marked and not self.recovers
         )
         due = dataset.release_after is not None and (self.release_at is None or now >= self.release_at)
-        asked = self.again or self.settings != fingerprint(dataset)
+        due = due or (dataset.preload and self.compares(now))
+        asked = self.again or self.settings != fingerprint(dataset, file_system)
         return ended and not (due or asked or self.commands or self.notice)
 
 
-def fingerprint(dataset: HydratedDataset) -> str:
+def fingerprint(dataset: HydratedDataset, file_system: str) -> str:
     """Return a text that differs between settings of which each needs a run of its own.
 
     Args:
         dataset: The data set's settings.
+        file_system: The file system's id.
     """
-    said = [dataset.path, dataset.preload, dataset.patterns, dataset.max_gib, dataset.source]
+    said = [file_system, dataset.path, dataset.preload, dataset.patterns, dataset.max_gib, dataset.source]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]

@@ -32,7 +32,7 @@ def progress(states: Mapping[str, DatasetState], now: datetime) -> HydrationProg
 
 
 def _progress(state: DatasetState) -> DatasetProgress:
-    total, rate = state.total, state.bytes_per_second
+    total, rate = state.found, state.bytes_per_second
     left = max(total.bytes - total.restored_bytes, 0)
     return DatasetProgress(
         step=state.step,

@@ -10,7 +10,7 @@ from cluster_hydration import messages
 from cluster_hydration.answers import take_answers
 from cluster_hydration.links import Link, Task
 from cluster_hydration.place import Place, at, fail
-from cluster_hydration.records import Command, DatasetState, fingerprint
+from cluster_hydration.records import Command, DatasetState
 
 MAX_NODES = 16
 """How many nodes restore one data set at once."""
@@ -18,13 +18,18 @@ MAX_NODES = 16
 MAX_IMPORTS = 3
 """How often the function asks for an import in one run."""
 
-STALL = timedelta(hours=2)
-"""For how long nodes may work without anything being restored, or at the last look."""
+STALL, COPIES = timedelta(hours=2), timedelta(days=1)
+"""For how long nodes may work without a restored file, and for how long where Lustre says that it copies one."""
+
+MANY_FAILURES = 1_000
+"""So many files that fail have one cause: no last look tries them again."""
 
 # The first answer comes soon, with the counts; later ones just before the tick after the fourth.
 _FIRST_SECONDS, _SECONDS = 45, 280
 _LINK_PATIENCE = timedelta(hours=1)
 _IMPORT_PATIENCE = timedelta(minutes=30)
+# For how long FSx lists a task that has ended: https://docs.aws.amazon.com/fsx/latest/LustreGuide/data-repository-tasks.html
+_LISTED = timedelta(days=14)
 _DAY = timedelta(days=1)
 _RATE_OVER = timedelta(minutes=4)
 _GIB = 1024**3
@@ -46,11 +51,11 @@ def begin(place: Place, before: DatasetState | None = None) -> DatasetState:
         step=_S.LINKING if dataset.preload else _S.DONE,
         since=now,
         # Of no other data set: requests to FSx with one token are one request.
-        run=f"{now:%Y%m%dT%H%M%SZ}-{fingerprint(dataset)}",
+        run=f"{now:%Y%m%dT%H%M%SZ}-{place.fingerprint}",
         began=now,
         progressed=now,
         measured=now,
-        settings=fingerprint(dataset),
+        settings=place.fingerprint,
         ordered=before is not None and before.again,
         release_at=None if before is None else before.release_at,
         release_task=None if before is None else before.release_task,
@@ -90,7 +95,7 @@ def advance(place: Place, state: DatasetState | None) -> DatasetState:
     """
     now = place.now
     state = begin(place) if state is None else take_answers(place, state)
-    if state.again or state.settings != fingerprint(place.dataset):
+    if state.again or state.settings != place.fingerprint or _has_another_link(place, state):
         # Two runs at once would restore the same files.
         return state if state.commands else advance(place, begin(place, state))
     if place.dataset.preload:
@@ -100,6 +105,7 @@ def advance(place: Place, state: DatasetState | None) -> DatasetState:
             if state.step is watched.step:
                 break
     if state.step is _S.DONE:
+        state = replace(state, compared=now) if state.compares(now) else state
         state = _release(place, state)
     if state.notice is not None and (state.claimed is None or now - state.claimed > timedelta(minutes=2)):
         state = replace(state, claimed=now)
@@ -124,7 +130,19 @@ def _watch_link(place: Place, state: DatasetState) -> DatasetState:
 
 def _link(place: Place, state: DatasetState) -> DatasetState:
     link = place.links.at(place.dataset.path)
-    return at(place, state, _S.IMPORTING) if link is not None and _is_usable(link) else state
+    if link is None or not _is_usable(link):
+        return state
+    return replace(at(place, state, _S.IMPORTING), link=link.identity)
+
+
+def _has_another_link(place: Place, state: DatasetState) -> bool:
+    """Say whether the link is not the one that the run is for; of what is done it is looked at once in a while."""
+    if state.link is None or not place.dataset.preload or state.step is _S.FAILED:
+        return False
+    if state.step is _S.DONE and not state.compares(place.now):
+        return False
+    link = place.links.at(place.dataset.path)
+    return link is not None and link.identity != state.link
 
 
 def _is_usable(link: Link) -> bool:
@@ -138,9 +156,13 @@ def _import(place: Place, state: DatasetState) -> DatasetState:
         return state
     task = _awaited(state, place.links.import_tasks(link))
     if task is None:
-        awaited = state.import_task is not None or not _needs_import(state, link)
-        is_early = place.now - max(link.created, state.since) < _IMPORT_PATIENCE
-        return state if awaited and is_early else _ask_import(place, state, link, task)
+        if state.import_task is None and not _needs_import(state, link):
+            if place.now - link.created > _LISTED:
+                return replace(at(place, state, _S.WAITING), progressed=place.now)
+            is_early = place.now - link.created < _IMPORT_PATIENCE
+        else:
+            is_early = state.import_task is not None and place.now - state.since < _IMPORT_PATIENCE
+        return state if is_early else _ask_import(place, state, link, task)
     if task.runs:
         return state
     if task.lifecycle == "SUCCEEDED" and (state.imports or not _needs_import(state, link)):
@@ -170,10 +192,13 @@ def _needs_import(state: DatasetState, link: Link) -> bool:
 def _restore(place: Place, state: DatasetState) -> DatasetState:
     """Give the shards that nothing works at to nodes that are free."""
     state = _without_nodes(place, state)
+    total = state.total
+    if total.failed_files >= MANY_FAILURES and (total.finished or total.failed_files > total.restored_files):
+        return fail(place, state, messages.failed_files(total, state.failures))
     if state.shards and not state.unfinished:
-        return state if state.commands else _all_tried(place, state)
-    if place.now - state.progressed > STALL:
-        return fail(place, state, messages.stalled(place.directory, STALL))
+        return state if state.commands else replace(at(place, state, _S.FINISHING), progressed=place.now)
+    if _has_stalled(place, state):
+        return fail(place, state, messages.stalled(place.directory, _limit(state)))
     usable = _usable(place, state)
     wanted = min(MAX_NODES, len(usable))
     if not state.shards or (wanted >= 2 * state.shards):
@@ -187,13 +212,20 @@ def _restore(place: Place, state: DatasetState) -> DatasetState:
     waiting = [shard for shard in state.unfinished if shard not in taken]
     for shard, instance in zip(waiting, free, strict=False):
         state = _command(place, state, HydrationAction.RESTORE, instance, shard)
-    return at(place, state, _S.RESTORING if state.commands else _S.WAITING)
+    return _at_work(place, at(place, state, _S.RESTORING if state.commands else _S.WAITING))
 
 
-def _all_tried(place: Place, state: DatasetState) -> DatasetState:
-    if state.total.failed_files:
-        return fail(place, state, messages.failed_files(state.total, state.failures))
-    return replace(at(place, state, _S.FINISHING), progressed=place.now)
+def _at_work(place: Place, state: DatasetState) -> DatasetState:
+    """Count no time in which all nodes had other work."""
+    return state if state.commands else replace(state, progressed=place.now)
+
+
+def _limit(state: DatasetState) -> timedelta:
+    return COPIES if (state.looked or state.total).copying else STALL
+
+
+def _has_stalled(place: Place, state: DatasetState) -> bool:
+    return place.now - state.progressed > _limit(state)
 
 
 def _without_nodes(place: Place, state: DatasetState) -> DatasetState:
@@ -203,19 +235,19 @@ def _without_nodes(place: Place, state: DatasetState) -> DatasetState:
 
 def _finish(place: Place, state: DatasetState) -> DatasetState:
     state = _without_nodes(place, state)
-    if place.now - state.progressed > STALL:
-        return fail(place, state, messages.stalled(place.directory, STALL))
+    if _has_stalled(place, state):
+        return fail(place, state, messages.stalled(place.directory, _limit(state)))
     if not state.commands:
         for instance in _free(place, state, _usable(place, state))[:1]:
             return _command(place, state, HydrationAction.FINISH, instance)
-    return state
+    return _at_work(place, state)
 
 
 def _tell_nodes(place: Place, state: DatasetState) -> DatasetState:
     """Have a node tell the jobs that wait."""
     if not state.marked and not state.commands:
         for instance in _free(place, state, _usable(place, state))[:1]:
-            return replace(_command(place, state, HydrationAction.FAIL, instance), marked=True)
+            return _command(place, state, HydrationAction.FAIL, instance)
     return state
 
 
@@ -269,6 +301,8 @@ def _release(place: Place, state: DatasetState) -> DatasetState:
     last = None if state.release_task is None else place.links.task(state.release_task)
     if last is not None and last.lifecycle == "FAILED":
         state = replace(state, reason=messages.failed_release(place.dataset.path, last), notice=messages.RELEASE)
+    elif last is not None and last.lifecycle == "SUCCEEDED":
+        state = replace(state, reason=None)
     path = place.dataset.path
     asked = place.links.ask_release(path, after, f"{state.run}-{now:%Y%m%d}")
     if asked is None:

@@ -13,6 +13,7 @@ class FakeLustre(FakeService):
 
     Attributes:
         now: The time.
+        file_system: The id of the file system that has the links.
         links: The data repository associations, by their directories.
         tasks: The tasks, in the order in which they were asked for.
         ends: What the next tasks end as, one after another; then SUCCEEDED.
@@ -20,7 +21,7 @@ class FakeLustre(FakeService):
 
     def __init__(self, now: datetime) -> None:
         super().__init__("fsx")
-        self.now = now
+        self.now, self.file_system = now, FILE_SYSTEM
         self.links: dict[str, dict[str, Any]] = {}
         self.tasks: list[dict[str, Any]] = []
         self.ends: list[str] = []
@@ -39,7 +40,7 @@ class FakeLustre(FakeService):
             **more,
         }
         if imports:
-            self._add(number, "IMPORT_METADATA_FROM_REPOSITORY", imports)
+            self._add(self.links[path]["AssociationId"], "IMPORT_METADATA_FROM_REPOSITORY", imports)
 
     def set_link(self, path: str, lifecycle: str, message: str = "") -> None:
         """Let a link be in a state."""
@@ -48,7 +49,7 @@ class FakeLustre(FakeService):
     def describe_data_repository_associations(self, **parameters: Any) -> dict[str, Any]:
         """Answer a page for each link."""
         self.record("DescribeDataRepositoryAssociations", parameters, context={"aws:RequestedRegion": REGION})
-        assert parameters["Filters"] == [{"Name": "file-system-id", "Values": [FILE_SYSTEM]}]
+        assert parameters["Filters"] == [{"Name": "file-system-id", "Values": [self.file_system]}]
         found = list(self.links.values())
         at = len(parameters.get("NextToken", "")) // 4
         more = {"NextToken": "AAAA" * (at + 1)} if at + 1 < len(found) else {}

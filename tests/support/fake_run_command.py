@@ -27,6 +27,9 @@ class Files:
         broken: Those that cannot be restored.
         speed: How many a command restores.
         seconds: How long a command takes.
+        copying: Whether Lustre says that it copies a file.
+        gives_up: How many broken files a command gives up at most. None: all.
+        mends: Whether broken files are whole at the last look.
     """
 
     count: int
@@ -34,6 +37,9 @@ class Files:
     broken: set[int] = field(default_factory=set)
     speed: int = 30
     seconds: int = 50
+    copying: bool = False
+    gives_up: int | None = None
+    mends: bool = False
 
     def of(self, shard: int, shards: int) -> set[int]:
         """Return the numbers of a shard."""
@@ -87,6 +93,8 @@ class FakeNodes(FakeService):
     def send_command(self, **parameters: Any) -> dict[str, Any]:
         """Take a command, of which no other may work at the same shard."""
         (instance,) = parameters["InstanceIds"]
+        # CloudFormation may leave the default where it was.
+        assert parameters["DocumentVersion"] == "$LATEST"
         document = f"arn:aws:ssm:{REGION}:{ACCOUNT}:document/{parameters['DocumentName']}"
         node = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{instance}"
         self.record("SendCommand", parameters, names=[instance], arn=document)
@@ -149,8 +157,9 @@ class FakeNodes(FakeService):
             files.released -= set(sorted(own & files.released - files.broken)[: files.speed])
         elif request["action"] == "finish":
             own = files.of(0, 1)
+            files.released -= files.broken if files.mends else set()
         missing = own & files.released
-        failed = missing & files.broken
+        failed = set(sorted(missing & files.broken)[: files.gives_up])
         return {
             **{key: request[key] for key in ("run", "shard", "shards")},
             **{"files": len(own), "bytes": len(own) * _MIB, "counted": True},
@@ -159,6 +168,7 @@ class FakeNodes(FakeService):
             "failures": [{"path": f"{request['directory']}/{one}", "error": "Permission denied"} for one in failed][
                 :5
             ],
+            "copying": files.copying,
             "finished": not missing - failed if request["action"] == "restore" else not missing,
         }
 

@@ -36,7 +36,7 @@ class HydrationScene:
     """The function and all that it talks to: one data set of 100 files, linked and imported, and two nodes."""
 
     def __init__(self, files: int = 100, nodes: int = 2, *datasets: HydratedDataset, link: bool = True) -> None:
-        self.now = START
+        self.now, self.file_system = START, FILE_SYSTEM
         self.datasets = list(datasets) or [HydratedDataset(path="/data", preload=True)]
         self.dynamodb, self.topic = FakeDynamoDb(), FakeTopic()
         self.lustre, self.nodes = FakeLustre(START), FakeNodes(START)
@@ -51,7 +51,7 @@ class HydrationScene:
         """Run the function now."""
         settings = HydrationFunctionSettings(
             cluster=CLUSTER,
-            file_system=FILE_SYSTEM,
+            file_system=self.file_system,
             mount_point="/fsx",
             document=DOCUMENT,
             datasets=tuple(self.datasets),
@@ -102,6 +102,13 @@ class HydrationScene:
         found = parse_progress(self.nodes.parameter)
         assert found is not None
         return found.datasets[f"/fsx{path}"]
+
+    @property
+    def written(self) -> datetime:
+        """When the parameter was last written."""
+        found = parse_progress(self.nodes.parameter)
+        assert found is not None
+        return found.time
 
     @property
     def messages(self) -> list[tuple[str, str]]:

@@ -1,0 +1,143 @@
+"""When a run begins anew, what it waits for, and when it gives up."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from cluster_common.actions import Action
+from cluster_contract.hydration import HydratedDataset, HydrationStep
+from hydration_scene import DATA, HydrationScene
+
+_DONE, _FAILED = HydrationStep.DONE, HydrationStep.FAILED
+
+
+def _to_another_file_system(scene: HydrationScene) -> None:
+    scene.file_system = scene.lustre.file_system = "fs-0fedcba9876543210"
+    scene.lustre.links.clear()
+    scene.lustre.add_link("/data", AssociationId="dra-new")
+
+
+def _to_another_link(scene: HydrationScene) -> None:
+    scene.lustre.add_link("/data", AssociationId="dra-new")
+
+
+def _away_and_back(scene: HydrationScene) -> None:
+    known, scene.datasets = scene.datasets, []
+    scene.tick(2)
+    scene.datasets = known
+
+
+@pytest.mark.parametrize("changes", [_to_another_file_system, _to_another_link, _away_and_back])
+def test_a_data_set_is_hydrated_only_on_the_file_system_and_through_the_link_of_its_run(
+    changes: Callable[[HydrationScene], None],
+) -> None:
+    scene = HydrationScene()
+    scene.until(_DONE)
+    scene.nodes.files[DATA].released = set(range(100))
+    changes(scene)
+    scene.tick(75)
+    assert (scene.steps, scene.nodes.files[DATA].released) == ({"/data": _DONE}, set())
+    assert len(scene.messages) == 2
+
+
+@pytest.mark.parametrize("age", [timedelta(days=30), timedelta(minutes=31)])
+def test_what_fsx_lists_no_import_of_waits_for_none_that_ended_long_ago(age: timedelta) -> None:
+    scene = HydrationScene(link=False)
+    scene.lustre.add_link("/data", imports="", CreationTime=scene.now - age)
+    scene.tick(6)
+    assert scene.nodes.sent
+    assert len(scene.lustre.tasks) == (age < timedelta(days=14))
+
+
+def test_an_ordered_run_begins_at_once_although_fsx_has_forgotten_the_import() -> None:
+    scene = HydrationScene()
+    scene.until(_DONE)
+    scene.now += timedelta(days=20)
+    scene.lustre.tasks.clear()
+    scene.nodes.files[DATA].released = {1}
+    scene.run(Action.RUN)
+    scene.tick()
+    assert scene.nodes.sent[-1].request["action"] == "restore"
+    assert scene.lustre.tasks == []
+
+
+def test_a_data_set_that_waits_for_its_turn_does_not_fail() -> None:
+    scene = HydrationScene(3_000, 1, *(HydratedDataset(path=f"/{name}", preload=True) for name in "abc"))
+    scene.tick(1000)
+    assert set(scene.steps.values()) == {_DONE}
+
+
+def test_a_large_file_that_lustre_copies_has_a_day_and_not_two_hours() -> None:
+    scene = HydrationScene(1, 1)
+    scene.nodes.files[DATA].speed, scene.nodes.files[DATA].copying = 0, True
+    scene.tick(22 * 60)
+    assert scene.steps == {"/data": HydrationStep.RESTORING}
+    assert "for 1440 minutes without restoring" in (scene.until(_FAILED, within=200).reason or "")
+
+
+@pytest.mark.parametrize("fate", ["hang", "3", "Cancelled", "lost", "throttled"])
+def test_jobs_are_told_of_a_failure_again_until_a_node_confirms_it(fate: str) -> None:
+    scene = HydrationScene()
+    scene.nodes.files[DATA].broken = {4}
+
+    def meet(operation: str) -> None:
+        if operation == "SendCommand" and scene.steps.get("/data") is _FAILED:
+            scene.nodes.on_call = lambda _: None
+            if fate == "throttled":
+                scene.nodes.fail_next("SendCommand", "ThrottlingException")
+            else:
+                scene.nodes.fates.append(fate)
+
+    scene.nodes.on_call = meet
+    scene.until(_FAILED)
+    scene.tick(20)
+    told = [one for one in scene.nodes.sent if one.request["action"] == "fail"]
+    assert told
+    assert told[-1].answer is not None
+    before = len(scene.calls)
+    scene.tick(10)
+    assert len(scene.calls) == before + 10
+
+
+def test_a_selection_without_files_fails_and_an_empty_bucket_does_not() -> None:
+    scene = HydrationScene(0, 1)
+    scene.until(_DONE)
+    assert "no file: if s3://corpus/data/ should hold objects" in scene.messages[0][1]
+    scene.datasets = [replace(scene.datasets[0], patterns=("train/*.bni",), max_gib=5)]
+    reason = scene.until(_FAILED).reason or ""
+    assert "preload selects no file of /fsx/data: patterns train/*.bni, at most 5 GiB" in reason
+
+
+def test_many_files_that_fail_alone_end_a_run_early_and_a_few_are_tried_by_the_last_look() -> None:
+    scene = HydrationScene(60_000, 1)
+    files = scene.nodes.files[DATA]
+    files.broken, files.gives_up = set(range(60_000)), 1_200
+    assert "1,200 of 60,000 files could not be restored" in (scene.until(_FAILED, within=5).reason or "")
+    scene = HydrationScene()
+    scene.nodes.files[DATA].broken = {4}
+    scene.nodes.files[DATA].mends = True
+    assert scene.until(_DONE).restored_files == 100
+
+
+def test_what_has_come_since_counts_in_the_end() -> None:
+    scene = HydrationScene()
+    while "finish" not in {one.request["action"] for one in scene.nodes.sent}:
+        scene.tick()
+    scene.nodes.files[DATA].count += 10
+    assert scene.until(_DONE).files == 110
+    assert scene.messages[0][1].startswith("All 110 selected files")
+
+
+def test_the_parameter_is_written_while_nothing_changes_and_once_an_hour_when_all_is_done() -> None:
+    scene = HydrationScene()
+    scene.lustre.tasks[0]["Lifecycle"] = "EXECUTING"
+    scene.lustre.settle = lambda: None  # type: ignore[method-assign]
+    scene.tick(20)
+    assert scene.written == scene.now
+    scene.lustre.tasks[0]["Lifecycle"] = "SUCCEEDED"
+    scene.until(_DONE)
+    scene.nodes.parameter = "{}"
+    scene.tick(61)
+    assert scene.progress().step is _DONE
