@@ -46,21 +46,19 @@ class CdkCommand(StrEnum):
 
         Args:
             cluster: What the cluster file says.
-            all: Whether the foundation is meant too where it is not by default.
+            all: Whether both stacks are meant. Otherwise it is the one with the nodes alone.
         """
         match self:
             case CdkCommand.SYNTH:
                 return ["--quiet"]
-            case CdkCommand.DEPLOY:
-                return ["--all"]
-            case CdkCommand.DESTROY:
+            case CdkCommand.DEPLOY | CdkCommand.DESTROY:
                 return ["--all"] if all else [cluster.cluster_stack_name, "--exclusively"]
             case _:
                 return []
 
 
 def run(
-    command: CdkCommand, file: Path, *, profile: str | None = None, all: bool = False, others: Sequence[str] = ()
+    command: CdkCommand, file: Path, *, profile: str | None = None, all: bool = True, others: Sequence[str] = ()
 ) -> int:
     """Run the CDK CLI for a cluster file, in this directory and on this terminal, and return its exit status.
 
@@ -68,7 +66,7 @@ def run(
         command: What it does.
         file: The cluster file.
         profile: The profile of the AWS configuration. Default: - `AWS_PROFILE`, or the default one
-        all: Whether `destroy` takes the foundation too. Default: - the stack with the nodes alone
+        all: Whether `deploy` and `destroy` mean the foundation too. Default: - they do
         others: More arguments for the CDK CLI.
 
     Raises:

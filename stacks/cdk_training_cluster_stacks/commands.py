@@ -300,7 +300,7 @@ _File = Annotated[Path, typer.Argument(help="The cluster file.", show_default=Fa
 
 
 def _run_cdk(
-    context: typer.Context, command: str, file: Path, *, profile: str | None = None, all: bool = False
+    context: typer.Context, command: str, file: Path, *, profile: str | None = None, all: bool = True
 ) -> None:
     from cdk_training_cluster_stacks.cdk_cli import CdkCommand, run  # noqa: PLC0415
 
@@ -328,9 +328,17 @@ def bootstrap(context: typer.Context, file: _File, *, profile: _Profile = None) 
 
 
 @training_cluster.command(context_settings=_CDK_ARGUMENTS)
-def deploy(context: typer.Context, file: _File, *, profile: _Profile = None) -> None:
+def deploy(
+    context: typer.Context,
+    file: _File,
+    *,
+    profile: _Profile = None,
+    only_cluster: Annotated[
+        bool, typer.Option("--only-cluster", help="Leave the foundation as it is: before a part of it is taken out.")
+    ] = False,
+) -> None:
     """Deploy both stacks of a cluster file, with your CDK CLI, which takes whatever else you give."""
-    _run_cdk(context, "deploy", file, profile=profile)
+    _run_cdk(context, "deploy", file, profile=profile, all=not only_cluster)
 
 
 @training_cluster.command(context_settings=_CDK_ARGUMENTS)

@@ -66,6 +66,7 @@ def _bootstrap() -> None:
             ["deploy", "pod.yaml", "--require-approval", "never", "--outputs-file", "o.json"],
             ["deploy", "--all", *_COMMON, "--require-approval", "never", "--outputs-file", "o.json"],
         ),
+        (["deploy", "--only-cluster", "pod.yaml"], ["deploy", "pod-cluster", "--exclusively", *_COMMON]),
         (["destroy", "pod.yaml"], ["destroy", "pod-cluster", "--exclusively", *_COMMON]),
         (["destroy", "--all", "pod.yaml", "--force"], ["destroy", "--all", *_COMMON, "--force"]),
     ],
