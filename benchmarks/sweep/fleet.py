@@ -104,11 +104,7 @@ class Fleet:
                 "stop_at": {"S": _text(self.now - timedelta(minutes=5))},
                 "nodes": {"N": "1"},
                 "owners": {"L": [{"S": f"instance/{one}"}]},
-                "dry_run": {"BOOL": False},
                 "idle_until": {"S": _text(warned_at)},
-                "reported": {"BOOL": False},
-                "refusals": {"M": {}},
-                "unreported": {"M": {}},
             }
             for one in self.ids(Part.DUE)
         ]

@@ -96,14 +96,14 @@ def test_what_is_usual_is_not_written_and_a_whole_number_has_no_fraction() -> No
         (
             {"polici": 1},
             f"{NAME}: the object takes cluster, gpus, groups, max_stops, max_unknown_share, namespace, "
-            "policies, prices, signals, tag, tick, got no cluster, polici",
+            "policies, preloads, prices, signals, tag, tick, got no cluster, polici",
         ),
         ({"cluster": 7}, f"{NAME}: cluster must be text, got 7"),
         ({"cluster": ""}, f"{NAME}: cluster must be text, got ''"),
         (
             {"topic_arn": "arn"},
             f"{NAME}: the object takes cluster, gpus, groups, max_stops, max_unknown_share, "
-            "namespace, policies, prices, signals, tag, tick, got no cluster, topic_arn",
+            "namespace, policies, preloads, prices, signals, tag, tick, got no cluster, topic_arn",
         ),
     ],
 )
