@@ -21,6 +21,9 @@ COMMAND_SECONDS = 360
 class HydrationAction(StrEnum):
     """What a node is asked to do."""
 
+    BEGIN = "begin"
+    """Take the markers of earlier runs away, so that jobs wait for this one."""
+
     RESTORE = "restore"
     """Restore the files of one shard, for some seconds."""
 

@@ -40,7 +40,8 @@ class HydratedNode:
         """Return what its programs find."""
         path = f"{LFS.parent}:{Path(sys.executable).parent}:{os.defpath}"
         # A hundredth of each pause.
-        return {"PATH": path, "ROOT": str(self.root), "CLUSTER_NODE_TIME_SCALE": "0.01", **more}
+        known = {"CLUSTER_NODE_CLUSTER": "science", "CLUSTER_NODE_MOUNT_POINT": "/fsx"}
+        return {"PATH": path, "ROOT": str(self.root), "CLUSTER_NODE_TIME_SCALE": "0.01", **known, **more}
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command."""
@@ -83,6 +84,6 @@ class HydratedNode:
 
     def progress(self, name: str) -> dict[str, Any]:
         """Return a file of the data set's progress, empty if there is none."""
-        file = self.lustre.files / ".cdk-training-cluster/hydration/%2Ffsx%2Fdata" / name
+        file = self.lustre.files / ".cdk-training-cluster/hydration/science/%2Ffsx%2Fdata" / name
         content: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
         return content

@@ -55,6 +55,34 @@ def test_a_failure_is_told_with_its_reason(node: HydratedNode) -> None:
     )
 
 
+def test_another_run_or_cluster_takes_only_its_own_markers_away(node: HydratedNode) -> None:
+    other = {"CLUSTER_NODE_CLUSTER": "other"}
+    node.hydrate("finish")
+    node.hydrate("begin", other, run="b1")
+    node.hydrate("fail", other, run="b1", reason="no node")
+    assert _wait(node, "/fsx/data", "--timeout", "0s")[0] == 0
+    node.hydrate("fail", reason="mended since")
+    for run in ("r2", "r3", "r4"):
+        node.hydrate(run=run)
+        assert node.hydrate("finish", run=run).finished
+    node.hydrate("begin", run="r5", directory="/fsx/data")
+    assert _wait(node, "/fsx/data", "--timeout", "0s")[0] == 1
+    runs = (node.lustre.files / ".cdk-training-cluster/hydration/science/%2Ffsx%2Fdata").iterdir()
+    assert sorted(path.name for path in runs) == ["r3", "r4"]
+
+
+def test_a_directory_is_known_by_a_link_and_one_elsewhere_is_refused(node: HydratedNode) -> None:
+    node.hydrate("finish")
+    (node.root / "link").symlink_to(node.root / "fsx/data")
+    assert _wait(node, "/link/part", "--timeout", "0s")[0] == 0
+    status, said = _wait(node, "/fsx/dta", "--timeout", "0s")
+    assert (status, said.startswith("/fsx/dta: its hydration has not begun; that of /fsx/data has\n")) == (1, True)
+    assert _wait(node, "/data") == (
+        2,
+        "wait-for-dataset: /data is not on the cluster's file system, which is mounted at /fsx\n",
+    )
+
+
 @pytest.mark.parametrize("arguments", [(), ("/fsx/data", "--timeout", "soon")])
 def test_a_wrong_call_is_refused(node: HydratedNode, arguments: tuple[str, ...]) -> None:
     assert _wait(node, *arguments)[0] == 2

@@ -1,4 +1,4 @@
-"""`cluster-node hydrate REQUEST`: restore one shard of a data set, take a last look, or say that it has failed."""
+"""`cluster-node hydrate REQUEST`: begin a run, restore one shard, take a last look, or say that it has failed."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ class _Hydration:
     def act(self) -> dict[str, Any]:
         """Do it and return the answer."""
         failing = self._request.action == "fail"
-        why_not = self._lfs.why_not_lustre(self._mount_point if failing else self._root)
+        # A directory comes with its link, after the run has begun.
+        needs_directory = self._request.action in ("restore", "finish")
+        why_not = self._lfs.why_not_lustre(self._root if needs_directory else self._mount_point)
         if why_not:
             raise _UnusableError(
                 f"{self._request.directory} cannot be restored: {why_not}; check that the file system is mounted "
@@ -77,8 +79,10 @@ class _Hydration:
         if failing:
             progress.write(self._dataset / progress.FAILED, {**self._names(), "reason": self._request.reason})
             progress.remove(self._dataset / progress.READY)
-            return {**self._names(), "files": 0, "bytes": 0, **Counts().save(), "counted": False, "finished": True}
-        self._forget_other_runs()
+            return self._nothing()
+        progress.forget_other_runs(self._dataset, self._request.run)
+        if self._request.action == "begin":
+            return self._nothing()
         try:
             return self._finish() if self._request.action == "finish" else self._restore(self._request)
         finally:
@@ -106,6 +110,9 @@ class _Hydration:
         finished = saved.get("finished", False)
         moved, was, written = saved.get("moved", time.time()), restoring.counts.save(), 0.0
 
+        # Where the whole file system is one data set, FSx may export each version to the bucket.
+        every = 10 if request.directory == request.mount_point else 1
+
         def write() -> None:
             nonlocal moved, was, written
             now = restoring.now.save()
@@ -124,7 +131,7 @@ class _Hydration:
             progress.write(self._file, content)
 
         def report() -> None:
-            if time.monotonic() - written >= 1:
+            if time.monotonic() - written >= every:
                 write()
 
         write()
@@ -135,11 +142,8 @@ class _Hydration:
             write()
         return _answer(request, restoring, counting, finished=finished)
 
-    def _forget_other_runs(self) -> None:
-        """Take the markers of an earlier run away: jobs that start from now on wait for this one."""
-        for name in (progress.READY, progress.FAILED):
-            if progress.read(self._dataset / name).get("run") not in (None, self._request.run):
-                progress.remove(self._dataset / name)
+    def _nothing(self) -> dict[str, Any]:
+        return {**self._names(), "files": 0, "bytes": 0, **Counts().save(), "counted": False, "finished": True}
 
     def _names(self) -> dict[str, Any]:
         return {"run": self._request.run, "shard": self._request.shard, "shards": self._request.shards}

@@ -1,8 +1,9 @@
 """The files through which nodes, jobs and the next request learn how far a data set is.
 
-They lie on the file system itself, in `.cdk-training-cluster/hydration/` at its mount point. Each data set has a
-directory named by its own, in it `ready.json` or `failed.json` once its last run has ended, and a directory for each
-run with a file for each shard, `finish.json` for the last look, and nothing else.
+They lie on the file system itself, in `.cdk-training-cluster/hydration/` at its mount point, in a directory for each
+cluster that mounts it: two clusters may select different files of one directory. Each data set has a directory named
+by its own, in it `ready.json` or `failed.json` once its last run has ended, and a directory for each of the last runs
+with a file for each shard, `finish.json` for the last look, and nothing else.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import socket
 import time
 import urllib.parse
@@ -22,13 +24,19 @@ from .walk import WORKING_DIRECTORY
 ROOT = os.environ.get("ROOT", "")
 """What is put before every path; empty on a node, a directory of their own in tests."""
 
+MOUNT_POINT = os.environ.get("CLUSTER_NODE_MOUNT_POINT", "")
+"""Where the cluster's file system is mounted; empty on a node that mounts none."""
+
+_CLUSTER = os.environ.get("CLUSTER_NODE_CLUSTER", "")
+
 READY, FAILED = "ready.json", "failed.json"
 _MAX_NAME = 200
+_KEPT_RUNS = 2
 
 
 def working_directory(mount_point: str) -> Path:
-    """Return where the progress of all data sets of a file system lies."""
-    return Path(ROOT + mount_point) / os.fsdecode(WORKING_DIRECTORY) / "hydration"
+    """Return where the progress of all data sets of the cluster lies."""
+    return Path(ROOT + mount_point) / os.fsdecode(WORKING_DIRECTORY) / "hydration" / _CLUSTER
 
 
 def dataset_directory(mount_point: str, directory: str) -> Path:
@@ -39,14 +47,45 @@ def dataset_directory(mount_point: str, directory: str) -> Path:
     return working_directory(mount_point) / name
 
 
+def on_file_system(path: str) -> str | None:
+    """Return a path as data sets have it, without symbolic links; None if it is not on the cluster's file system."""
+    mounted, real = os.path.realpath(ROOT + MOUNT_POINT), os.path.realpath(ROOT + path)
+    if not MOUNT_POINT or os.path.commonpath([mounted, real]) != mounted:
+        return None
+    return MOUNT_POINT + real[len(mounted) :]
+
+
 def find_dataset(path: str) -> Path | None:
-    """Return where the progress of the data set lies that a path is in, or None while none is known."""
-    above = [path, *map(str, Path(path).parents)]
-    for mount_point in above:
-        if working_directory(mount_point).is_dir():
-            candidates = (dataset_directory(mount_point, directory) for directory in above)
-            return next((found for found in candidates if found.is_dir()), None)
-    return None
+    """Return where the progress of the data set lies that a path is in, or None while none is known.
+
+    Args:
+        path: What `on_file_system` returned.
+    """
+    candidates = (dataset_directory(MOUNT_POINT, each) for each in (path, *map(str, Path(path).parents)))
+    return next((found for found in candidates if found.is_dir()), None)
+
+
+def known_datasets() -> list[str]:
+    """Return the directories of the data sets whose hydration has begun."""
+    found = working_directory(MOUNT_POINT).glob("*")
+    return sorted(urllib.parse.unquote(path.name) for path in found)
+
+
+def forget_other_runs(dataset: Path, run: str) -> None:
+    """Take the markers of other runs away, and the files of all but the last ones.
+
+    Args:
+        dataset: Where the data set's progress lies.
+        run: The run that begins, or goes on.
+    """
+    for name in (READY, FAILED):
+        if read(dataset / name).get("run") not in (None, run):
+            remove(dataset / name)
+    # Their names begin with the time.
+    runs = sorted(path for path in dataset.glob("*") if path.is_dir() and path.name != run)
+    for path in runs[:-_KEPT_RUNS]:
+        # Another node may remove them too.
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def write(path: Path, content: dict[str, Any]) -> None:

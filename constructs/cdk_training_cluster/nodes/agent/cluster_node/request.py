@@ -9,7 +9,7 @@ import posixpath
 import re
 from typing import Any, NamedTuple
 
-ACTIONS = ("restore", "finish", "fail")
+ACTIONS = ("begin", "restore", "finish", "fail")
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import progress
 
-READY, TIMED_OUT, FAILED = 0, 1, 3
+READY, TIMED_OUT, WRONG_CALL, FAILED = 0, 1, 2, 3
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
@@ -36,7 +36,12 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     end = time.monotonic() + given.timeout
     for directory in given.directories:
-        status = _wait_for(directory, end)
+        real = progress.on_file_system(directory)
+        if real is None:
+            mounted = f"which is mounted at {progress.MOUNT_POINT}" if progress.MOUNT_POINT else "since there is none"
+            sys.stderr.write(f"wait-for-dataset: {directory} is not on the cluster's file system, {mounted}\n")
+            return WRONG_CALL
+        status = _wait_for(real, end)
         if status != READY:
             return status
     return READY
@@ -109,7 +114,8 @@ class _Screen:
 
 def _text(shards: list[dict[str, Any]]) -> str:
     if not shards:
-        return "its hydration has not begun"
+        known = progress.known_datasets()
+        return "its hydration has not begun" + (f"; that of {', '.join(known)} has" if known else "")
     files, of_files = _sum(shards, "restored_files"), _sum(shards, "files")
     done, whole = _sum(shards, "restored_bytes"), _sum(shards, "bytes")
     if not _is_counted(shards):

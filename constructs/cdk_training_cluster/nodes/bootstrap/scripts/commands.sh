@@ -8,6 +8,7 @@ source ./lib.sh
 put_command() {
   write_file "$ROOT/usr/local/bin/$1" <<EOF
 #!/bin/sh
+export CLUSTER_NODE_CLUSTER='$CLUSTER' CLUSTER_NODE_MOUNT_POINT='$MOUNT_POINT'
 exec /usr/bin/python3 -I -c 'import sys; sys.path.insert(0, sys.argv.pop(1)); from cluster_node.__main__ import main; main()' "\${ROOT:-}${SCRIPTS_DIR#"$ROOT"}" $2 "\$@"
 EOF
   chmod 755 "$ROOT/usr/local/bin/$1"
