@@ -34,7 +34,7 @@ def test_a_restore_is_asked_for_and_comes_later(lustre: LustreDirectory, name: s
     file = lustre.add(name)
     assert lfs("hsm_state", file) == (0, f"{file}: {RELEASED}\n", "")
     assert lfs("hsm_restore", file, LFS_LATENCY="60") == (0, "", "")
-    assert lfs("hsm_action", file) == (0, f"{file}: RESTORE waiting (from 0 to EOF)\n", "")
+    assert lfs("hsm_action", file) == (0, f"{file}: RESTORE running (0 bytes moved)\n", "")
     assert lfs("hsm_state", file) == (0, f"{file}: {RELEASED}\n", "")
     for request in (lustre.home / "requests").iterdir():
         os.utime(request, (0, 0))  # The time has come.

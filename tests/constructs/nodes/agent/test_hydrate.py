@@ -146,6 +146,28 @@ def test_a_call_that_hangs_is_ended_and_made_again(node: HydratedNode, call: str
     assert (answer.restored_files, answer.failed_files, answer.finished) == (3, 0, True)
 
 
+def test_a_file_that_lustre_still_copies_is_told_of(node: HydratedNode) -> None:
+    _add(node, "large", "small")
+    node.lustre.faults({"path": "data/large", "call": "copy", "latency": 3_600})
+    answer = node.hydrate(seconds=3)
+    assert (answer.copying, answer.restored_files, answer.finished) == (True, 1, False)
+    for request in (node.lustre.home / "requests").iterdir():
+        os.utime(request, (0, 0))
+    answer = node.hydrate()
+    assert (answer.copying, answer.restored_files, answer.finished) == (False, 2, True)
+
+
+@pytest.mark.parametrize("selection", [{"patterns": ("*.bni",)}, {"max_bytes": 3}, {}])
+def test_a_selection_without_files_is_not_ready_and_an_empty_directory_is(
+    node: HydratedNode, selection: dict[str, Any]
+) -> None:
+    if selection:
+        _add(node, "a.bin")
+    last = node.hydrate("finish", **selection)
+    assert (last.files, last.counted, last.finished) == (0, True, not selection)
+    assert bool(node.progress("ready.json")) is not bool(selection)
+
+
 def test_a_file_whose_object_is_gone_is_a_failure_and_a_deleted_file_is_none(
     node: HydratedNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:

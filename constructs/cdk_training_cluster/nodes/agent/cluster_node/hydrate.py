@@ -91,7 +91,9 @@ class _Hydration:
     def _finish(self) -> dict[str, Any]:
         """Look at all shards together, and restore what has been released or has come since."""
         answer = self._restore(self._request._replace(shard=0, shards=1))
-        all_there = answer["finished"] and not answer["failed_files"]
+        # A selection without files is a mistake, which the function reports.
+        selects = bool(self._request.patterns or self._request.max_bytes is not None)
+        all_there = answer["finished"] and not answer["failed_files"] and (answer["files"] > 0 or not selects)
         if all_there:
             names = ("run", "files", "bytes")
             progress.write(self._dataset / progress.READY, {name: answer[name] for name in names})
@@ -162,6 +164,7 @@ def _answer(request: Request, restoring: Restoring, counting: Counting, *, finis
         "files": files,
         "bytes": size,
         **now.save(),
+        "copying": restoring.copying,
         "counted": counting.is_complete,
         "finished": finished,
     }

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from .clock import Deadline, call_seconds
 
 _STATE = re.compile(rb": \((0x[0-9a-f]+)\)[^\n]*\n")
-_ACTION = re.compile(rb": ([A-Z]+)[^\n]*\n")
+_ACTION = re.compile(rb": ([A-Z]+(?: [a-z]+)?)[^\n]*\n")
 
 # https://github.com/lustre/lustre-release/blob/master/lustre/include/uapi/linux/lustre/lustre_user.h: hsm_states
 _DIRTY, _RELEASED, _ARCHIVED, _LOST = 0x2, 0x4, 0x8, 0x40
@@ -53,9 +53,10 @@ class Lfs:
         """Return for each file `PRESENT`, `RELEASED`, or why it cannot be restored; what is gone is left out."""
         return {path: _state(said) for path, said in self._ask("hsm_state", _STATE, paths).items()}
 
-    def resting(self, paths: Iterable[bytes]) -> list[bytes]:
-        """Return the files that Lustre does nothing with."""
-        return [path for path, said in self._ask("hsm_action", _ACTION, paths).items() if said == b"NOOP"]
+    def actions(self, paths: Iterable[bytes]) -> tuple[list[bytes], bool]:
+        """Return the files that Lustre does nothing with, and whether it copies one of the others now."""
+        said = self._ask("hsm_action", _ACTION, paths)
+        return [path for path in said if said[path] == b"NOOP"], b"RESTORE running" in said.values()
 
     def restore(self, paths: Sequence[bytes]) -> dict[bytes, str]:
         """Ask Lustre to restore files, which it does later, and return those that it refuses, with its reasons."""

@@ -115,6 +115,11 @@ class Restoring:
             total.add(batch.counts)
         return total
 
+    @property
+    def copying(self) -> bool:
+        """Whether Lustre said, when it was last asked, that it copies a file: a large one counts when it is whole."""
+        return any(batch.copying for _, batch in self._batches)
+
     def run(self, report: Callable[[], None]) -> None:
         """Restore until the end of the walk or of the time.
 
@@ -170,7 +175,7 @@ class _Batch:
     """Some files that are restored together."""
 
     def __init__(self, files: list[File], lfs: Lfs, deadline: Deadline) -> None:
-        self.counts, self.place = Counts(), files[-1].place
+        self.counts, self.place, self.copying = Counts(), files[-1].place, False
         self._lfs, self._deadline = lfs, deadline
         self._waiting: dict[bytes, File] = {}
         self._attempts: dict[bytes, int] = {}
@@ -228,7 +233,7 @@ class _Batch:
 
     def _ask_about_those_that_do_not_come(self) -> None:
         paths = [path for path in self._waiting if path in self._under_way][:_ASKED_ABOUT]
-        resting = self._lfs.resting(paths)
+        resting, self.copying = self._lfs.actions(paths)
         # It may have come between the two questions.
         states = self._lfs.states(resting) if resting else {}
         for path, state in states.items():
