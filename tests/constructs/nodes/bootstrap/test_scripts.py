@@ -104,8 +104,16 @@ def _node_with_efa_file_system(make_node: MakeNode, interfaces: str) -> NodeSand
     return node
 
 
-def test_a_file_system_with_efa_is_mounted_after_aws_s_script_has_configured_the_client(make_node: MakeNode) -> None:
-    node = _node_with_efa_file_system(make_node, "1.251.91.0@efa")
+@pytest.mark.parametrize("half_done", [False, True])
+def test_a_file_system_with_efa_is_mounted_after_aws_s_script_has_configured_the_client(
+    make_node: MakeNode, half_done: bool
+) -> None:
+    # More than a pipe holds: what reads it must not leave at the first match.
+    node = _node_with_efa_file_system(make_node, "1.251.91.0@efa" + "\npeer" * 40_000)
+    if half_done:
+        unit = node.root / f"etc/systemd/system/{_EFA_CLIENT}.service"
+        unit.parent.mkdir(parents=True, exist_ok=True)
+        unit.touch()
     for _ in range(2):
         assert node.bootstrap().returncode == 0
     assert node.steps[node.steps.index("lustre") :][:3] == ["lustre", "lustre-efa", "mount"]

@@ -7,7 +7,12 @@ set -euo pipefail
 source ./lib.sh
 
 name=configure-efa-fsx-lustre-client
-if [[ ! -f $ROOT/etc/systemd/system/$name.service ]]; then
+# Read whole: a pipe to grep -q would end lnetctl with SIGPIPE at the first match.
+has_efa() {
+  [[ $(lnetctl net show) == *@efa* ]]
+}
+
+if [[ ! -f $ROOT/etc/systemd/system/$name.service ]] || ! has_efa; then
   download "https://docs.aws.amazon.com/fsx/latest/LustreGuide/samples/$name.zip" "$HOME_DIR/$name.zip"
   python3 -m zipfile -e "$HOME_DIR/$name.zip" "$HOME_DIR"
   # How interfaces are spread over CPUs is read when the modules load: loaded before, they would use a few of them only.
@@ -15,5 +20,5 @@ if [[ ! -f $ROOT/etc/systemd/system/$name.service ]]; then
   (cd "$HOME_DIR/$name" && bash ./setup.sh) ||
     die "AWS's script could not configure the Lustre client for EFA: the image's kernel and the instance type must support it"
 fi
-lnetctl net show | grep -q '@efa' ||
+has_efa ||
   die "the Lustre client has no EFA interface: see journalctl -u $name, or use a file system without EFA"
