@@ -179,6 +179,9 @@ class TrainingCluster(Construct):
             )
             for nodes in together.nodes
         }
+        if file_system is not None:
+            for fleet in self.node_groups:
+                fleet.owner.node.add_dependency(*file_system.access_rules)
         self.alert_topic: sns.ITopic = alert_topic or make_alert_topic(
             self, encryption_key, budgets=budget is not None and has_cost_budgets(Stack.of(self).region)
         )

@@ -60,12 +60,13 @@ class _Files:
 
 def test_what_can_change_changes_in_place_and_the_rest_fails_before_fsx_is_asked(aws: LocalAws) -> None:
     files = _Files(aws, "files")
-    first = files.create(files.template())
+    first = files.create(files.template(log_level="WARN_ONLY"))
 
     assert files.update(storage_capacity_gib=4800, throughput_mbps_per_tib=500, data_compression_type="NONE") == ""
     grown = files.described()
     assert grown["FileSystemId"] == first["FileSystemId"]
     assert (grown["StorageCapacity"], grown["LustreConfiguration"]["PerUnitStorageThroughput"]) == (4800, 500)
+    assert grown["LustreConfiguration"]["LogConfiguration"] == {"Level": "DISABLED"}  # what is taken away is off
 
     # CloudFormation would make an empty file system of the one, and FSx ignore the other.
     for fixed in ({"deployment_type": "SCRATCH_2"}, {"efa_enabled": True, "storage_capacity_gib": 19200}):

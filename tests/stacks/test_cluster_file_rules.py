@@ -110,6 +110,22 @@ CHANGES = {
             "file_system: {storage_capacity_gib: 1200}, or write checkpoints: {express: {}}"
         ],
     ),
+    "backups of a file system with exported checkpoints": (
+        "file_system: {}\ndatasets:\n  - file_system_path: /data\n    prefix: tokens/\n",
+        "file_system:\n  automatic_backup_retention_days: 7\ncheckpoints: {}\n",
+        [
+            "4: file_system.automatic_backup_retention_days: must be 0 beside datasets or exported checkpoints, got "
+            "7: FSx takes no backups of a file system that is linked to S3"
+        ],
+    ),
+    "exported checkpoints of a file system without links": (
+        "file_system: {}\ndatasets:\n  - file_system_path: /data\n    prefix: tokens/\n",
+        "file_system: {storage_type: INTELLIGENT_TIERING}\ncheckpoints: {}\n",
+        [
+            "4: checkpoints: datasets and exported checkpoints cannot be linked to PERSISTENT_2 INTELLIGENT_TIERING: "
+            "choose PERSISTENT_2 with SSD"
+        ],
+    ),
     "a file system that FSx does not make": (
         "file_system: {}",
         "file_system: {deployment_type: SCRATCH_2, efa_enabled: true, storage_capacity_gib: 3600}",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
 
 import jsii
-from aws_cdk import Annotations, ArnFormat, Aws, Fn, Stack
+from aws_cdk import Annotations, ArnFormat, Aws, CfnResource, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
@@ -103,6 +103,10 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
     settings: FileSystemSettings | None
     """What it is made of. None: it is not made here."""
 
+    access_rules: tuple[CfnResource, ...] = ()
+    """The rules that let nodes reach a file system that is not made here: nodes depend on them. One that is made here
+    depends on its rules itself."""
+
     @checked_together(_together)
     def __init__(
         self,
@@ -169,7 +173,7 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
                 given, changed or taken away later. For persistent file systems. Default: - AWS's own key for FSx.
             log_level: Which events of data sets go to CloudWatch Logs: `WARN_ERROR`, `WARN_ONLY`, `ERROR_ONLY` or
                 `DISABLED`. Default: - `WARN_ERROR` if there is a `log_group`, else none.
-            log_group: Where they go; its name starts with /aws/fsx/. Default: - /aws/fsx/lustre, which FSx makes.
+            log_group: Where they go; its name starts with /aws/fsx. Default: - /aws/fsx/lustre, which FSx makes.
             weekly_maintenance_start_time: When FSx may update it, in UTC: `7:03:30` is on Sundays at half past three.
                 Default: - FSx chooses.
             automatic_backup_retention_days: How long daily backups are kept, up to 90 days; 0 is none. For
@@ -281,7 +285,8 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
         existing.file_system_id, existing.mount_name = file_system_id, mount_name
         existing.dns_name = dns_name or Fn.join(".", [file_system_id, "fsx", Aws.REGION, Aws.URL_SUFFIX])
         if security_group is not None:
-            lustre_access.let_nodes_in(existing, network, security_group.security_group_id, efa=efa_enabled)
+            own = security_group.security_group_id
+            existing.access_rules = tuple(lustre_access.let_nodes_in(existing, network, own, efa=efa_enabled))
         existing._share(None if security_group is None else security_group.security_group_id, datasets)
         return existing
 

@@ -41,7 +41,11 @@ def _storage_class(settings: FileSystemSettings) -> Iterator[str]:
 @_RULES.rule("storageCapacity", _CREATE, "storage_capacity_gib")
 def _storage_capacity(settings: FileSystemSettings) -> Iterator[str]:
     kind, gib = settings.kind, settings.storage_capacity_gib
-    if kind is None or gib is None or is_unknown(gib):
+    if kind is None or is_unknown(gib):
+        return
+    if gib is None:
+        if kind.provisioned and is_unknown(settings.mbps_per_tib):
+            yield "storage_capacity_gib must be given where throughput_mbps_per_tib is known at deployment only"
         return
     if not kind.tiers:
         yield _only("storage_capacity_gib", gib, f"not for {settings.words}, which grows with what is stored")
@@ -176,8 +180,8 @@ def _backups(settings: FileSystemSettings) -> Iterator[str]:
         yield f"automatic_backup_retention_days must be 0 for {settings.words}, which takes no backups, got {days}"
     elif settings.datasets:
         yield (
-            f"automatic_backup_retention_days must be 0 beside datasets, got {days}: FSx takes no backups of a file "
-            "system that is linked to S3"
+            f"automatic_backup_retention_days must be 0 beside datasets or exported checkpoints, got {days}: FSx "
+            "takes no backups of a file system that is linked to S3"
         )
 
 
@@ -200,7 +204,9 @@ def _backup_tags(settings: FileSystemSettings) -> Iterator[str]:
 @_RULES.rule("links", _LINKS, "datasets")
 def _links(settings: FileSystemSettings) -> Iterator[str]:
     if settings.datasets and settings.kind is not None and not settings.kind.links:
-        yield f"datasets cannot be linked to {settings.words}: choose PERSISTENT_2 with SSD"
+        yield (
+            f"datasets and exported checkpoints cannot be linked to {settings.words}: choose PERSISTENT_2 with SSD"
+        )
 
 
 @_RULES.rule(
@@ -214,5 +220,6 @@ def _log_group(settings: FileSystemSettings) -> Iterator[str]:
         return
     if settings.log_level == "DISABLED":
         yield "log_group must be left out where log_level is DISABLED"
-    if not is_unknown(name) and not name.startswith("/aws/fsx/"):
-        yield f"log_group must have a name that starts with /aws/fsx/, got {shown(name)}"
+    if not is_unknown(name) and not name.startswith("/aws/fsx"):
+        got = shown(name) if name else "none: give it log_group_name"
+        yield f"log_group must have a name that starts with /aws/fsx, got {got}"

@@ -132,10 +132,10 @@ class FileSystemSettings:
             if kind is None or kind.persistent
             else None,
         }
-        if self.log_level is not None or self.log_group_arn is not None:
-            made["log_configuration"] = lustre.LogConfigurationProperty(
-                level=self.log_level or "WARN_ERROR", destination=self.log_group_arn
-            )
+        level = self.log_level or ("DISABLED" if self.log_group_arn is None else "WARN_ERROR")
+        # UpdateFileSystem keeps what is left out: a level that is taken away would stay.
+        if level != "DISABLED" or kind is None or kind.links:
+            made["log_configuration"] = lustre.LogConfigurationProperty(level=level, destination=self.log_group_arn)
         iops = self.provisioned_metadata_iops
         if iops is not None:
             made["metadata_configuration"] = (

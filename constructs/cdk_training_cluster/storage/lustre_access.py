@@ -90,8 +90,8 @@ def make_rules(scope: Construct, network: ClusterNetwork, own: str, *, efa: bool
     return rules
 
 
-def let_nodes_in(scope: Construct, network: ClusterNetwork, own: str, *, efa: bool) -> None:
-    """Let nodes and an existing file system reach each other.
+def let_nodes_in(scope: Construct, network: ClusterNetwork, own: str, *, efa: bool) -> Iterator[CfnResource]:
+    """Let nodes and an existing file system reach each other, and yield the rules.
 
     Args:
         scope: The file system.
@@ -102,13 +102,17 @@ def let_nodes_in(scope: Construct, network: ClusterNetwork, own: str, *, efa: bo
     nodes = network.security_group.security_group_id
     ingress, egress = ec2.CfnSecurityGroupIngress, ec2.CfnSecurityGroupEgress
     for end, traffic in _traffic(efa=efa):
-        ingress(scope, f"Ingress{end}", group_id=own, source_security_group_id=nodes, description=_IN, **traffic)
-        egress(scope, f"Egress{end}", group_id=own, destination_security_group_id=nodes, description=_OUT, **traffic)
-        ingress(
+        yield ingress(
+            scope, f"Ingress{end}", group_id=own, source_security_group_id=nodes, description=_IN, **traffic
+        )
+        yield egress(
+            scope, f"Egress{end}", group_id=own, destination_security_group_id=nodes, description=_OUT, **traffic
+        )
+        yield ingress(
             scope, f"NodeIngress{end}", group_id=nodes, source_security_group_id=own, description=_BACK, **traffic
         )
         if efa:
-            egress(
+            yield egress(
                 scope,
                 f"NodeEgress{end}",
                 group_id=nodes,

@@ -371,8 +371,8 @@ RetentionDays = Annotated[int, within(file_system.RETENTION_DAYS)]
 LogGroup = Annotated[
     str,
     Text(
-        pattern=r"/aws/fsx/[A-Za-z0-9_./#-]+",
-        must="be the name of a log group that starts with /aws/fsx/",
+        pattern=r"/aws/fsx[A-Za-z0-9_./#-]+",
+        must="be the name of a log group that starts with /aws/fsx",
         longest=512,
     ),
 ]

@@ -196,11 +196,11 @@ def the_file_system_is_what_fsx_makes(file: Part) -> Iterator[Complaint]:
     settings, wrong = _right(FileSystemSettings, part)
     if settings is None or wrong & {"deployment_type", "storage_type"}:
         return
-    linked = settings.to_settings(len(datasets) if isinstance(datasets, list) else 0)
-    for problem in file_system_problems(linked):
+    links = (len(datasets) if isinstance(datasets, list) else 0) + (_exported(file) is not None)
+    for problem in file_system_problems(settings.to_settings(links)):
         name = str(problem.setting[0])
         if name == "datasets":
-            yield (name,), problem.message
+            yield (name if datasets else "checkpoints",), problem.message
         elif name not in wrong:
             yield ("file_system", *([name] if name in part else [])), _beside_its_place(problem)
 

@@ -46,6 +46,7 @@ def test_it_is_persistent_compressed_and_linkable(stack: Stack) -> None:
             "PerUnitStorageThroughput": 250,
             "DataCompressionType": "LZ4",
             "AutomaticBackupRetentionDays": 0,
+            "LogConfiguration": {"Level": "DISABLED"},
         },
     }
 
@@ -236,6 +237,11 @@ def test_an_existing_one_is_mounted_linked_and_let_in_as_one_that_is_made() -> N
     let_in = [rule["Properties"] for rule in resources(stack, "AWS::EC2::SecurityGroupIngress").values()]
     assert [rule["FromPort"] for rule in let_in if rule["GroupId"] == "sg-0a1b2c3d4e5f67890"] == [988, 1018]
     assert stack.resolve(files.dns_name)["Fn::Join"][1][0] == "fs-0a1b2c3d4e5f67890.fsx"
+    # Its names are literals: without this, rules could go while nodes still write.
+    group = only(stack, "AWS::AutoScaling::AutoScalingGroup")
+    assert {name for name in resources(stack, "AWS::EC2::SecurityGroupIngress") if "Kept" in name} <= set(
+        group["DependsOn"]
+    )
 
 
 def test_lustre_s_ports_are_those_of_its_connections(plain: TrainingFileSystem) -> None:

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 import pytest
-from aws_cdk import CfnParameter
+from aws_cdk import CfnParameter, Token
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 
@@ -33,6 +33,7 @@ _TAKEN: dict[str, dict[str, Any]] = {
         "copy_tags_to_backups": True,
     },
     "2.12": {"file_system_type_version": "2.12"},
+    "a log group": {"log_group_name": "/aws/fsx-team"},
 }
 _REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"storage_type": "HDD"}, "storage_type must be SSD or INTELLIGENT_TIERING for PERSISTENT_2, got 'HDD'"),
@@ -114,8 +115,8 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"automatic_backup_retention_days": 7, "datasets": 1},
-        "automatic_backup_retention_days must be 0 beside datasets, got 7: FSx takes no backups of a file system "
-        "that is linked to S3",
+        "automatic_backup_retention_days must be 0 beside datasets or exported checkpoints, got 7: FSx takes no "
+        "backups of a file system that is linked to S3",
     ),
     (
         {"daily_automatic_backup_start_time": "03:30"},
@@ -128,13 +129,18 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {**_TIERING, "datasets": 1},
-        "datasets cannot be linked to PERSISTENT_2 INTELLIGENT_TIERING: choose PERSISTENT_2 with SSD",
+        "datasets and exported checkpoints cannot be linked to PERSISTENT_2 INTELLIGENT_TIERING: choose PERSISTENT_2 "
+        "with SSD",
     ),
     (
         {"log_level": "DISABLED", "log_group_name": "/aws/fsx/pod"},
         "log_group must be left out where log_level is DISABLED",
     ),
-    ({"log_group_name": "pod"}, "log_group must have a name that starts with /aws/fsx/, got 'pod'"),
+    ({"log_group_name": "pod"}, "log_group must have a name that starts with /aws/fsx, got 'pod'"),
+    (
+        {"throughput_mbps_per_tib": Token.as_number({"Ref": "Throughput"})},
+        "storage_capacity_gib must be given where throughput_mbps_per_tib is known at deployment only",
+    ),
 ]
 
 
@@ -182,7 +188,9 @@ def test_what_is_left_out_is_what_fsx_demands(
     made = only(stack, "AWS::FSx::FileSystem")["Properties"]
     backups = {} if settings is _SCRATCH else {"AutomaticBackupRetentionDays": 0}
     assert made.get("StorageCapacity") == capacity
+    no_logs = {} if settings == _TIERING else {"LogConfiguration": {"Level": "DISABLED"}}
     assert made["LustreConfiguration"] == {
+        **no_logs,
         "DeploymentType": settings.get("deployment_type", "PERSISTENT_2"),
         "DataCompressionType": "LZ4",
         **backups,
@@ -198,7 +206,9 @@ def test_logs_go_to_a_group_of_the_name_that_fsx_writes_to() -> None:
     made = only(stack, "AWS::FSx::FileSystem")["Properties"]["LustreConfiguration"]["LogConfiguration"]
     assert made["Level"] == "WARN_ERROR"
     assert made["Destination"]["Fn::Join"][1][-1].endswith(":log-group:/aws/fsx/pod")
-    with pytest.raises(ValueError, match=r"^log_group must have a name that starts with /aws/fsx/, got ''$"):
+    with pytest.raises(
+        ValueError, match=r"^log_group must have a name that starts with /aws/fsx, got none: give it log_group_name$"
+    ):
         TrainingFileSystem(stack, "Other", network=network, log_group=logs.LogGroup(stack, "Nameless"))
 
 
@@ -206,7 +216,9 @@ def test_a_dataset_that_comes_later_is_held_against_the_same_rules() -> None:
     stack = new_stack()
     network = ClusterNetwork(stack, "Network", availability_zone=ZONE)
     files = TrainingFileSystem(stack, "FileSystem", network=network, automatic_backup_retention_days=7)
-    with pytest.raises(ValueError, match=r"^automatic_backup_retention_days must be 0 beside datasets, got 7"):
+    with pytest.raises(
+        ValueError, match=r"^automatic_backup_retention_days must be 0 beside datasets or exported checkpoints, got 7"
+    ):
         files.add_dataset(Dataset(bucket=s3.Bucket(stack, "Corpus"), file_system_path="/data"))
 
 
