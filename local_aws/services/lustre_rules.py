@@ -139,10 +139,11 @@ def _check_metadata(mode: str, iops: int | None, *, tiering: bool) -> None:
 
 
 def check_update(described: Mapping[str, Any], request: Mapping[str, Any], *, linked: bool) -> None:
-    """Raise what FSx answers if it would not change the file system.
+    """Raise what FSx answers if it would not change the file system, however long ago the last change was.
 
     https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystem.html and
-    https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-throughput-capacity.html
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-throughput-capacity.html;
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-metadata-performance.html is of both at once.
 
     Args:
         described: The file system.
@@ -160,6 +161,8 @@ def check_update(described: Mapping[str, Any], request: Mapping[str, Any], *, li
         raise _wrong("PerUnitStorageThroughput of an EFA-enabled or HDD file system cannot be changed.")
     if new.get("ThroughputCapacity") is not None and new["ThroughputCapacity"] < before.get("ThroughputCapacity", 0):
         raise _wrong("ThroughputCapacity can only be increased.")
+    if "MetadataConfiguration" in new and capacity is not None:
+        raise _wrong("Metadata performance and storage capacity cannot be scaled concurrently.")
     if "MetadataConfiguration" in new:
         _check_more_metadata(before.get("MetadataConfiguration"), new["MetadataConfiguration"])
     if linked and new.get("AutomaticBackupRetentionDays"):

@@ -84,6 +84,11 @@ _PLAIN, _EFA = _described("SSD", 2400, _SSD), _described("SSD", 19200, {**_SSD, 
             {"LustreConfiguration": {"ThroughputCapacity": 4000}},
             "can only be increased",
         ),
+        (
+            {**_PLAIN, "LustreConfiguration": {**_PLAIN["LustreConfiguration"], **_AUTOMATIC}},
+            {"StorageCapacity": 4800, "LustreConfiguration": _AUTOMATIC},
+            "cannot be scaled concurrently",
+        ),
         (_PLAIN, {"LustreConfiguration": _AUTOMATIC}, "cannot be added to a file system that was created without"),
         (
             _described(
