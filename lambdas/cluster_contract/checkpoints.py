@@ -32,9 +32,11 @@ URL_VARIABLE = "CHECKPOINT_URL"
 MARKERS = frozenset({".complete", ".metadata"})
 """The files that say that the directory which holds them is a complete checkpoint."""
 
-UNFINISHED = (".partial", ".replaced")
-"""How directories end that are no complete checkpoints, whatever they hold: a restore has not put them in place, or
-replaces them."""
+RESTORING = ".training-cluster-restore"
+"""How the name of the directory ends in which `training-cluster checkpoints restore` works."""
+
+UNFINISHED = (".partial", RESTORING)
+"""How directories end that are no complete checkpoints, whatever they hold: they are not in place yet."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from cdk_training_cluster_stacks.checkpoints.reading import Advance, FileProblemError, FileResult, Outcome
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
-from cdk_training_cluster_stacks.checkpoints.restore import restore_to_directory, restore_to_prefix
+from cdk_training_cluster_stacks.checkpoints.restore import check_name, restore_to_directory, restore_to_prefix
 from cdk_training_cluster_stacks.checkpoints.source import Source, find_source, place_of_url
 from cdk_training_cluster_stacks.checkpoints.verify import verify
 from cdk_training_cluster_stacks.live.session import aws_session
@@ -132,6 +132,7 @@ def run_restore(asked: Asked, name: str, destination: str, *, force: bool, at: s
         where = f"s3://{place.bucket}/{place.prefix}{checkpoint.name}/"
         act = partial(restore_to_prefix, source, files, target, checkpoint.name, force=force)
     else:
+        check_name(checkpoint.name)
         local = Path(destination) / checkpoint.name
         where = str(local)
         act = partial(restore_to_directory, source, files, local, force=force)
@@ -154,6 +155,7 @@ def _local_copy(source: Source, name: str, directory: Path | None) -> Path | Non
     if directory is not None:
         if not directory.is_dir():
             raise ValueError(f"--directory must be a directory, got {str(directory)!r}")
+        check_name(name)
         return directory / name
     own = Path(source.place.directory) / name
     return own if source.place.directory and own.is_dir() else None

@@ -1,7 +1,7 @@
 """Restores a checkpoint to a directory or another prefix, and proves what it has written."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from cdk_training_cluster_stacks.checkpoints.proof import ask_proof
@@ -18,10 +18,10 @@ from cdk_training_cluster_stacks.checkpoints.reading import (
 )
 from cdk_training_cluster_stacks.checkpoints.source import Source, StoredObject
 from cdk_training_cluster_stacks.checkpoints.verify import files_below
+from cdk_training_cluster_stacks.checkpoints.workplace import Workplace
 from cdk_training_cluster_stacks.storage.sizes import size_text
 from cluster_contract.checkpoints import MARKERS
 
-_PARTIAL, _REPLACED = ".partial", ".replaced"
 _NOTHING_TO_COMPARE = "S3 keeps no checksum of it to compare with"
 
 
@@ -30,7 +30,7 @@ def restore_to_directory(
 ) -> tuple[FileResult, ...]:
     """Copy a checkpoint to a directory, which appears when all of it is there and proven.
 
-    Until then it is beside it with the ending `.partial`, where a further attempt goes on.
+    Until then it is in a `Workplace` beside it, where a further attempt goes on. Its markers are written last.
 
     Args:
         source: Where the checkpoint lies.
@@ -43,28 +43,56 @@ def restore_to_directory(
         ValueError: There is something else at the place, or too little space.
     """
     _check_paths(files)
+    work = Workplace(target)
     if target.exists() or target.is_symlink():
         found = _compare_with(source, files, target, advance)
         if found is not None and all(each.outcome is not Outcome.FAILED for each in found):
+            work.clear()
             return found
         if not force:
             raise ValueError(_differs(str(target), found))
-    partial = target.with_name(f"{target.name}{_PARTIAL}")
-    _check_space(files, partial)
-    partial.mkdir(parents=True, exist_ok=True)
-    results = for_each(files, lambda stored: _download(source, stored, partial, advance))
-    if any(each.outcome is Outcome.FAILED for each in results):
-        return results
-    for path in files_below(partial) - {each.path for each in files}:
-        (partial / path).unlink()
-    _put_in_place(partial, target)
+    work.check({each.path for each in files})
+    _check_space(files, work.restored)
+    work.make(source.url)
+    results = _markers_last(files, (), lambda stored: _download(source, stored, work.restored, advance))
+    if all(each.outcome is not Outcome.FAILED for each in results):
+        work.finish()
     return results
+
+
+def _markers_last(
+    files: Sequence[StoredObject], done: Sequence[FileResult], act: Callable[[StoredObject], FileResult]
+) -> tuple[FileResult, ...]:
+    """Do something with each file, and with the markers only when no other file has failed."""
+    results = list(done)
+    for markers in (False, True):
+        if any(each.outcome is Outcome.FAILED for each in results):
+            break
+        results += for_each([each for each in files if (each.path in MARKERS) is markers], act)
+    return tuple(results)
+
+
+def check_name(name: str) -> None:
+    """Refuse a checkpoint whose name is no directory below another.
+
+    Args:
+        name: The checkpoint's name.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if _leads_out(name):
+        raise ValueError(f"checkpoint {name!r} cannot be a directory below another: restore it to a prefix, s3://…")
+
+
+def _leads_out(text: str) -> bool:
+    path = PurePosixPath(text)
+    return path.is_absolute() or not path.parts or ".." in path.parts or "\0" in text or str(path) != text
 
 
 def _check_paths(files: Sequence[StoredObject]) -> None:
     for stored in files:
-        path = PurePosixPath(stored.path)
-        if path.is_absolute() or ".." in path.parts or "\0" in stored.path or str(path) != stored.path:
+        if _leads_out(stored.path):
             raise ValueError(f"{stored.where} cannot be a file below a directory: restore it to a prefix, s3://…")
 
 
@@ -94,20 +122,20 @@ def _differs(place: str, found: Sequence[FileResult] | None) -> str:
     return f"{place} is there and differs in {wrong[0].path} ({problem}){more}: --force replaces it"
 
 
-def _check_space(files: Sequence[StoredObject], partial: Path) -> None:
-    there = sum((partial / path).stat().st_size for path in files_below(partial))
+def _check_space(files: Sequence[StoredObject], restored: Path) -> None:
+    there = sum((restored / path).stat().st_size for path in files_below(restored))
     needed = sum(each.bytes for each in files) - there
-    place = next(each for each in (partial, *partial.absolute().parents) if each.exists())
+    place = next(each for each in (restored, *restored.absolute().parents) if each.exists())
     free = shutil.disk_usage(place).free
     if needed > free:
         raise ValueError(
-            f"the checkpoint needs {size_text(needed)} more at {partial}, where {size_text(free)} are free"
+            f"the checkpoint needs {size_text(needed)} more at {restored}, where {size_text(free)} are free"
         )
 
 
-def _download(source: Source, stored: StoredObject, partial: Path, advance: Advance) -> FileResult:
+def _download(source: Source, stored: StoredObject, restored: Path, advance: Advance) -> FileResult:
     """Write a file, behind what an earlier attempt has written of it, and prove what is on the disk then."""
-    proof, path = ask_proof(source.client, stored), partial / stored.path
+    proof, path = ask_proof(source.client, stored), restored / stored.path
     path.parent.mkdir(parents=True, exist_ok=True)
     before = path.stat().st_size if path.exists() else 0
     if before > stored.bytes or not proof.algorithm:
@@ -125,16 +153,6 @@ def _download(source: Source, stored: StoredObject, partial: Path, advance: Adva
         if not start:
             break
     raise FileProblemError(problem or "")
-
-
-def _put_in_place(partial: Path, target: Path) -> None:
-    old = target.with_name(f"{target.name}{_REPLACED}")
-    replaces = target.exists() or target.is_symlink()
-    if replaces:
-        target.rename(old)
-    partial.rename(target)
-    if replaces:
-        shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
 
 
 def restore_to_prefix(
@@ -162,14 +180,8 @@ def restore_to_prefix(
     if others:
         raise ValueError(f"{place} is there and has {others[0]}, which the checkpoint has not: name another place")
     kept = {} if force else _already_there(source, files, target, there, place)
-    done: list[FileResult] = list(kept.values())
     waiting = [each for each in files if each.path not in kept]
-    for markers in (False, True):
-        if any(each.outcome is Outcome.FAILED for each in done):
-            break
-        turn = [each for each in waiting if (each.path in MARKERS) is markers]
-        done += for_each(turn, lambda stored: _copy(source, stored, target, prefix, advance))
-    return tuple(done)
+    return _markers_last(waiting, tuple(kept.values()), lambda stored: _copy(source, stored, target, prefix, advance))
 
 
 def _already_there(

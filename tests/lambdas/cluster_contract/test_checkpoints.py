@@ -34,8 +34,11 @@ def _files(*paths: str) -> list[StoredFile]:
         (["run/a/.metadata", "run/b/w.pt", "run/latest.txt"], {"run/a": (1, True), "run/b": (1, False)}),
         # The outer marker stands for all below it.
         (["a/model/.metadata", "a/.complete"], {"a": (2, True)}),
-        # A restore that is not over.
-        (["a.partial/.metadata", "run/a.replaced/x/.metadata"], {"a.partial": (1, False), "run": (1, False)}),
+        # What is not in place yet.
+        (
+            ["a.partial/.metadata", "run/.a.training-cluster-restore/restored/.metadata"],
+            {"a.partial": (1, False), "run": (1, False)},
+        ),
         (["a.complete/x", "latest.txt", ".complete"], {"a.complete": (1, False)}),
     ],
 )

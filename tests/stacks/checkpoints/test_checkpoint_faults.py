@@ -60,7 +60,7 @@ def test_what_is_refused_of_one_file_is_said_and_the_others_are_kept(
 ) -> None:
     runs.aws.fail(*fault, match="rank 0.pt", times=None)
     assert runs.problems("restore", "step-1", tmp_path) == (1, {"rank 0.pt": sentence})
-    assert [path.name for path in tmp_path.iterdir()] == ["step-1.partial"]
+    assert [path.name for path in tmp_path.iterdir()] == [".step-1.training-cluster-restore"]
     runs.aws.clear_faults()
     assert runs.ran("restore", "step-1", tmp_path).exit_code == 0
 
@@ -98,7 +98,8 @@ def test_too_small_a_disk_is_said_before_anything_is_written(
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage(2**20))
     found = runs.ran("restore", "step-1", tmp_path)
     assert found.stderr == (
-        f"error: the checkpoint needs 2.9 MiB more at {tmp_path}/step-1.partial, where 1.0 MiB are free\n"
+        f"error: the checkpoint needs 2.9 MiB more at {tmp_path}/.step-1.training-cluster-restore/restored, where "
+        "1.0 MiB are free\n"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -133,7 +134,7 @@ def test_an_interruption_stops_the_files_that_are_read(
     monkeypatch.setattr("rich.progress.Progress.advance", interrupted)
     found = runs.ran("restore", "step-1", tmp_path)
     assert found.exit_code not in {0, 2}
-    assert [path.name for path in tmp_path.iterdir()] == ["step-1.partial"]
+    assert [path.name for path in tmp_path.iterdir()] == [".step-1.training-cluster-restore"]
 
 
 class FakeS3:

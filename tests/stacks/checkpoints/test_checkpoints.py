@@ -97,18 +97,65 @@ def test_a_restored_directory_appears_whole_and_again_costs_no_download(runs: Ru
     assert runs.aws.calls("GetObject") == []
 
 
+def workplace(directory: Path) -> Path:
+    work = directory / ".step-1.training-cluster-restore"
+    (work / "restored/deep").mkdir(parents=True)
+    (work / "source").write_text("s3://runs")
+    return work
+
+
 def test_a_broken_off_restore_goes_on_where_it_stood(runs: Runs, tmp_path: Path) -> None:
-    partial = tmp_path / "step-1.partial"
-    (partial / "deep").mkdir(parents=True)
-    (partial / "rank 0.pt").write_bytes(FILES["rank 0.pt"][:1000])
-    (partial / "deep/rank é+1 %.pt").write_bytes(b"wrong")
-    (partial / "of another attempt").write_bytes(b"x")
-    (partial / ".metadata").write_bytes(FILES[".metadata"])
+    restored = workplace(tmp_path) / "restored"
+    (restored / "rank 0.pt").write_bytes(FILES["rank 0.pt"][:1000])
+    (restored / "deep/rank é+1 %.pt").write_bytes(b"wrong")
+    (restored / ".metadata").write_bytes(FILES[".metadata"])
     runs.aws.forget_calls()
     assert runs.ran("restore", "step-1", tmp_path).exit_code == 0
     assert local(tmp_path / "step-1") == dict(FILES)
     # The file that was cut off is asked for once, the wrong one twice, and the whole one not at all.
     assert len(runs.aws.calls("GetObject")) == 3
+
+
+def test_a_kill_between_the_two_renames_blocks_no_later_force(runs: Runs, tmp_path: Path) -> None:
+    replaced = workplace(tmp_path) / "replaced"
+    replaced.mkdir()
+    for _ in range(2):
+        assert runs.ran("restore", "step-1", tmp_path, "--force").exit_code == 0
+        assert [path.name for path in tmp_path.iterdir()] == ["step-1"]
+        (tmp_path / "step-1/rank 0.pt").write_bytes(b"mine")
+
+
+_FOREIGN = {
+    "a file of another program": lambda work: (work / "restored/mine").write_bytes(b"mine"),
+    "a directory without the note of a restore": lambda work: (work / "source").rename(work / "mine"),
+    "something beside what a restore writes": lambda work: (work / "mine").write_bytes(b"mine"),
+    "a link in place of a file": lambda work: (work / "restored/rank 0.pt").symlink_to(work.parent / "precious"),
+    "a link in place of the directory": lambda work: work.rename(work.parent / "a") and work.symlink_to("a"),
+    "a file in place of the directory": lambda work: work.rename(work.parent / "a") and work.write_bytes(b"mine"),
+    "a link in place of what is restored": lambda work: (
+        (work / "restored").rename(work.parent / "a") and (work / "restored").symlink_to("../a")
+    ),
+}
+
+
+@pytest.mark.parametrize("change", _FOREIGN.values(), ids=_FOREIGN)
+def test_a_restore_changes_nothing_that_no_restore_has_written(runs: Runs, tmp_path: Path, change: object) -> None:
+    (tmp_path / "precious").write_bytes(b"precious")
+    change(workplace(tmp_path))  # type: ignore[operator]
+    before = local(tmp_path)
+    refused = runs.ran("restore", "step-1", tmp_path, "--force")
+    assert (refused.exit_code, local(tmp_path)) == (2, before)
+    assert refused.stderr.startswith(f"error: {tmp_path}/.step-1.training-cluster-restore")
+    assert refused.stderr.endswith(" is not of a restore of this checkpoint: move it away\n")
+
+
+@pytest.mark.parametrize("name", ["../../evil", "x/../../evil", "..", ".", "a//b"])
+def test_a_name_that_leads_out_of_the_destination_is_refused(runs: Runs, tmp_path: Path, name: str) -> None:
+    runs.put(f"{name}/.metadata", b"")
+    said = f"error: checkpoint {name!r} cannot be a directory below another: restore it to a prefix, s3://…\n"
+    assert runs.ran("restore", name, tmp_path / "a/b", "--force").stderr == said
+    assert runs.ran("verify", name, "--directory", tmp_path).stderr == said
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_differs_stays_without_force(runs: Runs, tmp_path: Path) -> None:
@@ -223,7 +270,7 @@ _BAD = {
     ),
     "a destination that is a file": (
         ["restore", "step-1", "/dev/null"],
-        "/dev/null/step-1: Not a directory: /dev/null/step-1.partial",
+        "/dev/null/step-1: Not a directory: /dev/null/.step-1.training-cluster-restore",
     ),
     "no such checkpoint": (
         ["verify", "stepp-1"],
