@@ -2,7 +2,8 @@
 
 Every resource of every template becomes a `Cfn…` class with typed properties, in stacks of the same names and
 environments. Construct ids are the logical ids, so that none needs an override. References between stacks go
-through attributes, of which CDK makes the same exports and imports. Files stay where the template says they are:
+through attributes, of which CDK makes the same exports and imports, and exports that no stack imports are asked
+for. Files stay where the template says they are:
 the app uploads nothing, unless it is asked to stage the same files, as an app that is to be deployed has to.
 
 `assembly.differences` tells whether the app gives the templates back.
@@ -188,6 +189,8 @@ class _StackWriter:
         for name, output in template.get("Outputs", {}).items():
             if not name.startswith(_EXPORT):
                 yield self._construct(name, "cdk.CfnOutput", list(self._output(output)))
+            else:  # also where no other stack imports it
+                yield f"{variable}.export_value({self._value(output['Value'], str)})"
 
     def _construct(self, name: str, kind: str, arguments: Sequence[str]) -> str:
         stack = _identifier(self._stack.name)
