@@ -13,6 +13,7 @@ from aws_cdk import aws_scheduler as scheduler
 from constructs import IConstruct
 
 from cdk_training_cluster.guardrails.checkpoint_watch import CheckpointWatch
+from cdk_training_cluster.guardrails.hydration import DatasetHydration
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.prices import watching
 from cdk_training_cluster.prices.watching import ScheduledFunction
@@ -40,12 +41,14 @@ class WatchedParts:
         functions: Its functions that run on a schedule.
         tables: How many DynamoDB tables there are.
         nat_gateways: How many NAT gateways there are.
+        storage_series: How many custom metrics the checkpoint and hydration functions have.
     """
 
     alarm_metrics: int = 0
     functions: tuple[ScheduledFunction, ...] = ()
     tables: int = 0
     nat_gateways: int = 0
+    storage_series: int = 0
 
 
 def watched_parts(scope: IConstruct) -> WatchedParts:
@@ -60,6 +63,8 @@ def watched_parts(scope: IConstruct) -> WatchedParts:
         functions=_functions(every),
         tables=sum(isinstance(each, dynamodb.CfnTable) for each in every),
         nat_gateways=sum(isinstance(each, ec2.CfnNatGateway) for each in every),
+        storage_series=watching.CHECKPOINT_SERIES * any(isinstance(each, CheckpointWatch) for each in every)
+        + watching.HYDRATION_SERIES * any(isinstance(each, DatasetHydration) for each in every),
     )
 
 
@@ -106,9 +111,8 @@ def fixed_parts(
         own_function: The spend function.
     """
     watched = watched_parts(scope)
-    watches_checkpoints = any(isinstance(each, CheckpointWatch) for each in scope.node.find_all())
     guardrails = (
-        watching.metric_units(watching.series(groups, 0, spend=True, checkpoints=watches_checkpoints)),
+        watching.metric_units(watching.series(groups, 0, spend=True, storage=watched.storage_series)),
         watching.alarm_units(watched.alarm_metrics + own_alarms),
         watching.function_units([*watched.functions, own_function], _STATE_TABLES),
     )

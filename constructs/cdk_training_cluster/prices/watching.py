@@ -13,7 +13,6 @@ _FUNCTION_SERIES = 20
 _FUNCTION_SERIES_OF_A_GROUP = 3
 _SPEND_SERIES = 16
 _SPEND_SERIES_OF_A_GROUP = 2
-_CHECKPOINT_SERIES = 4
 _SHARED_SERIES = 2
 _SHARED_SERIES_OF_A_GROUP = 2
 _SERIES_OF_A_NODE = 3
@@ -23,6 +22,12 @@ _REQUESTS_OF_A_NODE_AN_HOUR = 60
 _TABLE_REQUESTS_OF_A_RUN = 2
 _MIB_OF_A_GB = 1024
 _MONTH = 1 / Decimal(HOURS_OF_A_MONTH)
+
+CHECKPOINT_SERIES = 4
+"""How many custom metrics the checkpoint function has."""
+
+HYDRATION_SERIES = 2
+"""How many the hydration function always has; while it restores a data set there are five more."""
 
 SECONDS_OF_A_RUN = 2
 """How long a run of a function is assumed to take."""
@@ -41,19 +46,18 @@ class ScheduledFunction:
     every_minutes: int
 
 
-def series(groups: int, nodes: int, *, spend: bool, checkpoints: bool = False) -> int:
+def series(groups: int, nodes: int, *, spend: bool, storage: int = 0) -> int:
     """Return how many custom metrics there are.
 
     Args:
         groups: How many node groups there are.
         nodes: How many nodes run.
         spend: Whether the spend function is there.
-        checkpoints: Whether the checkpoint function is there.
+        storage: How many of them the checkpoint and hydration functions have.
     """
     of_a_group = _FUNCTION_SERIES_OF_A_GROUP + _SHARED_SERIES_OF_A_GROUP
     own = _SPEND_SERIES + _SPEND_SERIES_OF_A_GROUP * groups if spend else 0
-    own += _CHECKPOINT_SERIES if checkpoints else 0
-    return _FUNCTION_SERIES + _SHARED_SERIES + of_a_group * groups + _SERIES_OF_A_NODE * nodes + own
+    return _FUNCTION_SERIES + _SHARED_SERIES + of_a_group * groups + _SERIES_OF_A_NODE * nodes + own + storage
 
 
 def metric_units(count: int) -> dict[str, Decimal]:

@@ -16,7 +16,7 @@ def guardrail_lines(shape: ClusterShape, book: PriceBook) -> Iterator[Line]:
         book: The prices.
     """
     nodes, groups = sum(group.count for group in shape.groups), len(shape.groups)
-    series = watching.series(groups, nodes, spend=shape.counts_spend, checkpoints=shape.watches_checkpoints)
+    series = watching.series(groups, nodes, spend=shape.counts_spend, storage=shape.storage_series)
     yield _line(shape, book, "metrics", f"{series} custom metrics", watching.metric_units(series))
     yield _line(
         shape,

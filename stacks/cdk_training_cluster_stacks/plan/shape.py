@@ -53,7 +53,7 @@ class ClusterShape:
         functions: Its functions that run on a schedule.
         tables: How many DynamoDB tables it has.
         counts_spend: Whether the spend function is there.
-        watches_checkpoints: Whether the checkpoint function is there.
+        storage_series: How many custom metrics the checkpoint and hydration functions have.
     """
 
     name: str
@@ -69,7 +69,7 @@ class ClusterShape:
     functions: tuple[ScheduledFunction, ...] = ()
     tables: int = 0
     counts_spend: bool = False
-    watches_checkpoints: bool = False
+    storage_series: int = 0
 
     @property
     def has_file_system(self) -> bool:
@@ -102,7 +102,7 @@ def shape_of(cluster: ClusterFile) -> ClusterShape:
             functions=watched.functions,
             tables=watched.tables,
             counts_spend=made.spend is not None,
-            watches_checkpoints=made.checkpoint_watch is not None,
+            storage_series=watched.storage_series,
         )
 
 

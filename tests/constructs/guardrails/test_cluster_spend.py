@@ -151,13 +151,16 @@ def test_what_clusters_share_is_counted_by_the_first_that_has_a_budget() -> None
 
 
 def test_the_fixed_parts_are_those_that_the_plan_counts() -> None:
-    cluster = read_cluster_file(CLUSTERS / "p6-b300.yaml")
+    written = read_cluster_file(CLUSTERS / "p6-b300.yaml")
+    preloaded = tuple(one.model_copy(update={"preload": True}) for one in written.datasets)
+    cluster = written.model_copy(update={"datasets": preloaded})
     shape = shape_of(cluster)
+    assert shape.storage_series == 2
     with built_stacks(cluster) as (_, stack):
         told = settings_of(Template.from_stack(stack).to_json())
     files = shape.file_system
     assert files is not None
-    series = watching.series(len(shape.groups), 0, spend=True, checkpoints=shape.watches_checkpoints)
+    series = watching.series(len(shape.groups), 0, spend=True, storage=shape.storage_series)
     watched = watching.sum_units(
         [
             watching.metric_units(series),
