@@ -150,11 +150,13 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
                 Default: - the smallest that FSx makes: 1200 for PERSISTENT_2 with SSD.
             throughput_mbps_per_tib: Throughput in MB/s for each TiB of storage: 125, 250, 500 or 1000 for
                 PERSISTENT_2 with SSD, of which some regions offer 125 and 250 only; 50, 100 or 200 for PERSISTENT_1
-                with SSD; 12 or 40 with HDD. It can change later with SSD, unless there is EFA.
+                with SSD; 12 or 40 with HDD. It can change later with SSD, unless there is EFA:
+                nodes wait while FSx exchanges the servers.
                 Default: - 250 for PERSISTENT_2; for PERSISTENT_1 it must be given.
             throughput_capacity_mbps: Throughput of an Intelligent-Tiering file system in MB/s: a multiple of 4000. It
                 can grow later. Default: - 4000.
-            data_read_cache_gib: SSD read cache of an Intelligent-Tiering file system in GiB; 0 is none.
+            data_read_cache_gib: SSD read cache of an Intelligent-Tiering file system in GiB; 0 is none. A change
+                erases all that it holds.
                 Default: - FSx sizes it by the throughput.
             efa_enabled: Whether clients reach it through Elastic Fabric Adapters, and GPUs with GPUDirect Storage, at
                 more than 100 Gbps. For PERSISTENT_2. It can never change. Default: - no.
@@ -175,10 +177,11 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
                 `DISABLED`. Default: - `WARN_ERROR` if there is a `log_group`, else none.
             log_group: Where they go; its name starts with /aws/fsx. Default: - /aws/fsx/lustre, which FSx makes.
             weekly_maintenance_start_time: When FSx may update it, in UTC: `7:03:30` is on Sundays at half past three.
-                Default: - FSx chooses.
+                Default: - FSx chooses, or keeps the last value.
             automatic_backup_retention_days: How long daily backups are kept, up to 90 days; 0 is none. For
                 persistent file systems without data sets. Default: - 0.
-            daily_automatic_backup_start_time: When backups start, in UTC, such as `03:30`. Default: - FSx chooses.
+            daily_automatic_backup_start_time: When backups start, in UTC, such as `03:30`.
+                Default: - FSx chooses, or keeps the last value.
             copy_tags_to_backups: Whether backups get the file system's tags. It can never change. Default: - no.
 
         Raises:

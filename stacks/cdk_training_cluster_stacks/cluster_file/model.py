@@ -147,13 +147,14 @@ class FileSystemSettings(Settings):
     """An existing log group for them. Left out: /aws/fsx/lustre, which FSx makes."""
 
     weekly_maintenance_start_time: fields.WeeklyTime | None = Field(default=None, examples=["7:03:30"])
-    """When FSx may update it, in UTC: a weekday from 1 (Monday) to 7, and a time. Left out: FSx chooses."""
+    """When FSx may update it, in UTC: a weekday from 1 (Monday) to 7, and a time. Left out: FSx chooses, or
+    keeps the last value."""
 
     automatic_backup_retention_days: fields.RetentionDays = 0
     """How long daily backups are kept, up to 90 days; 0 is none. Not beside datasets."""
 
     daily_automatic_backup_start_time: fields.DailyTime | None = Field(default=None, examples=["03:30"])
-    """When backups start, in UTC. Left out: FSx chooses."""
+    """When backups start, in UTC. Left out: FSx chooses, or keeps the last value."""
 
     copy_tags_to_backups: Flag = False
     """Whether backups get the file system's tags. Fixed at the first deployment."""
