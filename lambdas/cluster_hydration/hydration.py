@@ -70,9 +70,10 @@ class HydrationRun:
         if action is Action.STATUS:
             return self._report(before)
         if action is Action.RUN:
-            restarted = {path: replace(state, again=True) for path, state in before.items()}
-            self._write(seen, restarted)
-            return self._report(restarted)
+            failed = [path for path, state in before.items() if state.step is HydrationStep.FAILED]
+            again = {path: replace(before[path], again=True) for path in failed or before}
+            self._write(seen, before | again)
+            return self._report(before | again)
         states = self._tick(seen, before)
         emit_run(self._settings.cluster, states, succeeded=not self._failures)
         self._failures.raise_all()

@@ -74,6 +74,18 @@ def failed_import(path: str, task: Task | None, asked: int) -> str:
     )
 
 
+def blocked_import(path: str) -> str:
+    """Return what an import of names waits for.
+
+    Args:
+        path: The data set's directory on the file system.
+    """
+    return (
+        f"The import of names for {path} cannot begin, since another data repository task of the file system runs, "
+        "and FSx runs one at a time: see its data repository tasks in the FSx console, and cancel the one that hangs"
+    )
+
+
 def failed_files(total: Shard, failures: Sequence[FileFailure]) -> str:
     """Return which files could not be restored.
 

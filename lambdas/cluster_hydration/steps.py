@@ -27,6 +27,7 @@ MANY_FAILURES = 1_000
 # The first answer comes soon, with the counts; later ones just before the tick after the fourth.
 _FIRST_SECONDS, _SECONDS = 45, 280
 _LINK_PATIENCE = timedelta(hours=1)
+_TASK_PATIENCE = timedelta(hours=6)
 _IMPORT_PATIENCE = timedelta(minutes=30)
 # For how long FSx lists a task that has ended: https://docs.aws.amazon.com/fsx/latest/LustreGuide/data-repository-tasks.html
 _LISTED = timedelta(days=14)
@@ -158,7 +159,7 @@ def _import(place: Place, state: DatasetState) -> DatasetState:
     if task is None:
         if state.import_task is None and not _needs_import(state, link):
             if place.now - link.created > _LISTED:
-                return replace(at(place, state, _S.WAITING), progressed=place.now)
+                return _imported(place, state)
             is_early = place.now - link.created < _IMPORT_PATIENCE
         else:
             is_early = state.import_task is not None and place.now - state.since < _IMPORT_PATIENCE
@@ -166,14 +167,21 @@ def _import(place: Place, state: DatasetState) -> DatasetState:
     if task.runs:
         return state
     if task.lifecycle == "SUCCEEDED" and (state.imports or not _needs_import(state, link)):
-        return replace(at(place, state, _S.WAITING), progressed=place.now)
+        return _imported(place, state)
     return _ask_import(place, state, link, task)
+
+
+def _imported(place: Place, state: DatasetState) -> DatasetState:
+    return replace(at(place, state, _S.WAITING), progressed=place.now, reason=None, recovers=False)
 
 
 def _ask_import(place: Place, state: DatasetState, link: Link, last: Task | None) -> DatasetState:
     if state.imports >= MAX_IMPORTS:
         return fail(place, state, messages.failed_import(place.dataset.path, last, state.imports))
     asked = place.links.ask_import(link, f"{state.run}-{state.imports}")
+    if asked is None and place.now - state.since > _TASK_PATIENCE:
+        reason = messages.blocked_import(place.dataset.path)
+        return replace(state, since=place.now, reason=reason, recovers=True, notice=messages.FAILED, claimed=None)
     if asked is None:
         return state
     return replace(state, import_task=asked, imports=state.imports + 1, since=place.now)

@@ -82,6 +82,16 @@ def test_each_node_runs_the_lines_with_its_own_root_and_file_system(
     assert (failed["Status"], failed["StatusDetails"], failed["ResponseCode"]) == ("Failed", "Failed", 3)
 
 
+def test_a_new_version_runs_by_its_name_where_the_default_is_still_the_old_one(
+    aws: LocalAws, running: list[str], document: str
+) -> None:
+    content = json.dumps(_content(inputs={"runCommand": ["echo new"]}))
+    aws.client("ssm").update_document(Name=document, Content=content, DocumentVersion="$LATEST")
+    for version, says in (("$DEFAULT", f"hello from {running[0]}\n"), ("$LATEST", "new\n")):
+        told = _ended(aws, _send(aws, document, running[:1], DocumentVersion=version), running[0])
+        assert told["StandardOutputContent"] == says
+
+
 def test_output_is_cut_and_a_command_that_does_not_end_times_out(
     aws: LocalAws, running: list[str], stacks: Stacks
 ) -> None:

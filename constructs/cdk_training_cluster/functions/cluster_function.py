@@ -338,8 +338,8 @@ def _environment(
     if size > _MAXIMUM_ENVIRONMENT_BYTES:
         raise ValueError(
             f"settings of {package} must fit into {_MAXIMUM_ENVIRONMENT_BYTES} bytes of environment, got {size}: "
-            "use fewer node groups, idle policies, idle signals, services, linked accounts or emails, or shorter "
-            "names"
+            "use fewer node groups, idle policies, idle signals, data sets, patterns of preload, services, linked "
+            "accounts or emails, or shorter names"
         )
     return variables
 

@@ -176,7 +176,8 @@ def test_the_largest_settings_that_lambda_takes() -> None:
 
     assert str(caught.value) == (
         "settings of cluster_power must fit into 4096 bytes of environment, got 4097: use fewer node "
-        "groups, idle policies, idle signals, services, linked accounts or emails, or shorter names"
+        "groups, idle policies, idle signals, data sets, patterns of preload, services, linked accounts or emails, "
+        "or shorter names"
     )
 
 

@@ -141,3 +141,29 @@ def test_the_parameter_is_written_while_nothing_changes_and_once_an_hour_when_al
     scene.nodes.parameter = "{}"
     scene.tick(61)
     assert scene.progress().step is _DONE
+
+
+def test_an_import_that_another_task_keeps_from_beginning_is_told_of_and_begins_after_it() -> None:
+    scene = HydrationScene()
+    scene.lustre.tasks[0]["Lifecycle"] = "CANCELED"
+    scene.lustre.tasks.append({**scene.lustre.tasks[0], "Lifecycle": "EXECUTING", "link": "dra-other"})
+    settle, scene.lustre.settle = scene.lustre.settle, lambda: None  # type: ignore[method-assign]
+    scene.tick(8 * 60)
+    ((_, text),) = scene.messages
+    assert "another data repository task of the file system runs" in text
+    assert "When that is mended, hydration goes on by itself" in text
+    scene.lustre.tasks[-1]["Lifecycle"] = "SUCCEEDED"
+    scene.lustre.settle = settle  # type: ignore[method-assign]
+    assert scene.until(_DONE).reason is None
+
+
+def test_an_order_begins_anew_what_has_failed_and_leaves_the_others_ready() -> None:
+    scene = HydrationScene(60, 2, *(HydratedDataset(path=f"/{name}", preload=True) for name in "ab"))
+    scene.nodes.files["/fsx/b"].broken = {1}
+    scene.until(_FAILED, "/b")
+    scene.tick(5)
+    scene.nodes.files["/fsx/b"].broken = set()
+    sent = len(scene.nodes.sent)
+    scene.run(Action.RUN)
+    scene.until(_DONE, "/b")
+    assert {one.request["directory"] for one in scene.nodes.sent[sent:]} == {"/fsx/b"}
