@@ -97,7 +97,8 @@ def run_verify(asked: Asked, name: str, directory: Path | None) -> int:
         ValueError: There is no such checkpoint, or AWS does not list it.
     """
     source = asked.open()
-    checkpoint, files = source.checkpoint(name)
+    checkpoint, files, doubts = source.checkpoint(name)
+    _warn(doubts)
     copy = _local_copy(source, checkpoint.name, directory)
     with _progress(f"verify {checkpoint.name}", checkpoint.bytes) as advance:
         results = verify(source.client, files, advance, directory=copy)
@@ -122,9 +123,12 @@ def run_restore(asked: Asked, name: str, destination: str, *, force: bool, at: s
     """
     time = None if at is None else _time(at)
     source = asked.open()
-    checkpoint, files = source.checkpoint(name, time)
-    if not checkpoint.complete:
-        sys.stderr.write(f"warning: {_incomplete(checkpoint)}\n")
+    checkpoint, files, doubts = source.checkpoint(name, time)
+    problems: tuple[str, ...] = () if checkpoint.complete else (_incomplete(checkpoint),)
+    if time is None:
+        _warn(doubts)
+    else:
+        problems += doubts
     act: partial[tuple[FileResult, ...]]
     if destination.startswith("s3://"):
         place = place_of_url(destination)
@@ -138,7 +142,13 @@ def run_restore(asked: Asked, name: str, destination: str, *, force: bool, at: s
         act = partial(restore_to_directory, source, files, local, force=force)
     with plain_refusals(where), _progress(f"restore {checkpoint.name}", checkpoint.bytes) as advance:
         results = act(advance=advance)
-    return _show(asked, source, _Report(checkpoint=checkpoint, results=results, done=f"restored to {where}"))
+    done = f"restored to {where}"
+    return _show(asked, source, _Report(checkpoint=checkpoint, results=results, done=done, problems=problems))
+
+
+def _warn(doubts: Sequence[str]) -> None:
+    for doubt in doubts:
+        sys.stderr.write(f"warning: {doubt}\n")
 
 
 def _time(text: str) -> datetime:
@@ -197,7 +207,10 @@ class _Report:
     @property
     def conclusion(self) -> str:
         """What is said last."""
-        if self.status == _FAILED:
+        failed = any(each.outcome is Outcome.FAILED for each in self.results)
+        if self.problems and not failed:
+            return f"Every file of {self.checkpoint.name} is {self.done}, but it may not be a whole checkpoint."
+        if failed:
             return f"{self.checkpoint.name} is not {self.done}."
         proven = "every file is proven"
         if self.status == _SIZE_ONLY:

@@ -180,6 +180,10 @@ def restore_to_prefix(
     if others:
         raise ValueError(f"{place} is there and has {others[0]}, which the checkpoint has not: name another place")
     kept = {} if force else _already_there(source, files, target, there, place)
+    if force:
+        # What is half replaced is no complete checkpoint.
+        for path in MARKERS & set(there):
+            target.client.delete_object(Bucket=target.place.bucket, Key=there[path].key)
     waiting = [each for each in files if each.path not in kept]
     return _markers_last(waiting, tuple(kept.values()), lambda stored: _copy(source, stored, target, prefix, advance))
 

@@ -1,16 +1,18 @@
 """Finds where a cluster's checkpoints lie, and lists what is there now or was there at a time."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cluster_contract.checkpoints import (
+    MARKERS,
     Checkpoint,
     CheckpointPlace,
     checkpoints,
@@ -27,6 +29,7 @@ _CLUSTER_FILES = (".yaml", ".yml")
 _URL = re.compile(r"s3://([^/]+)/?(.*)")
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_NANOSECONDS = re.compile(r"([0-9]+)ns")
 _DIRECTORY_BUCKET = "--x-s3"
 _DEFAULT_REGION = "us-east-1"
 _PARALLEL = 16
@@ -95,8 +98,10 @@ class Source:
         with plain_refusals(self.url):
             return checkpoints(stored_files(self._contents(self.place.prefix, at), self.place.prefix))
 
-    def checkpoint(self, name: str, at: datetime | None = None) -> tuple[Checkpoint, tuple[StoredObject, ...]]:
-        """Return a checkpoint and its files.
+    def checkpoint(
+        self, name: str, at: datetime | None = None
+    ) -> tuple[Checkpoint, tuple[StoredObject, ...], tuple[str, ...]]:
+        """Return a checkpoint, its files, and sentences on what may not belong to it, or lack.
 
         Args:
             name: Its name.
@@ -107,20 +112,30 @@ class Source:
         """
         name = name.strip("/")
         prefix = f"{self.place.prefix}{name}/"
+        lost: list[str] = []
         with plain_refusals(self.url):
-            contents = [each for each in self._contents(prefix, at) if not each["Key"].endswith("/")]
+            contents = [each for each in self._contents(prefix, at, lost) if not each["Key"].endswith("/")]
+            late = self._written_after_marker(contents, prefix)
         files = list(stored_files(contents, self.place.prefix))
         found = checkpoints(files)
         holds_others = any(each.complete and each.name.startswith(f"{name}/") for each in found)
         if not name or not files or holds_others:
             raise ValueError(self._no_such(name, at))
         whole = next((each for each in found if each.name == name), None)
-        return whole or Checkpoint(
-            name=name,
-            files=len(files),
-            bytes=sum(each.bytes for each in files),
-            newest=max(each.modified for each in files),
-        ), tuple(self._stored(each, prefix) for each in contents)
+        return (
+            whole
+            or Checkpoint(
+                name=name,
+                files=len(files),
+                bytes=sum(each.bytes for each in files),
+                newest=max(each.modified for each in files),
+            ),
+            tuple(self._stored(each, prefix) for each in contents),
+            (
+                *_doubts(lost, prefix, "may have been there then: S3 has only later versions of it"),
+                *_doubts(late, prefix, "was written after the marker: it may be of another save"),
+            ),
+        )
 
     def objects(self, prefix: str) -> Mapping[str, StoredObject]:
         """Return the files below a prefix as they are, by their paths.
@@ -149,7 +164,33 @@ class Source:
             storage_class=content.get("StorageClass", "STANDARD"),
         )
 
-    def _contents(self, prefix: str, at: datetime | None) -> Iterator[Mapping[str, Any]]:
+    def _written_after_marker(self, contents: Sequence[Mapping[str, Any]], prefix: str) -> list[str]:
+        """Return the keys that were written after the newest marker.
+
+        FSx exports files in any order, and tells when each was written in the metadata of its object:
+        https://docs.aws.amazon.com/fsx/latest/LustreGuide/posix-metadata-support.html
+        """
+        markers = [each for each in contents if each["Key"].removeprefix(prefix) in MARKERS]
+        if not markers:
+            return []
+        marker = max(markers, key=lambda each: each["LastModified"])
+        late = [each for each in contents if each["LastModified"] > marker["LastModified"]]
+        of_marker = self._written(marker) if late else None
+        return [
+            each["Key"]
+            for each in late
+            if of_marker is None or (written := self._written(each)) is None or written > of_marker
+        ]
+
+    def _written(self, content: Mapping[str, Any]) -> int | None:
+        """Return when FSx says that a file was written, in nanoseconds. None: FSx did not export it."""
+        metadata = self.client.head_object(**self._stored(content, "").asked)["Metadata"]
+        found = _NANOSECONDS.fullmatch(metadata.get("file-mtime", ""))
+        return int(found[1]) if found else None
+
+    def _contents(
+        self, prefix: str, at: datetime | None, lost: list[str] | None = None
+    ) -> Iterator[Mapping[str, Any]]:
         if at is None:
             for page in self.client.get_paginator("list_objects_v2").paginate(
                 Bucket=self.place.bucket, Prefix=prefix
@@ -158,24 +199,38 @@ class Source:
             return
         if self.place.bucket.endswith(_DIRECTORY_BUCKET):
             raise ValueError(f"{self.place.bucket} is a directory bucket: S3 keeps no versions in one")
-        yield from _at(self.client, self.place.bucket, prefix, at)
+        yield from _at(self.client, self.place.bucket, prefix, at, [] if lost is None else lost)
 
 
-def _at(client: "S3Client", bucket: str, prefix: str, at: datetime) -> Iterator[Mapping[str, Any]]:
-    """Yield each object as it was at a time.
+def _doubts(keys: Sequence[str], prefix: str, why: str) -> Iterator[str]:
+    if keys:
+        more = f" (and {len(keys) - 1:,} more)" if len(keys) > 1 else ""
+        yield f"{keys[0].removeprefix(prefix)}{more} {why}"
+
+
+def _at(client: "S3Client", bucket: str, prefix: str, at: datetime, lost: list[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield each object as it was at a time; name in `lost` the keys whose versions of that time may be deleted.
 
     S3 lists versions by key, the newest first, and delete markers among them in a list of their own:
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectVersions.html
     """
-    decided = None
+    for key, group in groupby(_versions(client, bucket, prefix), key=lambda each: each["Key"]):
+        entries = list(group)
+        entry = next((each for each in entries if each["LastModified"] <= at), None)
+        if entry is None:
+            # A key whose oldest entry is its latest and no deletion was made later.
+            if not entries[-1]["IsLatest"] or "Size" not in entries[-1]:
+                lost.append(key)
+        elif "Size" in entry:
+            yield entry
+
+
+def _versions(client: "S3Client", bucket: str, prefix: str) -> Iterator[Mapping[str, Any]]:
+    """Yield versions and delete markers by key, the newest first, and of one second the versions first."""
     for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
-        entries: list[Any] = [*page.get("DeleteMarkers", ()), *page.get("Versions", ())]
+        entries: list[Any] = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
         newest_first = sorted(entries, key=lambda each: (each["LastModified"], each["IsLatest"]), reverse=True)
-        for entry in sorted(newest_first, key=lambda each: each["Key"].encode()):
-            if entry["Key"] != decided and entry["LastModified"] <= at:
-                decided = entry["Key"]
-                if "Size" in entry:
-                    yield entry
+        yield from sorted(newest_first, key=lambda each: each["Key"].encode())
 
 
 def find_source(text: str, session: "boto3.Session", region: str | None) -> Source:

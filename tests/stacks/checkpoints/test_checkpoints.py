@@ -3,6 +3,7 @@
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner
@@ -50,8 +51,11 @@ def test_a_directory_of_checkpoints_is_none(runs: Runs) -> None:
     assert runs.told("verify", "run-7/step-2")[1]["problems"] != []
 
 
-def test_one_without_its_marker_is_not(runs: Runs) -> None:
+def test_one_without_its_marker_is_not(runs: Runs, tmp_path: Path) -> None:
     runs.put("step-2/rank 0.pt", b"half")
+    restored = runs.ran("restore", "step-2", tmp_path)
+    conclusion = f"Every file of step-2 is restored to {tmp_path}/step-2, but it may not be a whole checkpoint."
+    assert (restored.exit_code, restored.stdout.splitlines()[-1]) == (1, conclusion)
     status, said = runs.told("verify", "step-2")
     assert (status, said["outcome"]) == (1, "failed")
     assert said["problems"] == ["step-2 has neither .complete nor .metadata: it may be only a part of a checkpoint"]
@@ -214,24 +218,21 @@ def test_another_prefix_is_not_overwritten_without_force(runs: Runs) -> None:
 
 
 def test_overwritten_and_deleted_files_come_back_from_versions(runs: Runs, tmp_path: Path) -> None:
-    written = runs.s3.list_objects_v2(Bucket=runs.bucket, Prefix="ck/step-1/")["Contents"]
-    before = max(each["LastModified"] for each in written)
-    # S3's times are whole seconds: what is written from here on has a later one.
-    while datetime.now(UTC) < before + timedelta(seconds=1):
-        time.sleep(0.05)
+    before = _next_second(runs)
     runs.put("step-1/rank 0.pt", b"overwritten")
     runs.put("step-1/later", b"later")
     runs.s3.delete_object(Bucket=runs.bucket, Key="ck/step-1/empty")
     given = ("restore", "step-1", tmp_path)
-    assert runs.ran(*given, "--version-of", before.isoformat()).exit_code == 0
+    assert runs.ran(*given, "--version-of", before).exit_code == 0
     assert local(tmp_path / "step-1") == dict(FILES)
     assert runs.ran(*given, "--force").exit_code == 0
     now = {**FILES, "rank 0.pt": b"overwritten", "later": b"later"}
     assert local(tmp_path / "step-1") == {path: body for path, body in now.items() if path != "empty"}
-    there = ("restore", "step-1", runs.url, "--force", "--version-of", before.isoformat())
+    there = ("restore", "step-1", runs.url, "--force", "--version-of", before)
     assert "is there and has later, which the checkpoint has not" in runs.ran(*there).stderr
     runs.s3.delete_object(Bucket=runs.bucket, Key="ck/step-1/later")
-    assert runs.ran(*there).exit_code == 0
+    # It came later, which S3 does not tell.
+    assert "later may have been there then" in runs.ran(*there).stdout
     assert runs.keys("ck/step-1/") == set(FILES)
     early = runs.ran(*given, "--version-of", "2020-01-01T00:00:00Z")
     assert early.stderr == (
@@ -244,6 +245,44 @@ def test_a_key_that_leaves_the_directory_is_refused(runs: Runs, tmp_path: Path) 
     refused = runs.ran("restore", "step-1", tmp_path)
     assert (refused.exit_code, list(tmp_path.iterdir())) == (2, [])
     assert "cannot be a file below a directory: restore it to a prefix, s3://" in refused.stderr
+
+
+def _next_second(runs: Runs) -> str:
+    """Wait until what is written has a later time: S3's are whole seconds. Return the time before."""
+    pages = runs.s3.get_paginator("list_object_versions").paginate(Bucket=runs.bucket)
+    written = max(each["LastModified"] for page in pages for each in page["Versions"])
+    while datetime.now(UTC) < written + timedelta(seconds=1):
+        time.sleep(0.05)
+    return cast(datetime, written).isoformat()
+
+
+def test_what_may_lack_or_be_of_another_save_is_no_proof(runs: Runs, tmp_path: Path) -> None:
+    before = _next_second(runs)
+    runs.put("step-1/rank 0.pt", b"new")
+    between = _next_second(runs)
+    newer = "rank 0.pt was written after the marker: it may be of another save"
+    status, said = runs.told("restore", "step-1", tmp_path / "a", "--version-of", between)
+    assert (status, said["problems"]) == (1, [newer])
+    found = runs.ran("verify", "step-1")
+    assert (found.exit_code, found.stderr) == (0, f"warning: {newer}\n")
+    runs.put("step-1/rank 0.pt", b"newest")
+    for version in runs.s3.list_object_versions(Bucket=runs.bucket, Prefix="ck/step-1/rank 0.pt")["Versions"]:
+        if version["LastModified"].isoformat() <= before:
+            runs.s3.delete_object(Bucket=runs.bucket, Key=version["Key"], VersionId=version["VersionId"])
+    status, said = runs.told("restore", "step-1", tmp_path / "b", "--version-of", before)
+    assert (status, said["problems"]) == (
+        1,
+        ["rank 0.pt may have been there then: S3 has only later versions of it"],
+    )
+
+
+def test_what_fsx_exported_late_was_written_when_it_says(runs: Runs) -> None:
+    runs.put("step-1/.metadata", b"meta", Metadata={"file-mtime": "20ns"})
+    _next_second(runs)
+    runs.put("step-1/rank 0.pt", b"a", Metadata={"file-mtime": "19ns"})
+    assert runs.ran("verify", "step-1").stderr == ""
+    runs.put("step-1/rank 0.pt", b"a", Metadata={"file-mtime": "21ns"})
+    assert "rank 0.pt was written after the marker" in runs.ran("verify", "step-1").stderr
 
 
 def test_a_cluster_s_own_place_is_read_from_its_parameter(runs: Runs, tmp_path: Path) -> None:
