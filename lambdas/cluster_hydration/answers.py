@@ -48,7 +48,7 @@ def _outcome(place: Place, command: Command) -> Ended | None:
 
 def _take(place: Place, state: DatasetState, command: Command, ended: Ended) -> DatasetState:
     answer = ended.answer
-    if command.action is HydrationAction.FAIL:
+    if command.action in (HydrationAction.FAIL, HydrationAction.BEGIN):
         return _take_confirmation(place, state, command, ended)
     if state.step in (HydrationStep.DONE, HydrationStep.FAILED):
         return state
@@ -64,8 +64,12 @@ def _take(place: Place, state: DatasetState, command: Command, ended: Ended) -> 
 
 
 def _take_confirmation(place: Place, state: DatasetState, command: Command, ended: Ended) -> DatasetState:
-    """Have another command sent, later or to another node, unless a node has told the jobs that wait."""
-    if ended.answer is not None and ended.answer.run == state.run:
+    """Have another command sent, later or to another node, unless a node has done what it was asked."""
+    done = ended.answer is not None and ended.answer.run == state.run
+    if command.action is HydrationAction.BEGIN:
+        # A node of an older deployment does not know this action.
+        return replace(_avoiding(place, state, command, ended), begun=done or ended.code == BAD_REQUEST)
+    if done:
         return replace(state, marked=True)
     return _avoiding(place, state, command, ended)
 

@@ -105,6 +105,7 @@ def advance(place: Place, state: DatasetState | None) -> DatasetState:
             state = _STEPS[watched.step](place, watched)
             if state.step is watched.step:
                 break
+        state = _begin_on_node(place, state)
     if state.step is _S.DONE:
         state = replace(state, compared=now) if state.compares(now) else state
         state = _release(place, state)
@@ -249,6 +250,14 @@ def _finish(place: Place, state: DatasetState) -> DatasetState:
         for instance in _free(place, state, _usable(place, state))[:1]:
             return _command(place, state, HydrationAction.FINISH, instance)
     return _at_work(place, state)
+
+
+def _begin_on_node(place: Place, state: DatasetState) -> DatasetState:
+    """Have a node take the markers of earlier runs away where it takes a while until the first restore does."""
+    if state.step in (_S.LINKING, _S.IMPORTING) and not state.begun and not state.commands:
+        for instance in _free(place, state, _usable(place, state))[:1]:
+            return _command(place, state, HydrationAction.BEGIN, instance)
+    return state
 
 
 def _tell_nodes(place: Place, state: DatasetState) -> DatasetState:

@@ -153,7 +153,9 @@ class FakeNodes(FakeService):
     def _work(self, request: dict[str, Any]) -> dict[str, Any]:
         files = self.files[request["directory"]]
         own = files.of(request["shard"], request["shards"])
-        if request["action"] == "restore":
+        if request["action"] in ("begin", "fail"):
+            own = set()
+        elif request["action"] == "restore":
             files.released -= set(sorted(own & files.released - files.broken)[: files.speed])
         elif request["action"] == "finish":
             own = files.of(0, 1)

@@ -167,3 +167,15 @@ def test_an_order_begins_anew_what_has_failed_and_leaves_the_others_ready() -> N
     scene.run(Action.RUN)
     scene.until(_DONE, "/b")
     assert {one.request["directory"] for one in scene.nodes.sent[sent:]} == {"/fsx/b"}
+
+
+@pytest.mark.parametrize(("fates", "asked"), [([], 1), (["hang"], 2), (["2"], 1)])
+def test_a_node_takes_old_markers_away_while_names_are_still_imported(fates: list[str], asked: int) -> None:
+    scene = HydrationScene(nodes=1)
+    scene.lustre.tasks[0]["Lifecycle"] = "EXECUTING"
+    settle, scene.lustre.settle = scene.lustre.settle, lambda: None  # type: ignore[method-assign]
+    scene.nodes.fates = fates
+    scene.tick(20)
+    assert [one.request["action"] for one in scene.nodes.sent] == ["begin"] * asked
+    scene.lustre.settle = settle  # type: ignore[method-assign]
+    scene.until(_DONE)
