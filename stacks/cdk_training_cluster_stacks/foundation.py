@@ -180,7 +180,7 @@ class FoundationStack(Stack):
                 bucket_name=express.bucket,
                 expire_after=_days(express.expire_after_days),
                 max_work_without_checkpoint=max_work,
-                encryption_key=self._encryption_key,
+                encryption_key=self._express_key(express),
             )
         if self.file_system is None:
             raise ValueError("checkpoints: an exported directory needs a file_system")
@@ -198,6 +198,12 @@ class FoundationStack(Stack):
             max_work_without_checkpoint=max_work,
             encryption_key=self._encryption_key if exported.bucket is None else None,
         )
+
+    def _express_key(self, settings: ExpressSettings) -> kms.IKey | None:
+        """Return the key of a directory bucket, which never changes: an existing one need not have the cluster's."""
+        if settings.encryption_key is not None:
+            return kms.Key.from_key_arn(self, "ExpressKey", settings.encryption_key)
+        return self._encryption_key if settings.bucket is None else None
 
     def _replica(self, settings: ReplicaSettings) -> s3.IBucket:
         key = settings.encryption_key

@@ -12,6 +12,9 @@ from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from cluster_files import RIGHT, problems
 
+_KEY = "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-4e5f-6789-abcd-ef0123456789"
+_OTHER_KEY = _KEY.replace("0a1b", "0a1c")
+
 
 def _stacks(directory: Path, checkpoints: str) -> tuple[dict[str, Any], dict[str, Any]]:
     (directory / "cluster.yaml").write_text(f"{RIGHT}checkpoints: {checkpoints}\n")
@@ -49,6 +52,27 @@ def test_the_foundation_keeps_the_bucket_and_the_cluster_watches_it(
     assert made == ([] if kind is None else [(kind, "RetainExceptOnCreate")])
     assert variable in str(cluster)
     assert "CheckpointFunctionName" in cluster["Outputs"]
+
+
+@pytest.mark.parametrize(
+    ("express", "keys"),
+    [
+        ("{bucket: runs--use1-az4--x-s3}", []),
+        (f"{{bucket: runs--use1-az4--x-s3, encryption_key: {_OTHER_KEY!r}}}", [_OTHER_KEY]),
+        ("{}", [_KEY]),
+    ],
+)
+def test_a_directory_bucket_is_read_with_its_own_key(express: str, keys: list[str], tmp_path: Path) -> None:
+    _, cluster = _stacks(tmp_path, f"{{express: {express}}}\nencryption_key: {_KEY}")
+    statements = [
+        statement
+        for name, one in cluster["Resources"].items()
+        if one["Type"] == "AWS::IAM::Policy" and "NodeRole" in name
+        for statement in one["Properties"]["PolicyDocument"]["Statement"]
+    ]
+    assert [
+        each["Resource"] for each in statements if each["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]
+    ] == keys
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,12 @@ class ExpressSettings(Settings):
     ) = Field(default=None, examples=["runs--use1-az4--x-s3"])
     """An existing directory bucket of the zone. Left out: the foundation makes one."""
 
+    encryption_key: fields.KeyArn | None = Field(
+        default=None, examples=["arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-4e5f-6789-abcd-ef0123456789"]
+    )
+    """The KMS key that encrypts the bucket. Left out: S3's own keys for an existing bucket, the cluster's
+    encryption_key for one that the foundation makes."""
+
     expire_after_days: Annotated[int, fields.within(_DAYS)] | None = Field(default=None, examples=[7])
     """After how many days S3 deletes an object, also the newest. Left out: never."""
 
