@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from botocore.exceptions import ClientError
 
 _DENIED = ("AccessDenied", "403", "AllAccessDisabled", "AccessDeniedException")
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/directory-buckets-overview.html: inactive buckets
+_LATER = (
+    "S3 throttles the requests, or activates a directory bucket that was not used for 90 days: run the command "
+    "again in some minutes, which goes on from there"
+)
 # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 _SENTENCES = {
     "NoSuchBucket": "there is no such bucket: check the name, and AWS_PROFILE",
@@ -23,8 +28,9 @@ _SENTENCES = {
         "it is archived: restore it first (aws s3api restore-object --restore-request Days=7), wait, and run the "
         "command again"
     ),
-    "SlowDown": "S3 throttles the requests: run the command again, which goes on from there",
-    "503": "S3 throttles the requests: run the command again, which goes on from there",
+    "SlowDown": _LATER,
+    "ServiceUnavailable": _LATER,
+    "503": _LATER,
     "RequestTimeTooSkewed": "the clock of this machine is wrong: set it",
     "PermanentRedirect": "the bucket is in another region: give it with --region",
     "IllegalLocationConstraintException": "the bucket is in another region: give it with --region",
@@ -88,4 +94,6 @@ def plain_refusals(where: str, sentences: Mapping[str, str] | None = None) -> It
         said = explained(error, sentences)
         if said is None:
             raise
-        raise ValueError(said if sentences and said in sentences.values() else f"{where}: {said}") from error
+        named = isinstance(error, OSError) and error.filename
+        known = sentences and said in sentences.values()
+        raise ValueError(said if named or known else f"{where}: {said}") from error

@@ -178,7 +178,9 @@ def restore_to_prefix(
     there = target.objects(prefix)
     others = sorted(set(there) - {each.path for each in files})
     if others:
-        raise ValueError(f"{place} is there and has {others[0]}, which the checkpoint has not: name another place")
+        raise ValueError(
+            f"{place} is there and has {others[0]}, which the checkpoint has not: delete it, or name another place"
+        )
     kept = {} if force else _already_there(source, files, target, there, place)
     if force:
         # What is half replaced is no complete checkpoint.

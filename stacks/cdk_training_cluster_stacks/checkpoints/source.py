@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
@@ -33,6 +33,7 @@ _NANOSECONDS = re.compile(r"([0-9]+)ns")
 _DIRECTORY_BUCKET = "--x-s3"
 _DEFAULT_REGION = "us-east-1"
 _PARALLEL = 16
+_SOONEST = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +120,10 @@ class Source:
         files = list(stored_files(contents, self.place.prefix))
         found = checkpoints(files)
         holds_others = any(each.complete and each.name.startswith(f"{name}/") for each in found)
+        if name and lost and not files:
+            raise ValueError(
+                f"{self.url}{name}/ has no version of {at}: S3 has only later ones, or there was none yet"
+            )
         if not name or not files or holds_others:
             raise ValueError(self._no_such(name, at))
         whole = next((each for each in found if each.name == name), None)
@@ -218,19 +223,32 @@ def _at(client: "S3Client", bucket: str, prefix: str, at: datetime, lost: list[s
         entries = list(group)
         entry = next((each for each in entries if each["LastModified"] <= at), None)
         if entry is None:
-            # A key whose oldest entry is its latest and no deletion was made later.
-            if not entries[-1]["IsLatest"] or "Size" not in entries[-1]:
+            if _may_have_had_another(entries[-1]):
                 lost.append(key)
         elif "Size" in entry:
             yield entry
 
 
+def _may_have_had_another(oldest: Mapping[str, Any]) -> bool:
+    """Return whether S3 may have deleted a version that was before the oldest that is left.
+
+    A file that was written once, within the last day, had none: a lifecycle rule deletes a version a day after it is
+    overwritten or deleted at the earliest. Of any other file S3 does not tell.
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_NoncurrentVersionExpiration.html
+    """
+    return not oldest["IsLatest"] or "Size" not in oldest or datetime.now(UTC) - oldest["LastModified"] > _SOONEST
+
+
 def _versions(client: "S3Client", bucket: str, prefix: str) -> Iterator[Mapping[str, Any]]:
     """Yield versions and delete markers by key, the newest first, and of one second the versions first."""
+    kept = set[str]()
     for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
         entries: list[Any] = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+        kept.update(each["VersionId"] for each in entries)
         newest_first = sorted(entries, key=lambda each: (each["LastModified"], each["IsLatest"]), reverse=True)
         yield from sorted(newest_first, key=lambda each: each["Key"].encode())
+    if kept == {"null"}:
+        raise ValueError(f"S3 keeps no versions in s3://{bucket}/{prefix}: leave --version-of out")
 
 
 def find_source(text: str, session: "boto3.Session", region: str | None) -> Source:

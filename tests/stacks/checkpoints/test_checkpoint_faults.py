@@ -78,6 +78,11 @@ _OF_THE_PLACE = {
         ("ListObjectsV2", "ExpiredToken", "The provided token has expired."),
         "the credentials have expired: run aws sso login, or get new ones",
     ),
+    "an inactive directory bucket": (
+        ("ListObjectsV2", "503", "Service Unavailable"),
+        "S3 throttles the requests, or activates a directory bucket that was not used for 90 days: run the command "
+        "again in some minutes, which goes on from there",
+    ),
     "another error": (("ListObjectsV2", "Odd", "It is odd."), "AWS refuses ListObjectsV2 (Odd: It is odd.)"),
 }
 

@@ -1,6 +1,7 @@
 """`training-cluster checkpoints` on the local AWS: lists, proves and restores, and never destroys what differs."""
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
@@ -210,7 +211,8 @@ def test_another_prefix_is_not_overwritten_without_force(runs: Runs) -> None:
     assert runs.ran("restore", "step-1", other, "--force").exit_code == 0
     runs.s3.put_object(Bucket=runs.bucket, Key="other/step-1/more", Body=b"")
     assert runs.ran("restore", "step-1", other, "--force").stderr == (
-        f"error: {other}/step-1/ is there and has more, which the checkpoint has not: name another place\n"
+        f"error: {other}/step-1/ is there and has more, which the checkpoint has not: delete it, or name another "
+        "place\n"
     )
     assert runs.ran("restore", "step-1", runs.url, "--force").stderr == (
         f"error: {runs.url}/step-1/ is the checkpoint itself: name another place\n"
@@ -236,8 +238,28 @@ def test_overwritten_and_deleted_files_come_back_from_versions(runs: Runs, tmp_p
     assert runs.keys("ck/step-1/") == set(FILES)
     early = runs.ran(*given, "--version-of", "2020-01-01T00:00:00Z")
     assert early.stderr == (
-        f"error: no checkpoint 'step-1' in {runs.url}/ at 2020-01-01T00:00:00+00:00; there are none\n"
+        f"error: {runs.url}/step-1/ has no version of 2020-01-01 00:00:00+00:00: S3 has only later ones, or there "
+        "was none yet\n"
     )
+
+
+def test_what_was_written_once_within_a_day_is_no_lost_version(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = _next_second(runs)
+    runs.put("step-1/later", b"later")
+    given = ("restore", "step-1", tmp_path, "--version-of", before)
+    assert runs.told(*given)[0] == 0
+    monkeypatch.setattr("cdk_training_cluster_stacks.checkpoints.source._SOONEST", timedelta(0))
+    assert runs.told(*given)[1]["problems"] == ["later may have been there then: S3 has only later versions of it"]
+
+
+def test_a_bucket_that_never_had_versions_has_none_of_a_time(runs: Runs, tmp_path: Path) -> None:
+    runs.s3.create_bucket(Bucket=f"{runs.bucket}-plain")
+    runs.s3.put_object(Bucket=f"{runs.bucket}-plain", Key="ck/step-1/.metadata", Body=b"")
+    plain = replace(runs, bucket=f"{runs.bucket}-plain")
+    refused = plain.ran("restore", "step-1", tmp_path, "--version-of", _next_second(runs))
+    assert refused.stderr == f"error: S3 keeps no versions in {plain.url}/step-1/: leave --version-of out\n"
 
 
 def test_a_key_that_leaves_the_directory_is_refused(runs: Runs, tmp_path: Path) -> None:
@@ -309,7 +331,7 @@ _BAD = {
     ),
     "a destination that is a file": (
         ["restore", "step-1", "/dev/null"],
-        "/dev/null/step-1: Not a directory: /dev/null/.step-1.training-cluster-restore",
+        "Not a directory: /dev/null/.step-1.training-cluster-restore",
     ),
     "no such checkpoint": (
         ["verify", "stepp-1"],
