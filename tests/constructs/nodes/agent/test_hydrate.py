@@ -137,6 +137,46 @@ def test_a_file_that_fails_is_tried_again_and_holds_up_no_other(
     assert bool(node.progress("ready.json")) is (error is None)
 
 
+def test_files_that_lustre_may_not_read_are_all_asked_about_at_once(node: HydratedNode) -> None:
+    _add(node, *(f"part-{number}" for number in range(300)))
+    node.lustre.faults({"path": "data/*", "call": "copy", "error": "EACCES"})
+    calls = node.root / "calls"
+    answer = node.hydrate(environment={"LFS_CALLS": str(calls)})
+    assert (answer.failed_files, answer.restored_files, answer.finished) == (300, 0, True)
+    assert [line for line in calls.read_text().splitlines() if "hsm_action" in line] == ["hsm_action 300"] * 3
+
+
+def test_the_next_request_begins_with_the_attempts_of_the_one_before(
+    node: HydratedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _add(node, "bad", "large")
+    node.lustre.faults(
+        {"path": "data/bad", "call": "copy", "error": "EACCES"},
+        {"path": "data/large", "call": "copy", "latency": 600},
+    )
+    monkeypatch.setenv("PATH", f"{LFS.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("LFS_CALLS", str(node.root / "calls"))
+    for pause in ("FIRST_POLL", "LAST_POLL", "FIRST_PATIENCE", "LAST_PATIENCE"):
+        monkeypatch.setattr(f"{Restoring.__module__}.{pause}_SECONDS", 0.01)
+    attempts: dict[str, int] = {}
+    for _ in range(2):
+        deadline = Deadline(MAX_SECONDS)
+        request = Request(action="restore", run="r", directory="/data", mount_point="/")
+        walk = Walk(os.fsencode(node.lustre.files / "data"), request)
+        restoring = Restoring(walk, Counts(), Lfs(deadline), deadline, 1)
+        restoring.attempts = attempts
+
+        def stop(of: Restoring = restoring, at: Deadline = deadline) -> None:
+            if of.now.failed and of.copying:
+                at.end()
+
+        restoring.run(stop)
+        attempts = restoring.attempts
+        assert (restoring.now.failed, restoring.copying, restoring.is_complete) == (1, True, False)
+    sent = [line.split()[1] for line in (node.root / "calls").read_text().splitlines() if "hsm_restore" in line]
+    assert sent == ["2", "1", "1", "2"]
+
+
 @pytest.mark.parametrize("call", ["hsm_state", "hsm_restore", "hsm_action"])
 def test_a_call_that_hangs_is_ended_and_made_again(node: HydratedNode, call: str) -> None:
     _add(node, "a", "b", "c")

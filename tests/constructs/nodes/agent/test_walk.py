@@ -4,6 +4,7 @@ import fnmatch
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -42,6 +43,23 @@ def _in_order(tree: dict[bytes, int]) -> list[bytes]:
 
 def _relative(root: bytes, files: list[File]) -> list[bytes]:
     return [file.path[len(root) + 1 :] for file in files]
+
+
+def test_a_walk_that_is_stopped_goes_on_after_the_last_file_that_it_saw_selected_or_not(tmp_path: Path) -> None:
+    root = os.fsencode(tmp_path)
+    _make(root, {b"a%d" % number: 1 for number in range(9)} | {b"z": 1})
+    request, asked, saved, found = REQUEST._replace(patterns=("z",)), 0, dict[str, Any](), list[File]()
+
+    def has_ended() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked % 4 == 0
+
+    for _ in range(5):
+        walk = Walk(root, request, saved, has_ended=has_ended)
+        found += walk
+        saved = walk.save(walk.place)
+    assert (_relative(root, found), saved["cursor"]) == ([b"z"], "z")
 
 
 @given(tree=TREES, shards=st.integers(1, 4), chunk=st.integers(1, 4), stop=st.integers(0, 25))

@@ -105,10 +105,11 @@ class _Hydration:
         saved = progress.read(self._file)
         if saved.get("selection") != request.selection or (looking_again and saved.get("finished")):
             saved = {}
-        walk = Walk(self._root, request, saved.get("walk"))
+        walk = self._walk(request, saved.get("walk"))
         restoring = Restoring(walk, Counts(saved.get("settled")), self._lfs, self._deadline, request.shards)
+        restoring.attempts = saved.get("attempts", {})
         count: dict[str, Any] = {"is_complete": True} if looking_again else saved.get("count") or {}
-        counting = Counting(Walk(self._root, request, count.get("walk")), count, self._deadline)
+        counting = Counting(self._walk(request, count.get("walk")), count, self._deadline)
         finished = saved.get("finished", False)
         moved, was, written = saved.get("moved", time.time()), restoring.counts.save(), 0.0
 
@@ -129,6 +130,7 @@ class _Hydration:
                 "settled": restoring.counts.save(),
                 "walk": walk.save(restoring.place),
                 "count": counting.save(),
+                "attempts": restoring.attempts,
             }
             progress.write(self._file, content)
 
@@ -143,6 +145,9 @@ class _Hydration:
             finished = restoring.is_complete and counting.is_complete
             write()
         return _answer(request, restoring, counting, finished=finished)
+
+    def _walk(self, request: Request, saved: dict[str, Any] | None) -> Walk:
+        return Walk(self._root, request, saved, has_ended=lambda: self._deadline.has_passed)
 
     def _nothing(self) -> dict[str, Any]:
         return {**self._names(), "files": 0, "bytes": 0, **Counts().save(), "counted": False, "finished": True}

@@ -33,8 +33,6 @@ _MAX_ARGUMENT_BYTES = 128 * 1024
 _ATTEMPTS = 3
 _MAX_FAILURES = 5
 _MAX_PATH, _MAX_ERROR = 300, 200
-# How many files that do not come are asked about at once: each question searches the list of restores.
-_ASKED_ABOUT = 32
 
 
 class Counts:
@@ -90,6 +88,7 @@ class Restoring:
         counts: What is counted up to `place`.
         place: The walk's place up to which nothing is left to try.
         is_complete: Whether the walk has come to its end.
+        attempts: How often each file that is left has failed, by its path: what the next request is given.
     """
 
     def __init__(self, walk: Walk, counts: Counts, lfs: Lfs, deadline: Deadline, shards: int) -> None:
@@ -103,6 +102,7 @@ class Restoring:
             shards: How many nodes restore at the same time.
         """
         self.counts, self.place, self.is_complete = counts, walk.place, False
+        self.attempts: dict[str, int] = {}
         self._walk, self._lfs, self._deadline = walk, lfs, deadline
         self._batch_files = max(_LEAST_FILES, _UNDER_WAY // shards // CALLS_AT_ONCE)
         self._batches: deque[tuple[concurrent.futures.Future[bool], _Batch]] = deque()
@@ -128,7 +128,7 @@ class Restoring:
         """
         with concurrent.futures.ThreadPoolExecutor(CALLS_AT_ONCE) as workers:
             for files in self._in_batches():
-                batch = _Batch(files, self._lfs, self._deadline)
+                batch = _Batch(files, self._lfs, self._deadline, self.attempts)
                 self._batches.append((workers.submit(batch.run), batch))
                 while len(self._batches) > CALLS_AT_ONCE + 1 and not self._deadline.has_passed:
                     self._settle(report)
@@ -142,7 +142,10 @@ class Restoring:
         # In order, so that the place is one before which all is settled.
         while self._batches and self._take():
             pass
+        if not self._batches:
+            self.place = self._walk.place
         self.is_complete = not self._batches and not self._deadline.has_passed
+        self.attempts = {_name(path): count for _, batch in self._batches for path, count in batch.attempts.items()}
 
     def _settle(self, report: Callable[[], None]) -> None:
         concurrent.futures.wait([self._batches[0][0]], timeout=1)
@@ -174,11 +177,13 @@ class Restoring:
 class _Batch:
     """Some files that are restored together."""
 
-    def __init__(self, files: list[File], lfs: Lfs, deadline: Deadline) -> None:
+    def __init__(self, files: list[File], lfs: Lfs, deadline: Deadline, attempts: dict[str, int]) -> None:
         self.counts, self.place, self.copying = Counts(), files[-1].place, False
+        # Each file is tried once more by each request, so that one that has been mended comes.
+        known = ((file.path, attempts.get(_name(file.path), 0)) for file in files) if attempts else ()
+        self.attempts = {path: min(count, _ATTEMPTS - 1) for path, count in known if count}
         self._lfs, self._deadline = lfs, deadline
         self._waiting: dict[bytes, File] = {}
-        self._attempts: dict[bytes, int] = {}
         self._under_way: set[bytes] = set()
         for file in files:
             if file.error:
@@ -232,8 +237,7 @@ class _Batch:
             self._try_again(path, error)
 
     def _ask_about_those_that_do_not_come(self) -> None:
-        paths = [path for path in self._waiting if path in self._under_way][:_ASKED_ABOUT]
-        resting, self.copying = self._lfs.actions(paths)
+        resting, self.copying = self._lfs.actions([path for path in self._waiting if path in self._under_way])
         # It may have come between the two questions.
         states = self._lfs.states(resting) if resting else {}
         for path, state in states.items():
@@ -245,8 +249,8 @@ class _Batch:
 
     def _try_again(self, path: bytes, error: str) -> None:
         self._under_way.discard(path)
-        self._attempts[path] = self._attempts.get(path, 0) + 1
-        if self._attempts[path] >= _ATTEMPTS and not self._deadline.has_passed:
+        self.attempts[path] = self.attempts.get(path, 0) + 1
+        if self.attempts[path] >= _ATTEMPTS and not self._deadline.has_passed:
             del self._waiting[path]
             self.counts.could_not(path, error)
 
@@ -299,7 +303,11 @@ class Counting:
             if self._deadline.has_passed:
                 return
         with self._lock:
-            self.is_complete = True
+            self._place, self.is_complete = self._walk.place, not self._deadline.has_passed
+
+
+def _name(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
 
 
 def _cut(text: str, length: int) -> str:

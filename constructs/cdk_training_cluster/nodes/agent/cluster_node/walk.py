@@ -10,7 +10,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from .request import Request
@@ -27,7 +27,7 @@ class Place(NamedTuple):
     """Where a walk stands.
 
     Attributes:
-        cursor: The path of the last file, relative to the directory. Empty: it has not begun.
+        cursor: The path of the last file, selected or not, relative to the directory. Empty: it has not begun.
         selected_bytes: The bytes of all selected files up to there, of all shards; only with a limit.
         links: How many inodes with several names it has met.
     """
@@ -61,7 +61,13 @@ class Walk:
     """
 
     def __init__(
-        self, root: bytes, request: Request, saved: dict[str, Any] | None = None, *, chunk: int = 65_536
+        self,
+        root: bytes,
+        request: Request,
+        saved: dict[str, Any] | None = None,
+        *,
+        has_ended: Callable[[], bool] = lambda: False,
+        chunk: int = 65_536,
     ) -> None:
         """Begin, or go on where a walk stood.
 
@@ -69,10 +75,11 @@ class Walk:
             root: The data set's directory.
             request: Which files, and which shard of them.
             saved: What `save` returned. Default: - it begins.
+            has_ended: Whether to stop, which is asked before each file. Default: - it goes to the end.
             chunk: How many entries of a directory are held at most, twice over; a larger directory is read again for
                 the next ones. Default: 65,536
         """
-        self._chunk = chunk
+        self._has_ended, self._chunk = has_ended, chunk
         self._root, self._request = root, request
         self._patterns = tuple(_text(os.fsencode(pattern)) for pattern in request.patterns)
         saved = saved or {}
@@ -86,37 +93,33 @@ class Walk:
         return {"cursor": _text(place.cursor), "selected_bytes": place.selected_bytes, "links": links}
 
     def __iter__(self) -> Iterator[File]:
-        """Yield what comes next; the place moves on with it."""
+        """Yield what comes next; the place moves on with each file, selected or not."""
         hidden = WORKING_DIRECTORY if self._request.directory == self._request.mount_point else None
-        for relative, inode, error in _paths(self._root, self.place.cursor, hidden, self._chunk):
-            if error:
-                # What cannot be listed is reported once, by the first shard.
-                if self._request.shard == 0:
-                    yield self._found(relative, 0, error)
-                continue
-            if not self._matches(relative) or not (self._request.max_bytes is not None or self._is_mine(inode)):
-                continue
-            try:
-                status = os.lstat(self._root + b"/" + relative)
-            except FileNotFoundError:
-                continue
-            except OSError as failure:
-                if self._is_mine(inode):
-                    yield self._found(relative, 0, f"cannot be looked up: {failure.strerror}")
-                continue
-            if not stat.S_ISREG(status.st_mode) or self._is_known(status):
-                continue
-            if self._request.max_bytes is not None:
-                total = self.place.selected_bytes + status.st_size
+        for relative, inode, unlisted in _paths(self._root, self.place.cursor, hidden, self._chunk, self._has_ended):
+            # What cannot be listed is reported once, by the first shard.
+            is_mine = self._request.shard == 0 if unlisted else self._is_mine(inode)
+            size, error = (0, unlisted) if unlisted else self._look_up(relative, is_mine=is_mine)
+            total = self.place.selected_bytes
+            if self._request.max_bytes is not None and size is not None:
+                total += size
                 if total > self._request.max_bytes:
                     return
-                self.place = self.place._replace(selected_bytes=total)
-            if self._is_mine(inode):
-                yield self._found(relative, status.st_size)
+            self.place = Place(relative, total, len(self._links))
+            if is_mine and size is not None:
+                yield File(self._root + b"/" + relative, size, error, self.place)
 
-    def _found(self, relative: bytes, size: int, error: str = "") -> File:
-        self.place = self.place._replace(cursor=relative, links=len(self._links))
-        return File(self._root + b"/" + relative, size, error, self.place)
+    def _look_up(self, relative: bytes, *, is_mine: bool) -> tuple[int | None, str]:
+        """Return the size of a selected file, or why it cannot be looked up; no size for what is not selected."""
+        # With a limit the sizes of all shards count.
+        if not self._matches(relative) or not (is_mine or self._request.max_bytes is not None):
+            return None, ""
+        try:
+            status = os.lstat(self._root + b"/" + relative)
+        except FileNotFoundError:
+            return None, ""
+        except OSError as failure:
+            return 0, f"cannot be looked up: {failure.strerror}"
+        return (status.st_size if stat.S_ISREG(status.st_mode) and not self._is_known(status) else None), ""
 
     def _matches(self, relative: bytes) -> bool:
         name = _text(relative)
@@ -142,11 +145,13 @@ def shard_of(inode: int, shards: int) -> int:
     return (inode * 0x9E3779B97F4A7C15 >> 32 & 0xFFFFFFFF) % shards
 
 
-def _paths(root: bytes, cursor: bytes, hidden: bytes | None, chunk: int) -> Iterator[tuple[bytes, int, str]]:
+def _paths(
+    root: bytes, cursor: bytes, hidden: bytes | None, chunk: int, has_ended: Callable[[], bool]
+) -> Iterator[tuple[bytes, int, str]]:
     """Yield the relative path and inode of each file after the cursor, or the error of an unreadable directory."""
     steps = cursor.split(b"/") if cursor else []
     stack = [_entries(root, b"", steps[0] if steps else b"", chunk)]
-    while stack:
+    while stack and not has_ended():
         entry = next(stack[-1], None)
         if entry is None:
             stack.pop()
