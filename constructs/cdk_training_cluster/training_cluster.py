@@ -34,6 +34,7 @@ from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, utilization_metric
 from cdk_training_cluster.nodes.bootstrap_alarm import make_bootstrap_alarm
+from cdk_training_cluster.nodes.lustre_connections import warn_of_connections
 from cdk_training_cluster.nodes.node_role import allow_run_command, make_node_role
 from cdk_training_cluster.nodes.rules import together_warnings
 from cdk_training_cluster.power import ClusterPower, PowerGroup
@@ -182,6 +183,8 @@ class TrainingCluster(Construct):
         if file_system is not None:
             for fleet in self.node_groups:
                 fleet.owner.node.add_dependency(*file_system.access_rules)
+            if file_system.efa_enabled:
+                warn_of_connections(self, self.node_groups)
         self.alert_topic: sns.ITopic = alert_topic or make_alert_topic(
             self, encryption_key, budgets=budget is not None and has_cost_budgets(Stack.of(self).region)
         )

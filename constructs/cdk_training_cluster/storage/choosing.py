@@ -7,7 +7,7 @@ from math import ceil
 from typing import Annotated, Any
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
-from cdk_training_cluster.nodes.bootstrap import reaches_lustre
+from cdk_training_cluster.nodes.bootstrap import MAX_LUSTRE_INTERFACES, lustre_interfaces
 from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster.storage.deployment_types import (
     KINDS,
@@ -60,8 +60,13 @@ class StorageNeed:
 
     @property
     def efa_clients(self) -> bool:
-        """Whether the nodes reach an EFA-enabled file system by EFA."""
-        return reaches_lustre(self.info)
+        """Whether all the nodes reach an EFA-enabled file system by EFA."""
+        return 0 < self.efa_connections <= MAX_LUSTRE_INTERFACES
+
+    @property
+    def efa_connections(self) -> int:
+        """How many connections by EFA the nodes would make; 0: they reach a file system over TCP alone."""
+        return self.nodes * lustre_interfaces(self.info)
 
     def reachable_gbps(self, *, efa: bool) -> Decimal:
         """Return what all nodes can read together, however fast the file system is.
@@ -69,9 +74,12 @@ class StorageNeed:
         Args:
             efa: Whether they read by EFA.
         """
-        gbits = Decimal(_CLIENT_GBITS_EFA if efa else _CLIENT_GBITS)
+        gbits, share = Decimal(_CLIENT_GBITS), Decimal(1)
+        if efa:
+            gbits, share = Decimal(_CLIENT_GBITS_EFA), Decimal(lustre_interfaces(self.info))
+            share /= len(self.info.network_cards)
         if self.info.network_gbps is not None:
-            gbits = min(gbits, Decimal(str(self.info.network_gbps)))
+            gbits = min(gbits, Decimal(str(self.info.network_gbps)) * share)
         return self.nodes * gbits / _BITS
 
 
@@ -271,5 +279,5 @@ def _recommend(need: StorageNeed, options: tuple[StorageOption, ...]) -> tuple[S
         reason += f" by EFA, which AWS recommends above {EFA_ABOVE_GBPS} GB/s"
     unknown = [each.name for each in fitting if each.usd_a_month is None]
     if known and unknown:
-        reason += f"; the price of {' and '.join(unknown)} is unknown"
+        reason += f"; the price of {' and '.join(unknown)} is unknown and may be lower"
     return best, reason

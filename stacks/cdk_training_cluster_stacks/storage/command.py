@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 
+from cdk_training_cluster.nodes.bootstrap import MAX_LUSTRE_INTERFACES
 from cdk_training_cluster.prices import UNITS, PriceBook, committed_prices
 from cdk_training_cluster.storage.choosing import (
     DEFAULT_QUOTA_GIB,
@@ -185,7 +186,14 @@ def _counted(choice: StorageChoice) -> Iterator[str]:
     yield "data as they are, without compression; checkpoints and other files need room beside them"
     yield "the throughput of the disks; what is in the servers' memory is read faster"
     yield "backups are for file systems without S3 links"
-    if not choice.need.efa_clients:
+    # https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-fsx-lustre.html
+    yield "500 and 1000 MB/s/TiB, EFA and Intelligent-Tiering are not in every region: FSx's documents say in which"
+    if choice.need.efa_connections > MAX_LUSTRE_INTERFACES:
+        yield (
+            f"{choice.need.readers} without EFA: they would make {choice.need.efa_connections:,} EFA connections, "
+            f"and a file system takes {MAX_LUSTRE_INTERFACES:,}"
+        )
+    elif not choice.need.efa_clients:
         yield f"{choice.need.info.name} without EFA: it reaches a file system over TCP alone"
 
 

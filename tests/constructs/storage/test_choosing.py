@@ -103,6 +103,11 @@ _RECOMMENDED = {
         (40960, 20, 8, "p4de.24xlarge"),
         ("PERSISTENT_2 SSD 250 MB/s/TiB", 84000),
     ),
+    "nothing where two interfaces carry less": ((1200, 26, 1, "trn1.32xlarge"), None),
+    "no EFA for more nodes than it has connections for": (
+        (1200, 100, 129, "p5.48xlarge"),
+        ("PERSISTENT_2 SSD 1000 MB/s/TiB", 103200),
+    ),
     "nothing where the nodes cannot read it": ((40960, 20, 1, "p4de.24xlarge"), None),
 }
 

@@ -10,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 
 from cdk_training_cluster import ClusterNetwork, Dataset, NodeGroup, TrainingCluster, TrainingFileSystem
-from synthesis import ZONE, new_stack, only, resources
+from synthesis import ZONE, new_stack, only, resources, warnings
 
 
 def _file_system(stack: Stack, **settings: object) -> TrainingFileSystem:
@@ -209,6 +209,16 @@ def test_with_efa_all_traffic_passes_between_servers_and_nodes_by_their_groups()
     ] * 2
     assert inline["SecurityGroupIngress"][0]["SourceSecurityGroupId"] == nodes
     assert only(stack, "AWS::FSx::FileSystem")["Properties"]["StorageCapacity"] == 19200
+
+
+@pytest.mark.parametrize(("count", "warned"), [(128, []), (129, ["the nodes make 1,032 EFA connections"])])
+def test_more_efa_connections_than_a_file_system_takes_are_warned_of(count: int, warned: list[str]) -> None:
+    stack = new_stack()
+    files = _file_system(stack, efa_enabled=True)
+    groups = [NodeGroup("workers", instance_types=["p5.48xlarge"], count=count)]
+    TrainingCluster(stack, "Pod", network=files.network, file_system=files, node_groups=groups)
+    said = [text for text in warnings(stack) if "[ack: cdk-training-cluster:fileSystemEfaConnections]" in text]
+    assert [text.partition(" to the file")[0] for text in said] == warned
 
 
 def test_an_existing_one_is_mounted_linked_and_let_in_as_one_that_is_made() -> None:

@@ -102,6 +102,28 @@ def reaches_lustre(instance_type: InstanceTypeInfo) -> bool:
     return instance_type.supports_efa and not _LUSTRE_OVER_TCP.fullmatch(instance_type.name)
 
 
+# How many interfaces AWS's set-up of a client uses, by how a type's name starts, and the connections of all clients
+# that a file system takes, one for each interface:
+# https://docs.aws.amazon.com/fsx/latest/LustreGuide/configure-efa-clients.html
+_LUSTRE_INTERFACES = {"p6-b300.": 16, "p5": 8, "p6": 8}
+MAX_LUSTRE_INTERFACES = 1024
+
+
+def lustre_interfaces(instance_type: InstanceTypeInfo) -> int:
+    """Return through how many Elastic Fabric Adapters a node of a type reaches a file system; 0: over TCP.
+
+    Args:
+        instance_type: The facts about the type.
+    """
+    if not reaches_lustre(instance_type):
+        return 0
+    others = 2 if len(instance_type.network_cards) > 1 else 1
+    used = next(
+        (count for start, count in _LUSTRE_INTERFACES.items() if instance_type.name.startswith(start)), others
+    )
+    return min(used, instance_type.maximum_efa_interfaces)
+
+
 class NodeBootstrap(Construct):
     """Make the scripts that set a node up, and the user data that fetches and runs them.
 
