@@ -54,7 +54,9 @@ def run(file: Path, *, stack: str | None, region: str | None, profile: str | Non
 
 
 def kept_resources(client: "CloudFormationClient", name: str) -> list[Mapping[str, Any]]:
-    """Return what the newest deleted stack of a name has kept. CloudFormation shows it for 90 days.
+    """Return what the newest deleted stack of a name has kept that kept anything; nothing if none has.
+
+    A stack whose creation failed may come after the one that kept. CloudFormation shows stacks for 90 days.
 
     Args:
         client: CloudFormation.
@@ -72,10 +74,13 @@ def kept_resources(client: "CloudFormationClient", name: str) -> list[Mapping[st
             f"there is no deleted stack {name} in {client.meta.region_name}: CloudFormation shows one for 90 days; "
             "give the deleted stack's name with --stack"
         )
-    newest = max(stacks, key=lambda each: each["CreationTime"])
-    found = client.get_paginator("list_stack_resources").paginate(StackName=newest["StackId"])
-    resources: Iterable[Mapping[str, Any]] = (each for page in found for each in page["StackResourceSummaries"])
-    return [each for each in resources if each["ResourceStatus"] == "DELETE_SKIPPED"]
+    for stack in sorted(stacks, key=lambda each: each["CreationTime"], reverse=True):
+        found = client.get_paginator("list_stack_resources").paginate(StackName=stack["StackId"])
+        resources: Iterable[Mapping[str, Any]] = (each for page in found for each in page["StackResourceSummaries"])
+        kept = [each for each in resources if each["ResourceStatus"] == "DELETE_SKIPPED"]
+        if kept:
+            return kept
+    return []
 
 
 def identifiers(client: "CloudFormationClient", kept: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:

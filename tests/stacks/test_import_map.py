@@ -81,7 +81,7 @@ def test_a_map_holds_what_can_be_imported_as_a_whole(
     assert import_map({"Resources": resources}, left, _NAMES) == expected
 
 
-def test_the_newest_deleted_stack_of_a_name_says_what_it_has_kept() -> None:
+def test_the_newest_deleted_stack_of_a_name_that_kept_anything_says_what_it_has_kept() -> None:
     client = boto3.client("cloudformation", region_name="us-east-1")
     stacks = [
         {"StackName": name, "StackId": f"arn:{name}/{day}", "CreationTime": f"2026-11-0{day}T08:00:00Z"}
@@ -95,7 +95,9 @@ def test_the_newest_deleted_stack_of_a_name_says_what_it_has_kept() -> None:
         deleted = {"StackStatusFilter": ["DELETE_COMPLETE"]}
         found = {"StackSummaries": [{**each, "StackStatus": "DELETE_COMPLETE"} for each in stacks]}
         stub.add_response("list_stacks", found, deleted)
-        stub.add_response("list_stack_resources", {"StackResourceSummaries": resources}, {"StackName": "arn:pod/3"})
+        # The newest failed when it was made, and kept nothing.
+        stub.add_response("list_stack_resources", {"StackResourceSummaries": []}, {"StackName": "arn:pod/3"})
+        stub.add_response("list_stack_resources", {"StackResourceSummaries": resources}, {"StackName": "arn:pod/2"})
         assert [each["LogicalResourceId"] for each in kept_resources(client, "pod")] == ["Vpc"]
         stub.add_response("list_stacks", found, deleted)
         with pytest.raises(ValueError, match=r"^there is no deleted stack none in us-east-1: .*--stack$"):

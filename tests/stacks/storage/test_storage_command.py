@@ -34,7 +34,7 @@ def test_people_see_sizes_prices_and_why() -> None:
     assert " ".join(lines[-2:]) == (
         "Recommended: PERSISTENT_2 SSD 250 MB/s/TiB, EFA, 96,000 GiB: it has the lowest known price of those that "
         "link S3 data sets, keep data when a server fails, and give 20 GB/s to 8 x p5.48xlarge by EFA, which AWS "
-        "recommends above 10 GB/s; the price of PERSISTENT_2 SSD 500 MB/s/TiB, EFA is unknown."
+        "recommends above 10 GB/s; the price of PERSISTENT_2 SSD 500 MB/s/TiB, EFA is unknown and may be lower."
     )
 
 
