@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
 Location: TypeAlias = tuple[str | int, ...]
 """Where something is in a file: keys and, in lists, positions from 0."""
 
@@ -78,10 +80,19 @@ def plain_errors(status: int = 1) -> Iterator[None]:
         _end(error, _sentences_of_cdk(str(error)), status)
 
 
+def printable(text: str) -> str:
+    """Write control characters, which a key in S3 may have, as Python does, so that no terminal obeys them.
+
+    Args:
+        text: The text; its tabs and line ends stay.
+    """
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
 def _end(error: Exception, sentences: Sequence[str], status: int) -> None:
     if os.environ.get("CDK_DEBUG"):  # what `cdk --debug` sets
         raise error
-    sys.stderr.writelines(f"error: {sentence}\n" for sentence in sentences)
+    sys.stderr.writelines(f"error: {printable(sentence)}\n" for sentence in sentences)
     raise SystemExit(status)
 
 

@@ -8,11 +8,12 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from rich import box
+from rich import box, markup
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table as RichTable
+
+from cdk_training_cluster_stacks.problems import printable
 
 FORMATS = ("table", "json", "markdown")
 UNKNOWN = "unknown"
@@ -79,7 +80,7 @@ def show(name: str, document: Document, values: Mapping[str, object]) -> None:
     if name == "json":
         sys.stdout.write(f"{json_text(values)}\n")
     elif name == "markdown":
-        sys.stdout.write("\n".join(_markdown(document)))
+        sys.stdout.write(printable("\n".join(_markdown(document))))
     else:
         _show(document, Console(highlight=False))
 
@@ -118,14 +119,18 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - JSON is of any type
 
 def _show(document: Document, console: Console) -> None:
     for table in filter(_has_rows, document.tables):
-        console.print(f"[bold]{escape(table.title)}[/bold]")
+        console.print(f"[bold]{_escaped(table.title)}[/bold]")
         console.print(Padding(_rich(table), (0, 0, 0, 1)))
     for heading, sentences in filter(_has_sentences, document.notes):
-        console.print(f"[bold]{escape(heading)}[/bold]")
+        console.print(f"[bold]{_escaped(heading)}[/bold]")
         for sentence in sentences:
             console.print(_item(sentence))
     if document.conclusion:
-        console.print(f"[bold]{escape(document.conclusion)}[/bold]")
+        console.print(f"[bold]{_escaped(document.conclusion)}[/bold]")
+
+
+def _escaped(text: str) -> str:
+    return markup.escape(printable(text))
 
 
 def _rich(table: Table) -> RichTable:
@@ -138,7 +143,7 @@ def _rich(table: Table) -> RichTable:
             heading, justify="right" if number else "left", no_wrap=position == 0, overflow="fold", min_width=width
         )
     for row in table.rows:
-        shown.add_row(*map(escape, row), style="bold" if row[0] in table.bold else None)
+        shown.add_row(*map(_escaped, row), style="bold" if row[0] in table.bold else None)
     return shown
 
 
@@ -147,7 +152,7 @@ def _item(sentence: str) -> RichTable:
     shown = RichTable.grid(padding=(0, 1))
     shown.add_column()
     shown.add_column(overflow="fold")
-    shown.add_row("-", escape(sentence))
+    shown.add_row("-", _escaped(sentence))
     return shown
 
 

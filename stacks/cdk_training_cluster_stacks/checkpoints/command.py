@@ -19,6 +19,7 @@ from cdk_training_cluster_stacks.checkpoints.restore import check_name, restore_
 from cdk_training_cluster_stacks.checkpoints.source import Source, find_source, place_of_url
 from cdk_training_cluster_stacks.checkpoints.verify import verify
 from cdk_training_cluster_stacks.live.session import aws_session
+from cdk_training_cluster_stacks.problems import printable
 from cdk_training_cluster_stacks.showing import Document, Table, check_format, show
 from cdk_training_cluster_stacks.storage.sizes import size_text
 from cluster_contract.checkpoints import MARKERS, Checkpoint
@@ -148,7 +149,7 @@ def run_restore(asked: Asked, name: str, destination: str, *, force: bool, at: s
 
 def _warn(doubts: Sequence[str]) -> None:
     for doubt in doubts:
-        sys.stderr.write(f"warning: {doubt}\n")
+        sys.stderr.write(f"warning: {printable(doubt)}\n")
 
 
 def _time(text: str) -> datetime:

@@ -34,6 +34,12 @@ def test_a_listing_shows_which_are_complete(runs: Runs) -> None:
     assert row[1:4] + row[-2:] == ["4", "2.9", "MiB", "yes", f"{runs.url}/step-1/"]
 
 
+def test_a_key_writes_no_control_characters_to_a_terminal(runs: Runs) -> None:
+    runs.put("u\x1b[31m/w\x9b", b"")
+    for found in (runs.ran("list"), runs.ran("verify", "u\x1b[31m"), runs.ran("verify", "none")):
+        assert ("u\\x1b[31m" in found.output, "\x1b" in found.output, "\x9b" in found.output) == (True, False, False)
+
+
 def test_a_whole_checkpoint_is_proven(runs: Runs) -> None:
     status, said = runs.told("verify", "step-1")
     assert (status, said["outcome"], len(said["files"])) == (0, "proven", len(FILES))
