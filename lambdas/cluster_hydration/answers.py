@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from cluster_contract.hydration import HydrationAction, HydrationAnswer, HydrationStep
 from cluster_hydration import messages
-from cluster_hydration.nodes import BAD_REQUEST, Ended
+from cluster_hydration.nodes import BAD_REQUEST, NO_PROGRAM, NOT_MOUNTED, Ended
 from cluster_hydration.place import Place, at, fail
 from cluster_hydration.records import Command, DatasetState, Shard
 
@@ -59,19 +59,27 @@ def _take(place: Place, state: DatasetState, command: Command, ended: Ended) -> 
         return state
     since = state.failing_since or place.now
     if ended.code == BAD_REQUEST or place.now - since > FAILING:
-        return fail(place, state, messages.failing_commands(place.directory, ended.error))
+        failed = fail(place, state, messages.failing_commands(place.directory, ended.error))
+        return replace(failed, awaits_node=ended.code in (NOT_MOUNTED, NO_PROGRAM))
     return replace(_avoiding(place, state, command, ended), failing_since=since)
 
 
 def _take_confirmation(place: Place, state: DatasetState, command: Command, ended: Ended) -> DatasetState:
     """Have another command sent, later or to another node, unless a node has done what it was asked."""
     done = ended.answer is not None and ended.answer.run == state.run
+    if command.action is HydrationAction.BEGIN and state.awaits_node:
+        return _goes_on(place, state) if done else _avoiding(place, state, command, ended)
     if command.action is HydrationAction.BEGIN:
         # A node of an older deployment does not know this action.
         return replace(_avoiding(place, state, command, ended), begun=done or ended.code == BAD_REQUEST)
     if done:
         return replace(state, marked=True)
     return _avoiding(place, state, command, ended)
+
+
+def _goes_on(place: Place, state: DatasetState) -> DatasetState:
+    state = replace(at(place, state, HydrationStep.WAITING), progressed=place.now, failing_since=None)
+    return replace(state, awaits_node=False, reason=None)
 
 
 def _avoiding(place: Place, state: DatasetState, command: Command, ended: Ended) -> DatasetState:

@@ -199,7 +199,7 @@ def notification(
     if state.notice == RELEASE:
         return subject(f"{head}: files were not released"), f"{state.reason}.\n"
     restored = "Files that are restored stay, and are not restored again."
-    how = "goes on by itself" if state.recovers else f"starts with: {run_command(settings)}"
+    how = "goes on by itself" if state.recovers or state.awaits_node else f"starts with: {run_command(settings)}"
     text = f"{state.reason}.\n\n{restored} When that is mended, hydration {how}\n"
     return subject(f"{head} is not hydrated"), text
 

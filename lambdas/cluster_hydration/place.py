@@ -67,6 +67,7 @@ def fail(place: Place, state: DatasetState, reason: str, *, recovers: bool = Fal
         since=place.now,
         reason=reason,
         recovers=recovers,
+        awaits_node=False,
         marked=recovers,
         notice=messages.FAILED,
         claimed=None,

@@ -90,6 +90,7 @@ class DatasetState(Open):
         bytes_per_second: How fast contents come.
         reason: Why it has failed.
         recovers: Whether it goes on when FSx's link to the bucket is mended, without an order.
+        awaits_node: Whether it goes on when a node can do what those that there were could not.
         begun: Whether a node has taken the markers of earlier runs away, or cannot.
         marked: Whether a node has told waiting jobs that it has failed.
         notice: What people are to be notified of: a name of `messages.NOTICES`.
@@ -123,6 +124,7 @@ class DatasetState(Open):
     bytes_per_second: int | None = None
     reason: str | None = None
     recovers: bool = False
+    awaits_node: bool = False
     begun: bool = False
     marked: bool = False
     notice: str | None = None

@@ -261,10 +261,11 @@ def _begin_on_node(place: Place, state: DatasetState) -> DatasetState:
 
 
 def _tell_nodes(place: Place, state: DatasetState) -> DatasetState:
-    """Have a node tell the jobs that wait."""
+    """Have a node tell the jobs that wait; where no node can, look for one that can restore."""
+    action = HydrationAction.BEGIN if state.awaits_node else HydrationAction.FAIL
     if not state.marked and not state.commands:
         for instance in _free(place, state, _usable(place, state))[:1]:
-            return _command(place, state, HydrationAction.FAIL, instance)
+            return _command(place, state, action, instance)
     return state
 
 

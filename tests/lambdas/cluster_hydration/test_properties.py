@@ -106,19 +106,22 @@ def test_it_ends_and_says_the_truth(steps: list[tuple[str, int, int]]) -> None:
     scene.lustre.set_link("/data", "AVAILABLE")
     scene.nodes.fates = []
     scene.nodes.nodes |= {f"i-{number:017x}": True for number in range(3)}
+    settled = 0
     for _ in range(200):
         before = len(scene.messages)
         scene.tick()
         _is_true(scene, before)
-        if scene.steps["/data"] in (HydrationStep.DONE, HydrationStep.FAILED):
+        settled = settled + 1 if scene.steps["/data"] in (HydrationStep.DONE, HydrationStep.FAILED) else 0
+        if settled > 10:  # It may wait for a node that can restore.
             break
     scene.tick(10)
     assert scene.steps["/data"] in (HydrationStep.DONE, HydrationStep.FAILED), scene.steps
-    # Then nothing is said, or done, any more.
+    # Then nothing is said, or done, any more, but that the link is read once an hour, and that it was is written.
     said, calls = len(scene.messages), len(scene.calls)
     assert said
     scene.tick(10)
-    assert (len(scene.messages), len(scene.calls)) == (said, calls + 10)
+    assert len(scene.messages) == said
+    assert len(scene.calls) - calls in (10, 13)
 
 
 def _is_true(scene: HydrationScene, before: int) -> None:

@@ -179,3 +179,16 @@ def test_a_node_takes_old_markers_away_while_names_are_still_imported(fates: lis
     assert [one.request["action"] for one in scene.nodes.sent] == ["begin"] * asked
     scene.lustre.settle = settle  # type: ignore[method-assign]
     scene.until(_DONE)
+
+
+@pytest.mark.parametrize("code", ["3", "127"])
+def test_nodes_that_cannot_restore_fail_a_data_set_until_one_comes_that_can(code: str) -> None:
+    scene = HydrationScene(nodes=1)
+    scene.nodes.fates = [code] * 1000
+    scene.until(_FAILED, within=80)
+    scene.tick(30)
+    assert scene.steps == {"/data": _FAILED}
+    scene.nodes.fates = []
+    scene.nodes.add_nodes(1)
+    assert scene.until(_DONE, within=20).reason is None
+    assert ["goes on by itself" in text for _, text in scene.messages] == [True, False]
