@@ -109,6 +109,11 @@ class IdleExpectation:
         return cls(IdleFunctionSettings.from_environment(configuration["Environment"]["Variables"]), nodes)
 
     @property
+    def preloads(self) -> bool:
+        """Whether data sets are restored, which keeps nodes running."""
+        return self._settings.preloads
+
+    @property
     def max_stops(self) -> int:
         """How many nodes one run stops at most."""
         return self._settings.max_stops

@@ -1,6 +1,6 @@
 """Lets nodes work, be silent and idle on the local AWS, and runs the deployed idle function on that."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,6 +24,8 @@ _EC2 = "AWS/EC2"
 _LAUNCHED_BEFORE = timedelta(days=3)
 # A window is full of idle periods when the one after the last work has begun.
 _TO_FILL = 2 * _PERIOD
+# The function keeps all nodes for 15 minutes after data sets were restored, which they were a moment ago.
+_RESTORED_BEFORE = timedelta(minutes=30)
 
 # PutMetricData takes as many points at a time.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricData.html
@@ -43,7 +45,8 @@ def tell_idle_story(aws: LocalAws, function: DeployedFunction, expectation: Idle
         function: The deployed function.
         expectation: What has to become of the nodes.
     """
-    story, now = IdleStory(expectation, reported=_parts(expectation)), datetime.now(UTC)
+    begin = _RESTORED_BEFORE if expectation.preloads else _NOW
+    story, now = IdleStory(expectation, reported=_parts(expectation)), datetime.now(UTC) + begin
     aws.set_launch_time(now - _LAUNCHED_BEFORE, *story.reported)
     times = _times(story)
     # Each run brings at least one of the nodes that are stopped together further.
@@ -51,7 +54,8 @@ def tell_idle_story(aws: LocalAws, function: DeployedFunction, expectation: Idle
     _report(aws, story, (now, now + times[-1] + more * _PERIOD + _TO_FILL))
     while times:
         later = times.pop(0)
-        _tick(aws, function, later, story)
+        aws.set_clock(begin + later)
+        story.add(round(later.total_seconds() / 60), function({"action": "tick"}, later=begin + later))
         if _is_waiting(story) and more and later + _PERIOD not in times:
             times.insert(0, later + _PERIOD)
             more -= 1
@@ -110,11 +114,6 @@ def _up(time: timedelta) -> timedelta:
 def _is_waiting(story: IdleStory) -> bool:
     """Say whether the last run left something to the next one."""
     return any(node["verdict"] == "deferred" for node in story.ticks[-1]["nodes"])
-
-
-def _tick(aws: LocalAws, function: Callable[..., Any], later: timedelta, story: IdleStory) -> None:
-    aws.set_clock(later)
-    story.add(round(later.total_seconds() / 60), function({"action": "tick"}, later=later))
 
 
 def _report(aws: LocalAws, story: IdleStory, idle: _Span) -> None:

@@ -1,7 +1,7 @@
 """The idle stop's story is told as time would tell it: what nodes report, and when the function runs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, cast
@@ -55,6 +55,8 @@ def _tell(
     nodes: list[IdleNode],
     groups: Mapping[str, Any],
     say: Callable[[int, str], str] = lambda minutes, _: "warn" if minutes else "busy",
+    *,
+    preloads: bool = False,
     **policy: Any,
 ) -> tuple[IdleStory, FakeAws]:
     """Tell a story in which the function says of each node what `say` says of it."""
@@ -68,7 +70,7 @@ def _tell(
             del by_id[stopped]
         return said
 
-    expectation = IdleExpectation(settings(groups, **policy), nodes)
+    expectation = IdleExpectation(replace(settings(groups, **policy), preloads=preloads), nodes)
     return tell_idle_story(cast("Any", aws), cast("Any", function), expectation), aws
 
 
@@ -97,6 +99,13 @@ def test_the_function_runs_when_it_has_something_new_to_say(
     story, aws = _tell(nodes, groups, **policy)
     assert _minutes(story) == minutes
     assert aws.clock[-1] == timedelta()
+
+
+def test_the_story_begins_when_restored_data_sets_keep_nodes_no_more() -> None:
+    story, aws = _tell(
+        _WORKERS, {"workers": {}}, lambda minutes, _: "busy" if minutes < 40 else "warn", preloads=True
+    )
+    assert (_minutes(story)[0], aws.clock[0], aws.clock[-1]) == (0, timedelta(minutes=30), timedelta())
 
 
 def test_what_has_to_wait_is_looked_at_five_minutes_later() -> None:
