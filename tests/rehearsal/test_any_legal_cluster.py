@@ -28,7 +28,7 @@ _HOUR = timedelta(hours=1)
 # Reservations are raised, launched into and counted one after another.
 _TICKS = 4
 
-_WITH_EVERY_CHANGE = ("reservations of their own", "what is reserved first")
+_WITH_EVERY_CHANGE = ("what is reserved first",)
 
 
 def _types(plans: Iterable[ClusterPlan]) -> Iterator[str]:

@@ -189,11 +189,12 @@ def _deployment(example: str) -> Deployment:
                 "file_system_path": one.properties["FileSystemPath"],
                 "data_repository_path": one.properties["DataRepositoryPath"],
                 "lifecycle": "AVAILABLE",
-                "imported_events": one.properties["S3"]["AutoImportPolicy"]["Events"],
-                "exported_events": [],
+                "imported_events": one.properties["S3"].get("AutoImportPolicy", {}).get("Events", []),
+                "exported_events": one.properties["S3"].get("AutoExportPolicy", {}).get("Events", []),
                 "objects": 3,
             }
-            for one in resources
+            # The data set before the checkpoints.
+            for one in sorted(resources, key=lambda one: str(one.properties.get("FileSystemPath")), reverse=True)
             if one.type == "AWS::FSx::DataRepositoryAssociation"
         ],
     }

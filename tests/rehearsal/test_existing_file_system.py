@@ -64,15 +64,22 @@ class _Account:
         return "; ".join(filter(None, pages.search("StackEvents[].ResourceStatusReason")))
 
 
+def _file_systems(aws: LocalAws) -> set[str]:
+    """The account's file systems; other tests have left some."""
+    return {each["FileSystemId"] for each in aws.client("fsx").describe_file_systems()["FileSystems"]}
+
+
 def test_a_kept_file_system_is_used_and_linked_by_another_file(aws: LocalAws, tmp_path: Path) -> None:
     prepare(aws, ["g5.xlarge"])
     account, fsx = _Account(aws, tmp_path), aws.client("fsx")
     linked = "datasets: [{file_system_path: /data, bucket: %s}]\ncheckpoints: {exported: {%s}}\n"
+    before = _file_systems(aws)
     made = account.deploy("file_system: {}\ndatasets: [{file_system_path: /data}]\ncheckpoints: {}\n")
-    (system,) = fsx.describe_file_systems()["FileSystems"]
+    (system,) = (each for each in fsx.describe_file_systems()["FileSystems"] if each["FileSystemId"] not in before)
+    here = [{"Name": "file-system-id", "Values": [system["FileSystemId"]]}]
     account.destroy(*reversed(_STACKS))
     # Links go with their stack; the file system stays.
-    assert not fsx.describe_data_repository_associations()["Associations"]
+    assert not fsx.describe_data_repository_associations(Filters=here)["Associations"]
 
     existing = f"file_system_id: {system['FileSystemId']}, mount_name: {system['LustreConfiguration']['MountName']}"
     group = f", security_group_id: {made['FileSystemSecurityGroup']}"
@@ -82,8 +89,8 @@ def test_a_kept_file_system_is_used_and_linked_by_another_file(aws: LocalAws, tm
 
     assert account.statuses() == ["CREATE_COMPLETE"] * 2
     assert {"FileSystem", "FileSystemfixed-settings", "NetworkVpc"} & after.keys() == set()
-    assert [each["FileSystemId"] for each in fsx.describe_file_systems()["FileSystems"]] == [system["FileSystemId"]]
-    associations = fsx.describe_data_repository_associations()["Associations"]
+    assert _file_systems(aws) - before == {system["FileSystemId"]}
+    associations = fsx.describe_data_repository_associations(Filters=here)["Associations"]
     assert {each["FileSystemPath"]: each["Lifecycle"] for each in associations} == {
         "/data": "AVAILABLE",
         "/checkpoints": "AVAILABLE",
@@ -96,12 +103,12 @@ def test_a_kept_file_system_is_used_and_linked_by_another_file(aws: LocalAws, tm
     assert (tmp_path / "cdk.out.2" / "pod-cluster.template.json").read_text().count(system["FileSystemId"])
 
     account.destroy(*reversed(_STACKS))
-    assert [each["FileSystemId"] for each in fsx.describe_file_systems()["FileSystems"]] == [system["FileSystemId"]]
+    assert _file_systems(aws) - before == {system["FileSystemId"]}
 
 
 def test_the_foundation_that_made_it_takes_it_back_without_new_rules(aws: LocalAws, tmp_path: Path) -> None:
     account, fsx, only = _Account(aws, tmp_path), aws.client("fsx"), _STACKS[:1]
-    before = {each["FileSystemId"] for each in fsx.describe_file_systems()["FileSystems"]}
+    before = _file_systems(aws)
     made = account.deploy("file_system: {}\n", only)
     (system,) = (each for each in fsx.describe_file_systems()["FileSystems"] if each["FileSystemId"] not in before)
     account.deploy("", only)

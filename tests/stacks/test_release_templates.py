@@ -76,10 +76,10 @@ def _rename(kind: str) -> Change:
     return change
 
 
-def _retype(kind: str, other: str) -> Change:
+def _retype(kind: str, other: str, *, words: str = "") -> Change:
     def change(stacks: dict[str, Any]) -> None:
         template = stacks[_FOUNDATION]
-        template["Resources"][_only(template, kind)]["Type"] = other
+        template["Resources"][_only(template, kind, words)]["Type"] = other
 
     return change
 
@@ -121,7 +121,7 @@ _FATAL: list[tuple[str, Change, str]] = [
     ("the file system has another logical id", _rename(_FILES), "(AWS::FSx::FileSystem) is gone; on it hangs"),
     (
         "the bucket is of another type",
-        _retype(_BUCKET, "AWS::S3Express::DirectoryBucket"),
+        _retype(_BUCKET, "AWS::S3Express::DirectoryBucket", words="base-pod-foundation/Datasets/"),
         "(AWS::S3::Bucket) is of the type AWS::S3Express::DirectoryBucket now",
     ),
     (
