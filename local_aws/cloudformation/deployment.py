@@ -167,9 +167,12 @@ class Deployment:
         https://aws.amazon.com/blogs/devops/ship-infrastructure-faster-with-cloudformation-and-cdk-pre-deployment-validation-on-every-stack-operation/
         """
         name = resource.properties.get(getattr(_handler(resource), "named", "").partition(":")[0])
+        # A lifecycle hook's name is its own within its group.
+        parts = schemas.identifier(resource.type) & resource.properties.keys()
         for stack in self._region.living() if name else ():
             for other in stack.resources.values():
-                if other is not resource and (other.type, other.physical_id) == (resource.type, name):
+                is_alike = all(other.properties.get(part) == resource.properties[part] for part in parts)
+                if other is not resource and (other.type, other.physical_id) == (resource.type, name) and is_alike:
                     raise ResourceError(f"{name} already exists in stack {stack.id}")
 
     def _make(self, resource: StackResource) -> None:

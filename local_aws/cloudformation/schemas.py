@@ -139,6 +139,12 @@ def value_at(properties: Any, path: tuple[str, ...]) -> Any:
     return value_at(properties[part], rest) if isinstance(properties, Mapping) and part in properties else None
 
 
+def identifier(resource_type: str) -> set[str]:
+    """Return the properties that together tell a resource from others of its type."""
+    schema = schema_of(resource_type) or {}
+    return {path.removeprefix("/properties/") for path in schema.get("primaryIdentifier", [])}
+
+
 def name_property(resource_type: str) -> str | None:
     """Return the property that names a resource physically, if its user may choose the name."""
     schema = schema_of(resource_type) or {}
