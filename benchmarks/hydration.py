@@ -99,7 +99,7 @@ def measure(runs: int, million_files: bool, directory: Path, tell: Callable[[str
         runs: How many turns count.
         million_files: Whether to hydrate a million files too, once.
         directory: An empty directory.
-        tell: What is told how far it is.
+        tell: Called with a line of progress as each turn begins.
 
     Raises:
         FailedError: A run failed, or did not restore all files.

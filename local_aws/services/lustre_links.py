@@ -1,6 +1,6 @@
 """Data repository associations: links of a directory of a Lustre file system to a prefix of an S3 bucket.
 
-A link moves on when somebody looks at it: the first look finds it AVAILABLE, and each brings what has changed in the
+A link goes on with each describe call: the first finds it AVAILABLE, and each brings what has changed in the
 bucket to the files, and what has changed in the files to the bucket, as far as its policies say.
 https://docs.aws.amazon.com/fsx/latest/LustreGuide/dra-lifecycles.html
 """

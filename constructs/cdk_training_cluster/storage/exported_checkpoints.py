@@ -194,7 +194,7 @@ class ExportedCheckpoints(CheckpointStore):
 
 
 def _check(bucket: s3.IBucket | None, **settings: object) -> None:
-    """Refuse settings that could not be carried out.
+    """Refuse settings for a bucket that exists, and a replication that S3 would not make.
 
     S3 encrypts a replica of what a key of KMS encrypts with a key of the replica's region.
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/replication-config-for-kms-objects.html

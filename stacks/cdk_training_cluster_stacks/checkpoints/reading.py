@@ -20,7 +20,7 @@ _ATTEMPTS = 5
 _CHANGED = "it was changed while it was read: run the command again"
 
 Advance = Callable[[int], None]
-"""Is told how many bytes more are done."""
+"""Called with the number of bytes that are done since its last call."""
 
 
 class Outcome(StrEnum):
@@ -149,7 +149,7 @@ def difference(pieces: Iterator[bytes], proof: Proof, advance: Advance | None = 
     Args:
         pieces: The contents.
         proof: What S3 says.
-        advance: Is told how far it is.
+        advance: Called with the number of bytes that are done since its last call.
     """
     comparison = Comparison(proof)
     for piece in pieces:

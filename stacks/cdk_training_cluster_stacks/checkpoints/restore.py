@@ -36,7 +36,7 @@ def restore_to_directory(
         source: Where the checkpoint lies.
         files: Its files.
         target: The directory that is to be the checkpoint.
-        advance: Is told how many bytes are done.
+        advance: Called with the number of bytes that are done since its last call.
         force: Whether to replace what is there and differs.
 
     Raises:
@@ -165,7 +165,7 @@ def restore_to_prefix(
         files: Its files.
         target: Where it is to lie.
         name: Its name there.
-        advance: Is told how many bytes are done.
+        advance: Called with the number of bytes that are done since its last call.
         force: Whether to replace what is there and differs.
 
     Raises:

@@ -30,7 +30,7 @@ def verify(
     Args:
         client: S3.
         files: The checkpoint's files.
-        advance: Is told how many bytes are read.
+        advance: Called with the number of bytes that are done since its last call.
         directory: The local copy of the checkpoint. None: there is none.
     """
 
