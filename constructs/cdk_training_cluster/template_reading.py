@@ -48,12 +48,12 @@ class Template:
         """
         found = definition.get("Resources")
         self.size = size
-        self.resources = {
-            name: Resource(str(name), each)
+        self.resources: dict[str, Resource] = {
+            str(name): Resource(str(name), each)
             for name, each in (found.items() if isinstance(found, Mapping) else ())
             if isinstance(each, Mapping)
         }
-        self.outputs = definition.get("Outputs")
+        self.outputs: object | None = definition.get("Outputs")
 
     def of_type(self, *kinds: str) -> Sequence[Resource]:
         """Return the resources of some types."""

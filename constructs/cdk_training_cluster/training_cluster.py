@@ -27,7 +27,7 @@ from cdk_training_cluster.guardrails import (
     SpendGroup,
     WeeklyCostReport,
 )
-from cdk_training_cluster.guardrails.cost_budget import cost_budget_where_possible, has_cost_budgets
+from cdk_training_cluster.guardrails.cost_budget import CostBudget, cost_budget_where_possible, has_cost_budgets
 from cdk_training_cluster.guardrails.fixed_parts import fixed_parts
 from cdk_training_cluster.guardrails.spend import alarm_count, scheduled_function
 from cdk_training_cluster.instance_types import InstanceTypeInfo
@@ -147,9 +147,9 @@ class TrainingCluster(Construct):
         for rule, sentence in together_warnings(together).items():
             Annotations.of(self).add_warning_v2(f"cdk-training-cluster:{rule}", sentence)
         self._idle_policies = {nodes.group.name: nodes.policy for nodes in together.nodes if nodes.policy is not None}
-        self.cluster_name = cluster_name or Names.unique_resource_name(self, max_length=64, separator="-")
+        self.cluster_name: str = cluster_name or Names.unique_resource_name(self, max_length=64, separator="-")
         check_name(self, self.cluster_name)
-        self.network = network or ClusterNetwork(
+        self.network: ClusterNetwork = network or ClusterNetwork(
             self, "Network", availability_zone=availability_zone, encryption_key=encryption_key
         )
         if file_system is None and datasets:
@@ -159,7 +159,7 @@ class TrainingCluster(Construct):
                 file_system.add_dataset(dataset)
         self.file_system = file_system
         self._connections = self.network.connections
-        self.role = make_node_role(self)
+        self.role: iam.Role = make_node_role(self)
         profile = iam.InstanceProfile(self, "InstanceProfile", role=self.role)
         # In a scope of their own, so that a group may be called as its users like.
         fleets = Construct(self, "NodeGroups")
@@ -189,7 +189,7 @@ class TrainingCluster(Construct):
             self, encryption_key, budgets=budget is not None and has_cost_budgets(Stack.of(self).region)
         )
         # Of no use to another stack, whose node groups are others.
-        self.state = state or ClusterState(
+        self.state: ClusterState = state or ClusterState(
             self, "State", encryption_key=encryption_key, removal_policy=RemovalPolicy.DESTROY
         )
         self._common: GuardrailArguments = {
@@ -199,7 +199,7 @@ class TrainingCluster(Construct):
             "powertools_layer": powertools_layer,
             "encryption_key": encryption_key,
         }
-        self.power = ClusterPower(
+        self.power: ClusterPower = ClusterPower(
             self,
             "Power",
             **self._common,
@@ -211,11 +211,11 @@ class TrainingCluster(Construct):
             # The function learns of a group when CloudFormation is done with it: a group that gets its nodes
             # before would make the deployment wait for them.
             self.power.function.node.add_dependency(fleet.owner)
-        self.bootstrap_alarm = make_bootstrap_alarm(self, self.cluster_name, self.alert_topic)
-        self.hydration = self._make_hydration()
-        self.idle_stop = self._make_idle_stop(idle_policy, instance_type_facts)
-        self.billing_alarms = self._make_billing_alarms(budget)
-        self.resume_document = ResumeDocument(
+        self.bootstrap_alarm: cloudwatch.Alarm = make_bootstrap_alarm(self, self.cluster_name, self.alert_topic)
+        self.hydration: DatasetHydration | None = self._make_hydration()
+        self.idle_stop: IdleStop | None = self._make_idle_stop(idle_policy, instance_type_facts)
+        self.billing_alarms: BillingAlarms | None = self._make_billing_alarms(budget)
+        self.resume_document: ResumeDocument = ResumeDocument(
             self,
             "Resume",
             cluster_name=self.cluster_name,
@@ -223,12 +223,16 @@ class TrainingCluster(Construct):
             power=self.power,
         )
         weekly = budget is not None and budget.weekly_report
-        self.cost_report = WeeklyCostReport(self, "CostReport", **self._common) if weekly else None
+        self.cost_report: WeeklyCostReport | None = (
+            WeeklyCostReport(self, "CostReport", **self._common) if weekly else None
+        )
         self.checkpoints = checkpoints
-        self.checkpoint_watch = None if checkpoints is None else self._watch_checkpoints(checkpoints)
+        self.checkpoint_watch: CheckpointWatch | None = (
+            None if checkpoints is None else self._watch_checkpoints(checkpoints)
+        )
         # Last, since it counts what all the others cost.
-        self.spend = self._make_spend(budget)
-        self.cost_budget = (
+        self.spend: ClusterSpend | None = self._make_spend(budget)
+        self.cost_budget: CostBudget | None = (
             None
             if budget is None
             else cost_budget_where_possible(

@@ -109,12 +109,12 @@ class ClusterFunction(Construct):
         check_templates(self)
         self.package = package
         self._cluster_name = cluster_name
-        self.notification = actions.SnsAction(alert_topic)
+        self.notification: actions.SnsAction = actions.SnsAction(alert_topic)
         max_event_age = max_event_age or Duration.minutes(1)
         self._max_event_age_seconds = max_event_age.to_seconds()
         source = function_source(package)
         variables = _environment(package, settings, environment or {}, longest_id_bytes)
-        self.log_group = logs.LogGroup(
+        self.log_group: logs.LogGroup = logs.LogGroup(
             self,
             "Logs",
             retention=logs.RetentionDays.THREE_MONTHS,
@@ -122,7 +122,7 @@ class ClusterFunction(Construct):
             # The log of a cluster that is gone would stay behind once for each cluster that comes and goes.
             removal_policy=RemovalPolicy.DESTROY,
         )
-        self.role = iam.Role(
+        self.role: iam.Role = iam.Role(
             self,
             "Role",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
@@ -138,10 +138,10 @@ class ClusterFunction(Construct):
                 "AwsSolutions-IAM5[Action::kms:GenerateDataKey*]",
                 "CDK's grant to publish to a topic that the key encrypts; it allows that one key only.",
             )
-        self.failed_events = self._make_queue(encryption_key)
+        self.failed_events: sqs.Queue = self._make_queue(encryption_key)
         self._failed_events_arn = self.failed_events.queue_arn
         self.grant_send_failed_events(self.role)
-        self.function = lambda_.Function(
+        self.function: lambda_.Function = lambda_.Function(
             self,
             "Resource",
             description=description,
@@ -169,8 +169,8 @@ class ClusterFunction(Construct):
                 config.add_property_override("DestinationConfig.OnFailure.Destination", self._failed_events_arn)
         # CDK names the role in DependsOn, though the reference to it says as much: cfn-lint W3005.
         ignore_lint(default_child(self.function), "W3005")
-        self.error_alarm = self._watch_errors(called)
-        self.failed_events_alarm = self._watch_failed_events(called, cluster_name)
+        self.error_alarm: cloudwatch.Alarm = self._watch_errors(called)
+        self.failed_events_alarm: cloudwatch.Alarm = self._watch_failed_events(called, cluster_name)
 
     @property
     def grant_principal(self) -> iam.IPrincipal:

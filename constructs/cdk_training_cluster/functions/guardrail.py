@@ -9,6 +9,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
@@ -198,16 +199,20 @@ class Guardrail(Construct):
         )
         self.function = self._cluster_function.function
         alias = spec.operators_alias
-        self.function_name = self.function.function_name if alias is None else self._cluster_function.alias(alias).ref
-        self.error_alarm = self._cluster_function.error_alarm
+        self.function_name: str = (
+            self.function.function_name if alias is None else self._cluster_function.alias(alias).ref
+        )
+        self.error_alarm: cloudwatch.Alarm = self._cluster_function.error_alarm
         role = self._cluster_function.role
         permit(role)
         self._alert_topic.grant_publish(role)
         if spec.keeps is not None:
             self.state.grant_read_write(role, spec.keeps, self._cluster_name)
-        self.schedule = make_tick(self, self._cluster_function, cluster_name=self._cluster_name, every=spec.every)
+        self.schedule: scheduler.CfnSchedule = make_tick(
+            self, self._cluster_function, cluster_name=self._cluster_name, every=spec.every
+        )
         self._alarms = {watch.id: self._watch(watch) for watch in spec.watches}
-        self.silence_alarm = self._watch_silence(spec.silence)
+        self.silence_alarm: cloudwatch.Alarm = self._watch_silence(spec.silence)
 
     def _metric(
         self, name: str, statistic: str, period: Duration | None = None, node_group: str | None = None

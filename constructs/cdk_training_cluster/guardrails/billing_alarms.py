@@ -3,9 +3,10 @@
 import hashlib
 import re
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from aws_cdk import Annotations, CfnCustomResource, Duration, Stack, region_info
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -89,7 +90,7 @@ class BillingAlarms(Guardrail):
     and https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
     """
 
-    spec = GuardrailSpec(
+    spec: ClassVar[GuardrailSpec] = GuardrailSpec(
         package="billing_alarms",
         called="the billing function",
         purpose=f"Keeps the billing alarms of $name in {BILLING_REGION}",
@@ -177,10 +178,10 @@ class BillingAlarms(Guardrail):
             alert_topic_arn=alert_topic.topic_arn,
         )
         self._make(settings, lambda role: self._grant(role, owner))
-        self.removal = self._make_removal()
+        self.removal: CfnCustomResource = self._make_removal()
         # No tick is sent after the removal; one that waits is held back, since the removal leaves no concurrency.
         self.schedule.node.add_dependency(self.removal)
-        self.silent_alarm = self._alarms["SilentAccounts"]
+        self.silent_alarm: cloudwatch.Alarm = self._alarms["SilentAccounts"]
 
     def describe(self) -> Iterator[str]:
         """See `Guardrail.describe`."""

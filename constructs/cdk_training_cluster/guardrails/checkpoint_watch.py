@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import ClassVar
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -47,7 +48,7 @@ class CheckpointWatch(Guardrail):
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/fs-metrics.html
     """
 
-    spec = GuardrailSpec(
+    spec: ClassVar[GuardrailSpec] = GuardrailSpec(
         package="cluster_checkpoints",
         called="the checkpoint function",
         purpose="Reports how long accelerators of the training cluster $name have worked without a new checkpoint",
@@ -109,8 +110,8 @@ class CheckpointWatch(Guardrail):
             topic_arn=alert_topic.topic_arn,
         )
         self._make(settings, self._grant, longest_id_bytes=_LONGEST_NAME)
-        self.missing_alarm = self._watch(_missing(minutes))
-        self.export_alarm = None
+        self.missing_alarm: cloudwatch.Alarm = self._watch(_missing(minutes))
+        self.export_alarm: cloudwatch.Alarm | None = None
         if isinstance(checkpoints, ExportedCheckpoints):
             self.export_alarm = self._watch(_LATE_EXPORT, checkpoints.metric_oldest_waiting_export())
 

@@ -1,6 +1,7 @@
 """The construct that sends a report of a cluster's bill once a week: its function, its tick and its permissions."""
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
@@ -36,7 +37,7 @@ class WeeklyCostReport(Guardrail):
     Source: https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_GetCostAndUsage.html
     """
 
-    spec = GuardrailSpec(
+    spec: ClassVar[GuardrailSpec] = GuardrailSpec(
         package="cluster_costs",
         called="the cost function",
         purpose="Sends a report of what the training cluster $name has cost, once a week",

@@ -1,6 +1,7 @@
 """The construct that hydrates data sets: its function, its tick, its alarms, and the document that nodes run."""
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -61,7 +62,7 @@ class DatasetHydration(Guardrail):
     https://docs.aws.amazon.com/systems-manager/latest/userguide/run-command.html
     """
 
-    spec = GuardrailSpec(
+    spec: ClassVar[GuardrailSpec] = GuardrailSpec(
         package="cluster_hydration",
         called="the hydration function",
         purpose="Restores the contents of the data sets of the training cluster $name, and reports its progress",
@@ -125,7 +126,9 @@ class DatasetHydration(Guardrail):
         )
         self._file_system = file_system
         self._datasets = [each for each in file_system.datasets if each.is_maintained]
-        self.document = self._make_document() if any(each.preload for each in self._datasets) else None
+        self.document: ssm.CfnDocument | None = (
+            self._make_document() if any(each.preload for each in self._datasets) else None
+        )
         settings = HydrationFunctionSettings(
             cluster=cluster_name,
             file_system=file_system.file_system_id,
@@ -136,7 +139,7 @@ class DatasetHydration(Guardrail):
             state_table=self.state.table_name,
         )
         self._make(settings, self._grant)
-        self.failed_alarm = self._alarms["FailedDatasets"]
+        self.failed_alarm: cloudwatch.Alarm = self._alarms["FailedDatasets"]
 
     def describe(self) -> Iterator[str]:
         """See `Guardrail.describe`."""

@@ -1,7 +1,7 @@
 """The construct that makes the idle stop: its function, its tick, its alarms and its permissions."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -150,7 +150,7 @@ class IdleStop(Guardrail):
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StopInstances.html
     """
 
-    spec = GuardrailSpec(
+    spec: ClassVar[GuardrailSpec] = GuardrailSpec(
         package="cluster_idle",
         called="the idle function",
         purpose="Stops idle nodes of the training cluster $name",
@@ -236,7 +236,7 @@ class IdleStop(Guardrail):
             raise ValueError(
                 "power is required beside node_groups: the power function owns their sizes; give cluster.power"
             )
-        self.policy = (policy or IdlePolicy()).over(DEFAULT_IDLE_POLICY)
+        self.policy: IdlePolicy = (policy or IdlePolicy()).over(DEFAULT_IDLE_POLICY)
         if self.policy.is_too_long_a_warning:
             raise ValueError(f"warning of policy {TOO_LONG_A_WARNING}")
         self.policies: Mapping[str, IdlePolicy] = {
@@ -277,13 +277,13 @@ class IdleStop(Guardrail):
             power.grant_idle_stop(role)
         if hydration is not None and settings.preloads:
             hydration.grant_read_progress(role)
-        self.unknown_nodes_alarm = self._alarms["UnknownNodes"]
-        self.breaker_alarm = self._alarms["Breaker"]
-        self.stuck_nodes_alarm = self._alarms["StuckNodes"]
-        self.lingering_nodes_alarm = self._alarms["LingeringNodes"]
-        self.unclear_tags_alarm = self._alarms["UnclearTags"]
-        self.failed_notifications_alarm = self._alarms["FailedNotifications"]
-        self.reserved_idle_alarm = self._watch_reserved()
+        self.unknown_nodes_alarm: cloudwatch.Alarm = self._alarms["UnknownNodes"]
+        self.breaker_alarm: cloudwatch.Alarm = self._alarms["Breaker"]
+        self.stuck_nodes_alarm: cloudwatch.Alarm = self._alarms["StuckNodes"]
+        self.lingering_nodes_alarm: cloudwatch.Alarm = self._alarms["LingeringNodes"]
+        self.unclear_tags_alarm: cloudwatch.Alarm = self._alarms["UnclearTags"]
+        self.failed_notifications_alarm: cloudwatch.Alarm = self._alarms["FailedNotifications"]
+        self.reserved_idle_alarm: cloudwatch.Alarm = self._watch_reserved()
 
     def describe(self) -> Iterator[str]:
         """Say what becomes of idle nodes: a line for the cluster, and one for each group of which it is not true."""

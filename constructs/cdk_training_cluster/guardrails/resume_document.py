@@ -58,7 +58,7 @@ class ResumeDocument(Construct):
         """
         super().__init__(scope, id)
         # https://docs.aws.amazon.com/systems-manager/latest/userguide/cross-service-confused-deputy-prevention.html
-        self.role = iam.Role(
+        self.role: iam.Role = iam.Role(
             self,
             "Role",
             description=f"The runbook that starts node groups of the training cluster {cluster_name}",
@@ -71,7 +71,7 @@ class ResumeDocument(Construct):
             ),
         )
         power.grant_start(self.role)
-        self.document = ssm.CfnDocument(
+        self.document: ssm.CfnDocument = ssm.CfnDocument(
             self,
             "Resource",
             document_type="Automation",

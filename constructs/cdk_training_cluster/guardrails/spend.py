@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -85,7 +85,7 @@ class ClusterSpend(Guardrail):
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-pricing-billing.html
     """
 
-    spec = GuardrailSpec(
+    spec: ClassVar[GuardrailSpec] = GuardrailSpec(
         package="cluster_spend",
         called="the spend function",
         purpose="Counts the dollars of the training cluster $name",
@@ -187,13 +187,15 @@ class ClusterSpend(Guardrail):
         if power is not None and self._acts:
             power.grant_budget(self._cluster_function.role)
         effect = _effect(budget.on_exceed if self._acts else OnExceed.NOTIFY, budget.warning_minutes)
-        self.month_alarms = {share: self._watch(_month_watch(budget, share, effect)) for share in budget.thresholds}
-        self.forecast_alarms = {
+        self.month_alarms: dict[float, cloudwatch.Alarm] = {
+            share: self._watch(_month_watch(budget, share, effect)) for share in budget.thresholds
+        }
+        self.forecast_alarms: dict[float, cloudwatch.Alarm] = {
             share: self._watch(_forecast_watch(budget, share)) for share in budget.forecast_thresholds
         }
         rate = budget.max_usd_per_hour
-        self.rate_alarm = None if rate is None else self._watch(_rate_watch(rate))
-        self.unknown_prices_alarm = self._alarms["UnknownPrices"]
+        self.rate_alarm: cloudwatch.Alarm | None = None if rate is None else self._watch(_rate_watch(rate))
+        self.unknown_prices_alarm: cloudwatch.Alarm = self._alarms["UnknownPrices"]
 
     def describe(self) -> Iterator[str]:
         """See `Guardrail.describe`."""

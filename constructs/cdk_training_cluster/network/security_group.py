@@ -50,7 +50,7 @@ class EfaSecurityGroup(Construct):
                 )
             ],
         )
-        self.security_group_id = group.attr_group_id
+        self.security_group_id: str = group.attr_group_id
         ingress = ec2.CfnSecurityGroupIngress(
             self,
             "SelfIngress",

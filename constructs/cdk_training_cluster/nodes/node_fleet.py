@@ -9,6 +9,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_resourcegroups as resourcegroups
 from constructs import Construct
 
 from cdk_training_cluster.encryption import allow
@@ -108,9 +109,11 @@ class NodeFleet(Construct):
         nodes = _checked or check_node_group(node_group, instance_type_facts, network.availability_zone)
         self._words = nodes.words
         self._environment = environment or {}
-        self.node_group, self.cluster_name, self.role = node_group, cluster_name, role
-        self.instance_types = tuple(nodes.infos)
-        self.instance_type = self.instance_types[0]
+        self.node_group: NodeGroup = node_group
+        self.cluster_name: str = cluster_name
+        self.role: iam.IRole = role
+        self.instance_types: tuple[InstanceTypeInfo, ...] = tuple(nodes.infos)
+        self.instance_type: InstanceTypeInfo = self.instance_types[0]
         policy = idle_policy or node_group.idle_policy
         self._reports_efa_traffic = policy is not None and not policy.is_off and policy.has_signal("efa")
         self._connections = network.connections
@@ -118,7 +121,7 @@ class NodeFleet(Construct):
         self._tag()
         for rule, sentence in node_group_warnings(nodes).items():
             self._warn(rule, sentence)
-        self.placement_group = self._make_placement_group()
+        self.placement_group: ec2.CfnPlacementGroup | None = self._make_placement_group()
         reserved = make_reserved(
             self,
             node_group=node_group,
@@ -126,8 +129,9 @@ class NodeFleet(Construct):
             placement_group=self.placement_group,
             tags=self._own_tags(),
         )
-        self.capacity_reservation, self.reservation_group = reserved.reservation, reserved.resource_group
-        self.reservation_id = reserved.reservation_id
+        self.capacity_reservation: ec2.CfnCapacityReservation | None = reserved.reservation
+        self.reservation_group: resourcegroups.CfnGroup | None = reserved.resource_group
+        self.reservation_id: str | None = reserved.reservation_id
         layouts = launch_layouts(node_group, self.instance_types)
         self.network_interfaces: tuple[NetworkInterface, ...] = next(iter(layouts)).interfaces
         launches = [
@@ -152,7 +156,7 @@ class NodeFleet(Construct):
         for layout in layouts:
             self._warn_of_a_moving_image(layout, mount)
         self._warn_of_tcp(mount)
-        self.launch_templates = tuple(launch.template for launch in launches)
+        self.launch_templates: tuple[ec2.LaunchTemplate, ...] = tuple(launch.template for launch in launches)
         self._auto_scaling_group: autoscaling.CfnAutoScalingGroup | None = None
         self._spot_fleet: ec2.CfnSpotFleet | None = None
         if node_group.capacity.owned_by_spot_fleet:

@@ -1,6 +1,7 @@
 """The construct that makes the power function, its schedule, its alarms and its permissions."""
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -132,7 +133,7 @@ class ClusterPower(Guardrail):
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-modify.html
     """
 
-    spec = GuardrailSpec(
+    spec: ClassVar[GuardrailSpec] = GuardrailSpec(
         package="cluster_power",
         called="the power function",
         purpose="Owns the sizes of the node groups of the training cluster $name",
@@ -218,15 +219,15 @@ class ClusterPower(Guardrail):
             PowerPermissions(cluster_name, groups.values()).grant,
             longest_id_bytes=max(group.longest_id_bytes for group in groups.values()),
         )
-        self.order_name = self.function_name
+        self.order_name: str = self.function_name
         blocks = sorted({group.capacity_block for group in groups.values() if group.capacity_block is not None})
         if blocks:
             allow(self, encryption_key, KeyUser.EVENTS)
-        self.block_events = self._make_block_events(blocks) if blocks else None
-        self.missing_nodes_alarm = self._alarms["MissingNodes"]
-        self.surplus_nodes_alarm = self._alarms["SurplusNodes"]
-        self.held_groups_alarm = self._alarms["HeldGroups"]
-        self.mixed_groups_alarm = self._alarms["MixedGroups"]
+        self.block_events: events.Rule | None = self._make_block_events(blocks) if blocks else None
+        self.missing_nodes_alarm: cloudwatch.Alarm = self._alarms["MissingNodes"]
+        self.surplus_nodes_alarm: cloudwatch.Alarm = self._alarms["SurplusNodes"]
+        self.held_groups_alarm: cloudwatch.Alarm = self._alarms["HeldGroups"]
+        self.mixed_groups_alarm: cloudwatch.Alarm = self._alarms["MixedGroups"]
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let a principal stop, start, limit and ask about the node groups, and terminate single nodes.

@@ -126,8 +126,8 @@ class ClusterState(Construct):
             removal_policy=removal_policy,
         )
         Aspects.of(self._table).add(_OnlyTagsOfDynamoDb(), priority=_AFTER_TAGS)
-        self.table_name = self._table.table_name
-        self.table_arn = self._table.table_arn
+        self.table_name: str = self._table.table_name
+        self.table_arn: str = self._table.table_arn
 
     def grant_read(self, grantee: iam.IGrantable, part: StatePart, cluster_name: str) -> None:
         """Let a function read one part of one cluster's state.

@@ -118,7 +118,7 @@ class ExportedCheckpoints(CheckpointStore):
             replicate_to,
             encryption_key,
         )
-        self.bucket_arn = self.bucket.bucket_arn
+        self.bucket_arn: str = self.bucket.bucket_arn
         link = Dataset(
             bucket=self.bucket,
             prefix=prefix,
@@ -129,12 +129,12 @@ class ExportedCheckpoints(CheckpointStore):
         file_system.add_dataset(link)
         mount_point = file_system.mount_point.rstrip("/")
         directory = f"{mount_point}{link.directory}".rstrip("/")
-        self.place = CheckpointPlace(
+        self.place: CheckpointPlace = CheckpointPlace(
             bucket=self.bucket.bucket_name,
             prefix=prefix if not prefix or prefix.endswith("/") else f"{prefix}/",
             directory=directory,
         )
-        self.environment = {DIRECTORY_VARIABLE: directory}
+        self.environment: dict[str, str] = {DIRECTORY_VARIABLE: directory}
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
         """See `CheckpointStore.grant_read`."""

@@ -118,14 +118,15 @@ class ExpressCheckpoints(CheckpointStore):
                     "bucket_name must not be given with expire_after: nothing here changes a bucket that exists; "
                     "leave out bucket_name, or set a lifecycle on the bucket itself"
                 )
-            self.bucket_name = bucket_name
-            self.bucket_arn = f"arn:{PARTITION}:s3express:{REGION}:{ACCOUNT_ID}:bucket/{bucket_name}"
+            self.bucket_name: str = bucket_name
+            self.bucket_arn: str = f"arn:{PARTITION}:s3express:{REGION}:{ACCOUNT_ID}:bucket/{bucket_name}"
         else:
             bucket = self._make_bucket(zone_id or _zone_of(network), expire_after)
-            self.bucket_name, self.bucket_arn = bucket.ref, bucket.attr_arn
+            self.bucket_name = bucket.ref
+            self.bucket_arn = bucket.attr_arn
         self._make_endpoint(network)
-        self.place = CheckpointPlace(bucket=self.bucket_name)
-        self.environment = {URL_VARIABLE: f"s3://{self.bucket_name}/"}
+        self.place: CheckpointPlace = CheckpointPlace(bucket=self.bucket_name)
+        self.environment: dict[str, str] = {URL_VARIABLE: f"s3://{self.bucket_name}/"}
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
         """See `CheckpointStore.grant_read`."""

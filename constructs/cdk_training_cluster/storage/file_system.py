@@ -211,9 +211,12 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
                 "copy_tags_to_backups": copy_tags_to_backups,
             }
         )
-        self.settings, self.efa_enabled = settings, efa_enabled
-        self.network, self.mount_point = network, mount_point
-        self.storage_capacity_gib, self.throughput_mbps_per_tib = settings.capacity_gib, settings.mbps_per_tib
+        self.settings: FileSystemSettings | None = settings
+        self.efa_enabled: bool = efa_enabled
+        self.network: ClusterNetwork = network
+        self.mount_point: str = mount_point
+        self.storage_capacity_gib: int | None = settings.capacity_gib
+        self.throughput_mbps_per_tib: int | None = settings.mbps_per_tib
         group = lustre_access.make_group(self, network, efa=efa_enabled)
         rules = lustre_access.make_rules(self, network, group.attr_group_id, efa=efa_enabled)
         file_system = fsx.CfnFileSystem(
@@ -240,9 +243,9 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
                 f"a {deployment_type} file system loses data when one of its servers fails: keep only copies there.",
             )
         network.retain()
-        self.file_system_id = file_system.ref
-        self.dns_name = file_system.attr_dns_name
-        self.mount_name = file_system.attr_lustre_mount_name
+        self.file_system_id: str = file_system.ref
+        self.dns_name: str = file_system.attr_dns_name
+        self.mount_name: str = file_system.attr_lustre_mount_name
         self._share(group.attr_group_id, datasets)
 
     @classmethod

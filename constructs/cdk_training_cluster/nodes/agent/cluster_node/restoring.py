@@ -17,7 +17,7 @@ from .clock import (
     Deadline,
 )
 from .lfs import PRESENT, RELEASED, Lfs
-from .walk import File, Walk
+from .walk import File, Place, Walk
 
 CALLS_AT_ONCE = 8
 """How many calls of `lfs` run at once; see the benchmark in CONTRIBUTING.md."""
@@ -101,7 +101,9 @@ class Restoring:
             deadline: When to stop.
             shards: How many nodes restore at the same time.
         """
-        self.counts, self.place, self.is_complete = counts, walk.place, False
+        self.counts: Counts = counts
+        self.place: Place = walk.place
+        self.is_complete: bool = False
         self.attempts: dict[str, int] = {}
         self._walk, self._lfs, self._deadline = walk, lfs, deadline
         self._batch_files = max(_LEAST_FILES, _UNDER_WAY // shards // CALLS_AT_ONCE)

@@ -85,7 +85,7 @@ class Walk:
         saved = saved or {}
         self._links: list[int] = list(saved.get("links", ()))
         self._known = set(self._links)
-        self.place = Place(_bytes(saved.get("cursor", "")), saved.get("selected_bytes", 0), len(self._links))
+        self.place: Place = Place(_bytes(saved.get("cursor", "")), saved.get("selected_bytes", 0), len(self._links))
 
     def save(self, place: Place) -> dict[str, Any]:
         """Return what a later walk needs to go on at a place that this one has passed."""
