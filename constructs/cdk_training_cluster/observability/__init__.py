@@ -1,0 +1,31 @@
+"""What of a cluster is shown on dashboards."""
+
+from cdk_training_cluster.observability.rows import (
+    AlarmStatus,
+    DashboardRow,
+    Line,
+    LineForEach,
+    LogTable,
+    Metric,
+    Panel,
+    PanelKind,
+    Text,
+    Threshold,
+    Unit,
+    function_metric,
+)
+
+__all__ = [
+    "AlarmStatus",
+    "DashboardRow",
+    "Line",
+    "LineForEach",
+    "LogTable",
+    "Metric",
+    "Panel",
+    "PanelKind",
+    "Text",
+    "Threshold",
+    "Unit",
+    "function_metric",
+]
