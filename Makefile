@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # jsii asks for no more than a Node runtime; the one in the virtual environment is newer than it knows.
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup rehearse live test test-local-aws test-all test-random lint format catalog prices plans schema messages bench release-templates clean
+.PHONY: help setup docs rehearse live test test-local-aws test-all test-random lint format catalog prices plans schema messages bench release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -31,6 +31,15 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 node_modules/.installed: package.json package-lock.json $(VENV)/.installed
 	@npm ci --loglevel=error 2>&1 | { grep -v '^npm warn' || true; }
 	@touch $@
+
+# No other target needs these five seconds.
+$(VENV)/.docs: $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --no-build-isolation -e '.[docs]' 2>&1 | { grep -v '^WARNING: Location' || true; }
+	@touch $@
+
+docs: setup $(VENV)/.docs ## Build the site into build/site, with warnings as errors
+	@NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
+	@echo 'build/site/index.html'
 
 rehearse: setup ## Deploy CLUSTER to a local AWS, show what came up, and destroy it with the data kept
 	@python -m rehearsal --cluster '$(CLUSTER)' --remove-parts
