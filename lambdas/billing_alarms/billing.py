@@ -25,10 +25,11 @@ from billing_alarms.topic import (
 )
 from cluster_common.errors import AWS_ERRORS, InvalidEventError
 from cluster_common.failures import Failures
-from cluster_common.messages import subject
+from cluster_common.messages import publish, subject
 from cluster_common.metrics import CLUSTER_DIMENSION, emit_counts
 from cluster_common.times import time_text
 from cluster_contract.billing import BillingMetric
+from cluster_contract.events import EVENT_FIELD, Event
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.client import CloudWatchClient
@@ -176,7 +177,7 @@ class Billing:
             (self._clients.sns, settings.topic_arn),
         ):
             with self._attempt(f"{topic} could not be notified"):
-                sns().publish(TopicArn=topic, Subject=subject(title), Message=text)
+                publish(sns(), topic, subject(title), text)
         self._failures.raise_all()
 
     # Reading
@@ -259,7 +260,8 @@ class Billing:
                 self._clients.cloudwatch().put_metric_alarm(**change.request)
                 if change.rings:
                     self._notify_again(change)
-            self._logger.info(f"{change.name}: {change.action}, because {change.reason}")
+            what = f"{change.name}: {change.action}, because {change.reason}"
+            self._logger.info(what, extra={EVENT_FIELD: Event.ACT})
 
     def _notify_again(self, change: Change) -> None:
         """Let CloudWatch evaluate an alarm anew: it notifies when a state changes, and an update keeps the state.
@@ -273,9 +275,7 @@ class Billing:
         )
 
     def _publish(self, title: str, text: str) -> None:
-        self._clients.home_sns().publish(
-            TopicArn=self._settings.alert_topic_arn, Subject=subject(title), Message=text
-        )
+        publish(self._clients.home_sns(), self._settings.alert_topic_arn, subject(title), text)
 
     # Removing
 

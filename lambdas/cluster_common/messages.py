@@ -1,10 +1,28 @@
-"""What SNS takes as a message's subject, and how texts of unknown writers are shown."""
+"""Messages to a topic: what SNS takes as their subject, and how texts of unknown writers are shown."""
+
+from typing import TYPE_CHECKING
+
+from aws_lambda_powertools import Logger
+
+from cluster_contract.events import EVENT_FIELD, Event
+
+if TYPE_CHECKING:
+    from mypy_boto3_sns.client import SNSClient
+
+# It shares its records' keys with the handler's: both log for one service.
+logger = Logger()
 
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html: ASCII, no line breaks, less than 100
 # characters.
 _SUBJECT_LENGTH = 99
 
 _ELLIPSIS = "..."
+
+
+def publish(sns: "SNSClient", topic_arn: str, title: str, text: str) -> None:
+    """Send a message to a topic, and log its subject as an event."""
+    sns.publish(TopicArn=topic_arn, Subject=title, Message=text)
+    logger.info(title, extra={EVENT_FIELD: Event.MESSAGE})
 
 
 def subject(text: str) -> str:

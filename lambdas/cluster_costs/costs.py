@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from aws_lambda_powertools import Logger
 
 from cluster_common.clients import Clients
-from cluster_common.messages import subject
+from cluster_common.messages import publish, subject
 from cluster_common.metrics import CLUSTER_DIMENSION, emit_counts
 from cluster_common.state_table import StateTable
 from cluster_contract.bill import NoBillError, fetch_bill
@@ -58,11 +58,8 @@ class CostRun:
             seen = table.write(_ITEM, {_WEEK: end.isoformat(), _TEXT: self._text(end)}, seen=seen)
         due = _TEXT in seen.values
         if due:
-            self._aws.sns().publish(
-                TopicArn=settings.topic_arn,
-                Subject=subject(f"{settings.cluster}: costs of the week to {end - timedelta(days=1)}"),
-                Message=seen.values[_TEXT],
-            )
+            title = subject(f"{settings.cluster}: costs of the week to {end - timedelta(days=1)}")
+            publish(self._aws.sns(), settings.topic_arn, title, seen.values[_TEXT])
             table.write(_ITEM, {_WEEK: end.isoformat()}, seen=seen)
             self._logger.info("sent the report of the week before %s", end)
         emit_counts({CostMetric.SUCCESSFUL_TICKS: 1}, **{CLUSTER_DIMENSION: settings.cluster})

@@ -12,8 +12,10 @@ from cluster_common.actions import Action
 from cluster_common.clients import Clients
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
+from cluster_common.messages import publish
 from cluster_common.state_table import StateChangedError, StateItem, StateTable
 from cluster_contract.codec import encode, read
+from cluster_contract.events import EVENT_FIELD, Event
 from cluster_contract.hydration import (
     HydratedDataset,
     HydrationFunctionSettings,
@@ -145,7 +147,12 @@ class HydrationRun:
             self._failures.add(place.directory, "could not read its progress; the next run tries again", error)
             return state
         if state is None or after.step is not state.step:
-            self._logger.info("%s is %s", place.directory, after.step, extra={"dataset": place.directory})
+            self._logger.info(
+                "%s is %s",
+                place.directory,
+                after.step,
+                extra={"dataset": place.directory, EVENT_FIELD: Event.ACT},
+            )
         return after
 
     def _apply(self, place: Place, before: DatasetState | None, state: DatasetState) -> DatasetState:
@@ -156,7 +163,7 @@ class HydrationRun:
         if state.notice is not None and state.claimed == self._now:
             title, text = messages.notification(self._settings, place.directory, state, self._now)
             try:
-                self._aws.sns().publish(TopicArn=self._settings.topic_arn, Subject=title, Message=text)
+                publish(self._aws.sns(), self._settings.topic_arn, title, text)
             except AWS_ERRORS as error:
                 what = (
                     f"the notification could not be published to {self._settings.topic_arn}, and a later run repeats "

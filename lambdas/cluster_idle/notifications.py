@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
+from cluster_common.messages import publish
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_idle.context import IdleContext
 from cluster_idle.messages import earlier_message, note, reminder_message, stopped_message, warning_message
@@ -154,7 +155,7 @@ class IdleNotifications:
             return True
         subject, text = message
         try:
-            self._sns().publish(TopicArn=self._settings.topic_arn, Subject=subject, Message=text)
+            publish(self._sns(), self._settings.topic_arn, subject, text)
         except AWS_ERRORS as error:
             what = (
                 f"the notification could not be published to {self._settings.topic_arn}, and the next run repeats it"

@@ -9,6 +9,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from cluster_common.metrics import CLUSTER_DIMENSION, emit, emit_counts
 from cluster_common.times import time_text
+from cluster_contract.events import EVENT_FIELD, Event
 from cluster_contract.idle import IdleFunctionSettings, IdleMetric
 from cluster_idle.evidence import EvidenceState
 from cluster_idle.executor import Outcome
@@ -93,6 +94,8 @@ def log_finding(
             "verdict": finding.verdict.value,
             "idle_since": time_text(evidence.idle_since) if evidence and evidence.idle_since else None,
             "stopped": instance.id in outcome.stopped,
+            # The power function logs what it is sent of the nodes of a group.
+            **({EVENT_FIELD: Event.ACT} if instance.owner.is_instance and instance.id in outcome.stopped else {}),
             "lingering": instance.id in lingering,
             "signal": evidence.signal.value if evidence and evidence.signal else None,
             "usd_per_hour": round(dollars(settings, [instance]), 2) or None,

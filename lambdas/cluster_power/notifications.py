@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from cluster_common.alerts import compare_alerts
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
+from cluster_common.messages import publish
 from cluster_common.state_table import StateChangedError
 from cluster_power.alerts import describe_end, find_alerts, known_topics
 from cluster_power.context import Context
@@ -63,4 +64,4 @@ class Notifications:
 
     def _publish(self, subject: str, text: str) -> None:
         if self._topic_arn:
-            self._sns().publish(TopicArn=self._topic_arn, Subject=subject, Message=text)
+            publish(self._sns(), self._topic_arn, subject, text)

@@ -1,6 +1,6 @@
 """One command to a cluster: read, decide, apply, notify."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.node_owner import NodeOwner, Owners
 from cluster_common.owners.spot_fleets import SpotFleets
 from cluster_common.state_table import StateChangedError, StateTable
+from cluster_contract.events import EVENT_FIELD, Event
 from cluster_contract.state import StatePart
 from cluster_power.callers import Action
 from cluster_power.commands import Command
@@ -56,6 +57,7 @@ class Power:
         self._logger = logger
         self._now = now.replace(microsecond=0)
         self._failures = Failures(logger, subject_key="node_group")
+        self._reservations = NO_RESERVATIONS
         self._owners = _owners(settings, clients, self._now)
         table = StateTable(clients.dynamodb(), settings.state_table, StatePart.POWER.key(settings.cluster))
         self._store = store = StateStore(self._owners, table, settings.stack_id, logger)
@@ -76,18 +78,19 @@ class Power:
         owned, unread = self._read_groups()
         decisions = self._apply(command, owned, unread) if is_read else self._report_sizes(command, owned)
         for decision in decisions:
-            self._log(decision)
+            self._log(decision, _event(command, decision))
         if command.action is Action.STATUS:
-            return summarize(self._settings, command, decisions, self._failures.sentences)
+            return summarize(self._settings, command, decisions, self._reservations, self._failures.sentences)
         self._failures.raise_all()
-        return summarize(self._settings, command, decisions)
+        return summarize(self._settings, command, decisions, self._reservations)
 
     def _apply(self, command: Command, owned: Sequence[OwnedGroup], unread: Collection[str]) -> list[Decision]:
         read, unread = self._load(command, owned, unread)
+        self._reservations = self._read_reservations()
         context = Context(
             settings=self._settings,
             now=self._now,
-            reservations=self._read_reservations(),
+            reservations=self._reservations,
             unread=unread,
             orders=self._store.orders,
         )
@@ -209,7 +212,7 @@ class Power:
             self._failures.add(group.node_group, what, error)
             return replace(group, activities=None)
 
-    def _log(self, decision: Decision) -> None:
+    def _log(self, decision: Decision, event: Mapping[str, str]) -> None:
         log = self._logger.info if decision.verdict in _QUIET else self._logger.warning
         group, window = decision.group, decision.window
         log(
@@ -225,8 +228,25 @@ class Power:
                 "surplus": decision.surplus,
                 **({group.owner.key: group.name} if group else {}),
                 **({"capacity_block": window.block} if window else {}),
+                **event,
             },
         )
+
+
+def _event(command: Command, decision: Decision) -> dict[str, str]:
+    """Return what makes a log record an event: a command, or a size that a run of the schedule has set."""
+    group = decision.group
+    match command.action:
+        case Action.STATUS:
+            return {}
+        case Action.TICK:
+            is_sized = decision.verdict is Verdict.SIZE and group is not None and group.desired == decision.wanted
+            who = {"by": group.record.by, "why": group.record.reason} if group is not None else {}
+            return {EVENT_FIELD: Event.ACT, **who} if is_sized else {}
+        case action:
+            nodes = {"instance_ids": ", ".join(command.instance_ids)} if command.instance_ids else {}
+            who = {"by": command.by, "why": command.reason}
+            return {EVENT_FIELD: Event.COMMAND, "action": action, **who, **nodes}
 
 
 def _owners(settings: Settings, clients: Clients, now: datetime) -> Owners:

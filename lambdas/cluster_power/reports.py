@@ -7,20 +7,28 @@ from cluster_common.times import time_text
 from cluster_contract.power import PowerMetric
 from cluster_power.commands import Command
 from cluster_power.context import Context
+from cluster_power.reservations import NO_RESERVATIONS, Reservation, Reservations
 from cluster_power.settings import Settings
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.versions import count_versions
 
 
 def summarize(
-    settings: Settings, command: Command, decisions: Sequence[Decision], failures: Sequence[str] = ()
+    settings: Settings,
+    command: Command,
+    decisions: Sequence[Decision],
+    reservations: Reservations = NO_RESERVATIONS,
+    failures: Sequence[str] = (),
 ) -> dict[str, object]:
     """Return what was found and done, as plain JSON, and what could not be read."""
     return {
         **({"failures": list(failures)} if failures else {}),
         "cluster": settings.cluster,
         "action": command.action.value,
-        "node_groups": [_summarize_group(decision) for decision in decisions],
+        "node_groups": [
+            _summarize_group(decision) | _summarize_reservations(settings, decision, reservations)
+            for decision in decisions
+        ],
     }
 
 
@@ -79,6 +87,23 @@ def _counts(decisions: Sequence[Decision]) -> dict[str, int]:
 
 def _running(decision: Decision) -> int:
     return decision.group.in_service if decision.group else 0
+
+
+def _summarize_reservations(settings: Settings, decision: Decision, reservations: Reservations) -> dict[str, object]:
+    found = [reservations.find(one) for one in settings.reservations.get(decision.node_group, ())]
+    known = [one for one in found if isinstance(one, Reservation)]
+    return {"reservations": [_summarize_reservation(one) for one in known]} if known else {}
+
+
+def _summarize_reservation(one: Reservation) -> dict[str, object]:
+    return {
+        "id": one.id,
+        "state": one.state,
+        "instances": one.instances,
+        "used": one.used,
+        "starts": time_text(one.starts) if one.starts else None,
+        "ends": time_text(one.ends) if one.ends else None,
+    }
 
 
 def _summarize_group(decision: Decision) -> dict[str, object]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cluster_common.clients import Clients
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
+from cluster_common.messages import publish
 from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.spot_fleets import SpotFleets
@@ -220,7 +221,7 @@ class Exceeding:
             return True
         subject, text = message
         try:
-            self._clients.sns().publish(TopicArn=self._settings.topic_arn, Subject=subject, Message=text)
+            publish(self._clients.sns(), self._settings.topic_arn, subject, text)
         except AWS_ERRORS as error:
             what = (
                 f"the notification could not be published to {self._settings.topic_arn}, and the next run repeats it"

@@ -25,6 +25,8 @@ def test_a_group_waits_for_its_block_and_misses_nothing(scene: Scene) -> None:
     assert (waiting["decision"], waiting["wanted"], waiting["missing"], group.desired) == ("waiting", 0, 0, 0)
     assert waiting["reason"] == "pod waits for its Capacity Block cr-pod, which starts at 2026-11-02T08:05:00Z"
     assert waiting["capacity_block"] == "cr-pod"
+    (block,) = waiting["reservations"]
+    assert (block["id"], block["state"], block["starts"]) == ("cr-pod", "scheduled", "2026-11-02T08:05:00Z")
     assert scene.sns.messages == []
 
 
