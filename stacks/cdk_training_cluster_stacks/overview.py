@@ -1,20 +1,18 @@
 """Shows in a few lines what a cluster file would make."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 
 from aws_cdk import App
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from cdk_training_cluster import InstanceTypeInfo, NodeFleet, NodeGroup, TrainingCluster
 from cdk_training_cluster.guardrails import GUARDRAILS
 from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_stacks.showing import Table, print_paragraph, print_table, terminal
 
 _WARNING = "aws:cdk:warning"
 
@@ -32,17 +30,13 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
     with built_stacks(cluster) as (app, stack):
         fleets = stack.training_cluster.node_groups
         warnings = [*sorted(set(_warnings(app))), *_ends_past(fleets, now)]
-    console = Console(highlight=False)
-    console.print(f"[bold]{cluster.name}[/bold] in {cluster.availability_zone}")
-    for line in _prices(cluster.region, fleets):
-        console.print(escape(line), soft_wrap=True)
-    console.print(_node_groups(fleets))
-    for line in _guardrails(stack.training_cluster):
-        console.print(escape(line))
-    for line in _storage(cluster):
-        console.print(escape(line))
+    console = terminal()
+    print_paragraph(console, f"{cluster.name} in {cluster.availability_zone}", style="bold")
+    _print_lines(console, _prices(cluster.region, fleets))
+    print_table(console, _node_groups(fleets))
+    _print_lines(console, (*_guardrails(stack.training_cluster), *_storage(cluster)))
     for warning in warnings:
-        console.print(f"[yellow]warning:[/yellow] {escape(warning)}", soft_wrap=True)
+        print_paragraph(console, f"warning: {warning}", style="yellow")
 
 
 def _prices(region: str, fleets: Sequence[NodeFleet]) -> Iterator[str]:
@@ -73,22 +67,28 @@ def _price(name: str, region: str, book: PriceBook) -> str:
     return f"{name} at ${price.usd:,.2f}{where}"
 
 
+def _print_lines(console: Console, lines: Iterable[str]) -> None:
+    for line in lines:
+        said = line.lstrip()
+        print_paragraph(console, said, first=" " * (len(line) - len(said)))
+
+
 def _node_groups(fleets: tuple[NodeFleet, ...]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for heading in ("Node group", "Nodes", "Type", "Accelerators", "EFA", "Bought", "Placement"):
-        table.add_column(heading, justify="right" if heading == "Nodes" else "left", overflow="fold")
-    for fleet in fleets:
-        # A line for each type.
-        table.add_row(
-            fleet.node_group.name,
-            str(fleet.node_group.count),
-            "\n".join(info.name for info in fleet.instance_types),
-            "\n".join(map(_accelerators, fleet.instance_types)),
-            "\n".join(_efa(fleet, info) for info in fleet.instance_types),
-            escape(_bought(fleet.node_group)),
-            escape(_placement(fleet)),
-        )
-    return table
+    return Table(
+        title="",
+        headings=("Node group", "Nodes", "Type", "Accelerators", "EFA", "Bought", "Placement"),
+        rows=tuple(row for fleet in fleets for row in _rows(fleet)),
+        numbers=(1,),
+    )
+
+
+def _rows(fleet: NodeFleet) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each type; the first one has what is of all of them."""
+    group = fleet.node_group
+    of_all = (group.name, str(group.count)), (_bought(group), _placement(fleet))
+    for info in fleet.instance_types:
+        before, after = of_all if info is fleet.instance_types[0] else (("", ""), ("", ""))
+        yield *before, info.name, _accelerators(info), _efa(fleet, info), *after
 
 
 def _accelerators(info: InstanceTypeInfo) -> str:

@@ -1,7 +1,9 @@
 """How a command shows what it found: as tables and sentences on a terminal, as Markdown, or as JSON."""
 
 import json
+import os
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
@@ -9,15 +11,19 @@ from decimal import Decimal
 from typing import Any
 
 from rich import box, markup
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from cdk_training_cluster_stacks.problems import printable
 
 FORMATS = ("table", "json", "markdown")
 UNKNOWN = "unknown"
 _CENTS_BELOW = 1000
+_GAP = 2
+_ONE_LINE = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +31,7 @@ class Table:
     """A table of texts.
 
     Attributes:
-        title: What it shows.
+        title: What it shows. Empty: what is above says it.
         headings: The headings of its columns.
         rows: Its rows.
         numbers: The positions of columns that hold numbers.
@@ -82,7 +88,7 @@ def show(name: str, document: Document, values: Mapping[str, object]) -> None:
     elif name == "markdown":
         sys.stdout.write(printable("\n".join(_markdown(document))))
     else:
-        _show(document, Console(highlight=False))
+        _show(document, terminal())
 
 
 def usd(amount: Decimal | None) -> str:
@@ -117,43 +123,102 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - JSON is of any type
     return str(value) if isinstance(value, (Decimal, date)) else value
 
 
+def terminal() -> Console:
+    """Return the console of standard output, as wide as the terminal or COLUMNS; without both, nothing is folded."""
+    folds = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, width=None if folds else _ONE_LINE)
+
+
+def print_paragraph(console: Console, text: str, *, style: str = "", first: str = "") -> None:
+    """Print a sentence, folded between words; a word that is longer than a line stays whole.
+
+    Args:
+        console: Where to print.
+        text: The sentence.
+        style: How it looks.
+        first: What stands before its first line; the others begin below the sentence.
+    """
+    indent = " " * len(first)
+    lines = textwrap.wrap(
+        printable(text),
+        width=console.width,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for line in lines or [first]:
+        console.print(Text(line, style=style), soft_wrap=True)
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table of which no word is broken and nothing is lost: what is too wide has its rows below each other.
+
+    Args:
+        console: Where to print.
+        table: The table.
+    """
+    if table.title:
+        print_paragraph(console, table.title, style="bold")
+    widths = _widths(table, console.width - 1 - _GAP * (len(table.headings) - 1))
+    if widths is not None:
+        console.print(Padding(_side_by_side(table, widths), (0, 0, 0, 1), expand=False))
+        return
+    longest = max(map(len, table.headings))
+    for row in table.rows:
+        style = "bold" if row[0] in table.bold else ""
+        for heading, cell in zip(table.headings, row, strict=True):
+            print_paragraph(console, cell, style=style, first=f" {heading:<{longest}}  ")
+        console.print()
+
+
 def _show(document: Document, console: Console) -> None:
     for table in filter(_has_rows, document.tables):
-        console.print(f"[bold]{_escaped(table.title)}[/bold]")
-        console.print(Padding(_rich(table), (0, 0, 0, 1)))
+        print_table(console, table)
     for heading, sentences in filter(_has_sentences, document.notes):
-        console.print(f"[bold]{_escaped(heading)}[/bold]")
+        print_paragraph(console, heading, style="bold")
         for sentence in sentences:
-            console.print(_item(sentence))
+            print_paragraph(console, sentence, first="- ")
     if document.conclusion:
-        console.print(f"[bold]{_escaped(document.conclusion)}[/bold]")
+        print_paragraph(console, document.conclusion, style="bold")
 
 
-def _escaped(text: str) -> str:
-    return markup.escape(printable(text))
-
-
-def _rich(table: Table) -> RichTable:
-    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, show_edge=False)
-    for position, heading in enumerate(table.headings):
-        number = position in table.numbers
-        # A number is never folded; its heading is, between words.
-        width = max(map(len, (*heading.split(), *(row[position] for row in table.rows)))) if number else None
-        shown.add_column(
-            heading, justify="right" if number else "left", no_wrap=position == 0, overflow="fold", min_width=width
+def _widths(table: Table, room: int) -> list[int] | None:
+    """Return the width of each column: the widest are folded first, between words. None: they have no room."""
+    columns = [(heading, *(row[at] for row in table.rows)) for at, heading in enumerate(table.headings)]
+    widths = [max(map(cell_len, column)) for column in columns]
+    least = [
+        max(
+            cell_len(word)
+            for at, cell in enumerate(column)
+            for word in _words(cell, at > 0 and number in table.numbers)
         )
+        for number, column in enumerate(columns)
+    ]
+    if sum(least) > room:
+        return None
+    while sum(widths) > room:
+        widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=lambda at: widths[at])
+        widths[widest] -= 1
+    return widths
+
+
+def _words(cell: str, whole: bool) -> Sequence[str]:
+    """Return what of a cell stays in one line: a number with its unit, or each word."""
+    return [cell] if whole else cell.split() or [""]
+
+
+def _side_by_side(table: Table, widths: Sequence[int]) -> RichTable:
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, show_edge=False)
+    for position, (heading, width) in enumerate(zip(table.headings, widths, strict=True)):
+        shown.add_column(heading, justify="right" if position in table.numbers else "left", width=width)
     for row in table.rows:
         shown.add_row(*map(_escaped, row), style="bold" if row[0] in table.bold else None)
     return shown
 
 
-def _item(sentence: str) -> RichTable:
-    """Return a sentence behind a dash, its further lines below its first."""
-    shown = RichTable.grid(padding=(0, 1))
-    shown.add_column()
-    shown.add_column(overflow="fold")
-    shown.add_row("-", _escaped(sentence))
-    return shown
+def _escaped(text: str) -> str:
+    return markup.escape(printable(text))
 
 
 def _markdown(document: Document) -> Iterator[str]:

@@ -15,7 +15,7 @@ from cdk_training_cluster_stacks.overview import show
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
 
-RUN = CliRunner(env={"COLUMNS": "120"})
+RUN = CliRunner(env={"COLUMNS": "1000"})
 
 
 def _table(shown: str) -> list[str]:
@@ -156,7 +156,10 @@ _ENDS = {
 }
 
 
-def test_a_reservation_whose_end_is_past_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reservation_whose_end_is_past_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     file = tmp_path / "pod.yaml"
     file.write_text(_with_groups(f"capacity: {{reservation: {{end: {end}}}}}" for end in _ENDS))
     show(read_cluster_file(file), now=_NOW)
@@ -180,7 +183,7 @@ def test_a_warning_of_the_command_s_own_leaves_the_status_as_it_is(tmp_path: Pat
 def test_how_groups_are_bought_is_shown_in_plain_words(tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     file.write_text(_with_groups(_BOUGHT))
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(training_cluster, ["check", str(file)])
+    result = RUN.invoke(training_cluster, ["check", str(file)])
     assert result.exit_code == 0
     rows = [" ".join(line.split()) for line in _table(result.stdout) if " x H100" in line]
     assert rows == [

@@ -68,7 +68,7 @@ def run_list(asked: Asked) -> None:
     rows = [_values(source, each) for each in found]
     table = Table(
         title=f"Checkpoints in {source.url}",
-        headings=("Checkpoint", "Files", "Size", "Newest file", "Complete", "Where"),
+        headings=("Checkpoint", "Files", "Size", "Newest file", "Complete"),
         rows=tuple(
             (
                 each.name,
@@ -76,7 +76,6 @@ def run_list(asked: Asked) -> None:
                 size_text(each.bytes),
                 f"{each.newest:%Y-%m-%d %H:%M:%S} UTC",
                 "yes" if each.complete else "no",
-                f"{source.url}{each.name}/",
             )
             for each in found
         ),

@@ -18,8 +18,8 @@ from cdk_training_cluster_stacks.plan.assumptions import number
 from cdk_training_cluster_stacks.showing import Document, Table, check_format, show, usd
 from cdk_training_cluster_stacks.storage.sizes import gib_of
 
-_YES, _NO = "yes", "-"
 _OVER_QUOTA, _TOO_SLOW, _ELSEWHERE = "*", "!", "~"
+_NONE = "-"
 
 
 def run(
@@ -78,7 +78,7 @@ def document(choice: StorageChoice) -> Document:
     table = Table(
         title=f"FSx for Lustre for {need.dataset_gib:,} GiB and {written(float(need.gbps))} GB/s on {need.readers} "
         f"in {need.region}",
-        headings=("File system", "Size", "USD a month", "GB/s", "a GPU", "S3 links", "Backups", "GPUDirect"),
+        headings=("File system", "Size", "USD a month", "GB/s", "a GPU", "Takes"),
         rows=tuple(map(_row, choice.options)),
         numbers=(1, 2, 3, 4),
         bold=frozenset() if best is None else frozenset({best.name}),
@@ -134,24 +134,19 @@ def _values(option: StorageOption) -> dict[str, object]:
 
 def _row(option: StorageOption) -> tuple[str, ...]:
     each = option.gbps_per_accelerator
+    takes = {"S3 links": option.kind.links, "backups": option.kind.persistent, "GPUDirect": option.gpudirect}
     return (
         option.name,
         f"{_size(option)}{_OVER_QUOTA if option.exceeds_quota else ''}",
         f"{_ELSEWHERE if _is_elsewhere(option) else ''}{usd(option.usd_a_month)}",
         f"{option.delivered_gbps:,.1f}{'' if option.fast_enough else _TOO_SLOW}",
-        _NO if each is None else f"{each:.2f}",
-        _yes(option.kind.links),
-        _yes(option.kind.persistent),
-        _yes(option.gpudirect),
+        _NONE if each is None else f"{each:.2f}",
+        ", ".join(name for name, taken in takes.items() if taken) or _NONE,
     )
 
 
 def _is_elsewhere(option: StorageOption) -> bool:
     return not set(option.price_regions) <= {option.need.region}
-
-
-def _yes(value: bool) -> str:
-    return _YES if value else _NO
 
 
 def _size(option: StorageOption) -> str:

@@ -20,6 +20,7 @@ from cdk_training_cluster_stacks.costs.command import ask
 from cdk_training_cluster_stacks.costs.tables import document
 from cdk_training_cluster_stacks.showing import show
 from examples import PROJECT
+from folding import folds_at_80_columns
 from recorded_costs import START, TODAY, RecordedSession
 
 _BASE_POD = PROJECT / "clusters/base-pod.yaml"
@@ -57,6 +58,16 @@ def test_the_document_shows_what_the_command_says(
         re.DOTALL | re.MULTILINE,
     )
     assert block.splitlines() == [line for line in shown(month(), "table", capsys, monkeypatch) if line]
+
+
+def test_the_bill_fits_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    report = month()
+
+    def bill() -> str:
+        show("table", document(report, brief=False), {})
+        return capsys.readouterr().out
+
+    folds_at_80_columns(bill, monkeypatch)
 
 
 def test_programs_get_the_same_figures(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,9 +28,9 @@ def test_people_see_sizes_prices_and_why() -> None:
     found = ran(*_ISSUE)
     lines = [" ".join(line.split()) for line in found.stdout.splitlines()]
     assert found.exit_code == 0
-    assert "PERSISTENT_2 SSD 250 MB/s/TiB, EFA 96,000 GiB ~20,160 23.4 0.37 yes yes yes" in lines
-    assert "PERSISTENT_2 SSD 125 MB/s/TiB 165,600 GiB* 24,012 20.2 0.32 yes yes -" in lines
-    assert "SCRATCH_2 SSD 103,200 GiB* unknown 20.2 0.31 yes - -" in lines
+    assert "PERSISTENT_2 SSD 250 MB/s/TiB, EFA 96,000 GiB ~20,160 23.4 0.37 S3 links, backups, GPUDirect" in lines
+    assert "PERSISTENT_2 SSD 125 MB/s/TiB 165,600 GiB* 24,012 20.2 0.32 S3 links, backups" in lines
+    assert "SCRATCH_2 SSD 103,200 GiB* unknown 20.2 0.31 S3 links" in lines
     assert " ".join(lines[-2:]) == (
         "Recommended: PERSISTENT_2 SSD 250 MB/s/TiB, EFA, 96,000 GiB: it has the lowest known price of those that "
         "link S3 data sets, keep data when a server fails, and give 20 GB/s to 8 x p5.48xlarge by EFA, which AWS "
