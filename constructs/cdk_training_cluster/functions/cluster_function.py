@@ -20,6 +20,7 @@ from cdk_training_cluster.acknowledgements import acknowledge, default_child, ig
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions.assets import function_source
 from cdk_training_cluster.functions.powertools import powertools_layer
+from cdk_training_cluster.runbooks import runbook
 from cdk_training_cluster.template_checks import check_templates
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
@@ -170,7 +171,7 @@ class ClusterFunction(Construct):
         # CDK names the role in DependsOn, though the reference to it says as much: cfn-lint W3005.
         ignore_lint(default_child(self.function), "W3005")
         self.error_alarm: cloudwatch.Alarm = self._watch_errors(called)
-        self.failed_events_alarm: cloudwatch.Alarm = self._watch_failed_events(called, cluster_name)
+        self.failed_events_alarm: cloudwatch.Alarm = self._watch_failed_events(called)
 
     @property
     def grant_principal(self) -> iam.IPrincipal:
@@ -276,24 +277,32 @@ class ClusterFunction(Construct):
         )
         return queue
 
-    def alarm_description(self, trouble: str, remedy: str) -> str:
-        """Say what is wrong, which log or queue shows it, and what to do.
+    def alarm_description(self, alarm: str, trouble: str, remedy: str, *, place: str = "") -> str:
+        """Say what is wrong, which log or queue shows it, what to do, and where that is documented.
 
         Args:
+            alarm: The alarm's id.
             trouble: What is wrong.
             remedy: What to do.
+            place: What shows it. Default: - the function's log group.
         """
-        return f"{self._cluster_name}: {trouble}. Look in the log group {self._log_group_name}. {remedy}."
+        place = place or f"log group {self._log_group_name}"
+        return (
+            f"{self._cluster_name}: {trouble}. Look in the {place}. {remedy}. Runbook: {runbook(self.package, alarm)}"
+        )
 
-    def _watch_failed_events(self, called: str, cluster_name: str) -> cloudwatch.Alarm:
+    def _watch_failed_events(self, called: str) -> cloudwatch.Alarm:
         sent = self.failed_events.metric_number_of_messages_sent(period=_FAILED_EVENTS_PERIOD, statistic="Sum")
         alarm = sent.create_alarm(
             self,
             "FailedEventsAlarm",
-            alarm_description=f"{cluster_name}: more than {_MAX_FAILED_EVENTS} events failed in {called} or did "
-            f"not reach it within {_FAILED_EVENTS_PERIOD.to_minutes():g} minutes. Look in the queue "
-            f"{self.failed_events.queue_name}. Receive its messages, which hold each event with its error, and mend "
-            "the cause.",
+            alarm_description=self.alarm_description(
+                "FailedEvents",
+                f"more than {_MAX_FAILED_EVENTS} events failed in {called} or did not reach it within "
+                f"{_FAILED_EVENTS_PERIOD.to_minutes():g} minutes",
+                "Receive its messages, which hold each event with its error, and mend the cause",
+                place=f"queue {self.failed_events.queue_name}",
+            ),
             threshold=_MAX_FAILED_EVENTS,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
             evaluation_periods=1,
@@ -308,6 +317,7 @@ class ClusterFunction(Construct):
             self,
             "Errors",
             alarm_description=self.alarm_description(
+                "Errors",
                 f"{called} has failed in two of its last three periods of 5 minutes",
                 "Correct what its last error names",
             ),

@@ -234,7 +234,7 @@ class Guardrail(Construct):
             watch.id,
             metric=metric or self._metric(watch.metric, watch.statistic),
             alarm_description=self._cluster_function.alarm_description(
-                watch.trouble, find + watch.remedy.replace("$function", self.function_name)
+                watch.id, watch.trouble, find + watch.remedy.replace("$function", self.function_name)
             ),
             threshold=watch.threshold,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
@@ -256,6 +256,7 @@ class Guardrail(Construct):
             "Silence",
             metric=self._metric(silence.metric, "Sum"),
             alarm_description=self._cluster_function.alarm_description(
+                "Silence",
                 silence.trouble,
                 "Correct what its last error names. If there is none, see that its schedule is enabled and that its "
                 "reserved concurrency is above 0",

@@ -6,6 +6,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.nodes.node_metrics import node_metric
+from cdk_training_cluster.runbooks import runbook
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG
 
@@ -25,7 +26,7 @@ def make_bootstrap_alarm(scope: Construct, cluster_name: str, topic: sns.ITopic)
         alarm_description=f"{cluster_name}: a node could not be set up, and is billed without working. Look "
         f"in the metric {NODE_METRICS.bootstrap_failed} by NodeGroup for the node's group. This command "
         f"prints the node and the failed step: `{_failed_nodes_command(cluster_name)}`. Mend that step, and "
-        "terminate the node: its group launches another.",
+        f"terminate the node: its group launches another. Runbook: {runbook('node', 'BootstrapFailed')}",
         threshold=1,
         evaluation_periods=1,
         comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
