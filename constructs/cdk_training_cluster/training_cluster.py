@@ -45,6 +45,7 @@ from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.words import words_of
 from cluster_contract.checkpoints import place_parameter
 from cluster_contract.codec import encode
+from cluster_contract.description import ClusterDescription, FunctionDescription, description_parameter, kind_of
 from cluster_contract.tags import CLUSTER_TAG
 
 
@@ -58,7 +59,8 @@ class TrainingCluster(Construct):
 
     Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterState`, `ClusterPower`, `IdleStop`,
     `BillingAlarms`, `CheckpointWatch`, `DatasetHydration`, `ClusterSpend`, `CostBudget` and `ResumeDocument` make,
-    one instance role and profile, an SNS topic for alerts, and an SSM parameter for the place of the checkpoints.
+    one instance role and profile, an SNS topic for alerts, and SSM parameters for the place of the checkpoints
+    and for the names of the parts, by which the command `training-cluster` finds them.
 
     Attributes:
         idle_stop: What stops idle nodes. None: every node group's policy is off.
@@ -239,6 +241,7 @@ class TrainingCluster(Construct):
                 self, "CostBudget", budget=budget, cluster_name=self.cluster_name, alert_topic=self.alert_topic
             )
         )
+        self.description = self._describe_parts()
         Tags.of(self).add(CLUSTER_TAG, self.cluster_name)
 
     @property
@@ -277,10 +280,16 @@ class TrainingCluster(Construct):
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let a principal stop, start, limit, terminate and ask about the nodes through the power function.
 
+        With that goes the parameter by which the command `training-cluster` finds the function.
+
         Args:
             grantee: A role, user or function.
         """
-        return self.power.grant_power(grantee)
+        invokes = self.power.grant_power(grantee)
+        reads = iam.Grant.add_to_principal(
+            grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[self.description.parameter_arn]
+        )
+        return invokes.combine(reads)
 
     def grant_resume(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let a principal start node groups again with the runbook of `resume_document`.
@@ -378,6 +387,27 @@ class TrainingCluster(Construct):
         if any(dataset.preload for dataset in files.datasets):
             allow_run_command(self.role)
         return DatasetHydration(self, "Hydration", **self._common, file_system=files)
+
+    def _describe_parts(self) -> ssm.StringParameter:
+        description = ClusterDescription(
+            functions={
+                kind_of(each.spec.package): FunctionDescription(
+                    invoke=each.function_name, log_group=each.log_group.log_group_name
+                )
+                for each in self.guardrails
+            },
+            alert_topic=self.alert_topic.topic_arn,
+            state_table=self.state.table_name,
+            resume_document=self.resume_document.document.ref,
+        )
+        return ssm.StringParameter(
+            self,
+            "Description",
+            parameter_name=description_parameter(self.cluster_name),
+            simple_name=False,  # it begins with a slash, and may be known at deployment only
+            description="The parts of the training cluster, for the command training-cluster",
+            string_value=Stack.of(self).to_json_string(description.values()),
+        )
 
     def _make_spend(self, budget: Budget | None) -> ClusterSpend | None:
         if budget is None:

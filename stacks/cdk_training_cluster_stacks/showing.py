@@ -60,12 +60,12 @@ class Document:
     conclusion: str = ""
 
 
-def check_format(name: str, *, option: str = "--format", formats: Sequence[str] = FORMATS) -> None:
+def check_format(name: str, *, option: str = "--output", formats: Sequence[str] = FORMATS) -> None:
     """Check the format that a user asks for.
 
     Args:
         name: What was given to the option.
-        option: The option's name. Default: - `--format`
+        option: The option's name. Default: - `--output`
         formats: The formats that the command has. Default: - `FORMATS`
 
     Raises:

@@ -137,5 +137,5 @@ def test_what_is_missing_is_said_before_the_cli_runs(
         case _:
             _cli(place, fault if "echo" in fault else f"echo '{fault}'")
     result = CliRunner().invoke(training_cluster, ["deploy", "pod.yaml"])
-    assert (result.exit_code, result.stderr) == (1, f"error: {said.format(cli=place / 'bin' / 'cdk')}\n")
+    assert (result.exit_code, result.stderr) == (2, f"error: {said.format(cli=place / 'bin' / 'cdk')}\n")
     assert not (place / "asked").exists()

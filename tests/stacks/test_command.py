@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from cdk_training_cluster_stacks import command
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file, schema_text
 from cdk_training_cluster_stacks.commands import training_cluster
+from cdk_training_cluster_stacks.commands.options import complete_file
 from cdk_training_cluster_stacks.overview import show
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
@@ -241,12 +242,40 @@ def test_a_missing_file_is_a_sentence() -> None:
     )
 
 
-@pytest.mark.parametrize("arguments", [["check"], ["chekc"], ["schema", "more"], ["--verison"]])
-def test_misuse_has_status_2(arguments: list[str]) -> None:
-    result = RUN.invoke(training_cluster, arguments)
-    assert result.exit_code == 2
-    assert "Usage: " in result.stderr
-    assert "Traceback" not in result.stderr
+_MISUSED = {
+    "check": "missing argument 'FILE'; see training-cluster check --help",
+    "chekc": "no such command 'chekc'; did you mean 'check'?; see training-cluster --help",
+    "schema more": "got unexpected extra argument(s) (more); see training-cluster schema --help",
+    "plan llama": "invalid value for 'FILE': plan reads a cluster file, whose name ends in .yaml, and takes no name "
+    "of a deployed cluster, got 'llama'; see training-cluster plan --help",
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), _MISUSED.items())
+def test_misuse_is_one_sentence_with_status_2(arguments: str, said: str) -> None:
+    result = RUN.invoke(training_cluster, arguments.split(), prog_name="training-cluster")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"error: {said}\n")
+
+
+def test_without_a_command_it_says_which_there_are() -> None:
+    result = RUN.invoke(training_cluster, [])
+    assert (result.exit_code, result.stderr) == (2, "")
+    assert "key-policy" in result.stdout
+
+
+def test_an_interrupt_is_a_line_with_status_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cdk_training_cluster_stacks.overview.show", interrupt)
+    result = RUN.invoke(training_cluster, ["check", str(CLUSTERS / "base-pod.yaml")])
+    assert (result.exit_code, result.stdout, result.stderr) == (130, "", "interrupted\n")
+
+
+def test_cluster_files_are_completed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CLUSTERS.parent)
+    assert list(complete_file("clusters/base")) == ["clusters/base-pod.yaml"]
+    assert "clusters/" in list(complete_file(""))
 
 
 def test_the_version_is_that_of_the_package() -> None:

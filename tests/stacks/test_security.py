@@ -74,7 +74,7 @@ def _exports(template: dict[str, Any]) -> list[Any]:
 
 def test_without_a_key_there_is_no_policy() -> None:
     ended = CliRunner().invoke(training_cluster, ["key-policy", str(PROJECT / "clusters/dev-box.yaml")])
-    assert ended.exit_code == 1
+    assert ended.exit_code == 2
     assert "encryption_key is required for a key's policy" in ended.output
 
 

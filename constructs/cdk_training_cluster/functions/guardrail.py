@@ -122,6 +122,7 @@ class Guardrail(Construct):
         state: Where the function keeps what has to outlive a run; a guardrail whose description keeps none has none.
         function: The function.
         function_name: What operators invoke, as the function name of an Invoke.
+        log_group: Where the function logs.
         schedule: What calls the function.
         error_alarm: Goes off when the function fails.
         silence_alarm: Goes off when the function has not succeeded for a while, and says when that is over.
@@ -198,6 +199,7 @@ class Guardrail(Construct):
             encryption_key=self._encryption_key,
         )
         self.function = self._cluster_function.function
+        self.log_group = self._cluster_function.log_group
         alias = spec.operators_alias
         self.function_name: str = (
             self.function.function_name if alias is None else self._cluster_function.alias(alias).ref

@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     import boto3
 
 
-def run(file: Path, *, days: int, format: str) -> None:
+def run(file: Path, *, days: int, format: str, region: str | None = None, profile: str | None = None) -> None:
     """Show what a cluster has cost on standard output.
 
     Args:
         file: The cluster file.
         days: How many days, up to yesterday.
         format: How to show it.
+        region: The region. Default: - the file's
+        profile: The profile of the AWS configuration. Default: - the default one
 
     Raises:
         ValueError: A setting is not allowed, or AWS does not answer.
@@ -41,16 +43,18 @@ def run(file: Path, *, days: int, format: str) -> None:
     if not 1 <= days <= MAX_DAYS:
         raise ValueError(f"--days must be 1 to {MAX_DAYS}, the 13 months that Cost Explorer keeps, got {days}")
     cluster = read_cluster_file(file)
-    session = aws_session("costs")
+    session = aws_session("costs", profile)
     sys.stderr.write(
         f"Cost Explorer bills ${USD_A_REQUEST} a request: this makes {MAX_REQUESTS} at most "
         f"(${MAX_REQUESTS * USD_A_REQUEST}), as a rule one or two\n"
     )
-    report = ask(session, cluster, days=days, today=datetime.now(UTC).date())
+    report = ask(session, cluster, days=days, today=datetime.now(UTC).date(), region=region)
     show(format, document(report, brief=format == "table"), report.values())
 
 
-def ask(session: "boto3.Session", cluster: ClusterFile, *, days: int, today: date) -> CostReport:
+def ask(
+    session: "boto3.Session", cluster: ClusterFile, *, days: int, today: date, region: str | None = None
+) -> CostReport:
     """Ask AWS what a cluster has cost, and what its nodes did.
 
     Args:
@@ -58,24 +62,26 @@ def ask(session: "boto3.Session", cluster: ClusterFile, *, days: int, today: dat
         cluster: What the cluster file says.
         days: How many days, up to yesterday.
         today: Today, in UTC.
+        region: The region. Default: - the file's
 
     Raises:
         ValueError: Cost Explorer does not answer.
     """
+    region = region or cluster.region
     start, groups = today - timedelta(days=days), group_nodes(cluster)
     # Cost Explorer is in one region of each partition; botocore knows which.
-    explorer = session.client("ce", region_name=cluster.region)
-    watch = session.client("cloudwatch", region_name=cluster.region)
+    explorer = session.client("ce", region_name=region)
+    watch = session.client("cloudwatch", region_name=region)
     with ThreadPoolExecutor(max_workers=2) as pool:
         used = pool.submit(ask_usage, watch, cluster.name, [(each.name, each.info) for each in groups], start, today)
-        bill = ask_bill(explorer, cluster.name, cluster.region, min(start, first_of_month(today)), today)
+        bill = ask_bill(explorer, cluster.name, region, min(start, first_of_month(today)), today)
     reason = refusal(used.exception())
     usage: Usage | None = None if reason else used.result()
     unknown = [f"cloudwatch:GetMetricData was not answered ({reason}): what the nodes did is unknown"]
     book = committed_prices().updated(kept_prices(cache_file(os.environ)))
     return make_report(
         cluster.name,
-        cluster.region,
+        region,
         bill=bill,
         usage=usage,
         groups=groups,

@@ -37,12 +37,14 @@ class Wanted:
         all: Whether a table is to hold all that is known, not a first look.
         live: Whether to ask AWS for prices.
         plot: The picture to write. None: none.
+        profile: The profile of the AWS configuration. None: the default one.
     """
 
     format: str = "table"
     all: bool = False
     live: bool = False
     plot: Path | None = None
+    profile: str | None = None
 
     def __post_init__(self) -> None:
         """Check what is wanted before anything is read.
@@ -110,7 +112,7 @@ def run(file: Path, wanted: Wanted, assumptions: Assumptions) -> None:
     if wanted.live:
         # Without AWS first: it says what is priced, and refuses what is wrong before anything is asked.
         units = {item for line in make_plan(shape, book, assumptions, today=now.date()).lines for item in line.units}
-        answer = _ask(shape, book, units | _ELSEWHERE, now)
+        answer = _ask(shape, book, units | _ELSEWHERE, now, wanted.profile)
         _keep(cache, kept.updated(answer.book))
     plan = make_plan(shape, book, assumptions, today=now.date(), live=answer)
     if wanted.plot is not None:
@@ -133,13 +135,15 @@ def _keep(cache: Path | None, book: PriceBook) -> None:
     sys.stderr.write(f"warning: the prices are not kept for the next plan: {reason}\n")
 
 
-def _ask(shape: ClusterShape, book: PriceBook, units: Collection[str], now: datetime) -> LiveAnswer:
+def _ask(
+    shape: ClusterShape, book: PriceBook, units: Collection[str], now: datetime, profile: str | None
+) -> LiveAnswer:
     """Ask AWS, and show on standard error how far it is."""
     nodes = [
         Nodes(group=group.name, instance_types=tuple(info.name for info in group.instance_types), count=group.count)
         for group in shape.groups
     ]
-    session = aws_session("--live")
+    session = aws_session("--live", profile)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bars: dict[str, TaskID] = {}
 

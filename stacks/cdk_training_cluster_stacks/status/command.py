@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -11,11 +10,10 @@ from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
-from cdk_training_cluster_stacks.live.session import aws_session
 from cdk_training_cluster_stacks.showing import check_format, json_text
 from cdk_training_cluster_stacks.status.report import OVER, Status, ask_status
 from cdk_training_cluster_stacks.storage.sizes import size_text
+from cdk_training_cluster_stacks.target import resolve
 from cluster_contract.checkpoints import Checkpoint
 from cluster_contract.hydration import DatasetProgress, HydrationStep
 
@@ -39,7 +37,7 @@ _STEPS = {
 
 
 def run(
-    file: Path,
+    text: str,
     *,
     region: str | None,
     profile: str | None,
@@ -50,8 +48,8 @@ def run(
     """Show on standard output what is known of a cluster's data, and return the exit status.
 
     Args:
-        file: The cluster file.
-        region: The region. None: the file's.
+        text: The cluster file, or the name of a deployed cluster.
+        region: The region. None: the file's, or that of the AWS configuration.
         profile: The profile of the AWS configuration. None: the default one.
         output: How to show it: `table` or `json`.
         watch: Whether to go on until every data set is done or has failed.
@@ -61,12 +59,11 @@ def run(
         ValueError: A setting is not allowed, or AWS does not answer.
         ClusterFileError: The file is wrong.
     """
-    check_format(output, option="--output", formats=_FORMATS)
-    cluster = read_cluster_file(file)
-    session = aws_session("status", profile)
+    check_format(output, formats=_FORMATS)
+    target = resolve(text, region=region, profile=profile, asker="status")
 
     def ask() -> Status:
-        return ask_status(session, cluster.name, region or cluster.region, datetime.now(UTC))
+        return ask_status(target.session, target.name, target.region, datetime.now(UTC))
 
     console = Console(highlight=False)
     if output == "json":

@@ -175,7 +175,7 @@ def test_advice_names_a_figure_and_what_it_rests_on(given: dict[str, Any], sente
 _BAD = {
     "no days": (["--days", "0"], "--days must be 1 to 393, the 13 months that Cost Explorer keeps, got 0"),
     "too many days": (["--days", "394"], "--days must be 1 to 393, the 13 months that Cost Explorer keeps, got 394"),
-    "an unknown format": (["--format", "xml"], "--format must be table, json or markdown, got 'xml'"),
+    "an unknown format": (["--format", "xml"], "--output must be table, json or markdown, got 'xml'"),
     "no credentials": (
         [],
         "costs asks AWS, and there are no credentials: set AWS_PROFILE, or run aws configure or aws sso login",

@@ -124,7 +124,7 @@ _BAD = {
     ),
     "an unknown format": (
         [BASE_POD, "--format", "xml"],
-        "--format must be table, json or markdown, got 'xml'",
+        "--output must be table, json or markdown, got 'xml'",
     ),
     "a picture of another kind": (
         [BASE_POD, "--plot", "plan.pdf"],

@@ -173,7 +173,7 @@ def watched(cluster: Cluster, *datasets: DatasetProgress) -> int:
     cluster.write(datasets[0])
     further = iter(datasets[1:])
     return run(
-        _FILE,
+        str(_FILE),
         region=None,
         profile=None,
         output="table",

@@ -1,0 +1,86 @@
+"""The commands of `training-cluster`: each module declares those of one family, and this one assembles them.
+
+A command ends with one of these statuses:
+
+- 0: it is so, or it is done.
+- 1: the answer is no: `check` found problems, a data set has failed, nodes that were waited for are missing, or the
+  CDK CLI failed.
+- 2: what was given cannot be used (an option, a cluster file, credentials, a name), or AWS refuses to answer.
+- 3: neither proven nor refuted, such as a checkpoint of which S3 keeps sizes alone.
+- 130: it was interrupted with Ctrl-C.
+
+Modules here only declare. What a command needs is imported by that command, so that help and version come at once.
+"""
+
+import re
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated, Any, cast
+
+import typer
+from typer.core import TyperGroup
+
+from cdk_training_cluster_stacks.commands import data, files, looking, money, stacks
+
+_MISUSED = 2
+_INTERRUPTED = 130
+
+# What typer raises for every misuse; the name that it has in each release of typer is another.
+_Misuse = cast(type[Exception], typer.BadParameter.__mro__[2])
+
+
+class _PlainCommands(TyperGroup):
+    """Say of each misuse one sentence, and of an interrupt one line."""
+
+    def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **named: Any) -> Any:  # type: ignore[override]  # noqa: ANN401 - called by keywords
+        """Run the command line, and end the program with its status."""
+        try:
+            status = super().main(args, standalone_mode=False, **named)
+        except _Misuse as misuse:
+            sys.stderr.write(_sentence(misuse))
+            status = _MISUSED
+        except typer.Abort:
+            status = _INTERRUPTED
+        if status == _INTERRUPTED:
+            sys.stderr.write("interrupted\n")
+        if not standalone_mode:
+            return status
+        sys.exit(status)
+
+
+def _sentence(misuse: Any) -> str:  # noqa: ANN401 - see _Misuse
+    said = misuse.format_message().strip()
+    if type(misuse).__name__ == "NoArgsIsHelpError":
+        return f"{said}\n" if said else ""
+    said = " ".join(re.sub(r"\. Did you mean (.*)\?", r"; did you mean \1?", said).split()).rstrip(".")
+    return f"error: {said[:1].lower()}{said[1:]}; see {misuse.ctx.command_path} --help\n"
+
+
+training_cluster = typer.Typer(
+    cls=_PlainCommands,
+    name="training-cluster",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"training-cluster {version('cdk-training-cluster')}\n")
+        raise typer.Exit
+
+
+@training_cluster.callback()
+def main(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Cluster files for cdk-training-cluster: a GPU or Trainium cluster in one YAML file."""
+
+
+for _family in (files, money, data, looking, stacks):
+    training_cluster.add_typer(_family.commands)

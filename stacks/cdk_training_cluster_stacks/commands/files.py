@@ -1,0 +1,51 @@
+"""The commands that read a cluster file and call no AWS service."""
+
+import sys
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from cdk_training_cluster_stacks.commands.options import File
+from cdk_training_cluster_stacks.problems import plain_errors
+
+commands = typer.Typer()
+
+
+@commands.command()
+def schema() -> None:
+    """Print the JSON Schema of a cluster file, for editors."""
+    from cdk_training_cluster_stacks.cluster_file import schema_text  # noqa: PLC0415 - see the package
+
+    sys.stdout.write(schema_text())
+
+
+@commands.command()
+def check(file: File) -> None:
+    """Say everything that is wrong with a cluster file, or show what it would make. Calls no AWS service."""
+    from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
+    from cdk_training_cluster_stacks.overview import show  # noqa: PLC0415
+
+    # The problems of a wrong file are the answer of this command, and of no other.
+    with plain_errors(status=1):
+        show(read_cluster_file(file), now=datetime.now(UTC))
+
+
+@commands.command(name="key-policy")
+def key_policy(
+    file: File,
+    *,
+    new_key: Annotated[
+        bool, typer.Option("--new-key", help="Print the whole policy of a key that nothing else uses.")
+    ] = False,
+) -> None:
+    """Print the statements to add to the policy of a cluster file's encryption_key. Calls no AWS service."""
+    from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
+    from cdk_training_cluster_stacks.key_policy import key_policy_texts  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        cluster = read_cluster_file(file)
+        texts = key_policy_texts(cluster)
+        sys.stdout.write(f"{texts.whole if new_key else texts.statements}\n")
+        if cluster.file_system and cluster.file_system.encryption_key not in (None, cluster.encryption_key):
+            sys.stderr.write("file_system.encryption_key needs no statement here: KMS's default policy is enough.\n")

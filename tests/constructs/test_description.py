@@ -1,0 +1,72 @@
+"""The parameter by which commands find the parts of a deployed cluster."""
+
+import json
+import re
+
+import pytest
+from aws_cdk import CfnParameter, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+
+from cdk_training_cluster import Budget, ClusterNetwork, Dataset, ExpressCheckpoints, NodeGroup, TrainingCluster
+from cluster_contract.description import MAX_CHARACTERS, ClusterDescription
+from synthesis import ZONE, new_stack, only, resources
+
+_WORKERS = NodeGroup("workers", instance_types=["p5.48xlarge"], count=8)
+# CloudFormation makes names of the stack's name, the logical id and a random text; Lambda's end after 64 characters.
+_NAME, _ALIAS, _LOG_GROUP = "n" * 64, "arn:aws:lambda:us-gov-west-1:111122223333:function:" + "n" * 72, "l" * 200
+
+
+@pytest.fixture(scope="module")
+def stack() -> Stack:
+    """Return the stack of a cluster with every function, and a role that may operate it."""
+    stack = new_stack()
+    network = ClusterNetwork(stack, "Network", availability_zone=ZONE)
+    cluster = TrainingCluster(
+        stack,
+        "Cluster",
+        network=network,
+        cluster_name="pod",
+        node_groups=[_WORKERS],
+        budget=Budget(monthly_usd=1, weekly_report=True),
+        datasets=[Dataset(bucket=s3.Bucket(stack, "Corpus"), file_system_path="/data", preload=True)],
+        checkpoints=ExpressCheckpoints(stack, "Checkpoints", network=network, zone_id="use1-az4"),
+    )
+    cluster.grant_power(iam.Role(stack, "Operators", assumed_by=iam.AccountRootPrincipal()))
+    return stack
+
+
+def test_it_names_every_function_and_fits_a_standard_parameter(stack: Stack) -> None:
+    (parameter,) = resources(stack, "AWS::SSM::Parameter", {"Name": "/training-cluster/pod/description"}).values()
+    pieces = parameter["Properties"]["Value"]["Fn::Join"][1]
+    longest = {"Log": _LOG_GROUP, "Operate": _ALIAS}
+    text = "".join(
+        piece
+        if isinstance(piece, str)
+        else next((long for name, long in longest.items() if name in str(piece)), _NAME)
+        for piece in pieces
+    )
+    said = ClusterDescription.parse(text)
+    assert set(said.functions) == {"power", "idle", "spend", "hydration", "checkpoints", "costs", "billing_alarms"}
+    assert said.functions["power"].invoke.startswith("arn:")
+    assert len(text) < MAX_CHARACTERS
+
+
+def test_who_may_operate_a_cluster_may_find_its_power_function(stack: Stack) -> None:
+    (policy,) = (
+        each["Properties"]["PolicyDocument"]["Statement"]
+        for name, each in resources(stack, "AWS::IAM::Policy").items()
+        if name.startswith("Operators")
+    )
+    invoke, read = policy
+    assert (invoke["Action"], read["Action"]) == ("lambda:InvokeFunction", "ssm:GetParameter")
+    (parameter,) = re.findall(r"ClusterDescription\w+", json.dumps(read["Resource"]))
+    assert resources(stack, "AWS::SSM::Parameter")[parameter]
+
+
+def test_a_name_that_only_the_deployment_knows_is_taken_as_it_is() -> None:
+    stack = new_stack()
+    name = CfnParameter(stack, "Name").value_as_string
+    TrainingCluster(stack, "Cluster", availability_zone=ZONE, cluster_name=name, node_groups=[_WORKERS])
+    parameter = only(stack, "AWS::SSM::Parameter")["Properties"]["Name"]
+    assert parameter == {"Fn::Join": ["", ["/training-cluster/", {"Ref": "Name"}, "/description"]]}
