@@ -241,7 +241,7 @@ class TrainingCluster(Construct):
                 self, "CostBudget", budget=budget, cluster_name=self.cluster_name, alert_topic=self.alert_topic
             )
         )
-        self.description = self._describe_parts()
+        self.description: ssm.StringParameter = self._describe_parts()
         Tags.of(self).add(CLUSTER_TAG, self.cluster_name)
 
     @property

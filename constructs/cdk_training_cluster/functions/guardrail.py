@@ -9,6 +9,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
 from constructs import Construct
@@ -199,7 +200,7 @@ class Guardrail(Construct):
             encryption_key=self._encryption_key,
         )
         self.function = self._cluster_function.function
-        self.log_group = self._cluster_function.log_group
+        self.log_group: logs.LogGroup = self._cluster_function.log_group
         alias = spec.operators_alias
         self.function_name: str = (
             self.function.function_name if alias is None else self._cluster_function.alias(alias).ref
