@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # jsii asks for no more than a Node runtime; the one in the virtual environment is newer than it knows.
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup docs rehearse live test test-local-aws test-all test-random lint format catalog prices plans schema messages bench release-templates clean
+.PHONY: help setup docs release rehearse live test test-local-aws test-all test-random lint format catalog prices plans schema messages bench release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -63,6 +63,8 @@ lint: setup ## Check format, style, types and shell scripts
 	@ruff format --check .
 	@ruff check .
 	@mypy
+	@found=$$(pyright) || { echo "$$found" >&2; exit 1; }
+	@found=$$(pyright --verifytypes cdk_training_cluster --ignoreexternal 2>&1) || { grep -A2 ' error: ' <<< "$$found" >&2; exit 1; }
 	@git ls-files -z --cached --others --exclude-standard '*.sh' .ci/run | xargs -0 -r shellcheck
 
 format: setup ## Format the code
@@ -86,6 +88,13 @@ messages: setup ## Write docs/messages.md, every sentence that the library can s
 
 bench: setup ## Measure synthesis, the sweep for idle nodes and hydration, each beside something plainer
 	@python -m benchmarks.bench $(ARGS)
+
+$(VENV)/.release: $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --no-build-isolation -e '.[release]' 2>&1 | { grep -v '^WARNING: Location' || true; }
+	@touch $@
+
+release: setup $(VENV)/.release ## Build and check what is published into dist/: sdist, wheel, checksums, bill of materials
+	@python scripts/make_release.py
 
 release-templates: setup ## Keep the templates of the version in pyproject.toml, before it is released
 	@python scripts/keep_templates.py
