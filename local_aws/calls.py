@@ -18,7 +18,7 @@ from moto.core.utils import get_service_model
 # A session of tests makes fewer; a record without an end would be the server's whole memory.
 _MOST = 10_000
 # moto's names of services that boto3 calls otherwise.
-_BOTO_NAMES = {"awslambda": "lambda", "s3bucket_path": "s3"}
+_BOTO_NAMES = {"awslambda": "lambda", "s3bucket_path": "s3", "servicequotas": "service-quotas"}
 # Their bodies are objects, not parameters, but for tags and rules of lifecycles.
 _UNREAD = frozenset({"s3"})
 # What of a request its parameters are read from.

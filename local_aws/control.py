@@ -22,6 +22,7 @@ from local_aws.services import (
     managed_nodes,
     metric_data,
     prices,
+    quotas,
     spot_fleets,
     stops,
     suspensions,
@@ -103,4 +104,5 @@ CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "spot-price": prices.set_spot_price,
     "product-price": prices.set_product_price,
     "clock": invocations.set_clock,
+    "quota": quotas.set_quota,
 }

@@ -10,6 +10,7 @@ from typing import Any
 
 from moto.autoscaling.models import AutoScalingBackend, FakeAutoScalingGroup
 from moto.autoscaling.responses import AutoScalingResponse
+from moto.awslambda import urls as lambda_urls
 from moto.awslambda.models import LambdaBackend
 from moto.awslambda.responses import LambdaResponse
 from moto.budgets.responses import BudgetsResponse
@@ -24,11 +25,13 @@ from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
 from moto.events.models import EventsBackend
 from moto.fsx.responses import FSxResponse
 from moto.iam.models import IAMBackend
+from moto.iam.responses import IamResponse
 from moto.logs.models import LogsBackend
 from moto.resourcegroups import urls as resource_groups_urls
 from moto.resourcegroups.responses import ResourceGroupsResponse
 from moto.s3.models import FakeBucket, S3Backend
 from moto.s3.responses import S3Response
+from moto.servicequotas.responses import ServiceQuotasResponse
 from moto.ssm.responses import SimpleSystemManagerResponse
 
 from local_aws import settings
@@ -59,12 +62,14 @@ from local_aws.services import (
     networks,
     placement_groups,
     prices,
+    quotas,
     reserved_launches,
     resource_groups,
     roles,
     run_command,
     scaling_activities,
     session_manager,
+    simulations,
     spot_fleets,
     spot_instances,
     stops,
@@ -146,7 +151,12 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
     (LogsBackend, keys.checked_log_group(LogsBackend.create_log_group), "takes any key"),
     (EventsBackend, events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
     (IAMBackend, roles.checked(IAMBackend.create_role), "takes any trust policy"),
+    (IamResponse, simulations.simulate_principal_policy, "missing"),
     (LambdaResponse, invocations.invoke, "needs Docker"),
+    (LambdaResponse, quotas.get_account_settings, "missing"),
+    (ServiceQuotasResponse, quotas.get_service_quota, "knows VPC's alone"),
+    (ServiceQuotasResponse, quotas.get_aws_default_service_quota, "missing"),
+    (EC2Response, quotas.get_spot_placement_scores, "missing"),
     (SimpleSystemManagerResponse, automations.start_automation_execution, "missing"),
     (SimpleSystemManagerResponse, automations.get_automation_execution, "missing"),
     *(
@@ -249,9 +259,12 @@ _AFTERMATHS: tuple[tuple[str, Callable[..., None]], ...] = (
 )
 
 # Paths of services that moto does not listen to.
-_PATHS: tuple[tuple[dict[str, Any], str, Any], ...] = tuple(
-    (resource_groups_urls.url_paths, "{0}/" + path + "$", ResourceGroupsResponse.dispatch)
-    for path in ("group-resources", "ungroup-resources", "list-group-resources")
+_PATHS: tuple[tuple[dict[str, Any], str, Any], ...] = (
+    (lambda_urls.url_paths, "{0}/2016-08-19/account-settings/?$", LambdaResponse.dispatch),
+    *(
+        (resource_groups_urls.url_paths, "{0}/" + path + "$", ResourceGroupsResponse.dispatch)
+        for path in ("group-resources", "ungroup-resources", "list-group-resources")
+    ),
 )
 
 # Kinds of EC2 resources that moto cannot tag, and how their ids begin.

@@ -94,7 +94,8 @@ class LocalAwsApplication:
             if call.service == "pricing":
                 return _price_list(call, environ, answer)
             body = list(self._moto(environ, answer))
-            if answer.is_unknown_path():
+            # An answer to HEAD has no body that could say what is missing: it is the thing itself.
+            if answer.is_unknown_path() and environ["REQUEST_METHOD"] != "HEAD":
                 raise NotImplementedError(f"no such path: {environ.get('PATH_INFO', '')}")  # noqa: TRY301 - told like moto's own failures
         except Exception as error:
             logger.exception("%s failed inside the local AWS", call.operation)

@@ -148,6 +148,16 @@ class Steering(ABC):
         """
         self._control("clock", {"seconds": later.total_seconds()})
 
+    def set_quota(self, service_code: str, quota_code: str, value: float) -> None:
+        """Let AWS grant another value of a quota.
+
+        Args:
+            service_code: Such as "ec2".
+            quota_code: Such as "L-417A185B".
+            value: The value.
+        """
+        self._control("quota", {"service_code": service_code, "quota_code": quota_code, "value": value})
+
     def set_spot_price(self, instance_type: str, availability_zone: str, usd: float) -> None:
         """Let the price of Spot Instances of a type change in a zone, from now on; there are no others.
 

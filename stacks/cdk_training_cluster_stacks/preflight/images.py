@@ -1,0 +1,66 @@
+"""Images of the node groups: that they exist, are available, and have their types' architecture."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Verdict, failed, found, passed, unknown
+from cdk_training_cluster_stacks.preflight.needs import GroupNeed, Needs
+
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/CommonErrors.html
+_NO_IMAGE = ("InvalidAMIID.NotFound", "InvalidAMIID.Malformed", "InvalidAMIID.Unavailable")
+
+
+def judge_image(group: GroupNeed, answer: tuple[str | None, Mapping[str, Any] | None]) -> Verdict:
+    """Say whether a node group's image can be launched.
+
+    Args:
+        group: The node group.
+        answer: The image's id, and what EC2 says of it. None: there is no such parameter, or no such image.
+    """
+    image_id, image = answer
+    if image_id is None:
+        return failed(
+            f"AWS publishes no image under {group.image} in this region",
+            "write image: with an ami- id of this region",
+        )
+    if image is None:
+        return failed(
+            f"there is no image {image_id} in this region, or it is not shared with this account", "correct image"
+        )
+    if image["State"] != "available":
+        return failed(f"the image {image_id} is {image['State']}", "name another image")
+    for info in group.infos:
+        if image["Architecture"] not in info.architectures:
+            wants = " or ".join(info.architectures)
+            return failed(
+                f"the image {image_id} is for {image['Architecture']}, {info.name} for {wants}", "name another image"
+            )
+    if image.get("RootDeviceType", "ebs") != "ebs":
+        return unknown(
+            f"the image {image_id} has a root device of type {image['RootDeviceType']}", "name an EBS-backed image"
+        )
+    return passed(f"{image_id} is available for {image['Architecture']}: {image.get('Name', 'without a name')}")
+
+
+def image_checks(needs: Needs) -> Iterator[Check]:
+    """Yield a check for the image of each node group.
+
+    Args:
+        needs: What the cluster needs.
+    """
+    for group in needs.groups:
+        yield Check(
+            name=f"image of {group.name}", ask=partial(_image, group.image), judge=partial(judge_image, group)
+        )
+
+
+def _image(image: str, aws: Aws) -> tuple[str | None, Mapping[str, Any] | None]:
+    image_id: str | None = image
+    if image.startswith("/"):
+        said = found(partial(aws.client("ssm").get_parameter, Name=image), "ParameterNotFound")
+        image_id = None if said is None else str(said["Parameter"]["Value"])
+    if image_id is None:
+        return None, None
+    images = found(partial(aws.client("ec2").describe_images, ImageIds=[image_id]), *_NO_IMAGE)
+    return image_id, None if images is None else next(iter(images["Images"]), None)

@@ -1,0 +1,155 @@
+"""Whether the deployer may do what the stacks need, as IAM's policy simulator sees it: nothing is carried out."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Verdict, failed, found, passed, unknown
+from cdk_training_cluster_stacks.preflight.needs import Needs
+
+# What CloudFormation calls to make each type: the create handlers' permissions, without reads, of
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-template-resource-type-ref.html
+_ACTIONS: Mapping[str, tuple[str, ...]] = {
+    "AWS::AutoScaling::AutoScalingGroup": ("autoscaling:CreateAutoScalingGroup", "ec2:RunInstances"),
+    "AWS::AutoScaling::LifecycleHook": ("autoscaling:PutLifecycleHook",),
+    "AWS::AutoScaling::WarmPool": ("autoscaling:PutWarmPool",),
+    "AWS::Budgets::Budget": ("budgets:ModifyBudget",),
+    "AWS::CloudWatch::Alarm": ("cloudwatch:PutMetricAlarm",),
+    "AWS::CloudWatch::Dashboard": ("cloudwatch:PutDashboard",),
+    "AWS::DynamoDB::Table": ("dynamodb:CreateTable",),
+    "AWS::EC2::CapacityReservation": ("ec2:CreateCapacityReservation",),
+    "AWS::EC2::EIP": ("ec2:AllocateAddress",),
+    "AWS::EC2::FlowLog": ("ec2:CreateFlowLogs",),
+    "AWS::EC2::InternetGateway": ("ec2:CreateInternetGateway",),
+    "AWS::EC2::LaunchTemplate": ("ec2:CreateLaunchTemplate",),
+    "AWS::EC2::NatGateway": ("ec2:CreateNatGateway",),
+    "AWS::EC2::PlacementGroup": ("ec2:CreatePlacementGroup",),
+    "AWS::EC2::Route": ("ec2:CreateRoute",),
+    "AWS::EC2::RouteTable": ("ec2:CreateRouteTable",),
+    "AWS::EC2::SecurityGroup": ("ec2:CreateSecurityGroup",),
+    "AWS::EC2::SecurityGroupEgress": ("ec2:AuthorizeSecurityGroupEgress",),
+    "AWS::EC2::SecurityGroupIngress": ("ec2:AuthorizeSecurityGroupIngress",),
+    "AWS::EC2::SpotFleet": ("ec2:RequestSpotFleet",),
+    "AWS::EC2::Subnet": ("ec2:CreateSubnet",),
+    "AWS::EC2::VPC": ("ec2:CreateVpc",),
+    "AWS::EC2::VPCEndpoint": ("ec2:CreateVpcEndpoint",),
+    "AWS::Events::Rule": ("events:PutRule", "events:PutTargets"),
+    "AWS::FSx::DataRepositoryAssociation": ("fsx:CreateDataRepositoryAssociation",),
+    "AWS::FSx::FileSystem": ("fsx:CreateFileSystem",),
+    "AWS::IAM::InstanceProfile": ("iam:CreateInstanceProfile", "iam:AddRoleToInstanceProfile"),
+    "AWS::IAM::Policy": ("iam:PutRolePolicy",),
+    "AWS::IAM::Role": ("iam:CreateRole", "iam:PassRole"),
+    "AWS::Lambda::Function": ("lambda:CreateFunction", "lambda:PutFunctionConcurrency"),
+    "AWS::Logs::LogGroup": ("logs:CreateLogGroup", "logs:PutRetentionPolicy"),
+    "AWS::ResourceGroups::Group": ("resource-groups:CreateGroup",),
+    "AWS::S3::Bucket": ("s3:CreateBucket",),
+    "AWS::SNS::Subscription": ("sns:Subscribe",),
+    "AWS::SNS::Topic": ("sns:CreateTopic",),
+    "AWS::SQS::Queue": ("sqs:CreateQueue",),
+    "AWS::SSM::Document": ("ssm:CreateDocument",),
+    "AWS::SSM::Parameter": ("ssm:PutParameter",),
+    "AWS::Scheduler::Schedule": ("scheduler:CreateSchedule",),
+}
+# Whoever may not assume the CDK's roles deploys with permissions of its own:
+# https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
+_OWN = ("cloudformation:CreateChangeSet", "cloudformation:ExecuteChangeSet", "s3:PutObject", "iam:PassRole")
+_ROLES = ("deploy-role", "file-publishing-role")
+_ALLOWED = "allowed"
+
+
+def actions_for(needs: Needs) -> tuple[str, ...]:
+    """Return the actions that CloudFormation needs to make both stacks, sorted.
+
+    Args:
+        needs: What the cluster needs.
+    """
+    kinds = {*needs.foundation, *needs.nodes}
+    return tuple(sorted({action for kind in kinds for action in _ACTIONS.get(kind, ())}))
+
+
+def judge_simulation(who: str, results: Sequence[Mapping[str, Any]] | None) -> Verdict:
+    """Say whether a principal may do what was simulated.
+
+    https://docs.aws.amazon.com/IAM/latest/APIReference/API_EvaluationResult.html
+
+    Args:
+        who: The principal, as people know it.
+        results: What IAM's policy simulator says of each action. None: there is no such principal.
+    """
+    if results is None:
+        return unknown(f"{who} does not exist yet", "bootstrap the CDK first")
+    denied = [each for each in results if each["EvalDecision"] != _ALLOWED]
+    if not denied:
+        return passed(f"{who} may do all {len(results)} actions, as IAM simulates them")
+    names = ", ".join(sorted(each["EvalActionName"] for each in denied))
+    mend = f"allow {who}: {names}"
+    # A policy with conditions depends on the request, which a simulation does not know.
+    if all(each.get("MissingContextValues") and each["EvalDecision"] == "implicitDeny" for each in denied):
+        return unknown(f"{who} may do {names} under conditions only", mend)
+    return failed(f"{who} is denied {names}, as IAM simulates it", mend)
+
+
+def judge_caller(answer: tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]] | None) -> Verdict:
+    """Say whether the caller can deploy: through the CDK's roles, or else with permissions of its own.
+
+    Args:
+        answer: What IAM simulates of assuming the roles, and of deploying without. None: it is the root user.
+    """
+    if answer is None:
+        return passed("the account's root user may deploy")
+    roles, own = answer
+    through = judge_simulation("the caller, which assumes the CDK's roles,", roles)
+    without = judge_simulation("the caller, with permissions of its own,", own)
+    return min(through, without, key=lambda each: ("pass", "unknown", "fail").index(each.outcome))
+
+
+def permission_checks(needs: Needs) -> Iterator[Check]:
+    """Yield the checks of the caller and of the role that CloudFormation deploys with.
+
+    Args:
+        needs: What the cluster needs.
+    """
+    yield Check(name="permissions of the caller", ask=_caller, judge=judge_caller)
+    yield Check(
+        name="permissions of the deploying role",
+        ask=partial(_executor, actions_for(needs)),
+        judge=partial(judge_simulation, "the role cfn-exec-role of the CDK"),
+    )
+
+
+def _role_arn(aws: Aws, name: str) -> str:
+    return f"arn:{aws.partition}:iam::{aws.account}:role/cdk-hnb659fds-{name}-{aws.account}-{aws.region}"
+
+
+def _simulated(
+    aws: Aws, principal: str, actions: Sequence[str], resources: Sequence[str] = ("*",)
+) -> list[Mapping[str, Any]]:
+    # https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
+    pages = aws.client("iam").get_paginator("simulate_principal_policy")
+    answers = pages.paginate(PolicySourceArn=principal, ActionNames=list(actions), ResourceArns=list(resources))
+    return list(answers.search("EvaluationResults[]"))
+
+
+def _caller(aws: Aws) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]] | None:
+    if aws.caller.endswith(":root"):
+        return None
+    principal = _principal(aws)
+    roles = [_role_arn(aws, name) for name in _ROLES]
+    assuming = [each for role in roles for each in _simulated(aws, principal, ["sts:AssumeRole"], [role])]
+    return assuming, _simulated(aws, principal, _OWN)
+
+
+def _principal(aws: Aws) -> str:
+    """Return the ARN of the user or role behind the caller's session; a role's path is known to IAM alone."""
+    session = re.fullmatch(r"arn:[^:]+:sts::\d+:assumed-role/([^/]+)/.+", aws.caller)
+    if session is None:
+        return aws.caller
+    return str(aws.client("iam").get_role(RoleName=session[1])["Role"]["Arn"])
+
+
+def _executor(actions: Sequence[str], aws: Aws) -> Sequence[Mapping[str, Any]] | None:
+    answer: Sequence[Mapping[str, Any]] | None = found(
+        partial(_simulated, aws, _role_arn(aws, "cfn-exec-role"), actions), "NoSuchEntity"
+    )
+    return answer

@@ -1,0 +1,305 @@
+"""What preflight makes of AWS's answers: each judgement with its neighbours."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from cdk_training_cluster import Capacity, instance_type_info
+from cdk_training_cluster_stacks.cluster_file.model import ExistingFileSystem, NetworkSettings
+from cdk_training_cluster_stacks.live.spot_market import PlacementScore
+from cdk_training_cluster_stacks.preflight.account import (
+    LinkedRole,
+    judge_account,
+    judge_concurrency,
+    judge_role,
+)
+from cdk_training_cluster_stacks.preflight.checks import Outcome, Verdict
+from cdk_training_cluster_stacks.preflight.images import judge_image
+from cdk_training_cluster_stacks.preflight.needs import GroupNeed
+from cdk_training_cluster_stacks.preflight.permissions import judge_caller, judge_simulation
+from cdk_training_cluster_stacks.preflight.purchases import Wanted, judge_purchase
+from cdk_training_cluster_stacks.preflight.quotas import Demand, Quota, judge_quota, vcpu_demands, vcpu_quota
+from cdk_training_cluster_stacks.preflight.stacks import judge_bootstrap, judge_stack
+from cdk_training_cluster_stacks.preflight.storage import (
+    BucketNeed,
+    in_use,
+    judge_bucket,
+    judge_file_system,
+    judge_key,
+    judge_key_policy,
+)
+from cdk_training_cluster_stacks.preflight.zones import judge_offering, judge_spot, judge_subnet, judge_zone
+from cluster_contract.tags import CLUSTER_TAG
+
+PASS, FAIL, UNKNOWN = Outcome.PASS, Outcome.FAIL, Outcome.UNKNOWN
+ZONE, NOW = "us-east-1b", datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def group(*types: str, capacity: Capacity | None = None, count: int = 4, image: str = "ami-1") -> GroupNeed:
+    infos = tuple(map(instance_type_info, types or ("p5.48xlarge",)))
+    return GroupNeed(name="workers", infos=infos, count=count, capacity=capacity or Capacity.on_demand(), image=image)
+
+
+def zone(**more: Any) -> dict[str, Any]:
+    return {"ZoneName": ZONE, "ZoneId": "use1-az1", "State": "available", "OptInStatus": "opted-in", **more}
+
+
+def subnet(**more: Any) -> dict[str, Any]:
+    return {"VpcId": "vpc-1", "AvailabilityZone": ZONE, "AvailableIpAddressCount": 4, **more}
+
+
+def scores(*values: int) -> list[PlacementScore]:
+    return [PlacementScore(region="us-east-1", zone_id=f"use1-az{n}", score=each) for n, each in enumerate(values, 1)]
+
+
+def simulated(decision: str, **more: Any) -> dict[str, Any]:
+    return {"EvalActionName": "ec2:CreateVpc", "EvalDecision": decision, **more}
+
+
+def described(state: str = "active", **more: Any) -> dict[str, Any]:
+    given = {"InstanceType": "p5.48xlarge", "AvailabilityZone": ZONE, "TotalInstanceCount": 4}
+    return {**given, "State": state, "AvailableInstanceCount": 4, **more}
+
+
+def wanted(*, block: bool = False, alone: bool = True) -> Wanted:
+    return Wanted(id="cr-1", group=group(), block=block, zone=ZONE, alone=alone)
+
+
+def image(**more: Any) -> dict[str, Any]:
+    return {"State": "available", "Architecture": "x86_64", "Name": "deep", **more}
+
+
+_P = Quota(service="ec2", code="L-417A185B", name="Running On-Demand P instances", unit="vCPUs")
+_MANY = Demand(least=100, most=200)
+_NETWORK = NetworkSettings(vpc_id="vpc-0a1b2c3d", subnet_id="subnet-0a1b2c3d").model_copy(update={"vpc_id": "vpc-1"})
+_FILES = ExistingFileSystem(file_system_id="fs-0a1b2c3d", mount_name="abcdefgh")
+_MADE = {"FileSystemType": "LUSTRE", "Lifecycle": "AVAILABLE", "VpcId": "vpc-1"}
+_MADE |= {"LustreConfiguration": {"MountName": "abcdefgh"}}  # type: ignore[dict-item]
+_BUCKET = BucketNeed(name="corpus", setting="datasets: /data", region="us-east-1")
+_REPLICA = BucketNeed(name="copy", setting="replicate_to", region="us-west-2", versioned=True)
+_KEY = {"KeyId": "1", "KeyState": "Enabled", "KeyUsage": "ENCRYPT_DECRYPT", "KeySpec": "SYMMETRIC_DEFAULT"}
+_LIMITS = {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 104}
+_STACK = partial(judge_stack, "llama-cluster", "llama", "us-east-1")
+_TAGS = [{"Key": CLUSTER_TAG, "Value": "other"}]
+_STATEMENT = {"Sid": "LogGroups", "Effect": "Allow"}
+_POLICY = partial(judge_key_policy, "llama.yaml", [_STATEMENT])
+
+VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
+    "quota: just enough": (judge_quota(_P, _MANY, "us-east-1", (300, 100)), PASS, "200 of 300 are free"),
+    "quota: too little": (judge_quota(_P, _MANY, "us-east-1", (199, 100)), FAIL, "--desired-value 300"),
+    "quota: for some types": (judge_quota(_P, _MANY, "us-east-1", (200, 100)), UNKNOWN, "100 to 200 vCPUs"),
+    "quota: not there": (judge_quota(_P, _MANY, "us-east-1", (None, 0)), UNKNOWN, "L-417A185B"),
+    "zone": (judge_zone(ZONE, None, zone()), PASS, "use1-az1"),
+    "zone: none": (judge_zone(ZONE, None, None), FAIL, "describe-availability-zones"),
+    "zone: another id": (judge_zone(ZONE, "use1-az4", zone()), FAIL, "write zone_id: use1-az1"),
+    "zone: impaired": (judge_zone(ZONE, None, zone(State="impaired")), UNKNOWN, "impaired"),
+    "zone: Local Zone": (
+        judge_zone(ZONE, None, zone(OptInStatus="not-opted-in", GroupName="us-east-1-atl-2")),
+        FAIL,
+        "modify-availability-zone-group --group-name us-east-1-atl-2",
+    ),
+    "offering": (judge_offering("p5.48xlarge", ZONE, [ZONE]), PASS, ZONE),
+    "offering: elsewhere": (
+        judge_offering("p5.48xlarge", ZONE, ["us-east-1f"]),
+        FAIL,
+        "availability_zone: us-east-1f",
+    ),
+    "offering: nowhere": (judge_offering("p5.48xlarge", ZONE, []), FAIL, "another region"),
+    "subnet": (judge_subnet(_NETWORK, ZONE, 4, subnet()), PASS, "4 free addresses"),
+    "subnet: full": (judge_subnet(_NETWORK, ZONE, 5, subnet()), FAIL, "larger subnet"),
+    "subnet: none": (judge_subnet(_NETWORK, ZONE, 4, None), FAIL, "no subnet"),
+    "subnet: VPC": (judge_subnet(_NETWORK, ZONE, 4, subnet(VpcId="vpc-2")), FAIL, "write vpc_id: vpc-2"),
+    "subnet: zone": (
+        judge_subnet(_NETWORK, ZONE, 4, subnet(AvailabilityZone="us-east-1c")),
+        FAIL,
+        "write availability_zone: us-east-1c",
+    ),
+    "Spot: likely": (judge_spot(ZONE, ("use1-az1", scores(5, 9))), PASS, "5 of 10"),
+    "Spot: unlikely": (judge_spot(ZONE, ("use1-az1", scores(4, 9))), UNKNOWN, "use1-az2 has 9"),
+    "Spot: no score": (judge_spot(ZONE, ("use1-az6", scores(4, 9))), UNKNOWN, "no Spot placement score"),
+    "account": (judge_account(None, "1", "arn"), PASS, "arn"),
+    "account: another": (judge_account("2", "1", "arn"), FAIL, "--profile"),
+    "role": (judge_role(LinkedRole(name="R", service="s"), exists=True), PASS, "R exists"),
+    "role: by hand": (
+        judge_role(LinkedRole(name="R", service="s"), exists=False),
+        FAIL,
+        "create-service-linked-role --aws-service-name s",
+    ),
+    "role: by AWS": (judge_role(LinkedRole(name="R", service="s", made="it"), exists=False), PASS, "it makes it"),
+    "Lambda: 100 stay": (judge_concurrency(4, "us-east-1", (_LIMITS, 0)), PASS, "104 of 1000"),
+    "Lambda: 99 stay": (judge_concurrency(5, "us-east-1", (_LIMITS, 0)), FAIL, "--desired-value 1001"),
+    "Lambda: made": (judge_concurrency(5, "us-east-1", (_LIMITS, 5)), PASS, "0 functions"),
+    "bootstrap": (judge_bootstrap("f", "6"), PASS, "version 6"),
+    "bootstrap: old": (judge_bootstrap("f", "5"), FAIL, "training-cluster bootstrap f"),
+    "bootstrap: none": (judge_bootstrap("f", None), FAIL, "training-cluster bootstrap f"),
+    "bootstrap: odd": (judge_bootstrap("f", "new"), UNKNOWN, "'new'"),
+    "stack: none": (_STACK(None), PASS, "makes it"),
+    "stack: there": (_STACK({"StackStatus": "UPDATE_ROLLBACK_COMPLETE"}), PASS, "updates it"),
+    "stack: another's": (_STACK({"StackStatus": "CREATE_COMPLETE", "Tags": _TAGS}), FAIL, "cluster other"),
+    "stack: rolled back": (_STACK({"StackStatus": "ROLLBACK_COMPLETE"}), FAIL, "--no-enable-termination-protection"),
+    "stack: stuck": (_STACK({"StackStatus": "UPDATE_ROLLBACK_FAILED"}), FAIL, "continue-update-rollback"),
+    "stack: busy": (_STACK({"StackStatus": "UPDATE_IN_PROGRESS"}), FAIL, "describe-stack-events"),
+    "simulation": (judge_simulation("R", [simulated("allowed")]), PASS, "all 1 actions"),
+    "simulation: denied": (judge_simulation("R", [simulated("implicitDeny")]), FAIL, "allow R: ec2:CreateVpc"),
+    "simulation: conditions": (
+        judge_simulation("R", [simulated("implicitDeny", MissingContextValues=["aws:RequestTag/a"])]),
+        UNKNOWN,
+        "under conditions only",
+    ),
+    "simulation: no role": (judge_simulation("R", None), UNKNOWN, "does not exist yet"),
+    "caller: root": (judge_caller(None), PASS, "root"),
+    "caller: roles": (judge_caller(([simulated("allowed")], [simulated("implicitDeny")])), PASS, "CDK's roles"),
+    "caller: own": (judge_caller(([simulated("explicitDeny")], [simulated("allowed")])), PASS, "of its own"),
+    "caller: neither": (judge_caller(([simulated("explicitDeny")], [simulated("implicitDeny")])), FAIL, "denied"),
+    "reservation": (judge_purchase(wanted(), NOW, described()), PASS, "4 instances, 4 of them unused"),
+    "reservation: none": (judge_purchase(wanted(), NOW, None), FAIL, "no cr-1"),
+    "reservation: small": (judge_purchase(wanted(), NOW, described(TotalInstanceCount=3)), FAIL, "count: 3"),
+    "reservation: in turn": (judge_purchase(wanted(alone=False), NOW, described(TotalInstanceCount=3)), PASS, "3"),
+    "reservation: zone": (
+        judge_purchase(wanted(), NOW, described(AvailabilityZone="us-east-1c")),
+        FAIL,
+        "availability_zone: us-east-1c",
+    ),
+    "reservation: type": (
+        judge_purchase(wanted(), NOW, described(InstanceType="p5e.48xlarge")),
+        FAIL,
+        "instance_types: [p5e.48xlarge]",
+    ),
+    "reservation: over": (judge_purchase(wanted(), NOW, described("expired")), FAIL, "is expired"),
+    "reservation: coming": (judge_purchase(wanted(), NOW, described("payment-pending")), UNKNOWN, "wait until"),
+    "reservation: ended": (judge_purchase(wanted(), NOW, described(EndDate=NOW)), FAIL, "no node starts"),
+    "reservation: a block": (
+        judge_purchase(wanted(), NOW, described(ReservationType="capacity-block")),
+        FAIL,
+        "write it under capacity_block",
+    ),
+    "block: later": (
+        judge_purchase(
+            wanted(block=True),
+            NOW,
+            described("scheduled", ReservationType="capacity-block", StartDate=NOW, EndDate=NOW + timedelta(hours=1)),
+        ),
+        PASS,
+        "from 2026-11-22 12:00 UTC",
+    ),
+    "block: ends": (
+        judge_purchase(
+            wanted(block=True),
+            NOW,
+            described(ReservationType="capacity-block", EndDate=NOW + timedelta(minutes=40)),
+        ),
+        FAIL,
+        "no node starts",
+    ),
+    "block: a reservation": (judge_purchase(wanted(block=True), NOW, described()), FAIL, "under from_reservation"),
+    "image": (judge_image(group(), ("ami-1", image())), PASS, "ami-1 is available"),
+    "image: no parameter": (judge_image(group(image="/aws/x"), (None, None)), FAIL, "/aws/x"),
+    "image: none": (judge_image(group(), ("ami-1", None)), FAIL, "no image ami-1"),
+    "image: pending": (judge_image(group(), ("ami-1", image(State="pending"))), FAIL, "pending"),
+    "image: arm": (judge_image(group(), ("ami-1", image(Architecture="arm64"))), FAIL, "for arm64"),
+    "bucket": (judge_bucket(_BUCKET, ("us-east-1", False)), PASS, "us-east-1"),
+    "bucket: elsewhere": (judge_bucket(_BUCKET, ("us-west-2", False)), FAIL, "needs a bucket in us-east-1"),
+    "bucket: none": (judge_bucket(_BUCKET, None), FAIL, "aws s3 mb s3://corpus --region us-east-1"),
+    "bucket: versions": (judge_bucket(_REPLICA, ("us-west-2", True)), PASS, "versioning"),
+    "bucket: no versions": (judge_bucket(_REPLICA, ("us-west-2", False)), FAIL, "put-bucket-versioning"),
+    "key": (judge_key("k", _KEY), PASS, "enabled"),
+    "key: none": (judge_key("k", None), FAIL, "no key k"),
+    "key: disabled": (judge_key("k", {**_KEY, "KeyState": "Disabled"}), FAIL, "enable-key --key-id k"),
+    "key: deleted": (judge_key("k", {**_KEY, "KeyState": "PendingDeletion"}), FAIL, "cancel-key-deletion"),
+    "key: signs": (judge_key("k", {**_KEY, "KeyUsage": "SIGN_VERIFY"}), FAIL, "symmetric"),
+    "policy": (_POLICY(json.dumps({"Statement": [{**_STATEMENT, "Sid": "x"}]})), PASS, "1 statements"),
+    "policy: lacks": (_POLICY(json.dumps({"Statement": []})), UNKNOWN, "training-cluster key-policy llama.yaml"),
+    "policy: none": (_POLICY(None), UNKNOWN, "no such key"),
+    "files": (judge_file_system(_FILES, _MADE), PASS, "vpc-1"),
+    "files: none": (judge_file_system(_FILES, None), FAIL, "no file system"),
+    "files: other": (judge_file_system(_FILES, {**_MADE, "FileSystemType": "ONTAP"}), FAIL, "ONTAP"),
+    "files: updating": (judge_file_system(_FILES, {**_MADE, "Lifecycle": "UPDATING"}), PASS, "UPDATING"),
+    "files: broken": (judge_file_system(_FILES, {**_MADE, "Lifecycle": "MISCONFIGURED"}), FAIL, "MISCONFIGURED"),
+    "files: mount": (
+        judge_file_system(_FILES, {**_MADE, "LustreConfiguration": {"MountName": "z"}}),
+        FAIL,
+        "write mount_name: z",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VERDICTS)
+def test_an_answer_means(case: str) -> None:
+    verdict, outcome, words = VERDICTS[case]
+    assert verdict.outcome is outcome, verdict
+    assert words in f"{verdict.said} -> {verdict.mend}"
+    assert outcome is not FAIL or verdict.mend, "what fails is mended by something"
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "on_demand", "spot"),
+    [
+        ("p4de.24xlarge", "L-417A185B", "L-7212CCBC"),
+        ("p5en.48xlarge", "L-417A185B", "L-C4BD4855"),
+        ("p6-b200.48xlarge", "L-417A185B", None),
+        ("g6e.48xlarge", "L-DB2E81BA", "L-3819A6DF"),
+        ("gr6.4xlarge", "L-DB2E81BA", "L-3819A6DF"),
+        ("vt1.24xlarge", "L-DB2E81BA", "L-3819A6DF"),
+        ("trn2.48xlarge", "L-2C3B7624", "L-6B0D517C"),
+        ("inf2.48xlarge", "L-1945791B", "L-B5D1601B"),
+        ("dl1.24xlarge", "L-6E869C2A", "L-85EED4F7"),
+        ("f2.48xlarge", "L-74FC7D96", "L-88CF9481"),
+        ("hpc7g.16xlarge", "L-F7808C92", None),
+        ("x2idn.32xlarge", "L-7295265B", "L-E3A00192"),
+        ("u7i-12tb.224xlarge", "L-43DA4232", None),
+        ("im4gn.16xlarge", "L-1216C47A", "L-34B43A08"),
+    ],
+)
+def test_a_type_counts_against_the_quota_of_its_family_and_market(
+    instance_type: str, on_demand: str, spot: str | None
+) -> None:
+    found = [vcpu_quota(instance_type, spot=False), vcpu_quota(instance_type, spot=True)]
+    assert [None if each is None else each.code for each in found] == [on_demand, spot]
+
+
+_P5 = 192
+_CR = "cr-0a1b2c3d4e5f67890"
+
+
+@pytest.mark.parametrize(
+    ("need", "demands"),
+    [
+        (group(count=2), {"L-417A185B": (2 * _P5, 2 * _P5)}),
+        (group(capacity=Capacity.from_reservation(_CR)), {}),
+        (group(capacity=Capacity.capacity_block(_CR)), {}),
+        (group(capacity=Capacity.prioritized(reservations=[_CR]), count=2), {"L-417A185B": (0, 2 * _P5)}),
+        (group(capacity=Capacity.prioritized(reservations=[_CR], on_demand=False)), {}),
+        (
+            group("g6e.48xlarge", "g5.12xlarge", capacity=Capacity.spot(), count=1),
+            {"L-3819A6DF": (48, 192)},
+        ),
+        (
+            group("p5.48xlarge", "p4d.24xlarge", capacity=Capacity.spot(), count=1),
+            {"L-C4BD4855": (0, 192), "L-7212CCBC": (0, 96)},
+        ),
+    ],
+)
+def test_a_way_to_buy_takes_of_a_quota(need: GroupNeed, demands: dict[str, tuple[int, int]]) -> None:
+    found, without = vcpu_demands([need])
+    assert {quota.code: (each.least, each.most) for quota, each in found.items()} == demands
+    assert not without
+
+
+def test_two_groups_take_of_a_quota_together() -> None:
+    found, _ = vcpu_demands([group(count=2), group("p5en.48xlarge", count=1)])
+    assert [each.most for each in found.values()] == [3 * _P5]
+
+
+def test_other_file_systems_of_the_kind_count_and_the_clusters_own_does_not() -> None:
+    def system(kind: str, size: int, **more: Any) -> dict[str, Any]:
+        return {"StorageCapacity": size, "LustreConfiguration": {"DeploymentType": kind}, **more}
+
+    own = [{"Key": CLUSTER_TAG, "Value": "llama"}]
+    systems = [system("SCRATCH_1", 1), system("SCRATCH_2", 20), system("SCRATCH_2", 300, Tags=own)]
+    systems += [system("PERSISTENT_2", 4000), {"StorageCapacity": 5}, system("SCRATCH_2", 60_000, StorageType="HDD")]
+    assert in_use("SCRATCH_2", "StorageCapacity", "llama", systems) == 21
+    assert in_use("SCRATCH_2", "", "llama", systems) == 3
+    assert in_use("SCRATCH_2", "none", "llama", systems) == 0
