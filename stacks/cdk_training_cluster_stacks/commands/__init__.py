@@ -3,10 +3,11 @@
 A command ends with one of these statuses:
 
 - 0: it is so, or it is done.
-- 1: the answer is no: `check` found problems, a data set has failed, nodes that were waited for are missing, or the
-  CDK CLI failed.
+- 1: the answer is no: `check` found problems, a line of `preflight` fails, a data set has failed, nodes that were
+  waited for are missing, or the CDK CLI failed.
 - 2: what was given cannot be used (an option, a cluster file, credentials, a name), or AWS refuses to answer.
-- 3: neither proven nor refuted, such as a checkpoint of which S3 keeps sizes alone.
+- 3: neither proven nor refuted: S3 keeps of a checkpoint sizes alone, or lines of `preflight` are unknown and none
+  fails.
 - 130: it was interrupted with Ctrl-C.
 
 Modules here only declare. What a command needs is imported by that command, so that help and version come at once.
@@ -21,7 +22,7 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
-from cdk_training_cluster_stacks.commands import data, files, looking, money, stacks
+from cdk_training_cluster_stacks.commands import beginning, data, files, looking, money, stacks
 
 _MISUSED = 2
 _INTERRUPTED = 130
@@ -82,5 +83,5 @@ def main(
     """Cluster files for cdk-training-cluster: a GPU or Trainium cluster in one YAML file."""
 
 
-for _family in (files, money, data, looking, stacks):
+for _family in (beginning, files, money, data, looking, stacks):
     training_cluster.add_typer(_family.commands)
