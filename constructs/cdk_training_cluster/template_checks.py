@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 import jsii
 from aws_cdk import (
+    App,
     IPolicyValidationContext,
     IPolicyValidationPlugin,
     PolicyValidationPluginReport,
@@ -47,12 +48,30 @@ def check_templates(scope: Construct) -> None:
         _PLUGINS[app].look_at(stack)
 
 
+def collect_refusals(app: App) -> list[str]:
+    """Return a list that the synth of an app fills with what its templates break, in place of a report.
+
+    Args:
+        app: The app, before anything is made in it.
+    """
+    refusals: list[str] = []
+    _PLUGINS[app] = TemplateRulesPlugin(refusals)
+    Validations.of(app).add_plugins(_PLUGINS[app])
+    return refusals
+
+
 @jsii.implements(IPolicyValidationPlugin)
 class TemplateRulesPlugin:
     """Report what is wrong with the templates of an app's stacks; AWS CDK calls it once in a synth."""
 
-    def __init__(self) -> None:
+    def __init__(self, refusals: list[str] | None = None) -> None:
+        """Make the plugin.
+
+        Args:
+            refusals: Where to put what ends a synth, in place of the report. Default: - into the report.
+        """
         self._files: dict[tuple[str, str], None] = {}
+        self._refusals = refusals
 
     def look_at(self, stack: Stack) -> None:
         """Report about a stack, once.
@@ -93,7 +112,12 @@ class TemplateRulesPlugin:
             if outermost in templates
             for violation in _violations(templates[outermost].with_name(file))
         ]
-        refused = any(violation.severity == "error" for violation in found)
+        refused = [violation for violation in found if violation.severity == "error"]
+        if self._refusals is not None:
+            self._refusals += [f"{each.description}. {each.fix}" for each in refused]
+            return PolicyValidationPluginReport(
+                success=True, violations=[each for each in found if each not in refused]
+            )
         return PolicyValidationPluginReport(success=not refused, violations=found)
 
 

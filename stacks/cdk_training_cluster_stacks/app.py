@@ -7,6 +7,7 @@ from typing import Any
 
 import aws_cdk as cdk
 
+from cdk_training_cluster_stacks.building import refusals_in
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import cluster_file_in, read_cluster_file
 from cdk_training_cluster_stacks.foundation import FoundationStack
@@ -25,10 +26,12 @@ def synthesize(relative_to: Path, flags: Mapping[str, Any] | None = None) -> Non
     """
     app = cdk.App(post_cli_context=flags)
     with plain_errors():
-        cluster = read_cluster_file(cluster_file_in(app.node.get_all_context()), relative_to=relative_to)
-        foundation = FoundationStack(app, cluster.foundation_stack_name, cluster=cluster)
-        ClusterStack(app, cluster.cluster_stack_name, cluster=cluster, foundation=foundation)
-        app.synth()
+        file = cluster_file_in(app.node.get_all_context())
+        cluster = read_cluster_file(file, relative_to=relative_to)
+        with refusals_in(file, relative_to=relative_to):
+            foundation = FoundationStack(app, cluster.foundation_stack_name, cluster=cluster)
+            ClusterStack(app, cluster.cluster_stack_name, cluster=cluster, foundation=foundation)
+            app.synth()
 
 
 def feature_flags() -> dict[str, Any]:

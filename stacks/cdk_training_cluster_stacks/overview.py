@@ -18,7 +18,7 @@ _WARNING = "aws:cdk:warning"
 
 
 def show(cluster: ClusterFile, *, now: datetime) -> None:
-    """Build the stacks of a cluster file in memory and show them on standard output.
+    """Synthesize the stacks of a cluster file in memory and show them on standard output.
 
     Args:
         cluster: What the file says.
@@ -26,8 +26,9 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
 
     Raises:
         ValueError: A construct refuses its settings.
+        RuntimeError: CDK refuses the templates.
     """
-    with built_stacks(cluster) as (app, stack):
+    with built_stacks(cluster, synthesize=True) as (app, stack):
         fleets = stack.training_cluster.node_groups
         warnings = [*sorted(set(_warnings(app))), *_ends_past(fleets, now)]
     console = terminal()

@@ -72,12 +72,22 @@ def plain_errors(status: int = 1) -> Iterator[None]:
     """
     try:
         yield
-    except (ClusterFileError, ValueError) as error:
-        _end(error, str(error).splitlines(), status)
-    except RuntimeError as error:
-        if not _is_from_cdk(error):
+    except (ClusterFileError, ValueError, RuntimeError) as error:
+        sentences = sentences_of(error)
+        if sentences is None:
             raise
-        _end(error, _sentences_of_cdk(str(error)), status)
+        _end(error, sentences, status)
+
+
+def sentences_of(error: Exception) -> Sequence[str] | None:
+    """Return what an error says of its user's mistakes, a sentence each; None: it is a defect.
+
+    Args:
+        error: What was raised.
+    """
+    if not isinstance(error, RuntimeError):
+        return str(error).splitlines()
+    return _sentences_of_cdk(str(error)) if _is_from_cdk(error) else None
 
 
 def printable(text: str) -> str:

@@ -112,7 +112,11 @@ _REFUSED = {
         "credentials",
         "deploy asks AWS, and there are no credentials: set AWS_PROFILE, or run aws configure or aws sso login",
     ),
-    "a wrong file": ("file", "pod.yaml:3: node_groups: has no value; write one, or leave the key out"),
+    "a wrong file": (
+        "file",
+        "pod.yaml:3: node_groups: has no value; write one, such as node_groups: [{{name: workers, instance_types: "
+        "[p5.48xlarge], count: 8, image: latest}}]",
+    ),
 }
 
 

@@ -11,7 +11,7 @@ from cdk_training_cluster_stacks.cluster_file.model import (
     NetworkSettings,
 )
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
-from cdk_training_cluster_stacks.cluster_file.reading import cluster_file_in, read_cluster_file
+from cdk_training_cluster_stacks.cluster_file.reading import cluster_file_in, read_cluster_file, with_places
 from cdk_training_cluster_stacks.cluster_file.schema import json_schema, schema_text
 
 __all__ = [
@@ -29,4 +29,5 @@ __all__ = [
     "json_schema",
     "read_cluster_file",
     "schema_text",
+    "with_places",
 ]

@@ -48,6 +48,17 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f'{text[:_LONGEST_SHOWN]}…"'
 
 
+def required_example(where: Location) -> str:
+    """Show how a setting that no file can do without is written; empty: the file may leave it out.
+
+    Args:
+        where: The setting.
+    """
+    *parent, name = where
+    setting = _fields(tuple(parent)).get(str(name))
+    return _example(where) if setting is not None and setting.is_required() else ""
+
+
 def _sentence(details: ErrorDetails, where: Location) -> str:
     given, kind, context = details["input"], details["type"], details.get("ctx", {})
     if kind == "missing":
@@ -149,7 +160,7 @@ def _fields(where: Location) -> dict[str, FieldInfo]:
     model: type[BaseModel] = ClusterFile
     for part in where:
         if isinstance(part, str):
-            inner = _model_in(model.model_fields[part].annotation)
+            inner = _model_in(model.model_fields[part].annotation) if part in model.model_fields else None
             if inner is None:
                 return {}
             model = inner

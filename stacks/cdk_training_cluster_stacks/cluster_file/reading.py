@@ -1,6 +1,6 @@
 """Turns a file into a `ClusterFile`, or into every problem it has."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import yaml
 from pydantic import ValidationError
 
 from cdk_training_cluster_stacks.cluster_file.capacity import CALLS, example_of
-from cdk_training_cluster_stacks.cluster_file.explaining import explain, shown
+from cdk_training_cluster_stacks.cluster_file.explaining import explain, required_example, shown
 from cdk_training_cluster_stacks.cluster_file.model import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.rules import complaints
 from cdk_training_cluster_stacks.cluster_file.source import Source, TooManyValuesError, parse
@@ -75,6 +75,26 @@ def read_cluster_file(path: str | Path, *, relative_to: Path | None = None) -> C
     return cluster
 
 
+def with_places(
+    path: str | Path, found: Iterable[tuple[Location, str]], *, relative_to: Path | None = None
+) -> ClusterFileError:
+    """Return what is wrong with a file that could be read, with the lines of the settings.
+
+    Args:
+        path: The file. The error names it as it is given here.
+        found: What is wrong with each setting; () is the file as a whole.
+        relative_to: The directory that a relative path starts from. Default: - the current directory.
+    """
+    source = _parse(str(path), (relative_to or Path()) / path)
+    return ClusterFileError(
+        str(path),
+        [
+            Problem(message=message, where=where, line=source.line(where) if where else None)
+            for where, message in found
+        ],
+    )
+
+
 def _parse(name: str, file: Path) -> Source:
     try:
         return parse(file.read_text(encoding="utf-8"))
@@ -101,7 +121,7 @@ def _no_value(where: Location) -> str:
     match where:
         case ("node_groups", _, "capacity", call) if call in CALLS:
             return f"has no value; write {example_of(str(call))}"
-    return "has no value; write one, or leave the key out"
+    return f"has no value; write one{required_example(where) or ', or leave the key out'}"
 
 
 def _others(name: str, directory: Path, meant: str | None = None) -> str:
