@@ -4,6 +4,7 @@ mkdocs calls the functions by their names: https://www.mkdocs.org/dev-guide/plug
 """
 
 import json
+import posixpath
 import re
 import sys
 import tomllib
@@ -16,16 +17,19 @@ from mkdocs.structure.pages import Page
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path.append(str(PROJECT))
 
-from scripts.site import settings  # noqa: E402  # mkdocs reads this file from its path
+from scripts.site import made, settings  # noqa: E402
 
-# A file outside docs/ that pages link to, and the page of the site that shows it.
-_SHOWN_ELSEWHERE = {
-    "CHANGELOG.md": "reference/changelog.md",
-    "README.md": "index.md",
-    "clusters/cluster.schema.json": "reference/settings.md",
-}
-_LINK_OUT = re.compile(r"\]\((?:\.\./)+(?P<file>[^)#]+)(?P<rest>[^)]*)\)")
+import cdk_training_cluster  # noqa: E402  # mkdocs reads this file from its path
+
 _EXAMPLES = "reference/examples.md"
+_SETTINGS = "reference/settings.md"
+# Files at the project's top, and the pages of the site that show them.
+_SHOWN = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "reference/changelog.md",
+    "CONTRIBUTING.md": "reference/contributing.md",
+}
+_LINK = re.compile(r"\]\((?P<target>[^)#:\s]+)(?P<anchor>#[^)]*)?\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -34,8 +38,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     Args:
         config: mkdocs' configuration.
     """
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    addresses = project.get("urls", {})
+    addresses = tomllib.loads(_file("pyproject.toml"))["project"].get("urls", {})
     config["site_url"] = addresses.get("Documentation") or config["site_url"]
     config["repo_url"] = addresses.get("Repository") or config["repo_url"]
     return config
@@ -48,43 +51,44 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files: The site's files.
         config: mkdocs' configuration.
     """
-    for path, text in _pages().items():
+    pages = {page: _file(name) for name, page in _SHOWN.items()}
+    pages |= {
+        _EXAMPLES: _examples(),
+        _SETTINGS: settings.page(json.loads(_file("clusters/cluster.schema.json"))),
+        "reference/api.md": "# Python API\n\n"
+        + "\n\n".join(f"::: cdk_training_cluster.{name}" for name in cdk_training_cluster.__all__),
+        "reference/license.md": f"# Licence\n\n```text\n{_file('LICENSE')}```\n",
+    }
+    for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
-    """Lead links that leave docs/ to the page of the site that shows the file.
+    """Put in what is made from the source, and lead each link to the page of the site that shows its file.
 
     Args:
         markdown: The page's text.
         page: The page.
     """
-    up = "../" * page.file.src_uri.count("/")
+    here = page.file.src_uri
+    folder = "" if here in _SHOWN.values() else posixpath.dirname(f"docs/{here}")
 
-    def inside(link: re.Match[str]) -> str:
-        file = Path(link["file"])
-        if file.suffix == ".yaml":
-            return f"]({up}{_EXAMPLES}#{file.stem})"
-        shown = _SHOWN_ELSEWHERE.get(link["file"])
-        return f"]({up}{shown}{link['rest']})" if shown else link[0]
+    def lead(link: re.Match[str]) -> str:
+        shown = _shown(posixpath.normpath(posixpath.join(folder, link["target"])))
+        target, _, anchor = shown.partition("#")
+        relative = posixpath.relpath(target, posixpath.dirname(here) or ".")
+        return f"]({relative}{link['anchor'] or (anchor and '#' + anchor)})"
 
-    return _LINK_OUT.sub(inside, markdown)
-
-
-def _pages() -> dict[str, str]:
-    return {
-        _EXAMPLES: _examples(),
-        "reference/api.md": _api(),
-        "reference/settings.md": settings.page(json.loads((PROJECT / "clusters/cluster.schema.json").read_text())),
-        "reference/changelog.md": (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8"),
-    }
+    return _LINK.sub(lead, made.expanded(markdown))
 
 
-def _api() -> str:
-    source = (PROJECT / "constructs/cdk_training_cluster/__init__.py").read_text(encoding="utf-8")
-    names = re.findall(r'^    "(\w+)",$', source, re.MULTILINE)
-    return "# Python API\n\n" + "\n\n".join(f"::: cdk_training_cluster.{name}" for name in names) + "\n"
+def _shown(file: str) -> str:
+    """Return the page that shows a file of the project, as a path in docs/."""
+    path = Path(file)
+    if path.parent.name == "clusters":
+        return f"{_EXAMPLES}#{path.stem}" if path.suffix == ".yaml" else _SETTINGS
+    return _SHOWN.get(file, "reference/license.md" if file == "LICENSE" else file.removeprefix("docs/"))
 
 
 def _examples() -> str:
@@ -92,3 +96,7 @@ def _examples() -> str:
     for file in sorted((PROJECT / "clusters").glob("*.yaml")):
         parts.append(f"## {file.stem}\n\n```yaml\n{file.read_text(encoding='utf-8')}```")
     return "\n\n".join(parts) + "\n"
+
+
+def _file(name: str) -> str:
+    return (PROJECT / name).read_text(encoding="utf-8")

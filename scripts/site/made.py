@@ -1,0 +1,84 @@
+"""What stands in a page in place of `<!-- made: WHAT NAMES -->`, from the source as it is now."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import typer.main
+from scripts.site import synthesized
+from typer.core import TyperGroup
+
+import cdk_training_cluster
+from cdk_training_cluster_stacks.commands import training_cluster
+
+PROJECT = Path(__file__).resolve().parents[2]
+_PLACE = re.compile(r"<!-- made: (?P<what>\w+)(?P<names>[^>]*?) *-->")
+
+
+def expanded(markdown: str) -> str:
+    """Return a page with what its places stand for.
+
+    Args:
+        markdown: The page.
+    """
+    return _PLACE.sub(lambda place: _MAKERS[place["what"]](*place["names"].split()), markdown)
+
+
+def _members(path: str, name: str) -> str:
+    """Return an enumeration's values with their docstrings."""
+    tree = ast.parse((PROJECT / path).read_text(encoding="utf-8"))
+    (enum,) = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name)
+    rows = []
+    for member, text in zip(enum.body, enum.body[1:], strict=False):
+        match member, text:
+            case ast.Assign(value=ast.Constant(value=str(value))), ast.Expr(value=ast.Constant(value=str(words))):
+                rows.append(f"| `{value}` | {' '.join(words.split())} |")
+    return "\n".join(["| value | what it means |", "|---|---|", *rows])
+
+
+def _commands(*names: str) -> str:
+    """Return the commands with their first sentence; with names, only those."""
+    rows = [
+        f"| `training-cluster {name}` | {says} |"
+        for name, says in _leaves(typer.main.get_group(training_cluster), "")
+        if not names or name in names
+    ]
+    return "\n".join(["| command | what it does |", "|---|---|", *rows])
+
+
+def _leaves(group: TyperGroup, before: str) -> Iterator[tuple[str, str]]:
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from _leaves(command, f"{before}{name} ")
+        elif not command.hidden:
+            yield f"{before}{name}", (command.help or "").partition("\n\n")[0].replace("\n", " ")
+
+
+def _constructs() -> str:
+    """Return the public constructs with the pages that have them as a title."""
+    rows = []
+    for page in sorted((PROJECT / "docs/constructs").glob("*.md")):
+        title = page.read_text(encoding="utf-8").partition("\n")[0]
+        for name in (word for word in re.findall(r"\w+", title) if word in cdk_training_cluster.__all__):
+            says = (getattr(cdk_training_cluster, name).__doc__ or "").partition("\n")[0]
+            rows.append(f"| [`{name}`]({page.name}) | {says} |")
+    return "\n".join(["| name | what it makes |", "|---|---|", *sorted(rows)])
+
+
+def _alarms() -> str:
+    """Return a section for each alarm, under the anchor that its description links to."""
+    return "\n\n".join(
+        f"### {anchor.replace('-', ' ').capitalize()} {{ #{anchor} }}\n\n"
+        f"**{trouble[0].upper()}{trouble[1:]}.** {remedy}"
+        for anchor, trouble, remedy in synthesized.alarms()
+    )
+
+
+_MAKERS: dict[str, Callable[..., str]] = {
+    "alarms": _alarms,
+    "commands": _commands,
+    "constructs": _constructs,
+    "enum": _members,
+    "resources": synthesized.resources,
+}

@@ -1,0 +1,170 @@
+"""README and the site's pages: examples run as they are written, and commands, links and figures are right."""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from aws_cdk import App, Environment, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+import cdk_training_cluster
+from cdk_training_cluster import ClusterNetwork, NodeGroup, TrainingCluster
+from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor, agent_configuration
+from cdk_training_cluster_stacks.building import built_stacks
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cluster_contract.idle import IdleMetric
+from cluster_contract.power import PowerMetric
+from cluster_power.commands import parse_command
+from cluster_power.settings import GroupSettings, Settings
+from documents import PAGES, blocks, commands, parse_aws, parse_own, text_of
+from examples import PROJECT, run_app, templates
+from power_scene import caller_of
+
+# What a fragment of a cluster file stands in.
+_FILE = """\
+name: docs
+availability_zone: us-east-1b
+node_groups:
+  - {name: workers, instance_types: [p5.48xlarge], count: 2, image: latest}
+"""
+_FILE_SYSTEM = "file_system: {storage_capacity_gib: 4800}\n"
+_SECTIONS = ("Example", "Resources", "Cost", "Limits")
+_CONSTRUCT_PAGES = [page for page in PAGES if page.startswith("docs/constructs/") and not page.endswith("index.md")]
+_COMMANDS = [
+    pytest.param(words, id=" ".join(words[:3]))
+    for block in blocks("console")
+    for words in commands(block.text)
+    if words and words[0] in ("aws", "make", "training-cluster")
+]
+
+
+def _surroundings(*, with_cluster: bool) -> dict[str, Any]:
+    """What the shorter examples take for granted."""
+    stack = Stack(App(), "Docs", env=Environment(region="us-east-1"))
+    surroundings = {
+        "self": stack,
+        "stack": stack,
+        "vpc": ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id="vpc-0a1b2c3d", availability_zones=["us-east-1b"]),
+        "subnet": ec2.Subnet.from_subnet_attributes(
+            stack, "Subnet", subnet_id="subnet-0a1b2c3d", availability_zone="us-east-1b"
+        ),
+        "network": ClusterNetwork(stack, "DocsNetwork", availability_zone="us-east-1b"),
+        "corpus": s3.Bucket.from_bucket_name(stack, "Corpus", "my-training-corpus"),
+        "operators": iam.Role(stack, "Operators", assumed_by=iam.AccountRootPrincipal()),
+        "on_call": iam.Role(stack, "OnCall", assumed_by=iam.AccountRootPrincipal()),
+        "ec2": ec2,
+        **{name: getattr(cdk_training_cluster, name) for name in cdk_training_cluster.__all__},
+    }
+    if with_cluster:
+        surroundings["cluster"] = TrainingCluster(
+            stack,
+            "Cluster",
+            availability_zone="us-east-1b",
+            node_groups=[NodeGroup(name="workers", instance_types=["p5.48xlarge"], count=8)],
+        )
+    return surroundings
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in blocks("python")}))
+def test_the_python_examples_of_a_page_run(page: str) -> None:
+    texts = [block.text for block in blocks("python") if block.page == page]
+    names = _surroundings(with_cluster=any(text.startswith("cluster.") for text in texts))
+    for text in texts:
+        exec(compile(text, page, "exec"), names)  # noqa: S102  # the pages are ours
+
+
+@pytest.mark.parametrize("block", blocks("yaml"), ids=lambda block: block.page)
+def test_a_cluster_file_or_a_part_of_one_is_right(block: Any, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    keys = set(re.findall(r"^(\w+):", block.text, re.MULTILINE))
+    before = "" if "name" in keys else _FILE + ("" if "file_system" in keys else _FILE_SYSTEM)
+    file.write_text(before + block.text)
+    with built_stacks(read_cluster_file(file)) as (app, _):
+        assert len(app.synth().stacks) == 2
+
+
+@pytest.mark.parametrize("words", _COMMANDS)
+def test_a_command_is_one(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(PROJECT)
+    match words:
+        case ["make", target, *_]:
+            assert re.search(rf"^{target}:", text_of("Makefile"), re.MULTILINE)
+        case ["aws", *_]:
+            parse_aws(words)
+        case _:
+            parse_own(words)
+
+
+@pytest.mark.parametrize("payload", re.findall(r'\{"action".*?\}', text_of("docs/constructs/power.md")))
+def test_the_power_function_takes_the_payloads(payload: str) -> None:
+    settings = Settings(
+        cluster="llama", groups={"workers": GroupSettings(count=8)}, launch_grace=timedelta(minutes=10)
+    )
+    assert parse_command(json.loads(payload), settings, caller_of(json.loads(payload))).node_groups == ("workers",)
+
+
+def test_the_readme_is_short_and_begins_with_a_short_example() -> None:
+    assert len(text_of("README.md").encode()) <= 9_000
+    first = next(block.text for block in blocks("python") if block.page == "README.md")
+    assert "TrainingCluster(" in first
+    assert len([line for line in first.splitlines() if line.strip()]) <= 15
+
+
+def _links() -> Iterator[tuple[str, str]]:
+    return ((page, link) for page in PAGES for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)))
+
+
+def test_links_have_the_form_of_links() -> None:
+    """That those within the site lead somewhere is checked where it is built."""
+    for page, link in _links():
+        if ":" in link.partition("#")[0]:
+            address = urlsplit(link)
+            assert (address.scheme, "." in address.netloc) == ("https", True), f"{page}: {link}"
+        elif not link.startswith(("#", "../reference/")):
+            assert (PROJECT / page).parent.joinpath(link.partition("#")[0]).exists(), f"{page}: {link}"
+
+
+def test_each_construct_has_a_page_that_says_what_it_makes_costs_and_cannot_do() -> None:
+    public = [getattr(cdk_training_cluster, name) for name in cdk_training_cluster.__all__]
+    for construct in (each for each in public if inspect.isclass(each) and issubclass(each, Construct)):
+        (page,) = (text for text in map(text_of, _CONSTRUCT_PAGES) if _titles(text, construct.__name__))
+        headings = re.findall(r"^##+ (.*)$", page, re.MULTILINE)
+        assert [section for section in _SECTIONS if section not in headings] == [], construct.__name__
+
+
+def _titles(page: str, name: str) -> bool:
+    return bool(re.search(rf"\b{name}\b", page.partition("\n")[0]))
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = text_of("mkdocs.yml")
+    assert [page for page in PAGES[1:] if page.removeprefix("docs/") not in navigation] == []
+
+
+def test_what_watching_costs_counts_every_series_and_alarm(tmp_path: Path) -> None:
+    # Without data sets and checkpoints, whose functions the sentences below the table add.
+    page = text_of("docs/watching.md")
+    assert run_app("clusters/dev-box.yaml", tmp_path).returncode == 0
+    made = templates(tmp_path)["dev-box-cluster"]["Resources"].values()
+    alarms = [each["Properties"] for each in made if each["Type"] == "AWS::CloudWatch::Alarm"]
+    metrics = sum(sum("MetricStat" in one for one in alarm.get("Metrics", ())) or 1 for alarm in alarms)
+    assert f"| {metrics} metrics of {len(alarms)} alarms at $0.10 | {metrics / 10:.2f} |" in page
+    by_group = 3  # missing, surplus and running nodes
+    series = len(PowerMetric) + by_group + len(IdleMetric)
+    assert f"| {series} series at $0.30 (the first 10,000) | {series * 0.3:.2f} |" in page
+    agent = agent_configuration(AcceleratorVendor.NVIDIA, cluster="llama", node_group="workers")
+    assert agent is not None
+    collected = agent["metrics"]["metrics_collected"]
+    shared = 2 * len(collected["nvidia_gpu"]["measurement"])
+    own = sum(len(each["measurement"]) for each in collected.values())
+    costs = f"{shared * 0.3:.2f}, and {own * 0.3:.2f} a node"
+    assert f"| metrics of the nodes | {shared} series, and {own} a node, at $0.30 | {costs} |" in page
