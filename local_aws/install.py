@@ -235,6 +235,12 @@ _OTHERS: tuple[tuple[type, str, Any, str], ...] = (
     (LambdaResponse, "put_function_event_invoke_config", event_invocations.put_config, "knows one for all aliases"),
     (LambdaResponse, "get_function_event_invoke_config", event_invocations.get_config, "knows one for all aliases"),
     (LambdaResponse, "delete_function_event_invoke_config", event_invocations.delete_config, "deletes all aliases'"),
+    (
+        LambdaBackend,
+        "create_function",
+        invocations.with_log_group(LambdaBackend.create_function),
+        "logs into /aws/lambda/ alone",
+    ),
     (LambdaBackend, "layers_versions_by_arn", layers.layer_version_by_arn, "sees no other account's layers"),
 )
 

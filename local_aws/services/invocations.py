@@ -7,13 +7,17 @@ import base64
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import wraps
 from pathlib import Path
 from threading import Condition, Lock
 from typing import Any
+
+from moto.core.utils import unix_time_millis
+from moto.logs.exceptions import ResourceAlreadyExistsException
 
 from local_aws.functions import DeployedFunction, Outcome
 from local_aws.refusal import Refusal
@@ -21,7 +25,7 @@ from local_aws.services import event_invocations, keys
 
 logger = logging.getLogger("local_aws")
 
-_TAIL = 4096
+_TAIL, _STREAM = 4096, "local"
 # Longer than any function here may run.
 _LONGEST_WAIT_SECONDS = 120
 _Answer = tuple[int, dict[str, str], bytes]
@@ -67,7 +71,18 @@ class Invocations:
             outcome = self.function(made, region).run(event, later=self.later, alias=alias)
         for line in outcome.output.splitlines():
             logger.info("%s: %s", made.function_name, line)
+        self._log(made, outcome.output)
         return outcome
+
+    def _log(self, made: Any, output: str) -> None:
+        """Write what a function wrote into its log group, in the stream of the one environment that it runs in."""
+        group = made.logs_group_name
+        now = int(unix_time_millis() + self.later.total_seconds() * 1000)
+        events = [{"timestamp": now, "message": line} for line in output.splitlines() if line]
+        made.logs_backend.ensure_log_group(group)
+        with suppress(ResourceAlreadyExistsException):
+            made.logs_backend.create_log_stream(group, _STREAM)
+        made.logs_backend.put_log_events(group, _STREAM, events)
 
     @contextmanager
     def _place(self, made: Any, *, waits: bool) -> Iterator[None]:
@@ -90,6 +105,21 @@ class Invocations:
 
 
 INVOCATIONS = Invocations()
+
+
+def with_log_group(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return CreateFunction so that the function writes into the log group that it is given.
+
+    https://docs.aws.amazon.com/lambda/latest/api/API_LoggingConfig.html
+    """
+
+    @wraps(original)
+    def create_function(backend: Any, spec: dict[str, Any]) -> Any:
+        made = original(backend, spec)
+        made.logs_group_name = spec.get("LoggingConfig", {}).get("LogGroup", made.logs_group_name)
+        return made
+
+    return create_function
 
 
 def invoke(response: Any) -> _Answer:

@@ -45,6 +45,13 @@ def function(aws: LocalAws) -> Iterator[str]:
         yield "invoked"
 
 
+def test_what_a_function_writes_is_in_its_log_group(aws: LocalAws, function: str) -> None:
+    _invoke(aws, {})
+    pages = aws.client("logs").get_paginator("filter_log_events")
+    found = pages.paginate(logGroupName=f"/aws/lambda/{function}", filterPattern='"line of"')
+    assert "a line of the log" in list(found.search("events[].message"))
+
+
 def _invoke(aws: LocalAws, event: object, **words: Any) -> Any:
     return aws.client("lambda").invoke(**{"FunctionName": "invoked", "Payload": json.dumps(event).encode(), **words})
 
