@@ -11,6 +11,7 @@ from aws_cdk import aws_s3 as s3
 
 from cdk_training_cluster import (
     UNTIL_CANCELLED,
+    Budget,
     Capacity,
     ClusterNetwork,
     Dataset,
@@ -43,12 +44,14 @@ class ClusterPlan:
         groups: The node groups' settings.
         dataset: Whether a bucket is linked to a file system.
         existing_network: Whether the VPC is there already.
+        budget: What it may cost. None: anything.
         facts: Facts about types that the catalog does not have.
     """
 
     groups: tuple[Settings, ...]
     dataset: bool = False
     existing_network: bool = False
+    budget: Budget | None = None
     facts: Sequence[InstanceTypeInfo] = field(default=(), repr=False)
 
     def make(self, stack: Stack, cluster_name: str = "pod") -> TrainingCluster:
@@ -70,6 +73,7 @@ class ClusterPlan:
             cluster_name=cluster_name,
             datasets=[Dataset(bucket=bucket, prefix="tokens/", file_system_path="/data")] if self.dataset else [],
             instance_type_facts=self.facts,
+            budget=self.budget,
         )
 
 

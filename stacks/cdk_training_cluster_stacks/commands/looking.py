@@ -1,4 +1,4 @@
-"""The commands that look at a deployed cluster."""
+"""The commands that look at a deployed cluster. They change nothing."""
 
 from time import sleep
 from typing import Annotated
@@ -15,14 +15,19 @@ commands = typer.Typer()
 def status(
     cluster: Target,
     *,
-    watch: Annotated[bool, typer.Option("--watch", help="Go on until every data set is done or has failed.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Look every 15 seconds, until Ctrl-C.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Look every 15 seconds, until every data set is done or has failed.")
+    ] = False,
+    all: Annotated[bool, typer.Option("--all", help="Show every node.")] = False,
     region: Region = None,
     profile: Profile = None,
     output: Output = "table",
 ) -> None:
-    """Show the progress of data sets and the age of the last checkpoint. Calls AWS. Exits with 1 if a data set has
-    failed."""
-    from cdk_training_cluster_stacks.status.command import run  # noqa: PLC0415 - see the package
+    """Show nodes, capacity, idle clocks, data sets, checkpoints, spend and alarms. Calls AWS. Exits with 1 if a data
+    set has failed."""
+    from cdk_training_cluster_stacks.status.command import Wanted, run  # noqa: PLC0415 - see the package
 
     with plain_errors(status=2):
-        raise typer.Exit(run(cluster, region=region, profile=profile, output=output, watch=watch, wait=sleep))
+        wanted = Wanted(output=output, watch=watch, wait=wait, all=all)
+        raise typer.Exit(run(cluster, wanted, region=region, profile=profile, pause=sleep))

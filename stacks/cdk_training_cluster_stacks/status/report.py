@@ -1,128 +1,105 @@
-"""What is known of a cluster's data at a moment: its data sets and its last checkpoint, from AWS."""
+"""What is known of a cluster at a moment: every part is asked at once; what cannot be read is said to be unknown."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
-from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
-from cdk_training_cluster_stacks.checkpoints.source import Source, parsed, s3_client
-from cluster_contract.checkpoints import Checkpoint, CheckpointPlace, newest_complete, place_parameter
-from cluster_contract.hydration import DatasetProgress, HydrationStep, parse_progress, progress_parameter
+from cdk_training_cluster_stacks.looking.deployed import Deployed
+from cdk_training_cluster_stacks.status.alarms import Alarms
+from cdk_training_cluster_stacks.status.checkpoints import Checkpoints
+from cdk_training_cluster_stacks.status.groups import NodeGroups
+from cdk_training_cluster_stacks.status.hydration import Hydration
+from cdk_training_cluster_stacks.status.idle import IdleClock
+from cdk_training_cluster_stacks.status.nodes import Nodes
+from cdk_training_cluster_stacks.status.part import Item, Moment, Part
+from cdk_training_cluster_stacks.status.spend import SpendSoFar
 
-if TYPE_CHECKING:
-    import boto3
-
-OVER = frozenset({HydrationStep.DONE, HydrationStep.FAILED})
-"""The steps at which nothing changes any more by itself."""
+PARTS: Sequence[Part[Any]] = (
+    Alarms(),
+    NodeGroups(),
+    Nodes(),
+    IdleClock(),
+    Hydration(),
+    Checkpoints(),
+    SpendSoFar(),
+)
+"""The parts of a status, in the order in which they are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """What is known of a cluster's data.
+    """What is known of a cluster.
 
     Attributes:
-        cluster: The cluster's name.
-        region: Its region.
-        time: When AWS was asked.
-        hydrates: Whether a function that hydrates data sets is deployed.
-        written: When that function wrote how far it is. None: it has not yet.
-        datasets: How far the data sets are, by their directories on the nodes.
-        place: Where checkpoints lie. Empty: none are kept.
-        newest: The checkpoint that was written last, if there is one.
-        complete: The complete checkpoint that was written last, if there is one.
+        cluster: The cluster, and when AWS was asked.
+        answers: What each part found, by its key; None where the cluster has nothing of the kind.
+        unknown: Why a part found nothing, by its key.
+        parts: The parts.
     """
 
-    cluster: str
-    region: str
-    time: datetime
-    hydrates: bool
-    written: datetime | None
-    datasets: Mapping[str, DatasetProgress]
-    place: str = ""
-    newest: Checkpoint | None = None
-    complete: Checkpoint | None = None
+    cluster: Deployed
+    answers: Mapping[str, Any]
+    unknown: Mapping[str, str]
+    parts: Sequence[Part[Any]] = PARTS
 
     @property
-    def over(self) -> bool:
-        """Whether nothing is left to wait for: every data set is done or has failed."""
-        return not self.hydrates or (
-            self.written is not None and all(each.step in OVER for each in self.datasets.values())
-        )
+    def waits(self) -> bool:
+        """Whether something is on its way that `--wait` waits for."""
+        return any(part.waits(answer) for part, answer in self._known())
 
     @property
-    def failed(self) -> bool:
-        """Whether a data set cannot go on."""
-        return any(each.step is HydrationStep.FAILED for each in self.datasets.values())
+    def has_failed(self) -> bool:
+        """Whether something of the cluster cannot go on."""
+        return any(part.has_failed(answer) for part, answer in self._known())
 
     def values(self) -> Mapping[str, object]:
-        """Return what a program reads."""
+        """Return what a program reads: each part's values, null where there is nothing or it is unknown."""
+        known = {part.key: part.values(answer) for part, answer in self._known()}
         return {
-            "cluster": self.cluster,
-            "region": self.region,
-            "time": self.time.isoformat(),
-            "hydration": None
-            if not self.hydrates
-            else {
-                "written": None if self.written is None else self.written.isoformat(),
-                "datasets": {path: self._dataset(each) for path, each in self.datasets.items()},
-            },
-            "checkpoints": None
-            if not self.place
-            else {
-                "place": self.place,
-                "newest": self._checkpoint(self.newest),
-                "newest_complete": self._checkpoint(self.complete),
-            },
+            "cluster": self.cluster.name,
+            "region": self.cluster.target.region,
+            "time": self.cluster.now.isoformat(),
+            **{part.key: known.get(part.key) for part in self.parts},
+            "unknown": self.unknown,
         }
 
-    def _dataset(self, progress: DatasetProgress) -> Mapping[str, object]:
-        since = progress.since.isoformat()
-        return {**vars(progress), "step": progress.step.value, "since": since, "percent": progress.percent}
+    def sections(self, *, all: bool = False) -> Iterator[tuple[str, list[Item]]]:
+        """Yield what a person reads: the heading of each part with its lines.
 
-    def _checkpoint(self, checkpoint: Checkpoint | None) -> Mapping[str, object] | None:
-        if checkpoint is None:
-            return None
-        age = (self.time - checkpoint.written).total_seconds()
-        return {
-            **vars(checkpoint),
-            "newest": checkpoint.newest.isoformat(),
-            "completed": checkpoint.completed and checkpoint.completed.isoformat(),
-            "complete": checkpoint.complete,
-            "age_seconds": int(age),
-        }
+        Args:
+            all: Whether every node is shown.
+        """
+        notes: dict[str, str] = {}
+        for part, answer in self._known():
+            notes |= part.notes(answer, self.cluster.now)
+        moment = Moment(now=self.cluster.now, notes=notes, all=all)
+        for part in self.parts:
+            if part.key in self.unknown:
+                yield part.title, [f"unknown: {self.unknown[part.key]}"]
+            elif self.answers[part.key] is not None:
+                yield part.title, list(part.lines(self.answers[part.key], moment))
+
+    def _known(self) -> Iterator[tuple[Part[Any], Any]]:
+        for part in self.parts:
+            if self.answers.get(part.key) is not None:
+                yield part, self.answers[part.key]
 
 
-def ask_status(session: "boto3.Session", cluster: str, region: str, now: datetime) -> Status:
-    """Ask AWS what is known of a cluster's data.
+def ask_status(cluster: Deployed, parts: Sequence[Part[Any]] = PARTS) -> Status:
+    """Ask AWS what is known of a cluster.
 
     Args:
-        session: The user's credentials.
-        cluster: The cluster's name.
-        region: Its region.
-        now: The time.
-
-    Raises:
-        ValueError: AWS refuses, or a parameter does not hold what the deployment writes.
+        cluster: The cluster.
+        parts: What is asked. Default: - everything
     """
-    hydration, place = progress_parameter(cluster), place_parameter(cluster)
-    with plain_refusals(f"the parameters {hydration} and {place}"):
-        found = session.client("ssm", region_name=region).get_parameters(Names=[hydration, place])["Parameters"]
-    texts = {each["Name"]: each["Value"] for each in found}
-    progress = parsed(hydration, texts[hydration], parse_progress) if hydration in texts else None
-    checkpoints: list[Checkpoint] = []
-    url = ""
-    if place in texts:
-        source = Source(client=s3_client(session, region), place=parsed(place, texts[place], CheckpointPlace.parse))
-        url, checkpoints = source.url, source.found()
-    return Status(
-        cluster=cluster,
-        region=region,
-        time=now,
-        hydrates=hydration in texts,
-        written=None if progress is None else progress.time,
-        datasets={} if progress is None else progress.datasets,
-        place=url,
-        newest=checkpoints[0] if checkpoints else None,
-        complete=newest_complete(checkpoints),
-    )
+    answers: dict[str, Any] = {}
+    unknown: dict[str, str] = {}
+    with ThreadPoolExecutor(max_workers=len(parts)) as threads:
+        asked = {part.key: threads.submit(part.ask, cluster) for part in parts}
+        for key, one in asked.items():
+            try:
+                answers[key] = one.result()
+            except ValueError as error:
+                unknown[key] = str(error)
+    return Status(cluster=cluster, answers=answers, unknown=unknown, parts=parts)

@@ -1,0 +1,83 @@
+"""A deployed cluster as commands ask about it: clients for several threads, and its functions' answers."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Lock
+from typing import Any
+
+from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
+from cdk_training_cluster_stacks.target import Target
+from cluster_contract.description import ClusterDescription
+
+STATUS = {"action": "status"}
+# Where functions run: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
+_REFUSALS = {
+    "TooManyRequestsException": "the function is busy with another invocation: run the command again in a moment",
+    "ResourceNotFoundException": "it is gone: deploy the cluster again",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployed:
+    """A deployed cluster at a moment.
+
+    Attributes:
+        target: The cluster, and the user's credentials.
+        description: What its deployment wrote down.
+        now: When AWS is asked.
+    """
+
+    target: Target
+    description: ClusterDescription
+    now: datetime
+    # A session makes clients for one thread at a time; clients themselves are for several.
+    # https://docs.aws.amazon.com/boto3/latest/guide/session.html#multithreading-or-multiprocessing-with-sessions
+    _lock: Lock = field(default_factory=Lock, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self.target.name
+
+    def client(self, service: str, region: str | None = None) -> Any:  # noqa: ANN401 - each service has its own type
+        """Return a client of a service.
+
+        Args:
+            service: The service, as boto3 calls it.
+            region: The region. Default: - the cluster's.
+        """
+        with self._lock:
+            return self.target.session.client(service, region_name=region or self.target.region)  # type: ignore[call-overload]
+
+    def ask(self, kind: str, event: Mapping[str, object] = STATUS) -> Mapping[str, Any] | None:
+        """Return what one of the cluster's functions answers. None: the cluster has no such function.
+
+        Args:
+            kind: What the function is for, as the cluster's description says.
+            event: What it is asked.
+
+        Raises:
+            ValueError: It cannot be invoked, or it failed.
+        """
+        function = self.description.functions.get(kind)
+        if function is None:
+            return None
+        called = f"the {kind} function"
+        with plain_refusals(called, _REFUSALS):
+            answer = self.client("lambda").invoke(FunctionName=function.invoke, Payload=json.dumps(event).encode())
+            text = answer["Payload"].read().decode(errors="replace")
+        content = _content(text)
+        if answer.get("FunctionError") or content is None:
+            said = (content or {}).get("errorMessage", text[:200])
+            raise ValueError(f"{called} failed: {said} (its log group is {function.log_group})")
+        return content
+
+
+def _content(text: str) -> Mapping[str, Any] | None:
+    try:
+        content = json.loads(text)
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None

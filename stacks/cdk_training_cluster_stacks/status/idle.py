@@ -1,0 +1,51 @@
+"""Which nodes are idle, since when, and what keeps the idle function from stopping them."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from cdk_training_cluster_stacks.looking.deployed import Deployed
+from cdk_training_cluster_stacks.looking.times import moment, short_span
+from cdk_training_cluster_stacks.status.part import Item, Moment, Part
+
+# Of nodes with these verdicts a word says enough.
+_PLAIN = {"busy": "busy", "grace": "new", "keep": "kept", "managed": "managed", "unknown": "unknown"}
+_TOLD = "unknown"
+
+
+class IdleClock(Part[Mapping[str, Any]]):
+    """What the idle function says."""
+
+    key = "idle"
+    title = "Idle stop"
+
+    def ask(self, cluster: Deployed) -> Mapping[str, Any] | None:
+        """Ask the idle function."""
+        return cluster.ask("idle")
+
+    def notes(self, answer: Mapping[str, Any], now: datetime) -> Mapping[str, str]:
+        """Return whether each node works, and for how long it has not."""
+        return {one["instance_id"]: _note(one, now) for one in answer["nodes"]}
+
+    def lines(self, answer: Mapping[str, Any], moment: Moment) -> Iterator[Item]:  # noqa: ARG002 - as for Part
+        """Yield how many nodes have which verdict, and the reasons of those of which a word says too little."""
+        counts = ", ".join(f"{count} {_PLAIN.get(each, each)}" for each, count in answer["verdicts"].items())
+        yield f"Nodes: {counts or 'none'}."
+        if answer["dry_run"]:
+            yield "It only reports what it would stop (dry run)."
+        if answer["breaker"]:
+            yield answer["breaker"]
+        told = [one for one in answer["nodes"] if one["verdict"] not in _PLAIN or one["verdict"] == _TOLD]
+        for reason in dict.fromkeys((one["node_group"], one["verdict"], one["reason"]) for one in told):
+            group, _, why = reason
+            ids = [one["instance_id"] for one in told if (one["node_group"], one["verdict"], one["reason"]) == reason]
+            more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+            yield f"{group or 'no group'}: {ids[0]}{more} {why}"
+
+
+def _note(node: Mapping[str, Any], now: datetime) -> str:
+    since = moment(node["idle_since"])
+    if since is not None:
+        return f"idle {short_span(now - since)}"
+    verdict = str(node["verdict"])
+    return _PLAIN.get(verdict, verdict)
