@@ -1,0 +1,1 @@
+"""The commands that act on a deployed cluster: sizes through the power function, nodes through Systems Manager."""
