@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # jsii asks for no more than a Node runtime; the one in the virtual environment is newer than it knows.
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup docs release rehearse live test test-local-aws test-all test-random lint format catalog prices plans schema messages bench release-templates clean
+.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-all test-random lint format catalog prices plans schema messages bench release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -49,6 +49,20 @@ test: setup ## Run the tests
 
 test-local-aws: setup ## Run the local AWS's own tests
 	@pytest -q -n 2 --dist worksteal local_aws
+
+# From the machine's own package sources, and not installed. Without apt the tests are skipped, and say so.
+build/prometheus/.fetched:
+	@mkdir -p $(@D)
+	@cd $(@D)
+	@if command -v apt-get >/dev/null; then
+	@  get() { apt-get -qq download prometheus prometheus-alertmanager 2>/dev/null; }
+	@  get || { apt-get -qq update && get; }
+	@  for package in *.deb; do dpkg-deb -x "$$package" .; done
+	@fi
+	@touch $(@F)
+
+test-prometheus: setup build/prometheus/.fetched ## Check rules, collector and dashboards with Debian's Prometheus
+	@pytest -q -n 0 -m "" tests/constructs/observability
 
 test-all: setup ## Run all tests, those that take long for each example over all of them
 	@pytest -q -n 2 --dist worksteal -m "" tests local_aws

@@ -35,6 +35,7 @@ from cdk_training_cluster.nodes import (
     Placement,
     WarmPool,
 )
+from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import (
@@ -59,6 +60,7 @@ __all__ = [
     "CheckpointWatch",
     "ClusterNetwork",
     "ClusterPower",
+    "ClusterPrometheus",
     "ClusterSpend",
     "ClusterState",
     "CostBudget",
@@ -79,6 +81,7 @@ __all__ = [
     "NetworkInterface",
     "NodeFleet",
     "NodeGroup",
+    "Observability",
     "OnExceed",
     "OnIdle",
     "Placement",

@@ -44,6 +44,9 @@ class KeyUser(Enum):
         "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-prerequisites.html"
         "#spot-fleet-service-linked-roles-access-to-cmks"
     )
+    PROMETHEUS = (
+        "https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-receiver-AMPpermission.html"
+    )
     DATASETS = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html"
 
 
@@ -214,5 +217,6 @@ _STATEMENTS: Mapping[KeyUser, Callable[[KeyPlace], Statement]] = {
     KeyUser.ALARMS: lambda _: _service("Alarms", "cloudwatch.amazonaws.com"),
     KeyUser.BUDGETS: lambda _: _service("Budgets", "budgets.amazonaws.com"),
     KeyUser.EVENTS: lambda _: _service("UndeliveredEvents", "events.amazonaws.com"),
+    KeyUser.PROMETHEUS: lambda _: _service("Prometheus", "aps.amazonaws.com"),
     KeyUser.DATASETS: _datasets,
 }

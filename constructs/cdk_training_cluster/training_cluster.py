@@ -37,6 +37,7 @@ from cdk_training_cluster.nodes.bootstrap_alarm import make_bootstrap_alarm
 from cdk_training_cluster.nodes.lustre_connections import warn_of_connections
 from cdk_training_cluster.nodes.node_role import allow_run_command, make_node_role
 from cdk_training_cluster.nodes.rules import together_warnings
+from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import CheckpointStore, Dataset, ExportedCheckpoints, TrainingFileSystem
@@ -72,6 +73,7 @@ class TrainingCluster(Construct):
         cost_report: What sends a report of the cluster's bill each week. None: the budget asks for none.
         cost_budget: The AWS budget of the cluster's own bill. None: there is no budget, or CloudFormation cannot make
             one in the region.
+        prometheus: The workspace of Prometheus that the nodes write to. None: `observability` is not given.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
     """
@@ -96,6 +98,7 @@ class TrainingCluster(Construct):
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
         powertools_layer: lambda_.ILayerVersion | None = None,
         encryption_key: kms.IKey | None = None,
+        observability: Observability | None = None,
     ) -> None:
         """Make the cluster.
 
@@ -129,6 +132,8 @@ class TrainingCluster(Construct):
                 AWS's services use it; see docs/security.md for the policy of any other. It can be given, changed
                 and removed later. A file system keeps the key that `TrainingFileSystem` gave it.
                 Default: - keys that AWS owns or manages.
+            observability: What the nodes are observed with beside CloudWatch: `Observability.prometheus()`.
+                Default: - nothing.
 
         Raises:
             ValueError: There is no network or there are two, no node group or two of one name, another cluster of the
@@ -163,6 +168,12 @@ class TrainingCluster(Construct):
         self._connections = self.network.connections
         self.role: iam.Role = make_node_role(self)
         profile = iam.InstanceProfile(self, "InstanceProfile", role=self.role)
+        self.alert_topic: sns.ITopic = alert_topic or make_alert_topic(
+            self, encryption_key, budgets=budget is not None and has_cost_budgets(Stack.of(self).region)
+        )
+        self.prometheus: ClusterPrometheus | None = (
+            None if observability is None else self._make_prometheus(observability, encryption_key)
+        )
         # In a scope of their own, so that a group may be called as its users like.
         fleets = Construct(self, "NodeGroups")
         self._node_groups = {
@@ -178,6 +189,7 @@ class TrainingCluster(Construct):
                 environment=None if checkpoints is None else checkpoints.environment,
                 idle_policy=nodes.policy,
                 encryption_key=encryption_key,
+                collector=None if self.prometheus is None else self.prometheus.collector,
                 _checked=nodes,
             )
             for nodes in together.nodes
@@ -187,9 +199,6 @@ class TrainingCluster(Construct):
                 fleet.owner.node.add_dependency(*file_system.access_rules)
             if file_system.efa_enabled:
                 warn_of_connections(self, self.node_groups)
-        self.alert_topic: sns.ITopic = alert_topic or make_alert_topic(
-            self, encryption_key, budgets=budget is not None and has_cost_budgets(Stack.of(self).region)
-        )
         # Of no use to another stack, whose node groups are others.
         self.state: ClusterState = state or ClusterState(
             self, "State", encryption_key=encryption_key, removal_policy=RemovalPolicy.DESTROY
@@ -330,6 +339,18 @@ class TrainingCluster(Construct):
     def metric_surplus_nodes(self) -> cloudwatch.Metric:
         """Return how many nodes run on although they should not."""
         return self.power.metric_surplus_nodes()
+
+    def _make_prometheus(self, observability: Observability, key: kms.IKey | None) -> ClusterPrometheus:
+        made = ClusterPrometheus(
+            self,
+            "Prometheus",
+            cluster_name=self.cluster_name,
+            observability=observability,
+            alert_topic=self.alert_topic,
+            encryption_key=key,
+        )
+        made.grant_write(self.role)
+        return made
 
     def _make_idle_stop(self, policy: IdlePolicy | None, facts: Sequence[InstanceTypeInfo]) -> IdleStop | None:
         if all(each.is_off for each in self._idle_policies.values()):

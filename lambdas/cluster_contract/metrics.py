@@ -34,6 +34,7 @@ class NodeMetrics:
             instance only, and only where an `IdlePolicy` uses them.
         bootstrap_failed: 1 when a node could not be set up, by cluster and node group and by cluster alone;
             no data otherwise.
+        collector_failed: Likewise, when a node works but sends no metrics to Prometheus.
     """
 
     namespace: str
@@ -47,6 +48,7 @@ class NodeMetrics:
     cpu_usage: str
     efa_traffic: tuple[str, ...]
     bootstrap_failed: str
+    collector_failed: str
 
     @property
     def series(self) -> tuple[tuple[str, ...], ...]:
@@ -79,6 +81,7 @@ NODE_METRICS = NodeMetrics(
     cpu_usage="cpu_usage_active",
     efa_traffic=("efa_rx_bytes", "efa_tx_bytes"),
     bootstrap_failed="BootstrapFailed",
+    collector_failed="CollectorFailed",
 )
 """What the nodes of this library report."""
 

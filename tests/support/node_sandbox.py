@@ -22,8 +22,8 @@ EBS = "Amazon Elastic Block Store"
 
 # What a script may use of the machine that runs the tests: nothing that changes it outside the directory.
 _TOOLS = (
-    *("awk", "basename", "bash", "cat", "chmod", "cp", "cut", "date", "dirname", "env", "grep", "head", "mkdir"),
-    *("mktemp", "mv", "paste", "rm", "sed", "sh", "stat", "tail", "tee", "touch", "wc"),
+    *("awk", "basename", "bash", "cat", "chmod", "cp", "cut", "date", "dirname", "env", "grep", "gzip", "head", "ln"),
+    *("mkdir", "mktemp", "mv", "paste", "rm", "sed", "sh", "sha256sum", "stat", "tail", "tar", "tee", "touch", "wc"),
 )
 
 # A stand-in writes down how it was called, fails if it is told to, and does what follows.
@@ -61,10 +61,14 @@ case ${@: -1} in
   http://169.254.169.254/latest/api/token) echo a-token ;;
   http://169.254.169.254/latest/meta-data/instance-id)
     [[ "$*" == *"X-aws-ec2-metadata-token: a-token"* ]] && cat "$SANDBOX/instance-id" ;;
-  *) while [[ $1 != --output ]]; do shift; done; echo "from ${*: -1}" >"$2" ;;
+  *)
+    while [[ $1 != --output ]]; do shift; done
+    if ! cp "$SANDBOX/web/${*: -1:1}" "$2" 2>/dev/null; then echo "from ${*: -1}" >"$2"; fi
+    ;;
 esac
 """,
     "dnf": _INSTALL,
+    "docker": "",
     "dpkg": "echo amd64",
     "dpkg-query": """
 printf '%s\\n' 'ii  linux-aws' 'ii  linux-image-6.8.0-1040-aws' 'un  linux-image-generic'
@@ -122,6 +126,7 @@ class NodeSandbox:
         os_release: str = AMAZON_LINUX,
         vendor: AcceleratorVendor = AcceleratorVendor.NVIDIA,
         disks: Sequence[str] = (),
+        collector_seconds: int | None = None,
         **settings: str | Sequence[str],
     ) -> None:
         """Lay the node out as an image would.
@@ -131,12 +136,14 @@ class NodeSandbox:
             os_release: The content of `/etc/os-release`.
             vendor: Whose accelerators it has.
             disks: The lines of `lsblk`; see `disk`.
+            collector_seconds: The seconds from one sample of its collector for Prometheus to the next.
+                Default: - it has none.
             settings: Settings that differ from an NVIDIA node with EFA and a file system.
         """
         self.root = directory / "root"
         self.sandbox = directory / "sandbox"
         self.home = self.root / "opt/cdk-training-cluster"
-        self.vendor = vendor
+        self.vendor, self.collector_seconds = vendor, collector_seconds
         for path in ("bin", "tools", "fail", "labels", "packages", "s3", "units"):
             (self.sandbox / path).mkdir(parents=True)
         for path in ("dev", "etc/dnf", "sys/class/infiniband/rdmap0s6", "opt/aws/neuron/bin"):
@@ -163,6 +170,8 @@ class NodeSandbox:
             "MOUNT_POINT": "/fsx",
             "METRIC_NAMESPACE": NODE_METRICS.namespace,
             "FAILURE_METRIC": failure_metric("llama", "workers"),
+            "COLLECTOR_FAILURE_METRIC": failure_metric("llama", "workers", NODE_METRICS.collector_failed),
+            "REMOTE_WRITE_URL": "https://aps-workspaces.us-east-1.amazonaws.com/workspaces/ws-1/api/v1/remote_write",
             "ENVIRONMENT": ["NCCL_SOCKET_IFNAME=^docker,lo,veth"],
             "SCRIPTS_BEFORE": [],
             "SCRIPTS_AFTER": [],
@@ -173,7 +182,7 @@ class NodeSandbox:
     def install_scripts(self) -> None:
         """Put scripts and settings where the user data puts them."""
         (self.home / "scripts").mkdir(parents=True)
-        write_scripts(self.home / "scripts", self.vendor)
+        write_scripts(self.home / "scripts", self.vendor, collector_seconds=self.collector_seconds)
         self.change_settings()
 
     def change_settings(self, **settings: str | Sequence[str]) -> None:

@@ -117,6 +117,13 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
         "cluster_name": "pod",
         "alert_topic": sns.Topic(stack, "T"),
     },
+    "ClusterPrometheus": lambda stack: {
+        "cluster_name": "pod",
+        "observability": library.Observability(),
+        "alert_topic": sns.Topic(stack, "T"),
+    },
+    "Observability": lambda _: {},
+    "Observability.prometheus": lambda _: {},
     "Capacity.on_demand": lambda _: {},
     "Capacity.reservation": lambda _: {"end": datetime(2030, 1, 1, tzinfo=UTC)},
     "Capacity.from_reservation": lambda _: {"capacity_reservation_id": ID},

@@ -15,7 +15,7 @@ from constructs import Construct
 from cdk_training_cluster.encryption import allow
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
-from cdk_training_cluster.nodes.bootstrap import Mount, NodeBootstrap, reaches_lustre
+from cdk_training_cluster.nodes.bootstrap import Collector, Mount, NodeBootstrap, reaches_lustre
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.layouts import LaunchLayout, launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
@@ -81,6 +81,7 @@ class NodeFleet(Construct):
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
         idle_policy: IdlePolicy | None = None,
         encryption_key: kms.IKey | None = None,
+        collector: Collector | None = None,
         _checked: NodeGroupContext | None = None,
     ) -> None:
         """Make the nodes.
@@ -99,6 +100,7 @@ class NodeFleet(Construct):
             idle_policy: When they are idle; they report what it measures. Default: - as `node_group` says.
             encryption_key: The KMS key that encrypts their root volumes. Default: - AWS's own, or the account's
                 default.
+            collector: Where the nodes' metrics for Prometheus go. Default: - nowhere.
             _checked: What `TrainingCluster` has checked already: the group with what holds for it. Default: - it is
                 checked here.
 
@@ -108,7 +110,7 @@ class NodeFleet(Construct):
         super().__init__(scope, id)
         nodes = _checked or check_node_group(node_group, instance_type_facts, network.availability_zone)
         self._words = nodes.words
-        self._environment = environment or {}
+        self._environment, self._collector = environment or {}, collector
         self.node_group: NodeGroup = node_group
         self.cluster_name: str = cluster_name
         self.role: iam.IRole = role
@@ -335,6 +337,7 @@ class NodeFleet(Construct):
                 scripts_before=group.scripts_before,
                 scripts_after=group.scripts_after,
                 launch_hook=None if group.warm_pool is None else _LAUNCH_HOOK,
+                collector=self._collector,
             )
         except ValueError as error:
             lines = str(error).splitlines()

@@ -1,5 +1,6 @@
 """How a node is set up when it first starts."""
 
+from cdk_training_cluster.nodes.bootstrap.collector import Collector
 from cdk_training_cluster.nodes.bootstrap.environment import HARMFUL_ENVIRONMENT, NEEDLESS_ENVIRONMENT
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import (
     MAX_LUSTRE_INTERFACES,
@@ -14,6 +15,7 @@ __all__ = [
     "HARMFUL_ENVIRONMENT",
     "MAX_LUSTRE_INTERFACES",
     "NEEDLESS_ENVIRONMENT",
+    "Collector",
     "Mount",
     "MountPoint",
     "NodeBootstrap",

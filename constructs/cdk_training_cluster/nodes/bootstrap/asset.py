@@ -14,6 +14,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import (
     agent_configuration,
     neuron_monitor_configuration,
 )
+from cdk_training_cluster.nodes.bootstrap.collector import write_collector
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from cluster_contract.metrics import NODE_METRICS
 
@@ -31,7 +32,12 @@ _SUFFIXES = {".sh", ".py"}
 
 
 def write_scripts(
-    directory: Path, vendor: AcceleratorVendor, *, efa_traffic: bool = False, neuron_devices: int = 0
+    directory: Path,
+    vendor: AcceleratorVendor,
+    *,
+    efa_traffic: bool = False,
+    neuron_devices: int = 0,
+    collector_seconds: int | None = None,
 ) -> None:
     """Write what a node's asset holds into a directory.
 
@@ -43,6 +49,8 @@ def write_scripts(
         vendor: Whose accelerators the node has.
         efa_traffic: Whether it reports what goes over Elastic Fabric Adapters. Default: - no.
         neuron_devices: How many Neuron devices it has. Default: - none.
+        collector_seconds: The seconds from one sample of its collector for Prometheus to the next.
+            Default: - it has none.
     """
     program = directory / AGENT.name
     program.mkdir()
@@ -65,10 +73,18 @@ def write_scripts(
             "NEURON_DEVICES": str(neuron_devices),
         }
         (directory / "neuron.settings").write_text(shell_assignments(names), encoding="utf-8")
+    if collector_seconds is not None:
+        write_collector(directory, vendor, interval_seconds=collector_seconds)
 
 
 def scripts_asset(
-    scope: Construct, id: str, vendor: AcceleratorVendor, *, efa_traffic: bool = False, neuron_devices: int = 0
+    scope: Construct,
+    id: str,
+    vendor: AcceleratorVendor,
+    *,
+    efa_traffic: bool = False,
+    neuron_devices: int = 0,
+    collector_seconds: int | None = None,
 ) -> s3_assets.Asset:
     """Make the asset of a node's scripts.
 
@@ -78,10 +94,18 @@ def scripts_asset(
         vendor: Whose accelerators the node has.
         efa_traffic: Whether it reports what goes over Elastic Fabric Adapters. Default: - no.
         neuron_devices: How many Neuron devices it has. Default: - none.
+        collector_seconds: The seconds from one sample of its collector for Prometheus to the next.
+            Default: - it has none.
     """
     # CDK copies the directory into the cloud assembly at once, so that nothing of it is needed afterwards.
     with tempfile.TemporaryDirectory() as name:
-        write_scripts(Path(name), vendor, efa_traffic=efa_traffic, neuron_devices=neuron_devices)
+        write_scripts(
+            Path(name),
+            vendor,
+            efa_traffic=efa_traffic,
+            neuron_devices=neuron_devices,
+            collector_seconds=collector_seconds,
+        )
         return s3_assets.Asset(scope, id, path=name)
 
 

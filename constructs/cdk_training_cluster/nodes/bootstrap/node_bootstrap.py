@@ -19,6 +19,7 @@ from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION, URL_S
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import scripts_asset
+from cdk_training_cluster.nodes.bootstrap.collector import Collector
 from cdk_training_cluster.nodes.bootstrap.environment import node_environment, warn_about_environment
 from cdk_training_cluster.nodes.bootstrap.user_data import render_user_data
 from cdk_training_cluster.validation.kinds import checked
@@ -128,11 +129,12 @@ class NodeBootstrap(Construct):
     """Make the scripts that set a node up, and the user data that fetches and runs them.
 
     In this order: Ubuntu's own updates pause, the user's scripts before, limits, kernel hold, local NVMe, EFA
-    check, Lustre client, mount and the program `cluster-node`, environment, CloudWatch agent, Neuron reader, the
-    user's scripts after, and updates resume. The first step that fails ends it: the node stays up, and its console
-    output, `/var/lib/cdk-training-cluster/bootstrap.json`, the log `/var/log/cdk-training-cluster.log` and the metric
-    `NODE_METRICS.bootstrap_failed` say which. Running
-    it again, `bash /opt/cdk-training-cluster/scripts/bootstrap.sh`, changes nothing that is right already.
+    check, Lustre client, mount and the program `cluster-node`, environment, CloudWatch agent, Neuron reader,
+    collector for Prometheus, the user's scripts after, and updates resume. The first step that fails ends it: the
+    node stays up, and its console output, `/var/lib/cdk-training-cluster/bootstrap.json`, the log
+    `/var/log/cdk-training-cluster.log` and the metric `NODE_METRICS.bootstrap_failed` say which. Running it again,
+    `bash /opt/cdk-training-cluster/scripts/bootstrap.sh`, changes nothing that is right already. The collector is
+    the exception: a node starts without it, and `NODE_METRICS.collector_failed` says so.
 
     Where a lifecycle hook waits for the nodes, a node completes its action when it is set up, and again
     whenever it has started anew: then local NVMe is there and the file system mounted. One whose set-up failed
@@ -162,6 +164,7 @@ class NodeBootstrap(Construct):
         scripts_before: Sequence[str | PathLike[str]] = (),
         scripts_after: Sequence[str | PathLike[str]] = (),
         launch_hook: str | None = None,
+        collector: Collector | None = None,
     ) -> None:
         """Make the scripts and the user data.
 
@@ -181,6 +184,7 @@ class NodeBootstrap(Construct):
             scripts_after: Files to run as root after everything else, in this order. Default: - none.
             launch_hook: The name of the group's launching lifecycle hook, which waits for a node to be set up;
                 the group carries the cluster's tag. Default: - none waits.
+            collector: Where the nodes' metrics for Prometheus go. Default: - nowhere.
 
         Raises:
             ValueError: A name, a variable or a script is not usable; every reason, a line each.
@@ -197,6 +201,7 @@ class NodeBootstrap(Construct):
             _vendor(instance_type),
             efa_traffic=efa_traffic,
             neuron_devices=instance_type.neuron_device_count,
+            collector_seconds=None if collector is None else collector.interval_seconds,
         )
         before = self._script_assets("ScriptBefore", scripts_before)
         after = self._script_assets("ScriptAfter", scripts_after)
@@ -215,6 +220,7 @@ class NodeBootstrap(Construct):
                     **({"MOUNT_EFA": "yes"} if mount and mount.efa and efa and reaches_lustre(instance_type) else {}),
                     "METRIC_NAMESPACE": NODE_METRICS.namespace,
                     "FAILURE_METRIC": failure_metric(cluster_name, node_group),
+                    **_collector_settings(collector, cluster_name, node_group),
                     "ENVIRONMENT": [f"{name}={value}" for name, value in variables.items()],
                     "SCRIPTS_BEFORE": _sources(before, scripts_before),
                     "SCRIPTS_AFTER": _sources(after, scripts_after),
@@ -276,18 +282,26 @@ class NodeBootstrap(Construct):
         ]
 
 
-def failure_metric(cluster_name: str, node_group: str) -> str:
+def _collector_settings(collector: Collector | None, cluster_name: str, node_group: str) -> dict[str, str]:
+    if collector is None:
+        return {}
+    failure = failure_metric(cluster_name, node_group, NODE_METRICS.collector_failed)
+    return {"REMOTE_WRITE_URL": collector.remote_write_url, "COLLECTOR_FAILURE_METRIC": failure}
+
+
+def failure_metric(cluster_name: str, node_group: str, metric: str = NODE_METRICS.bootstrap_failed) -> str:
     """Return the data of the metric that a node writes when it fails, for `aws cloudwatch put-metric-data`.
 
     Args:
         cluster_name: The cluster's name.
         node_group: The node group's name.
+        metric: The metric's name. Default: - that of a node that could not be set up.
     """
     values = {NODE_METRICS.cluster_dimension: cluster_name, NODE_METRICS.node_group_dimension: node_group}
     return json.dumps(
         [
             {
-                "MetricName": NODE_METRICS.bootstrap_failed,
+                "MetricName": metric,
                 "Dimensions": [{"Name": name, "Value": values[name]} for name in dimensions],
                 "Value": 1,
             }

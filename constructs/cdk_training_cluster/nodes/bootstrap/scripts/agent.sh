@@ -20,21 +20,5 @@ install_agent() {
 
 if ! command -v amazon-cloudwatch-agent-ctl >/dev/null; then install_agent; fi
 
-python3 -IS - agent.json "@CLUSTER@=$CLUSTER" "@NODE_GROUP@=$NODE_GROUP" <<'PYTHON' | write_file "$HOME_DIR/agent.json"
-import json, sys
-
-names = dict(argument.split("=", 1) for argument in sys.argv[2:])
-
-
-def fill(node):
-    if isinstance(node, dict):
-        return {key: fill(value) for key, value in node.items()}
-    if isinstance(node, list):
-        return [fill(item) for item in node]
-    return names.get(node, node) if isinstance(node, str) else node
-
-
-with open(sys.argv[1]) as template:
-    print(json.dumps(fill(json.load(template)), indent=2))
-PYTHON
+fill agent.json "@CLUSTER@=$CLUSTER" "@NODE_GROUP@=$NODE_GROUP" | write_file "$HOME_DIR/agent.json"
 amazon-cloudwatch-agent-ctl -a fetch-config -m ec2 -s -c "file:$HOME_DIR/agent.json"

@@ -8,20 +8,6 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source ./lib.sh
 
-METADATA=http://169.254.169.254/latest
-
-metadata() {
-  curl --fail --silent --show-error --max-time 5 "$@"
-}
-
-# Sets instance.
-# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
-find_instance() {
-  local token
-  token=$(metadata --request PUT --header "X-aws-ec2-metadata-token-ttl-seconds: 60" "$METADATA/api/token") &&
-    instance=$(metadata --header "X-aws-ec2-metadata-token: $token" "$METADATA/meta-data/instance-id")
-}
-
 # Fails as long as there is something to wait for. That no action is to be completed is no answer: Auto Scaling may say
 # so of a node that it has not got round to yet. The node's own state tells.
 complete() {

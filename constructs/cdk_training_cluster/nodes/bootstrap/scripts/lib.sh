@@ -93,6 +93,41 @@ download() {
   curl --fail --silent --show-error --location --retry 5 --output "$2" "$1"
 }
 
+METADATA=http://169.254.169.254/latest
+
+metadata() {
+  curl --fail --silent --show-error --max-time 5 "$@"
+}
+
+# find_instance: sets instance.
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
+find_instance() {
+  local token
+  token=$(metadata --request PUT --header "X-aws-ec2-metadata-token-ttl-seconds: 60" "$METADATA/api/token") &&
+    instance=$(metadata --header "X-aws-ec2-metadata-token: $token" "$METADATA/meta-data/instance-id")
+}
+
+# fill TEMPLATE PLACEHOLDER=VALUE...: prints a JSON file with values for its placeholders.
+fill() {
+  python3 -IS - "$@" <<'PYTHON'
+import json, sys
+
+names = dict(argument.split("=", 1) for argument in sys.argv[2:])
+
+
+def fill(node):
+    if isinstance(node, dict):
+        return {key: fill(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [fill(item) for item in node]
+    return names.get(node, node) if isinstance(node, str) else node
+
+
+with open(sys.argv[1]) as template:
+    print(json.dumps(fill(json.load(template)), indent=2))
+PYTHON
+}
+
 # report_state STATE STEP MESSAGE: what an operator reads on the node.
 report_state() {
   python3 -IS - "$1" "$2" "$3" <<'PYTHON' | write_file "$STATE_DIR/bootstrap.json"
@@ -113,4 +148,12 @@ report_failure() {
   to_console "bootstrap failed at $1: $2" || log "the console could not be written"
   aws cloudwatch put-metric-data --region "$REGION" --namespace "$METRIC_NAMESPACE" \
     --metric-data "$FAILURE_METRIC" || log "the failure could not be counted in CloudWatch"
+}
+
+# report_collector_failure MESSAGE: likewise, of a node that works, but sends no metrics to Prometheus.
+report_collector_failure() {
+  log "collector: $1"
+  to_console "ready, but its metrics do not reach Prometheus: $1" || log "the console could not be written"
+  aws cloudwatch put-metric-data --region "$REGION" --namespace "$METRIC_NAMESPACE" \
+    --metric-data "$COLLECTOR_FAILURE_METRIC" || log "the failure could not be counted in CloudWatch"
 }

@@ -10,13 +10,19 @@ MONITOR=/opt/aws/neuron/bin/neuron-monitor
 if [[ ! -x $ROOT$MONITOR ]]; then die "$MONITOR is missing: the image needs the package aws-neuronx-tools"; fi
 
 home=${SCRIPTS_DIR#"$ROOT"}
+textfile=
+if [[ -f prometheus.json ]]; then
+  mkdir -p "$HOME_DIR/collector/textfiles"
+  textfile=${HOME_DIR#"$ROOT"}/collector/textfiles/neuron.prom
+fi
 write_file "$ROOT/etc/systemd/system/cdk-training-cluster-neuron.service" <<EOF
 [Unit]
 Description=NeuronCore utilization for the CloudWatch agent
 After=amazon-cloudwatch-agent.service
 
 [Service]
-ExecStart=/bin/bash -c '$MONITOR -c $home/neuron-monitor.json | exec python3 -IS $home/neuron_statsd.py $NEURON_STATSD_PORT $NEURON_METRIC $CLUSTER_DIMENSION:$CLUSTER,$NODE_GROUP_DIMENSION:$NODE_GROUP $NEURON_DEVICES'
+ExecStart=/bin/bash -c '$MONITOR -c $home/neuron-monitor.json | exec python3 -IS $home/neuron_statsd.py $NEURON_STATSD_PORT $NEURON_METRIC $CLUSTER_DIMENSION:$CLUSTER,$NODE_GROUP_DIMENSION:$NODE_GROUP $NEURON_DEVICES${textfile:+ $textfile}'
+${textfile:+ExecStopPost=/bin/rm -f $textfile}
 Restart=always
 RestartSec=10
 

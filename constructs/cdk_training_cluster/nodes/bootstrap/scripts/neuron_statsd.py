@@ -1,4 +1,4 @@
-"""Tell the CloudWatch agent, by StatsD, how busy each NeuronCore is: neuron-monitor writes, this reads.
+"""Tell the CloudWatch agent, and Prometheus, how busy each NeuronCore is: neuron-monitor writes, this reads.
 
 Runs on the node with the system's Python (3.9 or newer) and its standard library. AWS's Prometheus exporter
 is not used because it says nothing about a node on which nothing runs: idle and unknown would look the same.
@@ -14,7 +14,10 @@ from __future__ import annotations
 import json
 import socket
 import sys
+from pathlib import Path
 from typing import Any
+
+TEXTFILE_METRIC = "neuroncore_utilization_ratio"
 
 
 def utilization(report: dict[str, Any], devices: int) -> dict[int, float] | None:
@@ -54,13 +57,35 @@ def datagrams(metric: str, tags: str, cores: dict[int, float]) -> list[bytes]:
     return [f"{metric}:{percent}|h|#{tags},core:{core}".encode() for core, percent in sorted(cores.items())]
 
 
-def main(port: str, metric: str, tags: str, devices: str) -> None:
+def write_textfile(path: Path, cores: dict[int, float]) -> None:
+    """Write a ratio for each core where node_exporter reads it; nothing while cores are unknown.
+
+    Args:
+        path: The file.
+        cores: The percentages by core.
+    """
+    new = path.with_suffix(".new")
+    try:
+        text = "".join(
+            f'{TEXTFILE_METRIC}{{neuroncore="{core}"}} {percent / 100}\n' for core, percent in cores.items()
+        )
+        new.write_text(text, encoding="utf-8")
+        new.chmod(0o644)
+        new.replace(path)
+    except OSError as error:
+        # What decides about idle nodes goes on without it.
+        sys.stderr.write(f"{path}: {error}\n")
+
+
+def main(port: str, metric: str, tags: str, devices: str, textfile: str = "") -> None:
     """Forward reports until there are no more."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as agent:
         for line in sys.stdin:
             cores = utilization(json.loads(line), int(devices)) if line.strip() else None
             for datagram in datagrams(metric, tags, cores or {}):
                 agent.sendto(datagram, ("127.0.0.1", int(port)))
+            if textfile:
+                write_textfile(Path(textfile), cores or {})
 
 
 if __name__ == "__main__":
