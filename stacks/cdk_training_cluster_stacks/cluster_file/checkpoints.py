@@ -21,9 +21,7 @@ class ReplicaSettings(Settings):
     bucket: fields.BucketName = Field(examples=["my-checkpoints-us-west-2"])
     """An existing bucket of the same account, with versioning enabled."""
 
-    region: Annotated[str, fields.Text(pattern=fields.REGION, must="be the name of a region, such as us-west-2")] = (
-        Field(examples=["us-west-2"])
-    )
+    region: fields.RegionName = Field(examples=["us-west-2"])
     """The region that it is in."""
 
     encryption_key: fields.KeyArn | None = Field(default=None, examples=[_KEY_ARN])

@@ -153,6 +153,21 @@ AvailabilityZone = Annotated[
         must="be the name of an Availability Zone, such as us-east-1b",
     ),
 ]
+RegionName = Annotated[str, Text(pattern=REGION, must="be the name of a region, such as us-west-2")]
+
+
+def region_of(zone: str) -> str:
+    """Return the region that an Availability Zone is in.
+
+    Args:
+        zone: The zone's name.
+    """
+    found = re.match(REGION, zone)
+    if found is None:  # the pattern of a zone starts with the region's
+        raise AssertionError(zone)
+    return found[0]
+
+
 AccountId = Annotated[
     str, Text(pattern=r"[0-9]{12}", must='be the 12 digits of an AWS account, in quotes: "111122223333"')
 ]

@@ -4,7 +4,6 @@ The words are AWS's. What depends on more than one setting is in `rules`; what A
 checked once more by the constructs that the stacks are made of.
 """
 
-import re
 from typing import Annotated, Literal, TypedDict
 
 from aws_cdk import Duration
@@ -329,10 +328,7 @@ class ClusterFile(Settings):
     @property
     def region(self) -> str:
         """The region that the Availability Zone is in."""
-        found = re.match(fields.REGION, self.availability_zone)
-        if found is None:  # the pattern of the zone starts with the region's
-            raise AssertionError(self.availability_zone)
-        return found[0]
+        return fields.region_of(self.availability_zone)
 
     def to_guardrails(self) -> GuardrailSettings:
         """Return the guardrails as `TrainingCluster` takes them."""

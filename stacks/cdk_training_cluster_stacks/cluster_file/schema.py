@@ -19,7 +19,7 @@ class _Generator(GenerateJsonSchema):
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """Describe each setting with the text below it."""
         generated = super().model_schema(schema)
-        for name, text in _texts(schema["cls"]).items():
+        for name, text in texts_of(schema["cls"]).items():
             generated["properties"][name]["description"] = text
         return generated
 
@@ -54,7 +54,7 @@ def schema_text() -> str:
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _texts(model: type) -> dict[str, str]:
+def texts_of(model: type) -> dict[str, str]:
     """Return the texts below the settings of a part of the file.
 
     They are read here, and not by pydantic when the part is defined, since only the schema needs them: it would

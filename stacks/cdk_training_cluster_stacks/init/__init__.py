@@ -1,0 +1,1 @@
+"""`training-cluster init`: writes a commented cluster file from a few answers."""

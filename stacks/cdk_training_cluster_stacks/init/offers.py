@@ -1,0 +1,127 @@
+"""What can be had for a need: instance types with their prices and regions, and the ways to buy one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import ceil
+
+from cdk_training_cluster import InstanceTypeInfo
+from cdk_training_cluster.instance_types import AcceleratorKind, all_instance_types
+from cdk_training_cluster.nodes.images import public_image
+from cdk_training_cluster.prices import PriceBook
+
+_MIB_IN_GIB = 1024
+_ON_DEMAND, _SPOT, _BLOCK = "on-demand", "spot", "capacity-block"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """Nodes of an instance type that meet a need.
+
+    Attributes:
+        info: What is known of the type.
+        nodes: How many it takes.
+        usd: What all of them cost an hour, on demand. None: the price is unknown.
+        price_region: The region whose price that is.
+        regions: The regions whose price is known, so that they sell the type.
+    """
+
+    info: InstanceTypeInfo
+    nodes: int
+    usd: Decimal | None
+    price_region: str
+    regions: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A way to buy nodes.
+
+    Attributes:
+        name: Its word in a cluster file.
+        usd: What all nodes cost in the run. None: unknown.
+        told: What is billed, and what is promised.
+        takes_id: Whether it needs the id of a reservation or block that exists.
+    """
+
+    name: str
+    usd: Decimal | None
+    told: str
+    takes_id: bool = False
+
+
+def accelerators(info: InstanceTypeInfo) -> tuple[int, float]:
+    """Return how many whole accelerators a type has, and the memory of each in GiB.
+
+    Args:
+        info: What is known of the type.
+    """
+    whole = [each for each in info.accelerators if each.fraction == 1]
+    kinds = [each for each in whole if each.kind in (AcceleratorKind.GPU, AcceleratorKind.NEURON)]
+    return sum(each.count for each in kinds), min((each.memory_mib for each in kinds), default=0) / _MIB_IN_GIB
+
+
+def offers(count: int, memory_gib: float, region: str, book: PriceBook) -> Sequence[Offer]:
+    """Return what gives so many accelerators, the cheapest first and those without a known price last.
+
+    Args:
+        count: How many accelerators are needed together.
+        memory_gib: How much memory each needs, in GiB.
+        region: The region whose prices count.
+        book: The prices.
+    """
+    found = []
+    for info in all_instance_types():
+        each, memory = accelerators(info)
+        # A type that AWS publishes no image for needs one of the user's own.
+        if each and memory >= memory_gib and public_image(info) is not None and _ON_DEMAND in info.usage_classes:
+            found.append(offer(info, ceil(count / each), region, book))
+    return sorted(found, key=lambda one: (one.usd is None, one.usd or 0, one.nodes, one.info.name))
+
+
+def offer(info: InstanceTypeInfo, nodes: int, region: str, book: PriceBook) -> Offer:
+    """Return nodes of a type with their price.
+
+    Args:
+        info: What is known of the type.
+        nodes: How many there are.
+        region: The region whose price counts.
+        book: The prices.
+    """
+    price = book.on_demand.nearest(info.name, region)
+    return Offer(
+        info=info,
+        nodes=nodes,
+        usd=None if price is None else nodes * price.usd,
+        price_region=region if price is None else price.region,
+        regions=book.on_demand.regions(info.name),
+    )
+
+
+def ways_to_buy(chosen: Offer, hours: Decimal, region: str, book: PriceBook) -> Sequence[Way]:
+    """Return the ways to buy nodes of a type, with what they cost in a run.
+
+    Args:
+        chosen: The nodes.
+        hours: How long the run is.
+        region: The region.
+        book: The prices.
+    """
+    classes = chosen.info.usage_classes or (_ON_DEMAND,)
+    listed = None if chosen.usd is None else chosen.usd * hours
+    ways = []
+    if _ON_DEMAND in classes:
+        ways += [
+            Way(name="on_demand", usd=listed, told="billed while nodes run; EC2 may have none at a start"),
+            Way(name="reservation", usd=listed, told="billed from deployment to deletion, used or not; held for you"),
+            Way(name="from_reservation", usd=None, told="a Capacity Reservation that you have", takes_id=True),
+        ]
+    if _SPOT in classes:
+        spot = book.spot.nearest(chosen.info.name, region)
+        told = "billed while nodes run; EC2 may take each back at two minutes' notice"
+        usd = None if spot is None else spot.low * chosen.nodes * hours
+        ways.append(Way(name="spot", usd=usd, told=told))
+    if _BLOCK in classes:
+        told = "a Capacity Block that you have bought: aws ec2 describe-capacity-block-offerings"
+        ways.append(Way(name="capacity_block", usd=None, told=told, takes_id=True))
+    return ways
