@@ -6,7 +6,7 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 PYTHON ?= python3
-CLUSTER ?= clusters/base-pod.yaml
+CLUSTER ?= clusters/dev-box.yaml
 VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)

@@ -20,7 +20,7 @@ from rehearsal.user_environment import aws_settings
 
 
 def main(
-    cluster: Annotated[Path, typer.Option(help="The cluster file.")] = Path("clusters/base-pod.yaml"),
+    cluster: Annotated[Path, typer.Option(help="The cluster file.")],
     build: Annotated[Path, typer.Option(help="Where logs and rehearsal.json are written to.")] = Path("build"),
     remove_parts: Annotated[
         bool, typer.Option(help="Also take the file's optional parts away, one after another.")

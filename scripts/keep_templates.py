@@ -40,6 +40,8 @@ def keep_templates(project: Path) -> None:
 def _keep(project: Path, cluster_file: Path, directory: Path) -> None:
     directory.mkdir(parents=True)
     shutil.copyfile(cluster_file, directory / "cluster.yaml")
+    if "[scripts/" in cluster_file.read_text(encoding="utf-8"):
+        shutil.copytree(cluster_file.with_name("scripts"), directory / "scripts")
     with tempfile.TemporaryDirectory() as assembly:
         ended = subprocess.run(
             ["cdk", "synth", "--quiet", "--no-notices", "-c", f"cluster={cluster_file}", "--output", assembly],  # noqa: S607 - `make setup` puts it on the path

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
 from cdk_training_cluster_stacks.live.session import about_credentials, aws_session, refusal
+from cdk_training_cluster_stacks.overview import past_ends
 
 if TYPE_CHECKING:
     import boto3
@@ -57,6 +59,9 @@ class CdkCommand(StrEnum):
                 return []
 
 
+_MAKES = (CdkCommand.SYNTH, CdkCommand.DIFF, CdkCommand.DEPLOY)
+
+
 def run(
     command: CdkCommand, file: Path, *, profile: str | None = None, all: bool = True, others: Sequence[str] = ()
 ) -> int:
@@ -76,6 +81,9 @@ def run(
     """
     cluster = read_cluster_file(file)
     cli = _cli(os.environ)
+    if command in _MAKES:
+        for warning in past_ends(cluster, datetime.now(UTC)):
+            sys.stderr.write(f"warning: {warning}\n")
     if command is not CdkCommand.SYNTH:
         _check_account(command, cluster, profile, others)
     arguments = [*command.arguments(cluster, all=all), "--app", _APP, "--context", f"cluster={file}"]

@@ -30,7 +30,7 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
     """
     with built_stacks(cluster, synthesize=True) as (app, stack):
         fleets = stack.training_cluster.node_groups
-        warnings = [*sorted(set(_warnings(app))), *_ends_past(fleets, now)]
+        warnings = [*sorted(set(_warnings(app))), *past_ends(cluster, now)]
     console = terminal()
     print_paragraph(console, f"{cluster.name} in {cluster.availability_zone}", style="bold")
     _print_lines(console, _prices(cluster.region, fleets))
@@ -139,9 +139,15 @@ def _storage(cluster: ClusterFile) -> Iterator[str]:
         yield f"  s3://{bucket}/{dataset.prefix} appears at {directory}"
 
 
-def _ends_past(fleets: Sequence[NodeFleet], now: datetime) -> Iterator[str]:
-    for group in (fleet.node_group for fleet in fleets):
-        end = group.capacity.end_time
+def past_ends(cluster: ClusterFile, now: datetime) -> Iterator[str]:
+    """Yield a warning for each new reservation whose end is over, which synthesis, without a clock, does not know.
+
+    Args:
+        cluster: What the file says.
+        now: The time.
+    """
+    for group in cluster.node_groups:
+        end = group.capacity.to_capacity().end_time
         if end is not None and end <= now:
             yield (
                 f"node group {group.name!r}: the reservation's end, {end:%Y-%m-%d %H:%M} UTC, is past: EC2 makes no "

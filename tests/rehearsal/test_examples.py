@@ -1,8 +1,9 @@
 """Every example is rehearsed as its comments tell: by the command, with the real CDK CLI.
 
-With every change `make test` rehearses one, and `.ci/run` base-pod.
+With every change `make test` rehearses one, and `.ci/run` dev-box and base-pod.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,14 @@ import pytest
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from examples import EXAMPLES, PROJECT, swept
 from rehearsing import rehearse
+
+
+def test_what_is_rehearsed_first_is_the_smallest_example() -> None:
+    (named,) = re.findall(r"^CLUSTER \?= (.+)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)
+    files = {example: read_cluster_file(PROJECT / example) for example in EXAMPLES}
+    counts = {example: sum(group.count for group in file.node_groups) for example, file in files.items()}
+    assert counts[named] == min(counts.values()) == 1
+    assert (files[named].file_system, files[named].alerts.emails, files[named].network) == (None, (), None)
 
 
 @pytest.mark.parametrize("example", [swept(example, every_change=("spot-elastic",)) for example in EXAMPLES])

@@ -78,6 +78,17 @@ def test_the_cli_runs_the_app_of_the_package(place: Path, given: list[str], aske
     assert json.loads((place / "asked").read_text()) == asked
 
 
+@pytest.mark.parametrize("command", ["synth", "diff", "deploy"])
+def test_a_reservation_whose_end_is_past_is_warned_of_before_the_cli_runs(place: Path, command: str) -> None:
+    """Synthesis knows no clock."""
+    _bootstrap()
+    (place / "pod.yaml").write_text(f"{_FILE[:-2]}, capacity: {{reservation: {{end: 2020-01-01T00:00:00Z}}}}}}\n")
+    result = CliRunner().invoke(training_cluster, [command, "pod.yaml"])
+    assert result.exit_code == 0
+    assert result.stderr.startswith("warning: node group 'w': the reservation's end, 2020-01-01 00:00 UTC, is past: ")
+    assert (place / "asked").exists()
+
+
 def test_the_exit_status_is_the_cli_s(place: Path) -> None:
     _cli(place, f"echo {CLI_VERSION}", status=3)
     assert CliRunner().invoke(training_cluster, ["synth", "pod.yaml"]).exit_code == 3
