@@ -6,7 +6,7 @@ AWS's services and their service-linked roles need a statement of the key's own 
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -18,7 +18,7 @@ from aws_cdk.region_info import RegionInfo
 from constructs import Construct
 
 from cdk_training_cluster.checks import is_unknown
-from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION, URL_SUFFIX
+from cdk_training_cluster.conditions import HERE
 
 Statement = dict[str, Any]
 
@@ -68,10 +68,10 @@ class KeyPlace:
         url_suffix: The end of the partition's domain names.
     """
 
-    account: str = ACCOUNT_ID
-    region: str = REGION
-    partition: str = PARTITION
-    url_suffix: str = URL_SUFFIX
+    account: str = field(default_factory=lambda: HERE.account_id)
+    region: str = field(default_factory=lambda: HERE.region)
+    partition: str = field(default_factory=lambda: HERE.partition)
+    url_suffix: str = field(default_factory=lambda: HERE.url_suffix)
 
     @classmethod
     def known(cls, *, account: str, region: str) -> "KeyPlace":

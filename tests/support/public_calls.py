@@ -23,7 +23,7 @@ from cdk_training_cluster import (
     TrainingFileSystem,
     instance_type_info,
 )
-from cdk_training_cluster.nodes.idle_policy import DEFAULT_IDLE_POLICY
+from cdk_training_cluster.nodes.idle_policy import default_idle_policy
 from cdk_training_cluster.power.power_group import PowerGroup
 from checkpoint_scene import exported_checkpoints
 from hydrated_files import hydrated_file_system
@@ -144,7 +144,7 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
     },
     "ClusterPower": lambda stack: {
         "cluster_name": "pod",
-        "groups": {"workers": PowerGroup.of(_cluster(stack).node_group("workers"), DEFAULT_IDLE_POLICY)},
+        "groups": {"workers": PowerGroup.of(_cluster(stack).node_group("workers"), default_idle_policy())},
         "alert_topic": sns.Topic(stack, "T"),
     },
     "ClusterSpend": lambda stack: {

@@ -5,7 +5,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from cdk_training_cluster.conditions import ACCOUNT_ID
+from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.encryption import KeyUser, allow
 
 
@@ -34,7 +34,7 @@ def make_alert_topic(scope: Construct, encryption_key: kms.IKey | None, *, budge
                 actions=["sns:Publish"],
                 principals=[iam.ServicePrincipal(service)],
                 resources=[topic.topic_arn],
-                conditions={"StringEquals": {"aws:SourceAccount": ACCOUNT_ID}},
+                conditions={"StringEquals": {"aws:SourceAccount": HERE.account_id}},
             )
         )
     return topic

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 
 import jsii
 from aws_cdk import Duration, RemovalPolicy
@@ -22,6 +23,7 @@ from cdk_training_cluster.functions.assets import function_source
 from cdk_training_cluster.functions.powertools import powertools_layer
 from cdk_training_cluster.runbooks import runbook
 from cdk_training_cluster.template_checks import check_templates
+from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
@@ -33,10 +35,10 @@ _MAXIMUM_ENVIRONMENT_BYTES = 4096
 # What is known at deployment only is an ARN or a name here, and none of these is longer; within the settings it is
 # an id.
 _UNRESOLVED_BYTES = 256
-_FAILED_EVENTS_KEPT = Duration.days(14)
+_FAILED_EVENTS_KEPT = timedelta(days=14)
 # The next tick does the work again.
-_FAILED_EVENTS_PERIOD, _MAX_FAILED_EVENTS = Duration.minutes(15), 2
-_PERIOD = Duration.minutes(5)
+_FAILED_EVENTS_PERIOD, _MAX_FAILED_EVENTS = timedelta(minutes=15), 2
+_PERIOD = timedelta(minutes=5)
 _TOKEN = re.compile(r"\$\{Token\[[^\]]*\]\}")
 
 
@@ -244,7 +246,7 @@ class ClusterFunction(Construct):
             metric_name=name,
             dimensions_map=dimensions,
             statistic=statistic,
-            period=period or _PERIOD,
+            period=period or to_duration(_PERIOD),
         )
 
     def grant_send_failed_events(self, grantee: iam.IGrantable) -> iam.Grant:
@@ -268,7 +270,7 @@ class ClusterFunction(Construct):
             encryption=sqs.QueueEncryption.SQS_MANAGED if encryption_key is None else sqs.QueueEncryption.KMS,
             encryption_master_key=encryption_key,
             enforce_ssl=True,
-            retention_period=_FAILED_EVENTS_KEPT,
+            retention_period=to_duration(_FAILED_EVENTS_KEPT),
         )
         acknowledge(
             queue,
@@ -292,14 +294,16 @@ class ClusterFunction(Construct):
         )
 
     def _watch_failed_events(self, called: str) -> cloudwatch.Alarm:
-        sent = self.failed_events.metric_number_of_messages_sent(period=_FAILED_EVENTS_PERIOD, statistic="Sum")
+        sent = self.failed_events.metric_number_of_messages_sent(
+            period=to_duration(_FAILED_EVENTS_PERIOD), statistic="Sum"
+        )
         alarm = sent.create_alarm(
             self,
             "FailedEventsAlarm",
             alarm_description=self.alarm_description(
                 "FailedEvents",
                 f"more than {_MAX_FAILED_EVENTS} events failed in {called} or did not reach it within "
-                f"{_FAILED_EVENTS_PERIOD.to_minutes():g} minutes",
+                f"{_FAILED_EVENTS_PERIOD.total_seconds() / 60:g} minutes",
                 "Receive its messages, which hold each event with its error, and mend the cause",
                 place=f"queue {self.failed_events.queue_name}",
             ),
@@ -313,7 +317,7 @@ class ClusterFunction(Construct):
         return alarm
 
     def _watch_errors(self, called: str) -> cloudwatch.Alarm:
-        alarm = self.function.metric_errors(period=_PERIOD).create_alarm(
+        alarm = self.function.metric_errors(period=to_duration(_PERIOD)).create_alarm(
             self,
             "Errors",
             alarm_description=self.alarm_description(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import ClassVar, TypedDict
 
 from aws_cdk import Duration
@@ -17,6 +18,7 @@ from constructs import Construct
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 from cdk_training_cluster.functions.tick import make_tick
 from cdk_training_cluster.state import ClusterState
+from cdk_training_cluster.times import to_duration
 from cluster_contract.codec import encode, variables
 from cluster_contract.state import StatePart
 
@@ -88,15 +90,15 @@ class GuardrailSpec:
     called: str
     purpose: str
     output: str
-    every: Duration
-    timeout: Duration
+    every: timedelta
+    timeout: timedelta
     silence: Silence
     watches: Sequence[Watch] = ()
     keeps: StatePart | None = None
     absent: str = ""
     operators_alias: str | None = None
     memory_size_mib: int = 256
-    max_event_age: Duration | None = None
+    max_event_age: timedelta | None = None
 
 
 class GuardrailArguments(TypedDict):
@@ -193,8 +195,8 @@ class Guardrail(Construct):
             longest_id_bytes=longest_id_bytes,
             alert_topic=self._alert_topic,
             # Shorter than the time between two ticks, so that they do not overlap.
-            timeout=spec.timeout,
-            max_event_age=spec.max_event_age,
+            timeout=to_duration(spec.timeout),
+            max_event_age=None if spec.max_event_age is None else to_duration(spec.max_event_age),
             memory_size_mib=spec.memory_size_mib,
             powertools_layer=self._powertools_layer,
             encryption_key=self._encryption_key,
@@ -212,7 +214,7 @@ class Guardrail(Construct):
         if spec.keeps is not None:
             self.state.grant_read_write(role, spec.keeps, self._cluster_name)
         self.schedule: scheduler.CfnSchedule = make_tick(
-            self, self._cluster_function, cluster_name=self._cluster_name, every=spec.every
+            self, self._cluster_function, cluster_name=self._cluster_name, every=to_duration(spec.every)
         )
         self._alarms = {watch.id: self._watch(watch) for watch in spec.watches}
         self.silence_alarm: cloudwatch.Alarm = self._watch_silence(spec.silence)

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION, in_this_region
+from cdk_training_cluster.conditions import HERE, in_this_region
 
 AUTO_SCALING_GROUPS = "autoscaling:{account}:autoScalingGroup:*:autoScalingGroupName/*"
 INSTANCES = "ec2:{account}:instance/*"
 RESERVATIONS = "ec2:{account}:capacity-reservation/*"
 SPOT_FLEETS = "ec2:{account}:spot-fleet-request/*"
 
-_ACCOUNT = f"{REGION}:{ACCOUNT_ID}"
 _ACCOUNT_AS_NAG_SAYS = "<AWS::Region>:<AWS::AccountId>"
 
 
@@ -63,7 +62,8 @@ class ClusterPermissions:
         if without_tags:
             absent = {f"aws:ResourceTag/{key}": "true" for key in without_tags}
             conditions["Null"] = {**conditions.get("Null", {}), **absent}
-        arn = f"arn:{PARTITION}:{resources.format(account=_ACCOUNT)}"
+        account = f"{HERE.region}:{HERE.account_id}"
+        arn = f"arn:{HERE.partition}:{resources.format(account=account)}"
         self._role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=[arn], conditions=conditions))
         nag_says = f"arn:<AWS::Partition>:{resources.format(account=_ACCOUNT_AS_NAG_SAYS)}"
         acknowledge(

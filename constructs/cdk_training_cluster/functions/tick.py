@@ -7,7 +7,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
-from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION
+from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 
 TICK = {"action": "tick"}
@@ -44,8 +44,8 @@ def make_tick(
             "scheduler.amazonaws.com",
             conditions={
                 "StringEquals": {
-                    "aws:SourceAccount": ACCOUNT_ID,
-                    "aws:SourceArn": f"arn:{PARTITION}:scheduler:{REGION}:{ACCOUNT_ID}:schedule-group/default",
+                    "aws:SourceAccount": HERE.account_id,
+                    "aws:SourceArn": HERE.arn("scheduler", "schedule-group/default"),
                 }
             },
         ),

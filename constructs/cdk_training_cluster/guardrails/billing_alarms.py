@@ -3,9 +3,10 @@
 import hashlib
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Annotated, ClassVar
 
-from aws_cdk import Annotations, CfnCustomResource, Duration, Stack, region_info
+from aws_cdk import Annotations, CfnCustomResource, Stack, region_info
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -15,7 +16,7 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge, ignore_lint
 from cdk_training_cluster.checks import is_unknown, shown
-from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION
+from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.validation import text_problems
@@ -95,10 +96,10 @@ class BillingAlarms(Guardrail):
         called="the billing function",
         purpose=f"Keeps the billing alarms of $name in {BILLING_REGION}",
         output="BillingFunctionName",
-        every=Duration.minutes(5),
-        timeout=Duration.minutes(4),
+        every=timedelta(minutes=5),
+        timeout=timedelta(minutes=4),
         # A removal waits that long, at least, for a tick that still runs; by default an event is lost after a minute.
-        max_event_age=Duration.minutes(9),
+        max_event_age=timedelta(minutes=9),
         silence=Silence(
             metric=BillingMetric.EVALUATIONS,
             trouble="the billing function has not succeeded for 15 minutes, so billing alarms may be missing or "
@@ -209,9 +210,9 @@ class BillingAlarms(Guardrail):
         Sources: https://docs.aws.amazon.com/service-authorization/latest/reference/list_cloudwatch.html and
         https://docs.aws.amazon.com/service-authorization/latest/reference/list_sns.html
         """
-        account = f"{BILLING_REGION}:{ACCOUNT_ID}"
-        alarms = f"arn:{PARTITION}:cloudwatch:{account}:alarm:{owner}/*"
-        topic = f"arn:{PARTITION}:sns:{account}:{owner.replace('/', '-')}"
+        account = f"{BILLING_REGION}:{HERE.account_id}"
+        alarms = f"arn:{HERE.partition}:cloudwatch:{account}:alarm:{owner}/*"
+        topic = f"arn:{HERE.partition}:sns:{account}:{owner.replace('/', '-')}"
         for actions, resource, conditions in (
             (
                 # DescribeAlarms needs an asterisk to name composite alarms, and the topic is no required resource of

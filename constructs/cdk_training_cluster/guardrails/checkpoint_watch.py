@@ -15,7 +15,6 @@ from constructs import Construct
 from cdk_training_cluster.checks import milliseconds
 from cdk_training_cluster.functions import ClusterPermissions, Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.storage import CheckpointStore, ExportedCheckpoints
-from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.checkpoints import CheckpointFunctionSettings, CheckpointMetric
@@ -53,8 +52,8 @@ class CheckpointWatch(Guardrail):
         called="the checkpoint function",
         purpose="Reports how long accelerators of the training cluster $name have worked without a new checkpoint",
         output="CheckpointFunctionName",
-        every=to_duration(CheckpointFunctionSettings.tick),
-        timeout=Duration.minutes(4),
+        every=CheckpointFunctionSettings.tick,
+        timeout=timedelta(minutes=4),
         silence=Silence(
             metric=CheckpointMetric.SUCCESSFUL_TICKS,
             trouble="the checkpoint function has not succeeded for 15 minutes, so accelerators may work without new "

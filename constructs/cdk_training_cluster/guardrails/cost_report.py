@@ -1,9 +1,9 @@
 """The construct that sends a report of a cluster's bill once a week: its function, its tick and its permissions."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import ClassVar
 
-from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -42,8 +42,8 @@ class WeeklyCostReport(Guardrail):
         called="the cost function",
         purpose="Sends a report of what the training cluster $name has cost, once a week",
         output="CostFunctionName",
-        every=Duration.hours(6),
-        timeout=Duration.minutes(4),
+        every=timedelta(hours=6),
+        timeout=timedelta(minutes=4),
         silence=Silence(
             metric=CostMetric.SUCCESSFUL_TICKS,
             trouble="the cost function has not succeeded for a day, so the report of a week may be missing",

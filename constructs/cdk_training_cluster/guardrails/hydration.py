@@ -1,6 +1,7 @@
 """The construct that hydrates data sets: its function, its tick, its alarms, and the document that nodes run."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import ClassVar
 
 from aws_cdk import Duration
@@ -14,7 +15,7 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.checks import is_unknown
-from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION
+from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.functions import ClusterPermissions, Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.functions.permissions import INSTANCES
 from cdk_training_cluster.state import ClusterState
@@ -34,7 +35,6 @@ from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 from cluster_contract.state import StatePart
 from cluster_contract.tags import CLUSTER_TAG
 
-_OURS = f"{REGION}:{ACCOUNT_ID}"
 # Where a test puts a node's files, as in the bootstrap's scripts; on a node it is empty.
 _COMMAND = "exec \"${ROOT:-}/usr/local/bin/cluster-node\" hydrate '{{ Request }}'"
 _AS_NAG_SAYS = "<AWS::Region>:<AWS::AccountId>"
@@ -67,8 +67,8 @@ class DatasetHydration(Guardrail):
         called="the hydration function",
         purpose="Restores the contents of the data sets of the training cluster $name, and reports its progress",
         output="HydrationFunctionName",
-        every=Duration.minutes(1),
-        timeout=Duration.seconds(50),
+        every=timedelta(minutes=1),
+        timeout=timedelta(seconds=50),
         keeps=StatePart.HYDRATION,
         silence=Silence(
             metric=HydrationMetric.SUCCESSFUL_TICKS,
@@ -174,7 +174,7 @@ class DatasetHydration(Guardrail):
         Args:
             grantee: Who reads it.
         """
-        arn = f"arn:{PARTITION}:ssm:{_OURS}:parameter{progress_parameter(self._cluster_name)}"
+        arn = HERE.arn("ssm", f"parameter{progress_parameter(self._cluster_name)}")
         return iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[arn])
 
     def _make_document(self) -> ssm.CfnDocument:
@@ -250,7 +250,7 @@ class DatasetHydration(Guardrail):
             yield from ("ssm:DescribeInstanceInformation", "ssm:GetCommandInvocation")
 
     def _allow(self, role: iam.Role, action: str, service: str, resource: str) -> None:
-        arn = f"arn:{PARTITION}:{service}:{_OURS}:{resource}"
+        arn = HERE.arn(service, resource)
         role.add_to_policy(iam.PolicyStatement(actions=[action], resources=[arn]))
 
 

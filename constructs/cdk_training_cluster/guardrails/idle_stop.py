@@ -1,6 +1,7 @@
 """The construct that makes the idle stop: its function, its tick, its alarms and its permissions."""
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Annotated, ClassVar
 
 from aws_cdk import Duration
@@ -16,11 +17,10 @@ from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Wa
 from cdk_training_cluster.guardrails.hydration import DatasetHydration
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_permissions import IdlePermissions
-from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY, IdlePolicy
+from cdk_training_cluster.nodes import IdlePolicy, default_idle_policy
 from cdk_training_cluster.nodes.rules import TOO_LONG_A_WARNING
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.state import ClusterState
-from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import ClusterName, Number, Text, Whole
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, IdleMetric, PolicySettings
@@ -31,7 +31,7 @@ from cluster_contract.tags import CLUSTER_TAG
 _PRICE = Number(above=0, maximum=MAX_HOURLY_USD)
 _GPUS = Whole(minimum=1)
 
-_TICK = to_duration(IdleFunctionSettings.tick)
+_TICK = IdleFunctionSettings.tick
 
 _WATCHES = (
     Watch(
@@ -156,7 +156,7 @@ class IdleStop(Guardrail):
         purpose="Stops idle nodes of the training cluster $name",
         output="IdleFunctionName",
         every=_TICK,
-        timeout=Duration.minutes(4),
+        timeout=timedelta(minutes=4),
         # Ten thousand instances with 33 interfaces each, page by page.
         memory_size_mib=512,
         silence=Silence(
@@ -236,7 +236,7 @@ class IdleStop(Guardrail):
             raise ValueError(
                 "power is required beside node_groups: the power function owns their sizes; give cluster.power"
             )
-        self.policy: IdlePolicy = (policy or IdlePolicy()).over(DEFAULT_IDLE_POLICY)
+        self.policy: IdlePolicy = (policy or IdlePolicy()).over(default_idle_policy())
         if self.policy.is_too_long_a_warning:
             raise ValueError(f"warning of policy {TOO_LONG_A_WARNING}")
         self.policies: Mapping[str, IdlePolicy] = {

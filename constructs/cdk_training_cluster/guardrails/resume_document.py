@@ -7,7 +7,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION
+from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
@@ -16,7 +16,7 @@ from cluster_contract.aliases import Alias
 # What a tag can hold, without what would end the text in the function's event.
 _REASON = r"^[A-Za-z0-9 .,:/=+@_-]{1,256}$"
 
-_OURS = f"arn:{PARTITION}:ssm:{REGION}:{ACCOUNT_ID}"
+_EXECUTIONS = "automation-execution/*"
 
 
 class ResumeDocument(Construct):
@@ -65,8 +65,8 @@ class ResumeDocument(Construct):
             assumed_by=iam.ServicePrincipal(
                 "ssm.amazonaws.com",
                 conditions={
-                    "StringEquals": {"aws:SourceAccount": ACCOUNT_ID},
-                    "ArnLike": {"aws:SourceArn": f"{_OURS}:automation-execution/*"},
+                    "StringEquals": {"aws:SourceAccount": HERE.account_id},
+                    "ArnLike": {"aws:SourceArn": HERE.arn("ssm", _EXECUTIONS)},
                 },
             ),
         )
@@ -140,12 +140,12 @@ class ResumeDocument(Construct):
         started = iam.Grant.add_to_principal(
             grantee=grantee,
             actions=["ssm:StartAutomationExecution"],
-            resource_arns=[f"{_OURS}:document/{self.document.ref}", f"{_OURS}:automation-execution/*"],
+            resource_arns=[HERE.arn("ssm", f"document/{self.document.ref}"), HERE.arn("ssm", _EXECUTIONS)],
         )
         seen = iam.Grant.add_to_principal(
             grantee=grantee,
             actions=["ssm:GetAutomationExecution"],
-            resource_arns=[f"{_OURS}:automation-execution/*"],
+            resource_arns=[HERE.arn("ssm", _EXECUTIONS)],
         )
         passed = iam.Grant.add_to_principal(
             grantee=grantee,

@@ -20,7 +20,6 @@ from cdk_training_cluster.guardrails.spend_group import SpendGroup
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.prices.watching import ScheduledFunction, node_units
 from cdk_training_cluster.state import ClusterState
-from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import ClusterName, Number
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.price_list import REGION as PRICE_LIST_REGION
@@ -29,7 +28,7 @@ from cluster_contract.state import StatePart
 from cluster_contract.tags import CLUSTER_TAG
 
 _PRICE = Number(above=0, maximum=MAX_HOURLY_USD)
-_TICK = to_duration(SpendFunctionSettings.tick)
+_TICK = SpendFunctionSettings.tick
 
 # From this share of a budget on, in percent, the spend function acts.
 _WHOLE = 100
@@ -91,7 +90,7 @@ class ClusterSpend(Guardrail):
         purpose="Counts the dollars of the training cluster $name",
         output="SpendFunctionName",
         every=_TICK,
-        timeout=Duration.minutes(4),
+        timeout=timedelta(minutes=4),
         silence=Silence(
             metric=SpendMetric.SUCCESSFUL_TICKS,
             trouble="the spend function has not succeeded for 15 minutes, so the cluster may cost more than its "
@@ -275,7 +274,7 @@ def alarm_count(budget: Budget) -> int:
 def scheduled_function() -> ScheduledFunction:
     """Return the function of `ClusterSpend` as what runs again and again."""
     spec = ClusterSpend.spec
-    return ScheduledFunction(memory_mib=spec.memory_size_mib, every_minutes=int(spec.every.to_minutes()))
+    return ScheduledFunction(memory_mib=spec.memory_size_mib, every_minutes=int(spec.every.total_seconds() // 60))
 
 
 def _month_watch(budget: Budget, share: float, effect: str) -> Watch:

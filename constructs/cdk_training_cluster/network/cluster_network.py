@@ -14,7 +14,7 @@ from constructs import Construct, IDependable
 
 from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
 from cdk_training_cluster.checks import is_unknown, shown
-from cdk_training_cluster.conditions import REGION
+from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.network.security_group import EfaSecurityGroup
 from cdk_training_cluster.retention import keep, keep_unless_replaced
@@ -225,7 +225,7 @@ class ClusterNetwork(Construct):
             Construct(self, "S3Endpoint"),
             "Resource",
             vpc_id=vpc_id,
-            service_name=f"com.amazonaws.{REGION}.s3",
+            service_name=f"com.amazonaws.{HERE.region}.s3",
             vpc_endpoint_type="Gateway",
             route_table_ids=[nodes_table, public_table],
         )

@@ -1,7 +1,7 @@
 """The nodes: their settings, their launch template and Auto Scaling group, and how they are set up."""
 
 from cdk_training_cluster.nodes.bootstrap import Mount, MountPoint, NodeBootstrap
-from cdk_training_cluster.nodes.idle_policy import DEFAULT_IDLE_POLICY, IdlePolicy
+from cdk_training_cluster.nodes.idle_policy import IdlePolicy, default_idle_policy
 from cdk_training_cluster.nodes.idle_signal import IdleSignal
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
@@ -10,7 +10,6 @@ from cdk_training_cluster.nodes.warm_pool import WarmPool
 from cluster_contract.idle import IdleScope
 
 __all__ = [
-    "DEFAULT_IDLE_POLICY",
     "IdlePolicy",
     "IdleScope",
     "IdleSignal",
@@ -21,6 +20,7 @@ __all__ = [
     "NodeGroup",
     "Placement",
     "WarmPool",
+    "default_idle_policy",
     "node_metric",
     "utilization_metric",
 ]

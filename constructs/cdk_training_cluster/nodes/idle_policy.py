@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Annotated, cast
 
 from aws_cdk import Duration
@@ -96,7 +97,7 @@ class IdlePolicy:
 
     def to_contract(self) -> Policy:
         """Return the policy as the idle function takes it; what is left out is as the library's default says."""
-        policy = self.over(DEFAULT_IDLE_POLICY)
+        policy = self.over(default_idle_policy())
         return Policy(
             below=cast(float, policy.utilization_below_percent),
             window=to_time(cast(Duration, policy.window)),
@@ -140,20 +141,26 @@ class IdlePolicy:
 
 _DEFAULT = Policy()
 
-DEFAULT_IDLE_POLICY = IdlePolicy(
-    utilization_below_percent=_DEFAULT.below,
-    window=to_duration(_DEFAULT.window),
-    coverage=_DEFAULT.coverage,
-    grace=to_duration(_DEFAULT.grace),
-    warning=to_duration(_DEFAULT.warning),
-    scope=_DEFAULT.scope,
-    host_activity=True,
-    signals=(),
-    dry_run=_DEFAULT.dry_run,
-    max_stops=IdleFunctionSettings.max_stops,
-    max_unknown_share=IdleFunctionSettings.max_unknown_share,
-    is_off=_DEFAULT.off,
-)
+
+@cache
+def default_idle_policy() -> IdlePolicy:
+    """Return the policy that holds for what no other says."""
+    return IdlePolicy(
+        utilization_below_percent=_DEFAULT.below,
+        window=to_duration(_DEFAULT.window),
+        coverage=_DEFAULT.coverage,
+        grace=to_duration(_DEFAULT.grace),
+        warning=to_duration(_DEFAULT.warning),
+        scope=_DEFAULT.scope,
+        host_activity=True,
+        signals=(),
+        dry_run=_DEFAULT.dry_run,
+        max_stops=IdleFunctionSettings.max_stops,
+        max_unknown_share=IdleFunctionSettings.max_unknown_share,
+        is_off=_DEFAULT.off,
+    )
+
+
 """What holds for a cluster that says nothing else."""
 
 

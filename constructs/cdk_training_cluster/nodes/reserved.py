@@ -10,7 +10,7 @@ from aws_cdk import aws_resourcegroups as resourcegroups
 from constructs import Construct
 
 from cdk_training_cluster.capacity import Capacity
-from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION
+from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.nodes.node_group import NodeGroup
 
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-resourcegroups-group.html
@@ -137,4 +137,4 @@ def _make_resource_group(scope: Construct, capacity: Capacity) -> resourcegroups
 def _reservation_arn(reservation: str) -> str:
     if reservation.startswith("arn:"):
         return reservation
-    return f"arn:{PARTITION}:ec2:{REGION}:{ACCOUNT_ID}:capacity-reservation/{reservation}"
+    return HERE.arn("ec2", f"capacity-reservation/{reservation}")

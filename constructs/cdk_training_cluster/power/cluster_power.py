@@ -1,6 +1,7 @@
 """The construct that makes the power function, its schedule, its alarms and its permissions."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import ClassVar
 
 from aws_cdk import Aws, Duration
@@ -35,7 +36,7 @@ _BLOCK_EVENTS = (
 )
 
 # The desired capacity is lowered well before CloudFormation, which waits for an hour, rolls a deployment back.
-_MAX_LAUNCH_GRACE = Duration.minutes(30)
+_MAX_LAUNCH_GRACE = timedelta(minutes=30)
 
 
 _WATCHES = (
@@ -138,8 +139,8 @@ class ClusterPower(Guardrail):
         called="the power function",
         purpose="Owns the sizes of the node groups of the training cluster $name",
         output="PowerFunctionName",
-        every=Duration.minutes(1),
-        timeout=Duration.seconds(50),
+        every=timedelta(minutes=1),
+        timeout=timedelta(seconds=50),
         operators_alias=Alias.OPERATE,
         silence=Silence(
             metric=PowerMetric.SUCCESSFUL_TICKS,
@@ -200,7 +201,7 @@ class ClusterPower(Guardrail):
         if not groups:
             raise ValueError("groups must name at least one node group, got none")
         grace = launch_grace or to_duration(PowerFunctionSettings.launch_grace)
-        if grace.to_seconds() > _MAX_LAUNCH_GRACE.to_seconds():
+        if grace.to_seconds() > _MAX_LAUNCH_GRACE.total_seconds():
             raise ValueError(
                 f"launch_grace must be at most 30 minutes, got {grace.to_human_string()}: CloudFormation waits an "
                 "hour for nodes that are missing"

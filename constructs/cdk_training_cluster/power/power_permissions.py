@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION
+from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.functions import (
     AUTO_SCALING_GROUPS,
     INSTANCES,
@@ -26,7 +26,7 @@ def permit_execution_reads(role: iam.Role) -> None:
     Args:
         role: The function's role.
     """
-    arn = f"arn:{PARTITION}:ssm:{REGION}:{ACCOUNT_ID}:{_EXECUTIONS}"
+    arn = HERE.arn("ssm", _EXECUTIONS)
     role.add_to_policy(iam.PolicyStatement(actions=["ssm:GetAutomationExecution"], resources=[arn]))
     reason = "An execution's id is made when the runbook is started; the action changes nothing."
     acknowledge(role, f"AwsSolutions-IAM5[Resource::{_EXECUTIONS_AS_NAG_SAYS}]", reason)

@@ -31,8 +31,6 @@ _KEY_USES = [
     "kms:ReEncryptTo",
 ]
 
-# CDK gives resources their tags by aspects too, which run before this one.
-_AFTER_TAGS = AspectPriority.READONLY
 _ABOVE_ANY_PRIORITY = 2**31
 
 
@@ -125,7 +123,8 @@ class ClusterState(Construct):
             encryption_key=encryption_key,
             removal_policy=removal_policy,
         )
-        Aspects.of(self._table).add(_OnlyTagsOfDynamoDb(), priority=_AFTER_TAGS)
+        # CDK gives resources their tags by aspects too, which run before this one.
+        Aspects.of(self._table).add(_OnlyTagsOfDynamoDb(), priority=AspectPriority.READONLY)
         self.table_name: str = self._table.table_name
         self.table_arn: str = self._table.table_arn
 

@@ -1,6 +1,7 @@
 """Where checkpoints are kept: what every store of them is."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Annotated, TypeAlias
 
 from aws_cdk import Duration
@@ -17,7 +18,7 @@ MAX_WORK = Minutes(minimum=10, maximum=_DAY, step=5)
 MaxWork: TypeAlias = Annotated[Duration, MAX_WORK]
 """How long the accelerators may work without a new checkpoint."""
 
-DEFAULT_MAX_WORK = Duration.minutes(60)
+DEFAULT_MAX_WORK = timedelta(minutes=60)
 
 # S3's lifecycle counts days. https://docs.aws.amazon.com/AmazonS3/latest/userguide/intro-lifecycle-rules.html
 DAYS = Minutes(minimum=_DAY, maximum=3650 * _DAY, step=_DAY)
@@ -25,7 +26,7 @@ Days: TypeAlias = Annotated[Duration, DAYS]
 """Whole days."""
 
 # What a failed upload leaves behind is billed and seen in no listing.
-ABANDONED_UPLOADS = Duration.days(7)
+ABANDONED_UPLOADS = timedelta(days=7)
 
 
 class CheckpointStore(Construct):

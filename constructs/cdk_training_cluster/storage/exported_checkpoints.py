@@ -1,6 +1,7 @@
 """A directory of the file system whose files FSx copies to a bucket as they are written."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Annotated
 
 from aws_cdk import Duration
@@ -22,6 +23,7 @@ from cdk_training_cluster.storage.checkpoint_store import (
 from cdk_training_cluster.storage.dataset import Dataset, DatasetEvent
 from cdk_training_cluster.storage.file_system import TrainingFileSystem
 from cdk_training_cluster.storage.replication import permit_replication, replication_role, replication_rule
+from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import Whole
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.checkpoints import DIRECTORY_VARIABLE, CheckpointPlace
@@ -29,7 +31,7 @@ from cluster_contract.checkpoints import DIRECTORY_VARIABLE, CheckpointPlace
 # https://docs.aws.amazon.com/AmazonS3/latest/API/API_NoncurrentVersionExpiration.html
 KEEP_VERSIONS = Whole(minimum=1, maximum=100)
 DEFAULT_KEEP_VERSIONS = 3
-DEFAULT_KEEP_DELETED = Duration.days(30)
+DEFAULT_KEEP_DELETED = timedelta(days=30)
 DEFAULT_DIRECTORY = "/checkpoints"
 
 
@@ -75,7 +77,7 @@ class ExportedCheckpoints(CheckpointStore):
         keep_deleted: Days | None = None,
         expire_after: Days | None = None,
         replicate_to: s3.IBucket | None = None,
-        max_work_without_checkpoint: MaxWork = DEFAULT_MAX_WORK,
+        max_work_without_checkpoint: MaxWork | None = None,
         encryption_key: kms.IKey | None = None,
     ) -> None:
         """Make the bucket and link the directory to it.
@@ -112,9 +114,13 @@ class ExportedCheckpoints(CheckpointStore):
             encryption_key=encryption_key,
         )
         self.file_system = file_system
-        self.max_work_without_checkpoint = max_work_without_checkpoint
+        self.max_work_without_checkpoint = max_work_without_checkpoint or to_duration(DEFAULT_MAX_WORK)
         self.bucket: s3.IBucket = bucket or self._make_bucket(
-            _lifecycle(keep_versions or DEFAULT_KEEP_VERSIONS, keep_deleted or DEFAULT_KEEP_DELETED, expire_after),
+            _lifecycle(
+                keep_versions or DEFAULT_KEEP_VERSIONS,
+                keep_deleted or to_duration(DEFAULT_KEEP_DELETED),
+                expire_after,
+            ),
             replicate_to,
             encryption_key,
         )
@@ -230,7 +236,7 @@ def _lifecycle(keep_versions: int, keep_deleted: Duration, expire_after: Duratio
         s3.LifecycleRule(
             id="deleted-files",
             noncurrent_version_expiration=keep_deleted,
-            abort_incomplete_multipart_upload_after=ABANDONED_UPLOADS,
+            abort_incomplete_multipart_upload_after=to_duration(ABANDONED_UPLOADS),
             # S3 takes no such element beside an expiration in days.
             expired_object_delete_marker=True,
         ),

@@ -12,7 +12,7 @@ from aws_cdk import aws_s3express as s3express
 from constructs import Construct
 
 from cdk_training_cluster.checks import is_unknown, shown
-from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION
+from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.retention import keep
 from cdk_training_cluster.storage.checkpoint_store import (
@@ -22,6 +22,7 @@ from cdk_training_cluster.storage.checkpoint_store import (
     Days,
     MaxWork,
 )
+from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import Form
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.checkpoints import URL_VARIABLE, CheckpointPlace
@@ -82,7 +83,7 @@ class ExpressCheckpoints(CheckpointStore):
         zone_id: Annotated[str, ZONE_ID] | None = None,
         bucket_name: Annotated[str, BUCKET_NAME] | None = None,
         expire_after: Days | None = None,
-        max_work_without_checkpoint: MaxWork = DEFAULT_MAX_WORK,
+        max_work_without_checkpoint: MaxWork | None = None,
         encryption_key: kms.IKey | None = None,
     ) -> None:
         """Make the bucket and the endpoint.
@@ -108,7 +109,7 @@ class ExpressCheckpoints(CheckpointStore):
         Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-s3express-directorybucket.html
         """
         super().__init__(scope, id)
-        self.max_work_without_checkpoint = max_work_without_checkpoint
+        self.max_work_without_checkpoint = max_work_without_checkpoint or to_duration(DEFAULT_MAX_WORK)
         self._key = encryption_key
         zone_id = _zone(zone_id, bucket_name)
         self._check_zone(zone_id)
@@ -119,7 +120,7 @@ class ExpressCheckpoints(CheckpointStore):
                     "leave out bucket_name, or set a lifecycle on the bucket itself"
                 )
             self.bucket_name: str = bucket_name
-            self.bucket_arn: str = f"arn:{PARTITION}:s3express:{REGION}:{ACCOUNT_ID}:bucket/{bucket_name}"
+            self.bucket_arn: str = HERE.arn("s3express", f"bucket/{bucket_name}")
         else:
             bucket = self._make_bucket(zone_id or _zone_of(network), expire_after)
             self.bucket_name = bucket.ref
@@ -171,7 +172,7 @@ class ExpressCheckpoints(CheckpointStore):
                 id="abandoned-uploads",
                 status="Enabled",
                 abort_incomplete_multipart_upload=directory.AbortIncompleteMultipartUploadProperty(
-                    days_after_initiation=int(ABANDONED_UPLOADS.to_days())
+                    days_after_initiation=ABANDONED_UPLOADS.days
                 ),
             )
         ]
@@ -220,7 +221,7 @@ class ExpressCheckpoints(CheckpointStore):
             self,
             "Endpoint",
             vpc_id=network.vpc.vpc_id,
-            service_name=f"com.amazonaws.{REGION}.s3express",
+            service_name=f"com.amazonaws.{HERE.region}.s3express",
             vpc_endpoint_type="Gateway",
             route_table_ids=tables,
         )

@@ -303,7 +303,7 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
             if group_id is None
             else [ec2.SecurityGroup.from_security_group_id(self, "Group", group_id, allow_all_outbound=False)]
         )
-        self._connections = ec2.Connections(security_groups=groups, default_port=lustre_access.PORTS)
+        self._connections = ec2.Connections(security_groups=groups, default_port=lustre_access.ports())
         self._links = Construct(self, "Datasets")
         self._datasets: list[Dataset] = []
         for dataset in datasets:

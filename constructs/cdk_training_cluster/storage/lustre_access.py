@@ -16,7 +16,6 @@ _GROUP_DESCRIPTION = "FSx for Lustre: the file system and its clients"
 # https://docs.aws.amazon.com/fsx/latest/LustreGuide/limit-access-security-groups.html
 _LUSTRE_PORTS = ((988, 988), (1018, 1023))
 
-PORTS = ec2.Port.tcp_range(_LUSTRE_PORTS[0][0], _LUSTRE_PORTS[-1][1])
 """The range that holds Lustre's ports, as one port of `ec2.Connections`."""
 
 _IN, _OUT, _SELF = "Lustre from the nodes", "Lustre to the nodes", "Lustre between the servers of the file system"
@@ -34,6 +33,11 @@ def _traffic(*, efa: bool) -> Iterator[tuple[str, dict[str, Any]]]:
         return
     for first, last in _LUSTRE_PORTS:
         yield str(first), {"ip_protocol": "tcp", "from_port": first, "to_port": last}
+
+
+def ports() -> ec2.Port:
+    """Return the ports of Lustre, as one range."""
+    return ec2.Port.tcp_range(_LUSTRE_PORTS[0][0], _LUSTRE_PORTS[-1][1])
 
 
 def make_group(scope: Construct, network: ClusterNetwork, *, efa: bool) -> ec2.CfnSecurityGroup:

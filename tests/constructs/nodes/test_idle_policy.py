@@ -6,7 +6,7 @@ import pytest
 from aws_cdk import CfnParameter, Duration
 
 from cdk_training_cluster import IdlePolicy, IdleScope, IdleSignal, NodeGroup
-from cdk_training_cluster.nodes import DEFAULT_IDLE_POLICY
+from cdk_training_cluster.nodes import default_idle_policy
 from cluster_contract.codec import encode
 from cluster_contract.idle import Policy, Signal, SignalKind
 from synthesis import new_stack
@@ -103,7 +103,7 @@ def test_time_that_is_known_at_deployment_only_is_in_seconds() -> None:
 
 
 def test_what_is_left_out_is_as_the_whole_says() -> None:
-    whole = IdlePolicy(window=Duration.minutes(30), signals=[IdleSignal.session()]).over(DEFAULT_IDLE_POLICY)
+    whole = IdlePolicy(window=Duration.minutes(30), signals=[IdleSignal.session()]).over(default_idle_policy())
     own = IdlePolicy(scope=IdleScope.NODE, signals=[]).over(whole)
     assert (own.window, own.scope, own.signals, own.coverage) == (whole.window, IdleScope.NODE, [], 0.9)
 
@@ -133,7 +133,7 @@ def test_the_host_is_looked_at_unless_the_policy_says_otherwise(own: IdlePolicy,
     [(IdlePolicy(window=Duration.hours(2)), True), (IdlePolicy(is_off=False), False), (IdlePolicy.off(), True)],
 )
 def test_only_a_part_that_says_so_is_on_though_the_whole_is_off(own: IdlePolicy, is_off: bool) -> None:
-    assert own.over(IdlePolicy.off().over(DEFAULT_IDLE_POLICY)).to_contract().off is is_off
+    assert own.over(IdlePolicy.off().over(default_idle_policy())).to_contract().off is is_off
 
 
 @pytest.mark.parametrize(("setting", "value"), [("max_stops", 5), ("max_unknown_share", 0.2)])

@@ -15,7 +15,7 @@ from constructs import Construct, IConstruct
 
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.checks import is_unknown, shown
-from cdk_training_cluster.conditions import ACCOUNT_ID, PARTITION, REGION, URL_SUFFIX, in_this_region
+from cdk_training_cluster.conditions import HERE, in_this_region
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import scripts_asset
@@ -211,8 +211,8 @@ class NodeBootstrap(Construct):
                 {
                     "CLUSTER": cluster_name,
                     "NODE_GROUP": node_group,
-                    "REGION": REGION,
-                    "URL_SUFFIX": URL_SUFFIX,
+                    "REGION": HERE.region,
+                    "URL_SUFFIX": HERE.url_suffix,
                     "SCRIPTS": scripts.s3_object_url,
                     "EFA": "yes" if efa else "",
                     "MOUNT_SOURCE": f"{mount.dns_name}@tcp:/{mount.mount_name}" if mount else "",
@@ -268,9 +268,7 @@ class NodeBootstrap(Construct):
             ),
             iam.PolicyStatement(
                 actions=["autoscaling:CompleteLifecycleAction"],
-                resources=[
-                    f"arn:{PARTITION}:autoscaling:{REGION}:{ACCOUNT_ID}:autoScalingGroup:*:autoScalingGroupName/*"
-                ],
+                resources=[HERE.arn("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")],
                 conditions={"StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": self._cluster_name}},
             ),
         ]

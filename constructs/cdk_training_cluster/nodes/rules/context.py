@@ -6,7 +6,7 @@ from functools import cached_property
 
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
-from cdk_training_cluster.nodes.idle_policy import DEFAULT_IDLE_POLICY, IdlePolicy
+from cdk_training_cluster.nodes.idle_policy import IdlePolicy, default_idle_policy
 from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.validation.rule import Found
 from cdk_training_cluster.validation.words import PYTHON, Words
@@ -130,7 +130,7 @@ class ClusterContext:
             public_subnet: Whether the nodes' subnet is known to be public. Default: - it is not.
             words: What sentences call settings. Default: - what Python calls them.
         """
-        whole = (policy or IdlePolicy()).over(DEFAULT_IDLE_POLICY)
+        whole = (policy or IdlePolicy()).over(default_idle_policy())
         nodes = [
             NodeGroupContext.of(group, facts, availability_zone=availability_zone, whole_policy=whole, words=words)
             for group in groups
