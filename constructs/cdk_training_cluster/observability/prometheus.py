@@ -14,7 +14,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.checks import is_unknown
-from cdk_training_cluster.conditions import ACCOUNT_ID, REGION
+from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.nodes.bootstrap import Collector
 from cdk_training_cluster.nodes.node_metrics import node_metric
@@ -162,7 +162,7 @@ class ClusterPrometheus(Construct):
             alias=cluster_name,
             kms_key_arn=None if encryption_key is None else encryption_key.key_arn,
             alert_manager_definition=_ALERT_MANAGER.replace("@TOPIC@", alert_topic.topic_arn).replace(
-                "@REGION@", REGION
+                "@REGION@", HERE.region
             ),
             workspace_configuration=None
             if observability.retention_days is None
@@ -221,7 +221,7 @@ class ClusterPrometheus(Construct):
                 resources=[topic.topic_arn],
                 conditions={
                     "ArnEquals": {"aws:SourceArn": self.workspace.attr_arn},
-                    "StringEquals": {"aws:SourceAccount": ACCOUNT_ID},
+                    "StringEquals": {"aws:SourceAccount": HERE.account_id},
                 },
             )
         )
