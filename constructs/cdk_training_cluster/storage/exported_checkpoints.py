@@ -114,7 +114,7 @@ class ExportedCheckpoints(CheckpointStore):
             encryption_key=encryption_key,
         )
         self.file_system = file_system
-        self.max_work_without_checkpoint = max_work_without_checkpoint or to_duration(DEFAULT_MAX_WORK)
+        self.max_work_without_checkpoint: Duration = max_work_without_checkpoint or to_duration(DEFAULT_MAX_WORK)
         self.bucket: s3.IBucket = bucket or self._make_bucket(
             _lifecycle(
                 keep_versions or DEFAULT_KEEP_VERSIONS,

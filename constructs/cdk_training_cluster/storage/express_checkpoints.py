@@ -109,7 +109,7 @@ class ExpressCheckpoints(CheckpointStore):
         Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-s3express-directorybucket.html
         """
         super().__init__(scope, id)
-        self.max_work_without_checkpoint = max_work_without_checkpoint or to_duration(DEFAULT_MAX_WORK)
+        self.max_work_without_checkpoint: Duration = max_work_without_checkpoint or to_duration(DEFAULT_MAX_WORK)
         self._key = encryption_key
         zone_id = _zone(zone_id, bucket_name)
         self._check_zone(zone_id)
