@@ -206,8 +206,44 @@ def send_command(response: Any) -> ActionResult:
     return ActionResult({"Command": command.described()})
 
 
+@dataclass(frozen=True)
+class _Owned:
+    """A document of AWS's own, with the parts that a command uses."""
+
+    name: str
+    content_json: Mapping[str, Any]
+    document_version: str = "1"
+
+
+_TIMES = "([1-9][0-9]{0,4})|(1[0-6][0-9]{4})|(17[0-1][0-9]{3})|(172[0-7][0-9]{2})|(172800)"
+# https://docs.aws.amazon.com/systems-manager/latest/userguide/documents-command-ssm-plugin-reference.html
+_SHELL_SCRIPT = _Owned(
+    "AWS-RunShellScript",
+    {
+        "parameters": {
+            "commands": {"type": "StringList"},
+            "workingDirectory": {"type": "String", "default": ""},
+            "executionTimeout": {"type": "String", "default": "3600", "allowedPattern": f"^({_TIMES})$"},
+        },
+        "mainSteps": [
+            {
+                "action": SHELL,
+                "name": "runShellScript",
+                "inputs": {
+                    "runCommand": "{{ commands }}",
+                    "workingDirectory": "{{ workingDirectory }}",
+                    "timeoutSeconds": "{{ executionTimeout }}",
+                },
+            }
+        ],
+    },
+)
+
+
 def _document(response: Any) -> Any:
     name, version = response._get_param("DocumentName"), response._get_param("DocumentVersion")
+    if name == _SHELL_SCRIPT.name:
+        return _SHELL_SCRIPT
     documents = response.ssm_backend._documents.get(name.rpartition("/")[2])
     if documents is None:
         raise Refusal("InvalidDocument", f"Document with name {name} does not exist.")

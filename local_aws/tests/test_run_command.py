@@ -82,6 +82,15 @@ def test_each_node_runs_the_lines_with_its_own_root_and_file_system(
     assert (failed["Status"], failed["StatusDetails"], failed["ResponseCode"]) == ("Failed", "Failed", 3)
 
 
+def test_aws_s_own_document_runs_any_lines(aws: LocalAws, running: list[str]) -> None:
+    lines = {"commands": ["echo one", "exit 3"], "executionTimeout": ["20"]}
+    command = _send(aws, "AWS-RunShellScript", running[:1], Parameters=lines)
+    ended = _ended(aws, command, running[0])
+    assert (ended["StandardOutputContent"], ended["ResponseCode"], ended["Status"]) == ("one\n", 3, "Failed")
+    with pytest.raises(ClientError, match="executionTimeout"):
+        _send(aws, "AWS-RunShellScript", running[:1], Parameters={**lines, "executionTimeout": ["172801"]})
+
+
 def test_a_new_version_runs_by_its_name_where_the_default_is_still_the_old_one(
     aws: LocalAws, running: list[str], document: str
 ) -> None:

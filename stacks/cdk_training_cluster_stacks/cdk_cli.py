@@ -88,7 +88,7 @@ def run(
         _check_account(command, cluster, profile, others)
     arguments = [*command.arguments(cluster, all=all), "--app", _APP, "--context", f"cluster={file}"]
     arguments += ["--no-version-reporting"] + ([] if profile is None else ["--profile", profile])
-    return _call([cli, str(command), *arguments, *others])
+    return call([cli, str(command), *arguments, *others])
 
 
 def _cli(environment: Mapping[str, str]) -> str:
@@ -149,8 +149,12 @@ def _check_bootstrap(session: "boto3.Session", account: str, region: str) -> Non
             ) from error
 
 
-def _call(command: Sequence[str]) -> int:
-    """Run a command on this terminal. An interrupt is the command's to answer: it says what goes on in AWS."""
+def call(command: Sequence[str]) -> int:
+    """Run a command on this terminal and return its exit status. An interrupt is the command's to answer.
+
+    Args:
+        command: The program and its arguments.
+    """
 
     def leave_it(number: int, frame: FrameType | None) -> None:
         pass

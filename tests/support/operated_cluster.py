@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 from botocore.exceptions import ClientError
@@ -37,6 +38,11 @@ class Operated:
         tags: What was tagged, in order.
         denied: The operations that IAM does not allow.
         sent: The commands that were sent.
+        offline: The instances whose SSM agent is not connected.
+        commands: The commands that were sent to nodes.
+        cancelled: The ids of those that were cancelled.
+        answers: What becomes of a command on an instance: at each look a status, or at the end the exit status and
+            both outputs.
         arn: Who the credentials are.
     """
 
@@ -45,6 +51,10 @@ class Operated:
     tags: list[tuple[str, Any]] = field(default_factory=list)
     denied: frozenset[str] = frozenset()
     sent: list[dict[str, Any]] = field(default_factory=list)
+    offline: set[str] = field(default_factory=set)
+    commands: list[dict[str, Any]] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    answers: dict[str, list[Any]] = field(default_factory=dict)
     arn: str = "arn:aws:sts::111122223333:assumed-role/Operators/alice"
 
     @property
@@ -84,10 +94,45 @@ class Operated:
         return {"Payload": io.BytesIO(json.dumps(summary).encode())}
 
     def get_paginator(self, name: str) -> Any:
-        assert name == "describe_instances"
-        return self
+        return SimpleNamespace(paginate=getattr(self, f"_{name}"))
 
-    def paginate(self, **_: object) -> Iterator[Any]:
+    def _describe_instance_information(self, *, Filters: Any) -> Iterator[Any]:  # noqa: N803 - boto3's
+        asked, _ = (one["Values"] for one in Filters)
+        yield {"InstanceInformationList": [{"InstanceId": one} for one in asked if one not in self.offline]}
+
+    def send_command(self, **command: Any) -> Any:
+        self.commands.append(command)
+        return {"Command": {"CommandId": str(len(self.commands))}}
+
+    def cancel_command(self, *, CommandId: str) -> None:  # noqa: N803
+        self.cancelled.append(CommandId)
+
+    def get_command_invocation(self, *, CommandId: str, InstanceId: str) -> Any:  # noqa: N803
+        assert InstanceId in self.commands[int(CommandId) - 1]["InstanceIds"]
+        answers = self.answers[InstanceId]
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, str):
+            if answer == "InvocationDoesNotExist":
+                raise refused(answer, "GetCommandInvocation")
+            output = {"StandardOutputContent": "", "StandardErrorContent": ""}
+            return {"Status": answer, "StatusDetails": answer, "ResponseCode": -1, **output}
+        code, output, error = answer
+        status = "Failed" if code else "Success"
+        told = {"Status": status, "StatusDetails": status, "ResponseCode": code}
+        return {**told, "StandardOutputContent": output, "StandardErrorContent": error}
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("create_tags", "delete_tags", "create_or_update_tags"):
+            raise AttributeError(name)
+
+        def tag(**given: Any) -> None:
+            if name in self.denied:
+                raise refused("AccessDenied", name.title().replace("_", ""))
+            self.tags.append((name, given))
+
+        return tag
+
+    def _describe_instances(self, **_: object) -> Iterator[Any]:
         for group in self.scene.auto_scaling.groups.values():
             living = [one for one, state in group.nodes if not state.startswith("Terminat")]
             for number, one in enumerate(living):

@@ -40,10 +40,9 @@ def parse_moment(option: str, text: str, now: datetime, *, most: timedelta) -> d
     Raises:
         ValueError: It is none, past, or too far ahead.
     """
-    if _SPAN.fullmatch(text):
-        return now + parse_span(option, text, most=most)
+    span = _SPAN.fullmatch(text)
     try:
-        found = datetime.fromisoformat(text)
+        found = now + timedelta(**{_UNITS[span[2]]: int(span[1])}) if span else datetime.fromisoformat(text)
     except ValueError:
         found = None
     if found is None or found.tzinfo is None or not now < found <= now + most:

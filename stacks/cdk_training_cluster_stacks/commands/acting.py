@@ -1,6 +1,7 @@
 """The commands that act on a deployed cluster."""
 
 import sys
+from datetime import UTC, datetime
 from time import sleep
 from typing import Annotated, TypeAlias
 
@@ -12,13 +13,17 @@ from cdk_training_cluster_stacks.problems import plain_errors
 commands = typer.Typer()
 
 
-def _check_nodes(context: typer.Context, nodes: list[str]) -> list[str]:
+def _check_node(context: typer.Context, node: str) -> str:
     from cdk_training_cluster_stacks.acting.nodes import node_problem  # noqa: PLC0415 - see the package
 
-    problems = [problem for problem in map(node_problem, nodes) if problem]
-    if problems and not context.resilient_parsing:
-        raise typer.BadParameter(problems[0])
-    return nodes
+    problem = node_problem(node)
+    if problem and not context.resilient_parsing:
+        raise typer.BadParameter(problem)
+    return node
+
+
+def _check_nodes(context: typer.Context, nodes: list[str] | None) -> list[str]:
+    return [_check_node(context, node) for node in nodes or ()]
 
 
 _Groups: TypeAlias = Annotated[
@@ -107,3 +112,84 @@ def terminate_nodes(
         asked = Asked(reason=reason, wait=wait, timeout=timeout, output=output, pause=sleep, asks=asks)
         target = resolve(cluster, region=region, profile=profile, asker="terminate")
         raise typer.Exit(terminate(target, asked, node))
+
+
+@commands.command()
+def keep(
+    cluster: Target,
+    node: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NODE...]", help="Nodes, such as workers/0, in place of groups.", callback=_check_nodes
+        ),
+    ] = None,
+    *,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Until then, such as 12h or 2026-12-24T18:00Z.", show_default=False),
+    ] = None,
+    off: Annotated[bool, typer.Option("--off", help="Keep them no longer.")] = False,
+    node_group: _Groups = None,
+    region: Region = None,
+    profile: Profile = None,
+    output: Output = "table",
+) -> None:
+    """Keep nodes, or whole node groups, from being stopped for being idle or for the budget, until a time."""
+    from cdk_training_cluster_stacks.acting.keeping import Keep, run  # noqa: PLC0415 - see the package
+    from cdk_training_cluster_stacks.acting.power import PowerFunction  # noqa: PLC0415
+    from cdk_training_cluster_stacks.target import resolve  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        wanted = Keep.read(until, off=off, now=datetime.now(UTC))
+        power = PowerFunction(target=resolve(cluster, region=region, profile=profile, asker="keep"), pause=sleep)
+        run(power, wanted, node_groups=node_group or [], nodes=node or [], output=output)
+
+
+@commands.command()
+def connect(
+    cluster: Target,
+    node: Annotated[
+        str,
+        typer.Argument(
+            metavar="NODE", help="An instance id, or workers/0: the first of a group.", callback=_check_node
+        ),
+    ],
+    *,
+    region: Region = None,
+    profile: Profile = None,
+) -> None:
+    """Open a shell on a node with Session Manager: no key, no open port. Needs the AWS CLI and its plugin."""
+    from cdk_training_cluster_stacks.acting.connecting import run  # noqa: PLC0415 - see the package
+    from cdk_training_cluster_stacks.cdk_cli import call  # noqa: PLC0415
+    from cdk_training_cluster_stacks.target import resolve  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        target = resolve(cluster, region=region, profile=profile, asker="connect")
+        raise typer.Exit(run(target, node, profile=profile, call=call))
+
+
+@commands.command(name="exec")
+def execute(
+    cluster: Target,
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND...", help="One text for the shell, or a program and its words.")
+    ],
+    *,
+    node_group: _Groups = None,
+    node: Annotated[
+        list[str] | None,
+        typer.Option("--node", metavar="NODE", help="Only this node; give it again for more.", callback=_check_nodes),
+    ] = None,
+    timeout: Annotated[str, typer.Option(metavar="TIME", help="How long the command may run.")] = "10m",
+    region: Region = None,
+    profile: Profile = None,
+    output: Output = "table",
+) -> None:
+    """Run a command on all nodes, or on some, with Run Command. Exits with 1 if it fails on one of them."""
+    from cdk_training_cluster_stacks.acting.running import Execution  # noqa: PLC0415 - see the package
+    from cdk_training_cluster_stacks.target import resolve  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        target = resolve(cluster, region=region, profile=profile, asker="exec")
+        execution = Execution(target=target, words=command, timeout=timeout, output=output, pause=sleep)
+        raise typer.Exit(execution.run(node_group or [], node or []))
