@@ -55,6 +55,7 @@ class ClusterStack(Stack):
             **cluster.to_guardrails(),
             powertools_layer=self._powertools_layer(cluster.powertools_layer_arn),
             encryption_key=encryption_key(self, cluster),
+            observability=None if cluster.observability is None else cluster.observability.to_observability(),
             instance_type_facts=[facts.to_info() for facts in cluster.instance_type_facts],
         )
         if not cluster.alerts.emails:
@@ -85,6 +86,9 @@ class ClusterStack(Stack):
             description="Starts every node group again; --parameters NodeGroups=<name> starts one",
             value=self.training_cluster.resume_document.command,
         )
+        prometheus = self.training_cluster.prometheus
+        if prometheus is not None:
+            CfnOutput(self, "PrometheusUrl", description="For a data source", value=prometheus.query_url)
         for key, value in cluster.tags.items():
             Tags.of(self).add(key, value)
 

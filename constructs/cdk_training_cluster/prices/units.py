@@ -125,6 +125,7 @@ UNITS = {
         service_code="AmazonDynamoDB",
         usage_type="ReadRequestUnits",
     ),
+    "prometheus-sample": Unit(unit="sample", what="samples of Amazon Managed Service for Prometheus"),
     "sns-email": Unit(
         unit="notification", what="SNS e-mails", service_code="AmazonSNS", usage_type="DeliveryAttempts-SMTP"
     ),

@@ -27,6 +27,7 @@ from cdk_training_cluster_stacks.cluster_file.fields import Flag
 from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
+from cdk_training_cluster_stacks.cluster_file.observability import ObservabilitySettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 MOST_TAGS = 20
@@ -303,6 +304,9 @@ class ClusterFile(Settings):
 
     budget: BudgetSettings | None = Field(default=None, examples=[{"monthly_usd": 20000}])
     """What may be spent in a month, and what happens then. Left out: nothing watches it."""
+
+    observability: ObservabilitySettings | None = Field(default=None, examples=[{"prometheus": {}}])
+    """What nodes are observed with, beside CloudWatch. Left out: nothing."""
 
     encryption_key: fields.KeyArn | None = Field(default=None, examples=[_KEY_ARN])
     """The KMS key that encrypts all that the stacks make, but the file system, which has its own setting.

@@ -3,9 +3,13 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
+from cdk_training_cluster import InstanceTypeInfo
+from cdk_training_cluster.nodes.bootstrap.collector import series_of_a_node
 from cdk_training_cluster.prices import PriceBook, watching
 from cdk_training_cluster_stacks.plan.lines import Line, units_line
 from cdk_training_cluster_stacks.plan.shape import ClusterShape
+
+_SECONDS_OF_AN_HOUR = 3600
 
 
 def guardrail_lines(shape: ClusterShape, book: PriceBook) -> Iterator[Line]:
@@ -38,6 +42,24 @@ def guardrail_lines(shape: ClusterShape, book: PriceBook) -> Iterator[Line]:
         "functions",
         f"{len(shape.functions)} functions, {watching.SECONDS_OF_A_RUN} s a run assumed",
         watching.function_units(shape.functions, shape.tables),
+    )
+    if shape.prometheus_seconds is not None:
+        series = sum(group.count * max(map(_series, group.instance_types)) for group in shape.groups)
+        samples = Decimal(series * _SECONDS_OF_AN_HOUR) / shape.prometheus_seconds
+        yield _line(
+            shape,
+            book,
+            "prometheus",
+            f"{series} series of Prometheus, a sample every {shape.prometheus_seconds} s",
+            {"prometheus-sample": samples},
+        )
+
+
+def _series(info: InstanceTypeInfo) -> int:
+    return series_of_a_node(
+        gpus=info.nvidia_gpu_count,
+        efa_devices=info.maximum_efa_interfaces,
+        neuron_devices=info.neuron_device_count,
     )
 
 

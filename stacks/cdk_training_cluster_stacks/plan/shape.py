@@ -54,6 +54,7 @@ class ClusterShape:
         tables: How many DynamoDB tables it has.
         counts_spend: Whether the spend function is there.
         storage_series: How many custom metrics the checkpoint and hydration functions have.
+        prometheus_seconds: The seconds from one sample of Prometheus to the next. None: nodes send it nothing.
     """
 
     name: str
@@ -70,6 +71,7 @@ class ClusterShape:
     tables: int = 0
     counts_spend: bool = False
     storage_series: int = 0
+    prometheus_seconds: int | None = None
 
     @property
     def has_file_system(self) -> bool:
@@ -103,6 +105,7 @@ def shape_of(cluster: ClusterFile) -> ClusterShape:
             tables=watched.tables,
             counts_spend=made.spend is not None,
             storage_series=watched.storage_series,
+            prometheus_seconds=None if made.prometheus is None else made.prometheus.collector.interval_seconds,
         )
 
 

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from cdk_training_cluster.nodes.bootstrap.collector import SERIES, Exporter, prometheus_configuration
+from cdk_training_cluster.nodes.bootstrap.collector import (
+    SERIES,
+    Exporter,
+    prometheus_configuration,
+    series_of_a_node,
+)
 from cdk_training_cluster.observability.grafana import grafana_dashboard
 from cdk_training_cluster.observability.prometheus_rules import RECORDING_RULES, rules_file
 from cdk_training_cluster.observability.rows import DashboardRow, LineForEach, Panel, Unit
@@ -65,7 +70,11 @@ def test_what_a_node_sends_is_what_is_named_and_nothing_else(workspace: Server) 
     scraped = {each["metric"]["__name__"] for each in workspace.query('{__name__!="",cluster="llama"}')}
     # What Prometheus itself says of a scrape is not limited by the configuration.
     own = {name for name in scraped if name == "up" or name.startswith(("scrape_", "ALERTS"))}
-    assert scraped - own - {rule.name for rule in RECORDING_RULES} == named
+    recorded = {rule.name for rule in RECORDING_RULES}
+    assert scraped - own - recorded == named
+    # Without a third file system, but with a NeuronCore.
+    paid = workspace.query(f'{{__name__!~"ALERTS.*|{"|".join(recorded)}",cluster="llama"}}')
+    assert len(paid) == series_of_a_node(gpus=2, efa_devices=2, neuron_devices=0) - 3 + 1
     labels = {name for each in workspace.query("DCGM_FI_DEV_GPU_UTIL") for name in each["metric"]}
     assert labels == {"__name__", "UUID", "cluster", "device", "gpu", "instance", "job", "node_group"}
 

@@ -15,6 +15,7 @@ from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
 from cdk_training_cluster_stacks.live.asking import LiveAnswer
 from cdk_training_cluster_stacks.live.spot_market import PlacementScore, ZonePrice
 from cdk_training_cluster_stacks.plan import Assumptions, ClusterShape, GroupShape, Plan, make_plan
+from cdk_training_cluster_stacks.plan.guardrails import guardrail_lines
 from cdk_training_cluster_stacks.plan.tables import tables
 
 _ZONES = tuple(zip("abc", (0, 1, 2), strict=True))
@@ -376,3 +377,14 @@ def test_a_file_system_without_a_known_price_is_named(settings: dict[str, Any], 
     (line,) = (line for line in made.lines if line.key == "storage.file-system")
     assert (line.what, line.per_hour) == (what, None)
     assert line.basis.endswith(basis)
+
+
+@pytest.mark.parametrize(("types", "series"), [("p5.48xlarge", 312), ("trn1.32xlarge", 195), ("g5.xlarge", 36)])
+def test_samples_of_prometheus_are_billed_by_what_a_node_has(types: str, series: int) -> None:
+    zone = "us-east-1b"
+    shape = ClusterShape(
+        name="pod", availability_zone=zone, region=zone[:-1], groups=(group(types=types),), prometheus_seconds=30
+    )
+    [line] = [each for each in guardrail_lines(shape, committed_prices()) if each.key == "guardrails.prometheus"]
+    assert line.what == f"{8 * series} series of Prometheus, a sample every 30 s"
+    assert line.per_hour == 8 * series * 120 * Decimal("0.00000009")

@@ -85,6 +85,29 @@ SERIES: Final[Mapping[Exporter, tuple[str, ...]]] = {
 }
 """What is written to the workspace, by exporter."""
 
+_FILE_SYSTEMS = 3
+"""Root volume, local NVMe and a shared one, of which three series are each."""
+
+_CORES = 8
+"""The most NeuronCores that a Neuron device has."""
+
+_OWN_SERIES = 5
+"""What Prometheus itself writes of each exporter: whether it is up, and how its answer was."""
+
+
+def series_of_a_node(*, gpus: int, efa_devices: int, neuron_devices: int) -> int:
+    """Return how many series a node writes, without those that rules record of it.
+
+    Args:
+        gpus: How many NVIDIA GPUs it has.
+        efa_devices: How many Elastic Fabric Adapters.
+        neuron_devices: How many Neuron devices.
+    """
+    of_the_host = len(_NODE) - 3 + 3 * _FILE_SYSTEMS
+    of_the_devices = gpus * len(DCGM) + efa_devices * len(EFA_COUNTERS) + neuron_devices * _CORES
+    return of_the_host + of_the_devices + _OWN_SERIES * (2 if gpus else 1)
+
+
 # Labels that tell devices apart; the others of the exporters would make new series with each driver.
 _LABELS = ("__name__", "job", "instance", "gpu", "UUID", "device", "port", "fstype", "mountpoint", "neuroncore")
 
