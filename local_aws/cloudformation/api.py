@@ -98,7 +98,8 @@ class CloudFormationApi(ChangeSetActions):
 
     def describe_stack_resources(self) -> ActionResult:
         """Answer DescribeStackResources."""
-        stack, logical_id = self._existing(), self._get_param("LogicalResourceId")
+        physical_id, logical_id = self._get_param("PhysicalResourceId"), self._get_param("LogicalResourceId")
+        stack = self._here.owner(physical_id) if physical_id else self._existing()
         shown = [
             _resource_shown(stack, resource)
             for resource in stack.resources.values()

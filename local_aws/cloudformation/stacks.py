@@ -209,6 +209,17 @@ class Region:
             raise ValidationError(f"Stack with id {name_or_id} does not exist")
         return stack
 
+    def owner(self, physical_id: str) -> Stack:
+        """Return the living stack that has a resource.
+
+        Raises:
+            ValidationError: as CloudFormation answers, if none has.
+        """
+        for stack in self.living():
+            if any(resource.physical_id == physical_id for resource in stack.resources.values()):
+                return stack
+        raise ValidationError(f"Stack for {physical_id} does not exist")
+
     def exports(self) -> dict[str, tuple[str, Stack]]:
         """Return every export: its value and the stack that exports it, by name."""
         return {name: (value, stack) for stack in self.living() for name, value in stack.exports().items()}

@@ -50,8 +50,16 @@ Reply = tuple[str, Mapping[str, Any], Any]
 
 
 @contextmanager
-def stubbed(replies: Mapping[str, Sequence[Reply]], **answers: Any) -> Iterator[Stubbed]:
-    """Return a cluster whose services, `ec2` or `ec2 us-east-1`, get these requests in this order, and no other."""
+def stubbed(
+    replies: Mapping[str, Sequence[Reply]], *, kinds: Sequence[str] = ("power", "billing_alarms"), **answers: Any
+) -> Iterator[Stubbed]:
+    """Return a cluster whose services, `ec2` or `ec2 us-east-1`, get these requests in this order, and no other.
+
+    Args:
+        replies: The requests with their answers, by service and region.
+        kinds: The functions that it has.
+        **answers: What they answer.
+    """
     clients: dict[str, Any] = {}
     with ExitStack() as stack:
         for name, of_service in replies.items():
@@ -68,4 +76,8 @@ def stubbed(replies: Mapping[str, Sequence[Reply]], **answers: Any) -> Iterator[
             clients[f"{service} {region or REGION}"] = client
             stack.callback(stub.assert_no_pending_responses)
         target = Target(name="pod", region=REGION, file=None, session=boto3.Session(region_name=REGION))
-        yield Stubbed(target=target, description=DESCRIPTION, now=NOW, clients=clients, answers=answers)
+        functions = {kind: FunctionDescription(invoke=f"{_ARN}-{kind}", log_group=f"/pod/{kind}") for kind in kinds}
+        description = ClusterDescription(
+            functions=functions, alert_topic="arn:topic", state_table="table", resume_document="document"
+        )
+        yield Stubbed(target=target, description=description, now=NOW, clients=clients, answers=answers)

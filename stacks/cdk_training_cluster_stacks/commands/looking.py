@@ -1,7 +1,7 @@
 """The commands that look at a deployed cluster. They change nothing."""
 
 from time import sleep
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -9,6 +9,10 @@ from cdk_training_cluster_stacks.commands.options import Output, Profile, Region
 from cdk_training_cluster_stacks.problems import plain_errors
 
 commands = typer.Typer()
+
+Since: TypeAlias = Annotated[
+    str, typer.Option("--since", metavar="TIME", help="How far to look back, such as 30m, 24h or 7d.")
+]
 
 
 @commands.command()
@@ -31,3 +35,58 @@ def status(
     with plain_errors(status=2):
         wanted = Wanted(output=output, watch=watch, wait=wait, all=all)
         raise typer.Exit(run(cluster, wanted, region=region, profile=profile, pause=sleep))
+
+
+@commands.command()
+def events(
+    cluster: Target, *, since: Since = "24h", region: Region = None, profile: Profile = None, output: Output = "table"
+) -> None:
+    """Show what happened to a cluster, and who did it. Calls AWS."""
+    from cdk_training_cluster_stacks.looking.events import run  # noqa: PLC0415 - see the package
+
+    with plain_errors(status=2):
+        run(cluster, since=since, region=region, profile=profile, output=output)
+
+
+@commands.command()
+def logs(
+    cluster: Target,
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KIND|NODE]",
+            help="A function, such as power or idle, or a node's id for its console. Default: all functions.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    since: Since = "1h",
+    errors: Annotated[bool, typer.Option("--errors", help="Show only what has failed.")] = False,
+    region: Region = None,
+    profile: Profile = None,
+    output: Output = "table",
+) -> None:
+    """Show what a cluster's functions logged, or what a node wrote to its console. Calls AWS."""
+    from cdk_training_cluster_stacks.looking.logs import run  # noqa: PLC0415 - see the package
+
+    with plain_errors(status=2):
+        run(cluster, what, since=since, errors=errors, region=region, profile=profile, output=output)
+
+
+@commands.command()
+def why(
+    cluster: Target,
+    subject: Annotated[
+        str, typer.Argument(metavar="NODE|GROUP", help="A node's id, or a node group's name.", show_default=False)
+    ],
+    *,
+    since: Since = "24h",
+    region: Region = None,
+    profile: Profile = None,
+    output: Output = "table",
+) -> None:
+    """Show why a node failed to start, was stopped or is missing. Calls AWS."""
+    from cdk_training_cluster_stacks.looking.why import run  # noqa: PLC0415 - see the package
+
+    with plain_errors(status=2):
+        run(cluster, subject, since=since, region=region, profile=profile, output=output)

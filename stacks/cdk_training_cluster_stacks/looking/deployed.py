@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
-from cdk_training_cluster_stacks.target import Target
+from cdk_training_cluster_stacks.target import Target, resolve
 from cluster_contract.description import ClusterDescription
 
 STATUS = {"action": "status"}
@@ -73,6 +73,34 @@ class Deployed:
             said = (content or {}).get("errorMessage", text[:200])
             raise ValueError(f"{called} failed: {said} (its log group is {function.log_group})")
         return content
+
+
+def deployed(cluster: str, *, region: str | None, profile: str | None, asker: str) -> Deployed:
+    """Find a deployed cluster.
+
+    Args:
+        cluster: The cluster file, or the name of a deployed cluster.
+        region: The region. None: the file's, or the AWS configuration's.
+        profile: The profile of the AWS configuration. None: the default one.
+        asker: The command.
+
+    Raises:
+        ValueError: There are no credentials, no region is given, or the cluster is not deployed.
+        ClusterFileError: The file is wrong.
+    """
+    return at_this_moment(resolve(cluster, region=region, profile=profile, asker=asker))
+
+
+def at_this_moment(target: Target) -> Deployed:
+    """Return a deployed cluster as it is asked about now.
+
+    Args:
+        target: The cluster.
+
+    Raises:
+        ValueError: The cluster is not deployed.
+    """
+    return Deployed(target=target, description=target.description, now=datetime.now(UTC).replace(microsecond=0))
 
 
 def _content(text: str) -> Mapping[str, Any] | None:

@@ -1,13 +1,13 @@
-"""Times and spans of time as people read and write them."""
+"""Times and spans of time as people read them."""
 
-import re
 from datetime import UTC, datetime, timedelta
 
 from cluster_contract.codec import TIME_FORMAT
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
-_SINCE = re.compile(r"([1-9][0-9]{0,4})([mhd])")
-_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+
+LONGEST = timedelta(days=42)
+"""How far back commands look: as long as Auto Scaling remembers."""
 
 
 def span(time: timedelta) -> str:
@@ -40,16 +40,6 @@ def moment_text(time: datetime) -> str:
     return time.astimezone(UTC).strftime(TIME_FORMAT)
 
 
-def parse_since(text: str) -> timedelta:
-    """Read how far a command looks back.
-
-    Args:
-        text: What was given to `--since`.
-
-    Raises:
-        ValueError: It is no number of minutes, hours or days.
-    """
-    found = _SINCE.fullmatch(text)
-    if found is None:
-        raise ValueError(f"--since must be a number of minutes, hours or days, such as 30m, 24h or 7d, got {text!r}")
-    return int(found[1]) * _UNITS[found[2]]
+def clock(time: datetime) -> str:
+    """Return a time for the beginning of a line: in UTC, without the year."""
+    return time.astimezone(UTC).strftime("%m-%d %H:%M:%S")

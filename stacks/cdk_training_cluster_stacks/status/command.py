@@ -3,14 +3,13 @@
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table as RichTable
 
-from cdk_training_cluster_stacks.looking.deployed import Deployed
+from cdk_training_cluster_stacks.looking.deployed import at_this_moment
 from cdk_training_cluster_stacks.looking.times import moment_text
 from cdk_training_cluster_stacks.showing import Table, check_format, json_text, print_paragraph, print_table, terminal
 from cdk_training_cluster_stacks.status.part import Bar, Item
@@ -61,9 +60,7 @@ def run(
     target = resolve(cluster, region=region, profile=profile, asker="status")
     console, before = terminal(), list[str]()
     while True:
-        status = ask_status(
-            Deployed(target=target, description=target.description, now=datetime.now(UTC).replace(microsecond=0))
-        )
+        status = ask_status(at_this_moment(target))
         if wanted.output == "json":
             sys.stdout.write(f"{json_text(status.values())}\n")
             sys.stdout.flush()

@@ -57,13 +57,9 @@ def _state(group: Mapping[str, Any]) -> Iterator[str]:
 
 def _schedule(group: Mapping[str, Any]) -> Iterator[str]:
     schedule = group.get("schedule")
-    if isinstance(schedule, Mapping):
-        known = (
-            f"{key.replace('_', ' ')}: {value}" for key, value in schedule.items() if value not in (None, "", [])
-        )
-        yield f"{group['node_group']}: schedule: {', '.join(known)}"
-    elif schedule:
-        yield f"{group['node_group']}: schedule: {schedule}"
+    if schedule:
+        following = f"; {schedule['then']} at {schedule['next_edge']}" if schedule["next_edge"] else ""
+        yield f"{group['node_group']}: schedule {schedule['words']}: {schedule['now']}{following}"
 
 
 def _reservation(group: str, one: Mapping[str, Any], now: datetime) -> str:

@@ -126,6 +126,21 @@ def find_nodes(cluster: Deployed) -> Sequence[Node]:
     return sorted(nodes, key=lambda node: (node.node_group, node.launched, node.id))
 
 
+def node_of(cluster: Deployed, raw: Mapping[str, Any]) -> Node:
+    """Return an instance that EC2 has described, with its health.
+
+    Args:
+        cluster: The cluster.
+        raw: What DescribeInstances says of it.
+
+    Raises:
+        ValueError: EC2 refuses.
+    """
+    runs = raw["State"]["Name"] == _RUNNING
+    with plain_refusals(f"the status of {raw['InstanceId']}"):
+        return _node(raw, _health(cluster.client("ec2"), [raw["InstanceId"]] if runs else []))
+
+
 def _health(ec2: Any, ids: Sequence[str]) -> Mapping[str, str]:  # noqa: ANN401 - a client
     found: dict[str, str] = {}
     for start in range(0, len(ids), _MAX_IDS):

@@ -58,6 +58,20 @@ _GROUPS: dict[str, tuple[Mapping[str, Any], list[Any]]] = {
         group(**reservation(state="scheduled", used=None, starts="2026-11-23T12:00:00Z")),
         ["workers: cr-1 is scheduled, with 4 instances, starts in 1 d 0 h (2026-11-23T12:00:00Z)"],
     ),
+    "it has a schedule": (
+        group(
+            schedule={
+                "words": "weekdays 08:00-20:00 Europe/Berlin",
+                "now": "it runs: a window is open",
+                "then": "it is stopped",
+                "next_edge": "2026-11-23T19:00:00Z",
+            }
+        ),
+        [
+            "workers: schedule weekdays 08:00-20:00 Europe/Berlin: it runs: a window is open; it is stopped at "
+            "2026-11-23T19:00:00Z"
+        ],
+    ),
     "its block is over": (
         group(**reservation(state="expired", used=0, ends="2026-11-22T11:00:00Z")),
         ["workers: cr-1 is expired, 0 of 4 instances used, ended 2026-11-22T11:00:00Z"],
