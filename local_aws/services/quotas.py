@@ -18,7 +18,7 @@ _VCPUS = (
     *("L-6E869C2A", "L-7212CCBC", "L-7295265B", "L-74FC7D96", "L-85EED4F7", "L-88CF9481", "L-B5D1601B", "L-C4BD4855"),
     *("L-DB2E81BA", "L-E3A00192", "L-F7808C92"),
 )
-# https://docs.aws.amazon.com/general/latest/gr/fsxl.html#limits_fsxl
+# https://docs.aws.amazon.com/fsx/latest/LustreGuide/limits.html
 _LUSTRE = {
     **dict.fromkeys(("L-FD6F2F22", "L-9AFA1F09", "L-C48231E5"), 100),
     **dict.fromkeys(("L-8F1B9C74", "L-C8640C82", "L-AD2FC696", "L-0CD18A5D"), 100_800),

@@ -20,7 +20,7 @@ _DENIED = re.compile(r"AccessDenied|Unauthorized|AuthorizationError|Forbidden|^4
 _ACTION = re.compile(r"not authorized to perform: ([\w-]+:\w+)")
 # Where an operation needs a permission of another name:
 # https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html
-_ACTIONS = {"s3:HeadBucket": "s3:ListBucket"}
+_ACTIONS = {"s3:HeadBucket": "s3:ListBucket", "s3:ListDirectoryBuckets": "s3express:ListAllMyDirectoryBuckets"}
 
 
 class Outcome(StrEnum):
@@ -115,7 +115,8 @@ class Aws:
         Args:
             operation: The operation's name in the API.
         """
-        models = (client.meta.service_model for client in self._clients.values())
+        with self._lock:
+            models = [client.meta.service_model for client in self._clients.values()]
         service = next((each.signing_name for each in models if operation in each.operation_names), "")
         return _ACTIONS.get(f"{service}:{operation}", f"{service}:{operation}")
 

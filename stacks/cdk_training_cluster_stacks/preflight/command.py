@@ -105,7 +105,7 @@ def values(needs: Needs, aws: Aws, lines: Sequence[Line]) -> dict[str, Any]:
 
 
 def show(needs: Needs, lines: Sequence[Line], console: Console) -> None:
-    """Write what was found: a table on a terminal, a line for each check elsewhere.
+    """Write what was found, in colour and folded on a terminal, and a line for each check elsewhere.
 
     Args:
         needs: What the cluster needs.
@@ -113,7 +113,10 @@ def show(needs: Needs, lines: Sequence[Line], console: Console) -> None:
         console: Where it is written.
     """
     if console.is_terminal:
-        console.print(_table(lines))
+        for line in lines:
+            console.print(_row(line))
+            if line.mend:  # folded by the terminal alone, so that it can be copied
+                console.print(f"{'':{_WIDTH}} → {escape(printable(line.mend))}", soft_wrap=True)
     else:
         for line in lines:
             text = f"{line.outcome:{_WIDTH}} {line.name}: {line.said}"
@@ -123,15 +126,13 @@ def show(needs: Needs, lines: Sequence[Line], console: Console) -> None:
     console.print(f"[bold]{needs.cluster.name} in {needs.zone}: {said}[/bold]", soft_wrap=True)
 
 
-def _table(lines: Sequence[Line]) -> Table:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for line in lines:
-        said = f"[bold]{escape(printable(line.name))}[/bold]: {escape(printable(line.said))}"
-        mend = f"\n  → {escape(printable(line.mend))}" if line.mend else ""
-        table.add_row(f"[{_STYLES[line.outcome]}]{line.outcome}[/]", said + mend)
-    return table
+def _row(line: Line) -> Table:
+    row = Table.grid(padding=(0, 1))
+    row.add_column(no_wrap=True, width=_WIDTH)
+    row.add_column()
+    said = f"[bold]{escape(printable(line.name))}[/bold]: {escape(printable(line.said))}"
+    row.add_row(f"[{_STYLES[line.outcome]}]{line.outcome}[/]", said)
+    return row
 
 
 def _aws(session: "boto3.Session", region: str) -> Aws:

@@ -28,6 +28,8 @@ class Wanted:
         block: Whether it is to be a Capacity Block.
         zone: The cluster's zone.
         alone: Whether all the group's nodes come from it.
+        placement_group: The placement group that the cluster file gives for it. None: it gives none.
+        platform: The platform that it gives. None: it gives none.
     """
 
     id: str
@@ -35,6 +37,8 @@ class Wanted:
     block: bool
     zone: str
     alone: bool
+    placement_group: str | None = None
+    platform: str | None = None
 
 
 def judge_purchase(wanted: Wanted, now: datetime, described: Mapping[str, Any] | None) -> Verdict:
@@ -72,6 +76,20 @@ def _usable(wanted: Wanted, described: Mapping[str, Any]) -> Verdict:
     return passed(f"{wanted.id} is {state}{starts}: {total} instances, {free} of them unused{until}")
 
 
+def judge_end(end: datetime, now: datetime) -> Verdict:
+    """Say whether a reservation that is made can have its end.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html
+
+    Args:
+        end: When it is to end.
+        now: The time.
+    """
+    if end <= now:
+        return failed(f"{_utc(end)} is past, and EC2 makes no reservation that is over", "write a later end")
+    return passed(f"the reservation is made until {_utc(end)}")
+
+
 def _mismatch(wanted: Wanted, described: Mapping[str, Any]) -> Verdict | None:
     kind = described.get("ReservationType", _DEFAULT)
     if wanted.block != (kind == _BLOCK):
@@ -86,6 +104,21 @@ def _mismatch(wanted: Wanted, described: Mapping[str, Any]) -> Verdict | None:
             f"{wanted.id} is for {name}, not for {' or '.join(wanted.group.instance_types)}",
             f"write instance_types: [{name}]",
         )
+    return _otherwise_made(wanted, described)
+
+
+def _otherwise_made(wanted: Wanted, described: Mapping[str, Any]) -> Verdict | None:
+    made_in = str(described.get("PlacementGroupArn", "")).rpartition("/")[2]
+    if wanted.placement_group not in (None, made_in):
+        right = f"write placement_group: {made_in}" if made_in else "leave placement_group out"
+        return failed(f"{wanted.id} was not made in the placement group {wanted.placement_group}", right)
+    if wanted.platform not in (None, described.get("InstancePlatform")):
+        platform = described.get("InstancePlatform")
+        return failed(
+            f"{wanted.id} is for {platform}, not for {wanted.platform}", f"write instance_platform: {platform}"
+        )
+    if described.get("Tenancy", _DEFAULT) != _DEFAULT:
+        return failed(f"{wanted.id} has the tenancy {described['Tenancy']}", "name one of the default tenancy")
     return None
 
 
@@ -106,9 +139,20 @@ def purchase_checks(needs: Needs, now: datetime) -> Iterator[Check]:
     """
     for group in needs.groups:
         bought = group.capacity
+        if bought.end_time is not None:
+            name = f"end of the reservation of {group.name}"
+            yield Check(name=name, ask=lambda _: now, judge=partial(judge_end, bought.end_time))
         for ids, block in ((bought.reservation_ids, False), (bought.block_ids, True)):
             for each in ids:
-                wanted = Wanted(id=each, group=group, block=block, zone=needs.zone, alone=not bought.is_prioritized)
+                wanted = Wanted(
+                    id=each,
+                    group=group,
+                    block=block,
+                    zone=needs.zone,
+                    alone=not bought.is_prioritized,
+                    placement_group=bought.placement_group,
+                    platform=bought.instance_platform,
+                )
                 yield Check(
                     name=f"{'Capacity Block' if block else 'Capacity Reservation'} {each}",
                     ask=partial(_described, each),

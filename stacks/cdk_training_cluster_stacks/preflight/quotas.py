@@ -146,9 +146,10 @@ class Demand:
 def vcpu_demands(groups: Sequence[GroupNeed]) -> tuple[Mapping[Quota, Demand], tuple[str, ...]]:
     """Return what node groups take of each vCPU quota, and the Spot types for which AWS documents none.
 
-    A reservation that a group makes counts as its nodes do, one that exists counts already. Nothing is said of
-    Capacity Blocks: AWS does not document that their instances count.
+    A reservation that a group makes counts as its nodes do, one that exists counts already:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-reservations.html#capacity-reservations-limits
+    Capacity Blocks have quotas of their own, for buying one:
+    https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html#capacity-blocks-quotas
 
     Args:
         groups: The node groups.

@@ -88,6 +88,22 @@ def judge_bucket(need: BucketNeed, answer: tuple[str, bool] | None) -> Verdict:
     return passed(f"{need.name} is in {region}{' and has versioning' if need.versioned else ''}")
 
 
+def judge_directory_bucket(name: str, region: str, names: Sequence[str]) -> Verdict:
+    """Say whether a directory bucket exists.
+
+    Args:
+        name: Its name.
+        region: The region.
+        names: The account's directory buckets in the region.
+    """
+    if name in names:
+        return passed(f"{name} is a directory bucket of {region}")
+    return failed(
+        f"the account has no directory bucket {name} in {region}",
+        "correct checkpoints.express.bucket, or leave it out: the foundation makes one",
+    )
+
+
 def judge_key(arn: str, metadata: Mapping[str, Any] | None) -> Verdict:
     """Say whether a key can encrypt what the cluster stores.
 
@@ -223,6 +239,13 @@ def storage_checks(needs: Needs) -> Iterator[Check]:
     cluster, files = needs.cluster, needs.cluster.file_system
     for need in dict.fromkeys(bucket_needs(needs)):
         yield Check(name=f"bucket {need.name}", ask=partial(_bucket, need), judge=partial(judge_bucket, need))
+    express = None if cluster.checkpoints is None else cluster.checkpoints.express
+    if express is not None and express.bucket is not None:
+        yield Check(
+            name=f"bucket {express.bucket}",
+            ask=_directory_buckets,
+            judge=partial(judge_directory_bucket, express.bucket, needs.region),
+        )
     for arn in cluster.encryption_keys:
         yield Check(name=f"key {arn.rpartition('/')[2]}", ask=partial(_key, arn), judge=partial(judge_key, arn))
     if cluster.encryption_key is not None:
@@ -258,6 +281,12 @@ def _bucket(need: BucketNeed, aws: Aws) -> tuple[str, bool] | None:
     region = head.get("BucketRegion") or headers.get("x-amz-bucket-region") or need.region or aws.region
     versioned = need.versioned and s3.get_bucket_versioning(Bucket=need.name).get("Status") == "Enabled"
     return str(region), versioned
+
+
+def _directory_buckets(aws: Aws) -> list[str]:
+    # https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListDirectoryBuckets.html
+    pages = aws.client("s3").get_paginator("list_directory_buckets").paginate()
+    return [str(each["Name"]) for each in pages.search("Buckets[]")]
 
 
 def _key(arn: str, aws: Aws) -> Mapping[str, Any] | None:

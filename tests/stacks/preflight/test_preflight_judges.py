@@ -1,6 +1,7 @@
 """What preflight makes of AWS's answers: each judgement with its neighbours."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -20,13 +21,14 @@ from cdk_training_cluster_stacks.preflight.checks import Outcome, Verdict
 from cdk_training_cluster_stacks.preflight.images import judge_image
 from cdk_training_cluster_stacks.preflight.needs import GroupNeed
 from cdk_training_cluster_stacks.preflight.permissions import judge_caller, judge_simulation
-from cdk_training_cluster_stacks.preflight.purchases import Wanted, judge_purchase
+from cdk_training_cluster_stacks.preflight.purchases import Wanted, judge_end, judge_purchase
 from cdk_training_cluster_stacks.preflight.quotas import Demand, Quota, judge_quota, vcpu_demands, vcpu_quota
 from cdk_training_cluster_stacks.preflight.stacks import judge_bootstrap, judge_stack
 from cdk_training_cluster_stacks.preflight.storage import (
     BucketNeed,
     in_use,
     judge_bucket,
+    judge_directory_bucket,
     judge_file_system,
     judge_key,
     judge_key_policy,
@@ -153,7 +155,11 @@ VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
     "caller: root": (judge_caller(None), PASS, "root"),
     "caller: roles": (judge_caller(([simulated("allowed")], [simulated("implicitDeny")])), PASS, "CDK's roles"),
     "caller: own": (judge_caller(([simulated("explicitDeny")], [simulated("allowed")])), PASS, "of its own"),
-    "caller: neither": (judge_caller(([simulated("explicitDeny")], [simulated("implicitDeny")])), FAIL, "denied"),
+    "caller: neither": (
+        judge_caller(([simulated("explicitDeny")], [simulated("implicitDeny")])),
+        FAIL,
+        "sts:AssumeRole",
+    ),
     "reservation": (judge_purchase(wanted(), NOW, described()), PASS, "4 instances, 4 of them unused"),
     "reservation: none": (judge_purchase(wanted(), NOW, None), FAIL, "no cr-1"),
     "reservation: small": (judge_purchase(wanted(), NOW, described(TotalInstanceCount=3)), FAIL, "count: 3"),
@@ -176,6 +182,26 @@ VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
         FAIL,
         "write it under capacity_block",
     ),
+    "reservation: group": (
+        judge_purchase(
+            replace(wanted(), placement_group="a"), NOW, described(PlacementGroupArn="arn:x:placement-group/b")
+        ),
+        FAIL,
+        "write placement_group: b",
+    ),
+    "reservation: in no group": (
+        judge_purchase(replace(wanted(), placement_group="a"), NOW, described()),
+        FAIL,
+        "leave placement_group out",
+    ),
+    "reservation: platform": (
+        judge_purchase(replace(wanted(), platform="Linux/UNIX"), NOW, described(InstancePlatform="Windows")),
+        FAIL,
+        "is for Windows",
+    ),
+    "reservation: tenancy": (judge_purchase(wanted(), NOW, described(Tenancy="dedicated")), FAIL, "dedicated"),
+    "reservation: made": (judge_end(NOW + timedelta(seconds=1), NOW), PASS, "until 2026-11-22 12:00 UTC"),
+    "reservation: made too late": (judge_end(NOW, NOW), FAIL, "write a later end"),
     "block: later": (
         judge_purchase(
             wanted(block=True),
@@ -205,6 +231,8 @@ VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
     "bucket: none": (judge_bucket(_BUCKET, None), FAIL, "aws s3 mb s3://corpus --region us-east-1"),
     "bucket: versions": (judge_bucket(_REPLICA, ("us-west-2", True)), PASS, "versioning"),
     "bucket: no versions": (judge_bucket(_REPLICA, ("us-west-2", False)), FAIL, "put-bucket-versioning"),
+    "directory bucket": (judge_directory_bucket("a--x-s3", "r", ["a--x-s3"]), PASS, "a--x-s3"),
+    "directory bucket: none": (judge_directory_bucket("a--x-s3", "r", []), FAIL, "leave it out"),
     "key": (judge_key("k", _KEY), PASS, "enabled"),
     "key: none": (judge_key("k", None), FAIL, "no key k"),
     "key: disabled": (judge_key("k", {**_KEY, "KeyState": "Disabled"}), FAIL, "enable-key --key-id k"),
