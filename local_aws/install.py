@@ -15,6 +15,7 @@ from moto.awslambda.models import LambdaBackend
 from moto.awslambda.responses import LambdaResponse
 from moto.budgets.responses import BudgetsResponse
 from moto.cloudformation import urls as cloudformation_urls
+from moto.cloudwatch.models import CloudWatchBackend
 from moto.cloudwatch.responses import CloudWatchResponse
 from moto.ec2.models import EC2Backend
 from moto.ec2.models.core import TaggedEC2Resource
@@ -44,6 +45,7 @@ from local_aws.services import (
     budgets,
     capacity_reservations,
     command_documents,
+    dashboards,
     directory_buckets,
     event_invocations,
     events,
@@ -148,6 +150,7 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
     (BudgetsResponse, budgets.checked(BudgetsResponse.create_budget), "takes any notifications and any topic"),
     (BudgetsResponse, budgets.update_budget, "missing"),
     (BudgetsResponse, budgets.describe_subscribers_for_notification, "missing"),
+    (CloudWatchBackend, dashboards.checked(CloudWatchBackend.put_dashboard), "takes any JSON"),
     (LogsBackend, keys.checked_log_group(LogsBackend.create_log_group), "takes any key"),
     (EventsBackend, events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
     (IAMBackend, roles.checked(IAMBackend.create_role), "takes any trust policy"),

@@ -34,13 +34,16 @@ from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, utilization_metric
 from cdk_training_cluster.nodes.bootstrap_alarm import make_bootstrap_alarm
+from cdk_training_cluster.nodes.dashboard import accelerator_row
 from cdk_training_cluster.nodes.lustre_connections import warn_of_connections
 from cdk_training_cluster.nodes.node_role import allow_run_command, make_node_role
 from cdk_training_cluster.nodes.rules import together_warnings
+from cdk_training_cluster.observability import ClusterDashboard
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import CheckpointStore, Dataset, ExportedCheckpoints, TrainingFileSystem
+from cdk_training_cluster.storage.dashboard import file_system_row
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.words import words_of
@@ -59,9 +62,9 @@ class TrainingCluster(Construct):
     stopped half an hour after a warning, which comes after an hour; `idle_policy` says otherwise.
 
     Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterState`, `ClusterPower`, `IdleStop`,
-    `BillingAlarms`, `CheckpointWatch`, `DatasetHydration`, `ClusterSpend`, `CostBudget` and `ResumeDocument` make,
-    one instance role and profile, an SNS topic for alerts, and SSM parameters for the place of the checkpoints
-    and for the names of the parts, by which the command `training-cluster` finds them.
+    `BillingAlarms`, `CheckpointWatch`, `DatasetHydration`, `ClusterSpend`, `CostBudget`, `ResumeDocument` and
+    `ClusterDashboard` make, one instance role and profile, an SNS topic for alerts, and SSM parameters for the place
+    of the checkpoints and for the names of the parts, by which the command `training-cluster` finds them.
 
     Attributes:
         idle_stop: What stops idle nodes. None: every node group's policy is off.
@@ -71,6 +74,7 @@ class TrainingCluster(Construct):
         checkpoints: Where training keeps its checkpoints. None: nowhere.
         checkpoint_watch: What alarms when accelerators work without a new checkpoint. None: no place for them.
         cost_report: What sends a report of the cluster's bill each week. None: the budget asks for none.
+        dashboard: The CloudWatch dashboard. None: it is not wanted.
         cost_budget: The AWS budget of the cluster's own bill. None: there is no budget, or CloudFormation cannot make
             one in the region.
         prometheus: The workspace of Prometheus that the nodes write to. None: `observability` is not given.
@@ -99,6 +103,7 @@ class TrainingCluster(Construct):
         powertools_layer: lambda_.ILayerVersion | None = None,
         encryption_key: kms.IKey | None = None,
         observability: Observability | None = None,
+        dashboard: bool = True,
     ) -> None:
         """Make the cluster.
 
@@ -134,6 +139,8 @@ class TrainingCluster(Construct):
                 Default: - keys that AWS owns or manages.
             observability: What the nodes are observed with beside CloudWatch: `Observability.prometheus()`.
                 Default: - nothing.
+            dashboard: Whether a CloudWatch dashboard is made; from an account's fourth on, each costs 3 USD a month.
+                Default: - it is.
 
         Raises:
             ValueError: There is no network or there are two, no node group or two of one name, another cluster of the
@@ -242,7 +249,7 @@ class TrainingCluster(Construct):
             None if checkpoints is None else self._watch_checkpoints(checkpoints)
         )
         # Last, since it counts what all the others cost.
-        self.spend: ClusterSpend | None = self._make_spend(budget)
+        self.spend: ClusterSpend | None = self._make_spend(budget, dashboards=int(dashboard))
         self.cost_budget: CostBudget | None = (
             None
             if budget is None
@@ -250,6 +257,7 @@ class TrainingCluster(Construct):
                 self, "CostBudget", budget=budget, cluster_name=self.cluster_name, alert_topic=self.alert_topic
             )
         )
+        self.dashboard: ClusterDashboard | None = self._make_dashboard() if dashboard else None
         self.description: ssm.StringParameter = self._describe_parts()
         Tags.of(self).add(CLUSTER_TAG, self.cluster_name)
 
@@ -352,6 +360,21 @@ class TrainingCluster(Construct):
         made.grant_write(self.role)
         return made
 
+    def _make_dashboard(self) -> ClusterDashboard:
+        parts = (
+            self.power.dashboard_row(),
+            accelerator_row(self.cluster_name, self.node_groups),
+            *(guardrail.dashboard_row() for guardrail in self.guardrails if guardrail is not self.power),
+            None if self.file_system is None else file_system_row(self.file_system),
+        )
+        return ClusterDashboard(
+            self,
+            "Dashboard",
+            cluster_name=self.cluster_name,
+            rows=[row for row in parts if row is not None],
+            alarms=[each for each in self.node.find_all() if isinstance(each, cloudwatch.Alarm)],
+        )
+
     def _make_idle_stop(self, policy: IdlePolicy | None, facts: Sequence[InstanceTypeInfo]) -> IdleStop | None:
         if all(each.is_off for each in self._idle_policies.values()):
             return None
@@ -420,6 +443,7 @@ class TrainingCluster(Construct):
             alert_topic=self.alert_topic.topic_arn,
             state_table=self.state.table_name,
             resume_document=self.resume_document.document.ref,
+            dashboard="" if self.dashboard is None else self.dashboard.dashboard_name,
         )
         return ssm.StringParameter(
             self,
@@ -430,7 +454,7 @@ class TrainingCluster(Construct):
             string_value=Stack.of(self).to_json_string(description.values()),
         )
 
-    def _make_spend(self, budget: Budget | None) -> ClusterSpend | None:
+    def _make_spend(self, budget: Budget | None, *, dashboards: int) -> ClusterSpend | None:
         if budget is None:
             return None
         # Each once: what clusters share is counted by the first of them that has a budget.
@@ -445,6 +469,7 @@ class TrainingCluster(Construct):
             groups=len(self._node_groups),
             own_alarms=alarm_count(budget),
             own_function=scheduled_function(),
+            dashboards=dashboards,
         )
         return ClusterSpend(
             self,

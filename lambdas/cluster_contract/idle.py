@@ -225,6 +225,9 @@ class IdleMetric(StrEnum):
     IDLE_NODES = "IdleNodes"
     """How many nodes are idle."""
 
+    BUSY_NODES = "BusyNodes"
+    """How many work."""
+
     STOPPED_NODES = "IdleStoppedNodes"
     """How many this run stopped."""
 
@@ -248,6 +251,9 @@ class IdleMetric(StrEnum):
     RESERVED_NODES = "IdleReservedNodes"
     """How many are idle in reservations and Capacity Blocks, where a stop saves nothing; also those whose group
     works."""
+
+    DOLLARS_IDLE = "IdleDollars"
+    """USD an hour that all idle nodes cost, where the price is known."""
 
     DOLLARS_SAVED = "IdleDollarsSaved"
     """USD an hour that the nodes cost which this run stopped, where the price is known."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 class NodeMetrics:
     """The namespace, dimensions and metrics of training nodes.
 
-    Every metric of an accelerator exists in three series: one an instance, one a node group, one a cluster.
+    Every metric of an accelerator exists in four series: one an instance, one an instance with its node group and
+    cluster, by which a dashboard finds the nodes of a cluster, one a node group, one a cluster.
     A sample is one reading of one device: a GPU once an interval, a NeuronCore twice. So `Average` is over devices
     and readings, `Maximum` is the busiest device and `SampleCount` shows a device that reports nothing. CloudWatch
     bills each series; those of single devices are not published. CPU use exists by instance only.
@@ -30,8 +31,11 @@ class NodeMetrics:
             exporter gives a ratio of 0 to 1 under a similar name, and nothing at all on an idle node.
         cpu_usage: Percent (0 to 100, with a fraction) of the last interval in which a node's vCPUs were not idle,
             all of them together.
+        gpu_power: Watts that an NVIDIA GPU draws.
+        gpu_temperature: Degrees Celsius of an NVIDIA GPU's core.
         efa_traffic: Bytes that a node's Elastic Fabric Adapters received, and sent, since the last report; by
             instance only, and only where an `IdlePolicy` uses them.
+        efa_retransmits: Bytes that they sent again since the last report, likewise.
         bootstrap_failed: 1 when a node could not be set up, by cluster and node group and by cluster alone;
             no data otherwise.
         collector_failed: Likewise, when a node works but sends no metrics to Prometheus.
@@ -44,16 +48,20 @@ class NodeMetrics:
     interval_seconds: int
     gpu_utilization: str
     gpu_memory_used: str
+    gpu_power: str
+    gpu_temperature: str
     neuron_core_utilization: str
     cpu_usage: str
     efa_traffic: tuple[str, ...]
+    efa_retransmits: str
     bootstrap_failed: str
     collector_failed: str
 
     @property
     def series(self) -> tuple[tuple[str, ...], ...]:
         """The sets of dimensions under which a metric of an accelerator exists."""
-        return ((self.instance_id_dimension,), *self.shared_series)
+        node = (self.cluster_dimension, self.node_group_dimension, self.instance_id_dimension)
+        return ((self.instance_id_dimension,), node, *self.shared_series)
 
     @property
     def shared_series(self) -> tuple[tuple[str, ...], ...]:
@@ -77,9 +85,12 @@ NODE_METRICS = NodeMetrics(
     interval_seconds=60,
     gpu_utilization="nvidia_smi_utilization_gpu",
     gpu_memory_used="nvidia_smi_memory_used",
+    gpu_power="nvidia_smi_power_draw",
+    gpu_temperature="nvidia_smi_temperature_gpu",
     neuron_core_utilization="neuroncore_utilization",
     cpu_usage="cpu_usage_active",
     efa_traffic=("efa_rx_bytes", "efa_tx_bytes"),
+    efa_retransmits="efa_retrans_bytes",
     bootstrap_failed="BootstrapFailed",
     collector_failed="CollectorFailed",
 )

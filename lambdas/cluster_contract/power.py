@@ -109,6 +109,12 @@ class PowerMetric(StrEnum):
     RUNNING_NODES = "RunningNodes"
     """How many nodes are in service, by cluster and by node group."""
 
+    WANTED_NODES = "WantedNodes"
+    """How many nodes should run, likewise."""
+
+    HOURS_TO_END = "HoursToCapacityEnd"
+    """In how many hours the first of its reservations and blocks ends, by node group; no data where none does."""
+
     HELD_GROUPS = "HeldGroups"
     """How many node groups have a size that the power function did not give them, by cluster."""
 

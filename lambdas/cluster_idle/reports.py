@@ -36,6 +36,7 @@ def emit_metrics(settings: IdleFunctionSettings, decisions: Decisions, outcome: 
     emit_counts(
         {
             IdleMetric.IDLE_NODES: sum(finding.is_idle for finding in findings),
+            IdleMetric.BUSY_NODES: sum(finding.is_busy for finding in findings),
             IdleMetric.STOPPED_NODES: len(stopped),
             IdleMetric.WARNED_NODES: verdicts[IdleVerdict.WARN],
             IdleMetric.DEFERRED_NODES: verdicts[IdleVerdict.DEFERRED],
@@ -52,6 +53,7 @@ def emit_metrics(settings: IdleFunctionSettings, decisions: Decisions, outcome: 
     )
     emit(
         {
+            IdleMetric.DOLLARS_IDLE: round(dollars(settings, [one.instance for one in findings if one.is_idle]), 2),
             IdleMetric.DOLLARS_SAVED: round(savings(settings, stopped), 2),
             IdleMetric.DOLLARS_RESERVED: round(dollars(settings, reserved), 2),
         },

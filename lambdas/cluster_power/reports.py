@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
-from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit_counts
+from aws_lambda_powertools.metrics import MetricUnit
+
+from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit, emit_counts
 from cluster_common.times import time_text
 from cluster_contract.power import PowerMetric
 from cluster_power.commands import Command
 from cluster_power.context import Context
-from cluster_power.reservations import NO_RESERVATIONS, Reservation, Reservations
+from cluster_power.reservations import ACTIVE, NO_RESERVATIONS, Reservation, Reservations
 from cluster_power.settings import Settings
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.versions import count_versions
@@ -61,7 +63,11 @@ def emit_metrics(context: Context, decisions: Sequence[Decision], *, complete: b
     for name in settings.groups:
         if name not in unread:
             of_group = [decision for decision in configured if decision.node_group == name]
-            emit_counts(_counts(of_group), **{CLUSTER_DIMENSION: settings.cluster, NODE_GROUP_DIMENSION: name})
+            dimensions = {CLUSTER_DIMENSION: settings.cluster, NODE_GROUP_DIMENSION: name}
+            emit_counts(_counts(of_group), **dimensions)
+            hours = _hours_to_end(context, name)
+            if hours is not None:
+                emit({PowerMetric.HOURS_TO_END: hours}, MetricUnit.NoUnit, **dimensions)
 
 
 def emit_running_nodes(settings: Settings, decisions: Sequence[Decision]) -> None:
@@ -82,7 +88,15 @@ def _counts(decisions: Sequence[Decision]) -> dict[str, int]:
         PowerMetric.MISSING_NODES: sum(decision.missing for decision in decisions),
         PowerMetric.SURPLUS_NODES: sum(decision.surplus for decision in decisions),
         PowerMetric.RUNNING_NODES: sum(_running(decision) for decision in decisions),
+        PowerMetric.WANTED_NODES: sum(decision.wanted for decision in decisions),
     }
+
+
+def _hours_to_end(context: Context, name: str) -> float | None:
+    """Return in how many hours the first of a group's active reservations ends. None: none does, or none is known."""
+    found = map(context.reservations.find, context.settings.reservations.get(name, ()))
+    ends = [one.ends for one in found if isinstance(one, Reservation) and one.state == ACTIVE and one.ends]
+    return round((min(ends) - context.now).total_seconds() / 3600, 2) if ends else None
 
 
 def _running(decision: Decision) -> int:

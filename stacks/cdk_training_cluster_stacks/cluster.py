@@ -56,6 +56,7 @@ class ClusterStack(Stack):
             powertools_layer=self._powertools_layer(cluster.powertools_layer_arn),
             encryption_key=encryption_key(self, cluster),
             observability=None if cluster.observability is None else cluster.observability.to_observability(),
+            dashboard=cluster.dashboard,
             instance_type_facts=[facts.to_info() for facts in cluster.instance_type_facts],
         )
         if not cluster.alerts.emails:

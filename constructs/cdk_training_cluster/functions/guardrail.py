@@ -17,9 +17,11 @@ from constructs import Construct
 
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 from cdk_training_cluster.functions.tick import make_tick
+from cdk_training_cluster.observability.rows import DashboardRow, Line, LineForEach, function_metric
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.times import to_duration
 from cluster_contract.codec import encode, variables
+from cluster_contract.metrics import FUNCTION_NAMESPACE
 from cluster_contract.state import StatePart
 
 
@@ -169,6 +171,23 @@ class Guardrail(Construct):
     def describe(self) -> Iterator[str]:
         """Say in a few lines what it does; the overview of a cluster file shows them."""
         yield from ()
+
+    def dashboard_row(self) -> DashboardRow | None:
+        """Describe what the cluster's dashboard shows of it. None: nothing beside its alarms."""
+        return None
+
+    def _line(self, label: str, metric: str, statistic: str = "Average") -> Line:
+        return Line.of(label, function_metric(self._cluster_name, metric, statistic))
+
+    def _line_for_each(self, metric: str, dimension: str, statistic: str = "Average") -> LineForEach:
+        """Return a line of what the function reports for each node group, or by another dimension."""
+        return LineForEach(
+            metric=metric,
+            cluster_name=self._cluster_name,
+            by=(dimension,),
+            statistic=statistic,
+            namespace=FUNCTION_NAMESPACE,
+        )
 
     def _make(self, settings: object, permit: Callable[[iam.Role], None], *, longest_id_bytes: int = 40) -> None:
         """Make the function, its tick and its alarms.

@@ -14,6 +14,7 @@ from constructs import Construct
 
 from cdk_training_cluster.checks import milliseconds
 from cdk_training_cluster.functions import ClusterPermissions, Guardrail, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.observability.rows import DashboardRow, Panel, PanelKind, Threshold, Unit
 from cdk_training_cluster.storage import CheckpointStore, ExportedCheckpoints
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
@@ -101,7 +102,7 @@ class CheckpointWatch(Guardrail):
             raise ValueError(
                 "max_work_without_checkpoint must be known when the template is made, got a token: write the minutes"
             )
-        minutes = int(known // 60_000)
+        self._max_minutes = minutes = int(known // 60_000)
         settings = CheckpointFunctionSettings(
             cluster=cluster_name,
             place=checkpoints.place,
@@ -119,6 +120,32 @@ class CheckpointWatch(Guardrail):
         minutes = self.checkpoints.max_work_without_checkpoint.to_minutes()
         where = self.checkpoints.place.directory or "a directory bucket of S3 Express One Zone"
         yield f"Checkpoints: in {where}; an alarm after {minutes:g} minutes of work without a new one"
+
+    def dashboard_row(self) -> DashboardRow:
+        """See `Guardrail.dashboard_row`."""
+        limit = Threshold(value=self._max_minutes, label="alarm")
+        return DashboardRow(
+            title="Checkpoints",
+            panels=[
+                Panel(
+                    title="Age of the newest complete checkpoint",
+                    unit=Unit.MINUTES,
+                    kind=PanelKind.NUMBER,
+                    lines=[self._line("minutes", CheckpointMetric.AGE, "Minimum")],
+                ),
+                Panel(
+                    title="Work since then, lost by a failure",
+                    unit=Unit.MINUTES,
+                    lines=[self._line("minutes of work", CheckpointMetric.WORK_WITHOUT_CHECKPOINT, "Maximum")],
+                    thresholds=[limit],
+                ),
+                Panel(
+                    title="Complete checkpoints",
+                    unit=Unit.COUNT,
+                    lines=[self._line("checkpoints", CheckpointMetric.CHECKPOINTS, "Maximum")],
+                ),
+            ],
+        )
 
     def metric_work_without_checkpoint(
         self, *, statistic: str = "Maximum", period: Duration | None = None

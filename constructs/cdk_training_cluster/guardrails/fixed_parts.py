@@ -41,6 +41,7 @@ class WatchedParts:
         functions: Its functions that run on a schedule.
         tables: How many DynamoDB tables there are.
         nat_gateways: How many NAT gateways there are.
+        dashboards: How many CloudWatch dashboards there are.
         storage_series: How many custom metrics the checkpoint and hydration functions have.
     """
 
@@ -48,6 +49,7 @@ class WatchedParts:
     functions: tuple[ScheduledFunction, ...] = ()
     tables: int = 0
     nat_gateways: int = 0
+    dashboards: int = 0
     storage_series: int = 0
 
 
@@ -63,6 +65,7 @@ def watched_parts(scope: IConstruct) -> WatchedParts:
         functions=_functions(every),
         tables=sum(isinstance(each, dynamodb.CfnTable) for each in every),
         nat_gateways=sum(isinstance(each, ec2.CfnNatGateway) for each in every),
+        dashboards=sum(isinstance(each, cloudwatch.CfnDashboard) for each in every),
         storage_series=watching.CHECKPOINT_SERIES * any(isinstance(each, CheckpointWatch) for each in every)
         + watching.HYDRATION_SERIES * any(isinstance(each, DatasetHydration) for each in every),
     )
@@ -99,6 +102,7 @@ def fixed_parts(
     groups: int,
     own_alarms: int,
     own_function: ScheduledFunction,
+    dashboards: int,
 ) -> FixedParts:
     """Return what of a cluster is billed by the hour whether or not nodes run.
 
@@ -109,11 +113,13 @@ def fixed_parts(
         groups: How many node groups it has.
         own_alarms: How many alarms the spend function adds.
         own_function: The spend function.
+        dashboards: How many dashboards are made.
     """
     watched = watched_parts(scope)
     guardrails = (
         watching.metric_units(watching.series(groups, 0, spend=True, storage=watched.storage_series)),
         watching.alarm_units(watched.alarm_metrics + own_alarms),
+        watching.dashboard_units(dashboards),
         watching.function_units([*watched.functions, own_function], _STATE_TABLES),
     )
     parts = {

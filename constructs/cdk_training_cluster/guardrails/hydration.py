@@ -18,6 +18,7 @@ from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.functions import ClusterPermissions, Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.functions.permissions import INSTANCES
+from cdk_training_cluster.observability.rows import DashboardRow, Panel, Unit
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
 from cdk_training_cluster.times import to_time
@@ -149,6 +150,35 @@ class DatasetHydration(Guardrail):
                 "" if dataset.release_after is None else f"freed after {dataset.release_after.to_human_string()}",
             ]
             yield f"Dataset {dataset.directory}: {', '.join(filter(None, does))}"
+
+    def dashboard_row(self) -> DashboardRow:
+        """See `Guardrail.dashboard_row`."""
+        return DashboardRow(
+            title="Data sets",
+            panels=[
+                Panel(
+                    title="Restored while it goes on",
+                    unit=Unit.PERCENT,
+                    lines=[self._line_for_each(HydrationMetric.PERCENT, DATASET_DIMENSION, "Maximum")],
+                    maximum=100,
+                ),
+                Panel(
+                    title="Restored each second",
+                    unit=Unit.BYTES_PER_SECOND,
+                    lines=[self._line_for_each(HydrationMetric.BYTES_PER_SECOND, DATASET_DIMENSION)],
+                ),
+                Panel(
+                    title="Time left",
+                    unit=Unit.SECONDS,
+                    lines=[self._line_for_each(HydrationMetric.SECONDS_LEFT, DATASET_DIMENSION, "Minimum")],
+                ),
+                Panel(
+                    title="Data sets that cannot go on",
+                    unit=Unit.COUNT,
+                    lines=[self._line("data sets", HydrationMetric.FAILED_DATASETS, "Maximum")],
+                ),
+            ],
+        )
 
     def metric_percent(self, dataset: Dataset, *, period: Duration | None = None) -> cloudwatch.Metric:
         """Return how much of a data set's bytes has been restored, in percent; no data when nothing is restored.

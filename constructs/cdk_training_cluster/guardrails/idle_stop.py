@@ -19,6 +19,7 @@ from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_permissions import IdlePermissions
 from cdk_training_cluster.nodes import IdlePolicy, default_idle_policy
 from cdk_training_cluster.nodes.rules import TOO_LONG_A_WARNING
+from cdk_training_cluster.observability.rows import DashboardRow, LogTable, Panel, Unit
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.validation.bounds import ClusterName, Number, Text, Whole
@@ -111,6 +112,17 @@ _RESERVED_IDLE = Watch(
 )
 
 
+# Each run writes one record of each node: the newest is what is known of it.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/CWL_QuerySyntax-Stats.html
+_LAST_FINDINGS = (
+    "filter ispresent(verdict) and ispresent(instance_id)",
+    "stats latest(node_group) as group, latest(verdict) as state, latest(idle_since) as since, "
+    "latest(usd_per_hour) as usd_an_hour, latest(@timestamp) as seen, latest(message) as why by instance_id",
+    "sort group asc, state asc",
+    "limit 1000",
+)
+
+
 class IdleStop(Guardrail):
     """Make the function that finds idle accelerated instances, warns of them, and stops them.
 
@@ -135,7 +147,7 @@ class IdleStop(Guardrail):
     `failed_notifications_alarm` then shows it in CloudWatch's console, and as an event "CloudWatch Alarm State
     Change" on the default event bus, which a rule of yours can send another way.
 
-    It costs, at the prices of us-east-1, about 5 USD a month for its 14 metrics and 10 alarms, less than 1 USD for
+    It costs, at the prices of us-east-1, about 5 USD a month for its 16 metrics and 10 alarms, less than 1 USD for
     its runs, and about 0.09 USD for each series that it reads of a node: five, and what the policy's signals add.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and eight more
@@ -292,6 +304,38 @@ class IdleStop(Guardrail):
         for name, policy in self.policies.items():
             if policy.describe() != usual:
                 yield f"  {name}: {policy.describe()}"
+
+    def dashboard_row(self) -> DashboardRow:
+        """See `Guardrail.dashboard_row`."""
+        return DashboardRow(
+            title="Idle nodes",
+            panels=[
+                LogTable(
+                    title="What the idle function found last of each node",
+                    log_group_name=self._cluster_function.log_group.log_group_name,
+                    query=_LAST_FINDINGS,
+                ),
+                Panel(
+                    title="Nodes by what they do",
+                    unit=Unit.NODES,
+                    lines=[
+                        self._line("busy", IdleMetric.BUSY_NODES, "Maximum"),
+                        self._line("idle", IdleMetric.IDLE_NODES, "Maximum"),
+                        self._line("unknown", IdleMetric.UNKNOWN_NODES, "Maximum"),
+                        self._line("warned of a stop", IdleMetric.WARNED_NODES, "Maximum"),
+                    ],
+                ),
+                Panel(
+                    title="What idle nodes cost, at On-Demand prices and without Spot",
+                    unit=Unit.USD_PER_HOUR,
+                    lines=[
+                        self._line("idle", IdleMetric.DOLLARS_IDLE, "Maximum"),
+                        self._line("idle in reservations and blocks", IdleMetric.DOLLARS_RESERVED, "Maximum"),
+                        self._line("stopped", IdleMetric.DOLLARS_SAVED, "Sum"),
+                    ],
+                ),
+            ],
+        )
 
     def metric_idle_nodes(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
         """Return how many nodes are idle.

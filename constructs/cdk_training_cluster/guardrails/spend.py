@@ -17,13 +17,15 @@ from cdk_training_cluster.functions import ClusterPermissions, Guardrail, Guardr
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.guardrails.fixed_parts import FixedParts, as_floats
 from cdk_training_cluster.guardrails.spend_group import SpendGroup
+from cdk_training_cluster.observability.rows import DashboardRow, Panel, PanelKind, Threshold, Unit
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.prices.watching import ScheduledFunction, node_units
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.validation.bounds import ClusterName, Number
 from cdk_training_cluster.validation.kinds import checked
+from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.price_list import REGION as PRICE_LIST_REGION
-from cluster_contract.spend import OnExceed, SpendFunctionSettings, SpendKind, SpendMetric, usd_text
+from cluster_contract.spend import KIND_DIMENSION, OnExceed, SpendFunctionSettings, SpendKind, SpendMetric, usd_text
 from cluster_contract.state import StatePart
 from cluster_contract.tags import CLUSTER_TAG
 
@@ -199,6 +201,47 @@ class ClusterSpend(Guardrail):
     def describe(self) -> Iterator[str]:
         """See `Guardrail.describe`."""
         yield from self.budget.describe_spend()
+
+    def dashboard_row(self) -> DashboardRow:
+        """See `Guardrail.dashboard_row`."""
+        budget = Threshold(value=self.budget.monthly_usd, label="budget")
+        rate = self.budget.max_usd_per_hour
+        group = NODE_METRICS.node_group_dimension
+        return DashboardRow(
+            title="Money",
+            panels=[
+                Panel(
+                    title="Spent",
+                    unit=Unit.USD,
+                    kind=PanelKind.NUMBER,
+                    lines=[
+                        self._line("an hour", SpendMetric.DOLLARS_PER_HOUR),
+                        self._line("this month", SpendMetric.MONTH_TO_DATE, "Maximum"),
+                        self._line("forecast for the month", SpendMetric.FORECAST),
+                    ],
+                ),
+                Panel(
+                    title="This month and its forecast, against the budget",
+                    unit=Unit.USD,
+                    lines=[
+                        self._line("this month", SpendMetric.MONTH_TO_DATE, "Maximum"),
+                        self._line("forecast", SpendMetric.FORECAST),
+                    ],
+                    thresholds=[budget],
+                ),
+                Panel(
+                    title="Cost by node group",
+                    unit=Unit.USD_PER_HOUR,
+                    lines=[self._line_for_each(SpendMetric.DOLLARS_PER_HOUR, group)],
+                    thresholds=[] if rate is None else [Threshold(value=rate, label="most an hour")],
+                ),
+                Panel(
+                    title="Cost by kind",
+                    unit=Unit.USD_PER_HOUR,
+                    lines=[self._line_for_each(SpendMetric.DOLLARS_PER_HOUR, KIND_DIMENSION)],
+                ),
+            ],
+        )
 
     def metric_dollars_per_hour(
         self, *, node_group: str | None = None, statistic: str = "Average", period: Duration | None = None

@@ -101,9 +101,9 @@ class IdleSignal:
     def efa(below_mib_per_second: Annotated[float, MIB_PER_SECOND] = 1.0) -> "IdleSignal":
         """Look at what goes over the Elastic Fabric Adapters, in and out.
 
-        The nodes then report it: two series more an instance, which CloudWatch bills. They need a CloudWatch agent
-        that knows EFA; an older one refuses its whole configuration, and a node whose agent reports nothing is
-        unknown and never stopped.
+        The nodes then report it, and what is sent again: three series more an instance, which CloudWatch bills. They
+        need a CloudWatch agent that knows EFA; an older one refuses its whole configuration, and a node whose agent
+        reports nothing is unknown and never stopped.
 
         Args:
             below_mib_per_second: Idle is a node whose adapters together have less than that in each direction, in

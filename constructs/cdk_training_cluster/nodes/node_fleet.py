@@ -60,6 +60,7 @@ class NodeFleet(Construct):
         placement_group: The placement group that was made. None: none was.
         capacity_reservation: The reservation that was made. None: none was.
         reservation_group: The resource group of reservations that was made. None: none was.
+        reports_efa_traffic: Whether its agents report what goes over EFA, because its idle policy uses that.
         reservation_id: The reservation, made or existing, that all the nodes are launched into. None: there is none.
 
     Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-templates.html
@@ -117,7 +118,7 @@ class NodeFleet(Construct):
         self.instance_types: tuple[InstanceTypeInfo, ...] = tuple(nodes.infos)
         self.instance_type: InstanceTypeInfo = self.instance_types[0]
         policy = idle_policy or node_group.idle_policy
-        self._reports_efa_traffic = policy is not None and not policy.is_off and policy.has_signal("efa")
+        self.reports_efa_traffic: bool = policy is not None and not policy.is_off and policy.has_signal("efa")
         self._connections = network.connections
         allow(self, encryption_key, *node_group.capacity.key_users)
         self._tag()
@@ -331,7 +332,7 @@ class NodeFleet(Construct):
                 role=self.role,
                 instance_type=instance_type,
                 efa=layout.efa,
-                efa_traffic=layout.efa and self._reports_efa_traffic,
+                efa_traffic=layout.efa and self.reports_efa_traffic,
                 mount=mount,
                 environment={**self._environment, **group.environment},
                 scripts_before=group.scripts_before,

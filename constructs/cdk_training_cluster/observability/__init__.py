@@ -1,5 +1,6 @@
 """What of a cluster is shown on dashboards."""
 
+from cdk_training_cluster.observability.dashboard import ClusterDashboard
 from cdk_training_cluster.observability.rows import (
     AlarmStatus,
     DashboardRow,
@@ -17,6 +18,7 @@ from cdk_training_cluster.observability.rows import (
 
 __all__ = [
     "AlarmStatus",
+    "ClusterDashboard",
     "DashboardRow",
     "Line",
     "LineForEach",

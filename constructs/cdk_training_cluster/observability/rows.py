@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from aws_cdk import aws_cloudwatch as cloudwatch
-
 from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 
 
@@ -106,12 +104,13 @@ def function_metric(cluster_name: str, name: str, statistic: str, **dimensions: 
 class LineForEach:
     """A line for each node, node group or the like of a cluster that reports a metric, however many there are.
 
-    Its size in a dashboard does not depend on how many report. Its dimensions are `Cluster` and those of `by`, and
-    no others.
+    Its size in a dashboard does not depend on how many report. The metric's dimensions are `Cluster` and those of
+    `by`, and no others.
 
     Attributes:
         metric: The metric's name, such as `NODE_METRICS.gpu_utilization`.
-        cluster_name: The cluster's name.
+        cluster_name: The cluster's name. None: the metric has no dimension `Cluster`, and all that report it in the
+            region are shown.
         by: The dimensions beside `Cluster`, such as `("NodeGroup", "InstanceId")`; their values are the label.
         statistic: Over what is reported in a period.
         namespace: The metric's namespace. Default: - that of the nodes.
@@ -120,7 +119,7 @@ class LineForEach:
     """
 
     metric: str
-    cluster_name: str
+    cluster_name: str | None
     by: tuple[str, ...]
     statistic: str
     namespace: str = NODE_METRICS.namespace
@@ -181,11 +180,11 @@ class AlarmStatus:
 
     Attributes:
         title: What they are about.
-        alarms: The alarms.
+        alarm_arns: The alarms.
     """
 
     title: str
-    alarms: Sequence[cloudwatch.IAlarm]
+    alarm_arns: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)

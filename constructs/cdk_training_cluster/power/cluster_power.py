@@ -16,6 +16,15 @@ from constructs import Construct
 
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions import TICK, Guardrail, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.observability.rows import (
+    DashboardRow,
+    Line,
+    Metric,
+    Panel,
+    PanelKind,
+    Unit,
+    function_metric,
+)
 from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.power.power_permissions import PowerPermissions, permit_execution_reads
 from cdk_training_cluster.state import ClusterState
@@ -23,6 +32,7 @@ from cdk_training_cluster.times import to_duration, to_time
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.aliases import Alias
+from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.power import PowerFunctionSettings, PowerMetric
 from cluster_contract.state import StatePart
 
@@ -221,6 +231,8 @@ class ClusterPower(Guardrail):
             longest_id_bytes=max(group.longest_id_bytes for group in groups.values()),
         )
         self.order_name: str = self.function_name
+        self._has_ends = bool(settings.reservations)
+        self._spot_fleets = {name: group.spot_fleet for name, group in settings.groups.items() if group.spot_fleet}
         blocks = sorted({group.capacity_block for group in groups.values() if group.capacity_block is not None})
         if blocks:
             allow(self, encryption_key, KeyUser.EVENTS)
@@ -325,6 +337,51 @@ class ClusterPower(Guardrail):
         """
         return self._metric(PowerMetric.MIXED_GROUPS, statistic, period)
 
+    def dashboard_row(self) -> DashboardRow:
+        """See `Guardrail.dashboard_row`."""
+        by_group = NODE_METRICS.node_group_dimension
+        missing = function_metric(self._cluster_name, PowerMetric.MISSING_NODES, "Minimum")
+        panels = [
+            Panel(
+                title="Nodes now",
+                unit=Unit.NODES,
+                kind=PanelKind.NUMBER,
+                lines=[
+                    self._line("wanted", PowerMetric.WANTED_NODES),
+                    self._line("running", PowerMetric.RUNNING_NODES),
+                    self._line("missing", PowerMetric.MISSING_NODES, "Minimum"),
+                    self._line("too many", PowerMetric.SURPLUS_NODES, "Minimum"),
+                ],
+            ),
+            Panel(
+                title="Running nodes by group",
+                unit=Unit.NODES,
+                lines=[self._line_for_each(PowerMetric.RUNNING_NODES, by_group)],
+            ),
+            Panel(
+                title="Missing nodes by group",
+                unit=Unit.NODES,
+                lines=[self._line_for_each(PowerMetric.MISSING_NODES, by_group, "Minimum")],
+            ),
+            Panel(
+                title="Time with missing nodes, added up over the time shown",
+                unit=Unit.MINUTES,
+                lines=[
+                    Line(
+                        label="minutes",
+                        metrics={"missing": missing},
+                        expression="RUNNING_SUM(IF(missing > 0, PERIOD(missing) / 60, 0))",
+                    )
+                ],
+            ),
+        ]
+        if self._has_ends:
+            ends = self._line_for_each(PowerMetric.HOURS_TO_END, by_group, "Minimum")
+            panels.append(Panel(title="Time until capacity ends", unit=Unit.HOURS, lines=[ends]))
+        if self._spot_fleets:
+            panels.append(_spot_fleets_panel(self._spot_fleets))
+        return DashboardRow(title="Nodes", panels=panels)
+
     def _make_block_events(self, blocks: Sequence[str]) -> events.Rule:
         """Start a run right when a Capacity Block starts, and when EC2 warns that it ends.
 
@@ -349,3 +406,35 @@ class ClusterPower(Guardrail):
                 )
             ],
         )
+
+
+def _spot_fleets_panel(fleets: Mapping[str, str]) -> Panel:
+    """Return what EC2 reports of Spot Fleet requests.
+
+    Args:
+        fleets: The requests' ids, by node group.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-cloudwatch-metrics.html
+    """
+    capacities = {
+        "TargetCapacity": "wanted",
+        "FulfilledCapacity": "running",
+        "TerminatingCapacity": "being terminated",
+    }
+    return Panel(
+        title="Spot Fleets",
+        unit=Unit.NODES,
+        lines=[
+            Line.of(
+                f"{group} {label}",
+                Metric(
+                    namespace="AWS/EC2Spot",
+                    name=name,
+                    dimensions={"FleetRequestId": fleet},
+                    statistic="Maximum",
+                ),
+            )
+            for group, fleet in fleets.items()
+            for name, label in capacities.items()
+        ],
+    )

@@ -95,6 +95,7 @@ UNITS = {
         service_code="AmazonCloudWatch",
         usage_type="CW:AlarmMonitorUsage",
     ),
+    "cloudwatch-dashboard": Unit(unit="month", what="CloudWatch dashboards, from the fourth of an account on"),
     "cloudwatch-get-metric-data": Unit(
         unit="metric",
         what="metrics that GetMetricData reads",

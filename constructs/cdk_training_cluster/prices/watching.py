@@ -9,13 +9,14 @@ from decimal import Decimal
 
 from cluster_contract.spend import HOURS_OF_A_MONTH
 
-_FUNCTION_SERIES = 20
-_FUNCTION_SERIES_OF_A_GROUP = 3
+_FUNCTION_SERIES = 23
+_FUNCTION_SERIES_OF_A_GROUP = 4
 _SPEND_SERIES = 16
 _SPEND_SERIES_OF_A_GROUP = 2
-_SHARED_SERIES = 2
-_SHARED_SERIES_OF_A_GROUP = 2
-_SERIES_OF_A_NODE = 3
+_SHARED_SERIES = 4
+_SHARED_SERIES_OF_A_GROUP = 4
+# Four metrics of its GPUs in two series each, and CPU use.
+_SERIES_OF_A_NODE = 9
 _SERIES_READ_OF_A_NODE = 5
 _READS_AN_HOUR = 12
 _REQUESTS_OF_A_NODE_AN_HOUR = 60
@@ -84,6 +85,15 @@ def report_units(nodes: int) -> dict[str, Decimal]:
 def node_units() -> dict[str, Decimal]:
     """Return the units that one running node adds."""
     return {**metric_units(_SERIES_OF_A_NODE), **report_units(1)}
+
+
+def dashboard_units(dashboards: int) -> dict[str, Decimal]:
+    """Return the units of dashboards.
+
+    Args:
+        dashboards: How many there are.
+    """
+    return {"cloudwatch-dashboard": dashboards * _MONTH} if dashboards else {}
 
 
 def alarm_units(metrics: int) -> dict[str, Decimal]:

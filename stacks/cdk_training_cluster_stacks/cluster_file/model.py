@@ -326,6 +326,9 @@ class ClusterFile(Settings):
     )
     """A Lambda layer with Powertools for Python 3.14 on arm64, for regions where AWS publishes none."""
 
+    dashboard: Flag = True
+    """Whether a CloudWatch dashboard is made; from an account's fourth on, each costs 3 USD a month."""
+
     termination_protection: Flag = True
     """Whether CloudFormation refuses to delete the foundation stack."""
 

@@ -29,6 +29,8 @@ def guardrail_lines(shape: ClusterShape, book: PriceBook) -> Iterator[Line]:
         f"{shape.alarm_metrics} metrics of alarms",
         watching.alarm_units(shape.alarm_metrics),
     )
+    if shape.dashboards:
+        yield _line(shape, book, "dashboard", "CloudWatch dashboard", watching.dashboard_units(shape.dashboards))
     yield _line(
         shape,
         book,

@@ -50,6 +50,7 @@ class ClusterShape:
         own_network: Whether it lives in a network that it did not make.
         nat_gateways: How many NAT gateways it makes, each with a public address.
         alarm_metrics: How many metrics its alarms look at.
+        dashboards: How many dashboards it has.
         functions: Its functions that run on a schedule.
         tables: How many DynamoDB tables it has.
         counts_spend: Whether the spend function is there.
@@ -67,6 +68,7 @@ class ClusterShape:
     own_network: bool = False
     nat_gateways: int = 0
     alarm_metrics: int = 0
+    dashboards: int = 0
     functions: tuple[ScheduledFunction, ...] = ()
     tables: int = 0
     counts_spend: bool = False
@@ -101,6 +103,7 @@ def shape_of(cluster: ClusterFile) -> ClusterShape:
             own_network=cluster.network is not None,
             nat_gateways=watched.nat_gateways,
             alarm_metrics=watched.alarm_metrics,
+            dashboards=watched.dashboards,
             functions=watched.functions,
             tables=watched.tables,
             counts_spend=made.spend is not None,

@@ -165,6 +165,7 @@ def test_the_fixed_parts_are_those_that_the_plan_counts() -> None:
         [
             watching.metric_units(series),
             watching.alarm_units(shape.alarm_metrics),
+            watching.dashboard_units(shape.dashboards),
             watching.function_units(shape.functions, shape.tables),
         ]
     )

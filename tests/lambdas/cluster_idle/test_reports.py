@@ -17,6 +17,7 @@ from idle_function_settings import idle_settings
 from idle_scene import START, IdleScene
 
 COUNTS = {
+    "BusyNodes",
     "IdleNodes",
     "IdleStoppedNodes",
     "IdleWarnedNodes",
@@ -30,7 +31,7 @@ COUNTS = {
     "IdleUnclearTags",
     "IdleFailedNotifications",
 }
-DOLLARS = {"IdleDollarsSaved", "IdleDollarsReserved"}
+DOLLARS = {"IdleDollars", "IdleDollarsSaved", "IdleDollarsReserved"}
 
 
 def records(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -82,11 +83,13 @@ def test_nodes_are_counted_by_what_becomes_of_them(capsys: pytest.CaptureFixture
     scene.tick()
     assert metrics(capsys) == {
         # Also those that are kept, another service's, or reserved.
+        "BusyNodes": 1,
         "IdleNodes": 7,
         "IdleWarnedNodes": 3,
         "IdleUnknownNodes": 1,
         "IdleStuckNodes": 2,
         "IdleReservedNodes": 1,
+        "IdleDollars": 385.28,
         "IdleDollarsReserved": 55.04,
         "IdleEvaluations": 1,
     }
@@ -105,8 +108,13 @@ def test_idle_ones_that_wait_for_those_they_work_with_are_not_unknown(capsys: py
 
     scene.tick()
 
-    counted = {"IdleNodes": 3, "IdleUnknownNodes": 1, "IdleLingeringNodes": 3, "IdleEvaluations": 1}
-    assert metrics(capsys) == counted
+    assert metrics(capsys) == {
+        "IdleNodes": 3,
+        "IdleUnknownNodes": 1,
+        "IdleLingeringNodes": 3,
+        "IdleEvaluations": 1,
+        "IdleDollars": 165.12,
+    }
 
 
 _HOST = (Signal(kind=SignalKind.CPU, below=0.5), Signal(kind=SignalKind.HEARTBEAT), Signal(kind=SignalKind.SESSION))
@@ -154,7 +162,7 @@ def test_a_dry_run_saves_and_stops_nothing(capsys: pytest.CaptureFixture[str]) -
 
     scene.ticks(60)
 
-    assert metrics(capsys) == {"IdleNodes": 1, "IdleEvaluations": 1}
+    assert metrics(capsys) == {"IdleNodes": 1, "IdleEvaluations": 1, "IdleDollars": 55.04}
 
 
 @pytest.mark.parametrize(

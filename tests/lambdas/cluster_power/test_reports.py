@@ -1,6 +1,7 @@
 """What a tick tells the alarms."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ def metrics(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for line in capsys.readouterr().out.splitlines():
         record = json.loads(line)
-        if "_aws" in record:
+        if "_aws" in record and "HoursToCapacityEnd" not in record:
             assert record.pop("Cluster") == "base-pod"
             del record["_aws"]
             name = record.pop("NodeGroup", "")
@@ -35,12 +36,13 @@ def test_missing_and_running_nodes_are_counted_by_group_and_together(capsys: pyt
             "MissingNodes": 5,
             "RunningNodes": 5,
             "SurplusNodes": 0,
+            "WantedNodes": 10,
             "HeldGroups": 0,
             "MixedGroups": 0,
             "SuccessfulTicks": 1,
         },
-        "eval": {"MissingNodes": 0, "RunningNodes": 2, "SurplusNodes": 0},
-        "workers": {"MissingNodes": 5, "RunningNodes": 3, "SurplusNodes": 0},
+        "eval": {"MissingNodes": 0, "RunningNodes": 2, "SurplusNodes": 0, "WantedNodes": 2},
+        "workers": {"MissingNodes": 5, "RunningNodes": 3, "SurplusNodes": 0, "WantedNodes": 8},
     }
 
 
@@ -56,6 +58,7 @@ def test_a_held_group_is_counted_and_misses_what_the_operator_asked_for(capsys: 
         "MissingNodes": 0,
         "RunningNodes": 5,
         "SurplusNodes": 0,
+        "WantedNodes": 8,
         "HeldGroups": 1,
         "MixedGroups": 0,
         "SuccessfulTicks": 1,
@@ -83,6 +86,7 @@ def test_a_stopped_cluster_misses_nothing(capsys: pytest.CaptureFixture[str]) ->
         "MissingNodes": 0,
         "RunningNodes": 0,
         "SurplusNodes": 0,
+        "WantedNodes": 0,
         "HeldGroups": 0,
         "MixedGroups": 0,
         "SuccessfulTicks": 1,
@@ -127,7 +131,7 @@ def test_a_group_that_is_left_over_beside_a_fleet_is_not_counted(capsys: pytest.
 
     scene.minute()
 
-    assert metrics(capsys)["extras"] == {"MissingNodes": 0, "RunningNodes": 4, "SurplusNodes": 0}
+    assert metrics(capsys)["extras"] == {"MissingNodes": 0, "RunningNodes": 4, "SurplusNodes": 0, "WantedNodes": 4}
 
 
 def test_what_could_not_be_read_is_not_counted_and_the_rest_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,7 +146,7 @@ def test_what_could_not_be_read_is_not_counted_and_the_rest_is(capsys: pytest.Ca
     with pytest.raises(PartialFailureError):
         scene.minute()
 
-    assert metrics(capsys) == {"workers": {"MissingNodes": 0, "RunningNodes": 8, "SurplusNodes": 0}}
+    assert metrics(capsys) == {"workers": {"MissingNodes": 0, "RunningNodes": 8, "SurplusNodes": 0, "WantedNodes": 8}}
 
 
 def test_a_tick_in_which_something_failed_is_no_success_and_still_measures(
@@ -159,6 +163,7 @@ def test_a_tick_in_which_something_failed_is_no_success_and_still_measures(
         "MissingNodes": 8,
         "RunningNodes": 0,
         "SurplusNodes": 0,
+        "WantedNodes": 8,
         "HeldGroups": 0,
         "MixedGroups": 0,
         "SuccessfulTicks": 0,
@@ -173,3 +178,15 @@ def test_nothing_is_measured_when_the_groups_cannot_be_read(capsys: pytest.Captu
         scene.order()
 
     assert metrics(capsys) == {}
+
+
+def test_the_time_until_capacity_ends_is_reported_where_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = Scene(counts={"pod": 8, "eval": 2})
+    scene.add("eval")
+    scene.deploy_pod(starts=timedelta(0))
+
+    scene.minute(30)
+
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "HoursToCapacityEnd" in line]
+    assert {record["NodeGroup"] for record in found} == {"pod"}
+    assert found[-1]["HoursToCapacityEnd"] == [23.5]

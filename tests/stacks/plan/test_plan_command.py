@@ -52,7 +52,7 @@ _PUBLISHED = [
     ),
     *(
         argument
-        for line in ("metrics", "alarms", "reports", "functions")
+        for line in ("metrics", "alarms", "dashboard", "reports", "functions")
         for argument in ("--cost", f"guardrails.{line}=0")
     ),
 ]
@@ -78,8 +78,8 @@ def test_the_published_case_of_a_70b_model_comes_out_to_the_dollar() -> None:
 
 _LINES = (
     "compute.workers, storage.file-system, storage.root-volumes, storage.dataset, transfer.nat-gateway, "
-    "transfer.nat-data, transfer.s3-to-file-system, guardrails.metrics, guardrails.alarms, guardrails.reports, "
-    "guardrails.functions"
+    "transfer.nat-data, transfer.s3-to-file-system, guardrails.metrics, guardrails.alarms, "
+    "guardrails.dashboard, guardrails.reports, guardrails.functions"
 )
 _BAD = {
     "an unknown file": (
@@ -184,7 +184,7 @@ def test_the_table_fits_and_shows_what_the_run_costs(columns: int) -> None:
     assert rows["compute.workers"][1:4] == ["219.58", "5,270", "73,778"]
     assert rows["storage.dataset"][1:4] == ["unknown"] * 3
     assert "total" not in rows
-    assert rows["known"][3:6] == ["221.22", "5,309", "74,330"]
+    assert rows["known"][3:6] == ["221.25", "5,310", "74,339"]
     assert rows["with"][2:5] == ["265.46", "6,371", "89,196"]
     assert "- storage.dataset: its size is not given: --dataset-gb" in lines
 

@@ -8,7 +8,7 @@ from cluster_contract.metrics import NODE_METRICS
 STATSD_PORT = 8125
 """Where the agent of a Neuron node listens, on the node itself only."""
 
-_GPU_MEASUREMENTS = ("utilization_gpu", "memory_used")
+_GPU_MEASUREMENTS = ("utilization_gpu", "memory_used", "power_draw", "temperature_gpu")
 
 
 class AcceleratorVendor(Enum):
@@ -115,10 +115,11 @@ def _cpu() -> dict[str, Any]:
 def _efa() -> dict[str, Any]:
     # Its devices know of no cluster, so that the series of the instance is the only one that comes about.
     # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-EFA.html
+    measurements = [*NODE_METRICS.efa_traffic, NODE_METRICS.efa_retransmits]
     return {
         "efa": {
-            "measurement": list(NODE_METRICS.efa_traffic),
+            "measurement": measurements,
             "metrics_collection_interval": NODE_METRICS.interval_seconds,
-            "drop_original_metrics": list(NODE_METRICS.efa_traffic),
+            "drop_original_metrics": measurements,
         }
     }

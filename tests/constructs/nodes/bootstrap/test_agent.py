@@ -85,18 +85,25 @@ def test_the_agent_understands_it(vendor: AcceleratorVendor) -> None:
 
 
 @WITH_AGENT
-def test_every_metric_has_a_series_an_instance_a_node_group_and_a_cluster(vendor: AcceleratorVendor) -> None:
+def test_every_metric_has_a_series_an_instance_with_and_without_its_cluster_a_node_group_and_a_cluster(
+    vendor: AcceleratorVendor,
+) -> None:
     metrics = _configuration(vendor)["metrics"]
     assert metrics["namespace"] == NODE_METRICS.namespace == "CdkTrainingCluster"
     assert metrics["append_dimensions"] == {"InstanceId": "${aws:InstanceId}"}
-    assert metrics["aggregation_dimensions"] == [["InstanceId"], ["Cluster", "NodeGroup"], ["Cluster"]]
-    assert NODE_METRICS.series == (("InstanceId",), ("Cluster", "NodeGroup"), ("Cluster",))
+    series = [["InstanceId"], ["Cluster", "NodeGroup", "InstanceId"], ["Cluster", "NodeGroup"], ["Cluster"]]
+    assert metrics["aggregation_dimensions"] == series
 
 
 def test_gpu_metrics_have_the_names_that_are_read_and_no_series_a_gpu() -> None:
     gpu = _configuration(AcceleratorVendor.NVIDIA)["metrics"]["metrics_collected"]["nvidia_gpu"]
     published = {f"nvidia_smi_{measurement}" for measurement in gpu["measurement"]}
-    assert published == {NODE_METRICS.gpu_utilization, NODE_METRICS.gpu_memory_used}
+    assert published == {
+        NODE_METRICS.gpu_utilization,
+        NODE_METRICS.gpu_memory_used,
+        NODE_METRICS.gpu_power,
+        NODE_METRICS.gpu_temperature,
+    }
     assert gpu["drop_original_metrics"] == gpu["measurement"]
     assert gpu["append_dimensions"] == {"Cluster": "llama", "NodeGroup": "workers"}
 
@@ -116,7 +123,7 @@ def test_efa_traffic_is_reported_where_somebody_asks_for_it_and_no_series_an_ada
     assert asked is not None
     jsonschema.validate(asked, _STRUCTURE)
     efa = asked["metrics"]["metrics_collected"].pop("efa")
-    assert tuple(efa["measurement"]) == NODE_METRICS.efa_traffic == ("efa_rx_bytes", "efa_tx_bytes")
+    assert efa["measurement"] == [*NODE_METRICS.efa_traffic, NODE_METRICS.efa_retransmits]
     assert efa["drop_original_metrics"] == efa["measurement"]
     assert asked == _configuration(vendor)
 

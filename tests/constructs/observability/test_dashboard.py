@@ -1,0 +1,195 @@
+"""The dashboard of a cluster: what it shows, that its size stays, and that CloudWatch takes it."""
+
+import json
+from typing import Any
+
+import pytest
+from aws_cdk import Stack
+from aws_cdk import aws_s3 as s3
+
+from cdk_training_cluster import (
+    Budget,
+    Capacity,
+    Dataset,
+    IdlePolicy,
+    IdleSignal,
+    NodeGroup,
+    TrainingCluster,
+)
+from cdk_training_cluster.observability import DashboardRow, Line, Metric, Panel, Text, Unit
+from cdk_training_cluster.observability.widgets import MAX_WIDGETS, dashboard_body
+from cdk_training_cluster.runbooks import anchor
+from checkpoint_scene import exported_checkpoints
+from cluster_contract.metrics import NODE_METRICS
+from synthesis import ZONE, new_stack, only, resources
+
+_MOST_BYTES = 20_000
+
+
+def _cluster(*groups: NodeGroup, **settings: Any) -> TrainingCluster:
+    return TrainingCluster(
+        new_stack(), "Cluster", cluster_name="pod", availability_zone=ZONE, node_groups=groups, **settings
+    )
+
+
+def _group(name: str = "workers", *types: str, **settings: Any) -> NodeGroup:
+    return NodeGroup(name=name, instance_types=types or ("p5.48xlarge",), count=2, **settings)
+
+
+def _widgets(cluster: TrainingCluster, kind: str = "metric") -> dict[str, Any]:
+    assert cluster.dashboard is not None
+    found = cluster.dashboard.body("us-east-1")["widgets"]
+    return {one["properties"].get("title", "").partition(" (")[0]: one for one in found if one["type"] == kind}
+
+
+def _expression(widget: dict[str, Any]) -> str:
+    return str(widget["properties"]["metrics"][0][0]["expression"])
+
+
+@pytest.fixture(scope="module")
+def whole() -> TrainingCluster:
+    """Return a cluster with every part that shows anything."""
+    stack = new_stack()
+    store, corpus = exported_checkpoints(stack), s3.Bucket.from_bucket_name(stack, "Corpus", "corpus-bucket")
+    groups = [
+        _group(
+            capacity=Capacity.capacity_block("cr-0a1b2c3d4e5f67890"),
+            idle_policy=IdlePolicy(signals=[IdleSignal.efa()]),
+        ),
+        _group("trainium", "trn1.32xlarge"),
+        _group("spare", "g5.xlarge", capacity=Capacity.spot_fleet()),
+    ]
+    return TrainingCluster(
+        stack,
+        "Cluster",
+        cluster_name="pod",
+        network=store.file_system.network,
+        file_system=store.file_system,
+        checkpoints=store,
+        node_groups=groups,
+        datasets=[Dataset(bucket=corpus, prefix="tokens/", file_system_path="/corpus", preload=["*"])],
+        budget=Budget(monthly_usd=1000, max_usd_per_hour=5),
+    )
+
+
+def test_each_part_shows_its_row(whole: TrainingCluster) -> None:
+    assert whole.dashboard is not None
+    assert [row.title for row in whole.dashboard.rows] == [
+        "Training cluster pod",
+        "Nodes",
+        "Accelerators and network",
+        "Data sets",
+        "Idle nodes",
+        "Checkpoints",
+        "Money",
+        "File system",
+    ]
+    shown = {panel.unit for row in whole.dashboard.rows for panel in row.panels if isinstance(panel, Panel)}
+    assert {Unit.WATTS, Unit.CELSIUS, Unit.MEBIBYTES, Unit.HOURS, Unit.USD_PER_HOUR} <= shown
+
+
+def test_every_metric_is_reported_with_these_dimensions(whole: TrainingCluster) -> None:
+    """Nodes and functions report under the sets that `NODE_METRICS` and the functions' own metrics have."""
+    assert whole.dashboard is not None
+    lines = [
+        line
+        for row in whole.dashboard.rows
+        for panel in row.panels
+        if isinstance(panel, Panel)
+        for line in panel.lines
+    ]
+    searched = [line for line in lines if not isinstance(line, Line)]
+    of_nodes = [line for line in searched if line.namespace == NODE_METRICS.namespace]
+    series = {frozenset(each) for each in NODE_METRICS.series}
+    for line in of_nodes:
+        assert {*line.by, *(("Cluster",) if line.cluster_name else ())} in series
+    assert {line.by for line in searched if line not in of_nodes} == {("NodeGroup",), ("Dataset",), ("Kind",)}
+
+
+def test_nodes_are_searched_by_cluster_and_the_least_busy_are_shown(whole: TrainingCluster) -> None:
+    assert _expression(_widgets(whole)["Use of GPUs, the 50 least busy nodes"]) == (
+        'SORT(SEARCH(\'{"CdkTrainingCluster",Cluster,NodeGroup,InstanceId} '
+        'MetricName="nvidia_smi_utilization_gpu" Cluster="pod"\', \'Average\'), AVG, ASC, 50)'
+    )
+
+
+def test_the_table_of_nodes_asks_the_log_of_the_idle_function(whole: TrainingCluster) -> None:
+    (table,) = _widgets(whole, "log").values()
+    assert whole.idle_stop is not None
+    assert table["properties"]["query"].startswith("SOURCE '${Token[")
+    assert "latest(verdict) as state" in table["properties"]["query"]
+
+
+def test_all_alarms_are_shown_and_each_has_a_runbook(whole: TrainingCluster) -> None:
+    (alarms,) = _widgets(whole, "alarm").values()
+    made = resources(Stack.of(whole), "AWS::CloudWatch::Alarm")
+    assert len(alarms["properties"]["alarms"]) == len(made) > 30
+    for alarm in made.values():
+        assert "/operations/#" in json.dumps(alarm["Properties"]["AlarmDescription"])
+
+
+def test_its_size_does_not_depend_on_the_node_groups() -> None:
+    bodies = [
+        only(Stack.of(_cluster(*(_group(f"g{number}") for number in range(count)))), "AWS::CloudWatch::Dashboard")
+        for count in (1, 50)
+    ]
+    few, many = (len(json.dumps(body["Properties"]["DashboardBody"])) for body in bodies)
+    assert few == many < _MOST_BYTES
+
+
+def test_what_no_node_has_is_not_shown() -> None:
+    neuron = _widgets(_cluster(_group("workers", "trn1.32xlarge"), idle_policy=IdlePolicy.off()))
+    assert not [title for title in neuron if "EFA" in title or "idle" in title or "ends" in title]
+    assert [title for title in neuron if "GPU" in title or "NeuronCores" in title] == [
+        "Use of NeuronCores, the 50 least busy nodes",
+        "Use of NeuronCores by group",
+    ]
+
+
+def test_a_cluster_can_do_without() -> None:
+    cluster = _cluster(_group(), dashboard=False)
+    assert cluster.dashboard is None
+    assert resources(Stack.of(cluster), "AWS::CloudWatch::Dashboard") == {}
+
+
+def test_widgets_do_not_overlap_and_fill_the_width(whole: TrainingCluster) -> None:
+    assert whole.dashboard is not None
+    taken: set[tuple[int, int]] = set()
+    for widget in whole.dashboard.body("us-east-1")["widgets"]:
+        x, y, width, height = (widget[key] for key in ("x", "y", "width", "height"))
+        assert x + width <= 24
+        cells = {(column, line) for column in range(x, x + width) for line in range(y, y + height)}
+        assert not cells & taken
+        taken |= cells
+
+
+def test_calculations_hide_what_they_use_and_thresholds_are_lines() -> None:
+    metric = Metric(namespace="AWS/FSx", name="DataReadBytes", dimensions={"FileSystemId": "fs-1"}, statistic="Sum")
+    line = Line(label="read", metrics={"read": metric}, expression="read / PERIOD(read)")
+    panel = Panel(title="Throughput", unit=Unit.BYTES_PER_SECOND, lines=[line, Line.of("all", metric)])
+    properties = dashboard_body([DashboardRow(title="It", panels=[panel])], "eu-west-1")["widgets"][1]["properties"]
+    assert properties["metrics"] == [
+        [{"expression": "read / PERIOD(read)", "label": "read", "id": "line0"}],
+        ["AWS/FSx", "DataReadBytes", "FileSystemId", "fs-1", {"stat": "Sum", "id": "read", "visible": False}],
+        ["AWS/FSx", "DataReadBytes", "FileSystemId", "fs-1", {"stat": "Sum", "label": "all"}],
+    ]
+    assert (properties["region"], properties["yAxis"]["left"]["min"]) == ("eu-west-1", 0)
+
+
+def test_more_widgets_than_cloudwatch_takes_are_refused() -> None:
+    row = DashboardRow(title="Texts", panels=[Text(markdown="-")] * MAX_WIDGETS)
+    with pytest.raises(ValueError, match=r"^a dashboard must have at most 500 widgets, got 501: show fewer panels$"):
+        dashboard_body([row], "us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("part", "alarm", "expected"),
+    [
+        ("cluster_power", "MissingNodes", "power-missing-nodes"),
+        ("billing_alarms", "Silence", "billing-alarms-silence"),
+        ("cluster_spend", "Month12Point5", "spend-month"),
+        ("cluster_spend", "Forecast100", "spend-forecast"),
+    ],
+)
+def test_an_alarm_has_an_anchor_that_no_number_changes(part: str, alarm: str, expected: str) -> None:
+    assert anchor(part, alarm) == expected
