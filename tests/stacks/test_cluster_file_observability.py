@@ -1,13 +1,17 @@
 """What a cluster file says of Prometheus: read, refused in its own words, and deployed."""
 
+import json
 from pathlib import Path
 
 import pytest
+import yaml
 from aws_cdk.assertions import Template
+from typer.testing import CliRunner
 
 from cdk_training_cluster import Observability
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.plan.shape import shape_of
 from cluster_files import RIGHT, problems
 
@@ -38,3 +42,35 @@ def test_a_file_that_asks_for_prometheus_gets_it(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named(tmp_path: Path, setting: str, said: str) -> None:
     found = problems(tmp_path, f"{RIGHT}{setting}\n")
     assert any(said in str(each) for each in found), found
+
+
+def test_grafana_gets_a_dashboard_data_sources_and_rules(tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(TEXT)
+    ended = CliRunner().invoke(
+        training_cluster, ["grafana", str(tmp_path / "cluster.yaml"), "-o", str(tmp_path / "made")]
+    )
+    assert ended.exit_code == 0, ended.output
+    name = read_cluster_file("cluster.yaml", relative_to=tmp_path).name
+    board = json.loads((tmp_path / f"made/dashboards/{name}.json").read_text())
+    sources = yaml.safe_load((tmp_path / "made/provisioning/datasources/training-cluster.yaml").read_text())
+    known = {source["uid"] for source in sources["datasources"]}
+    assert {panel["datasource"]["uid"] for panel in board["panels"] if "datasource" in panel} <= known
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+    assert "groups" in yaml.safe_load((tmp_path / "made/rules.yaml").read_text())
+
+
+@pytest.mark.parametrize(
+    ("text", "directory", "said"),
+    [
+        (RIGHT, "made", "sends no metrics to Prometheus: add observability: {prometheus: {}} to its cluster file"),
+        (TEXT, "cluster.yaml/made", "cannot be written: Not a directory"),
+    ],
+)
+def test_what_cannot_be_written_is_one_sentence(tmp_path: Path, text: str, directory: str, said: str) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    ended = CliRunner().invoke(training_cluster, ["grafana", str(file), "-o", str(tmp_path / directory)])
+    assert ended.exit_code == 2
+    assert ended.stderr.startswith("error: ")
+    assert ended.stderr.endswith(f"{said}\n")
+    assert ended.stderr.count("\n") == 1

@@ -2,6 +2,7 @@
 
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -50,3 +51,25 @@ def key_policy(
         sys.stdout.write(f"{texts.whole if new_key else texts.statements}\n")
         if cluster.file_system and cluster.file_system.encryption_key not in (None, cluster.encryption_key):
             sys.stderr.write("file_system.encryption_key needs no statement here: KMS's default policy is enough.\n")
+
+
+@commands.command()
+def grafana(
+    file: File,
+    *,
+    directory: Annotated[
+        Path, typer.Option("--directory", "-o", metavar="DIRECTORY", help="Where to write them.", show_default=True)
+    ] = Path("grafana"),
+) -> None:
+    """Write a Grafana dashboard of a cluster file, its data sources and Prometheus rules. Calls no AWS service."""
+    from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
+    from cdk_training_cluster_stacks.grafana_files import write_grafana_files  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        cluster = read_cluster_file(file)
+        for path in write_grafana_files(cluster, directory):
+            sys.stdout.write(f"{path}\n")
+    sys.stderr.write(
+        f"Give Grafana the output PrometheusUrl of stack {cluster.cluster_stack_name} as environment variable "
+        "PROMETHEUS_URL, and a role that may query the workspace.\n"
+    )

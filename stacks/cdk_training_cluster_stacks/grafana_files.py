@@ -1,0 +1,73 @@
+"""Writes what Grafana and a Prometheus of one's own are provisioned with, for the cluster of a file."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cdk_training_cluster.observability.grafana import data_sources, grafana_dashboard
+from cdk_training_cluster.observability.prometheus_rules import rules_file
+from cdk_training_cluster_stacks.building import built_stacks
+from cdk_training_cluster_stacks.cluster_file import ClusterFile
+
+# Where Grafana's containers and packages look for dashboards of a provider.
+# https://grafana.com/docs/grafana/latest/administration/provisioning/
+_DASHBOARDS = "/var/lib/grafana/dashboards"
+_PROVIDER = {
+    "apiVersion": 1,
+    "providers": [{"name": "training-cluster", "type": "file", "options": {"path": _DASHBOARDS}}],
+}
+# Grafana puts in what its environment has.
+_URL = "$PROMETHEUS_URL"
+
+
+def grafana_files(cluster: ClusterFile) -> Mapping[str, str]:
+    """Return the files by their paths.
+
+    Args:
+        cluster: What the file says.
+
+    Raises:
+        ValueError: A construct refuses its settings, or the file has no Prometheus.
+    """
+    if cluster.observability is None:
+        raise ValueError(
+            f"{cluster.name} sends no metrics to Prometheus: add observability: {{prometheus: {{}}}} to its cluster "
+            "file"
+        )
+    with built_stacks(cluster):
+        board = grafana_dashboard(cluster.name, cluster.region, ())
+    return {
+        f"dashboards/{cluster.name}.json": json.dumps(board, indent=2) + "\n",
+        "provisioning/datasources/training-cluster.yaml": _yaml(data_sources(cluster.region, _URL)),
+        "provisioning/dashboards/training-cluster.yaml": _yaml(_PROVIDER),
+        "rules.yaml": rules_file(),
+    }
+
+
+def write_grafana_files(cluster: ClusterFile, directory: Path) -> list[Path]:
+    """Write the files, and return where they are; what is there already is overwritten.
+
+    Args:
+        cluster: What the file says.
+        directory: Where to.
+
+    Raises:
+        ValueError: As for `grafana_files`, or a file cannot be written.
+    """
+    written = []
+    for name, text in grafana_files(cluster).items():
+        path = directory / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ValueError(f"{path} cannot be written: {error.strerror}") from None
+        written.append(path)
+    return written
+
+
+def _yaml(content: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(content), sort_keys=False)
