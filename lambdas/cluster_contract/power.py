@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from cluster_contract.codec import FunctionSettings, Within, variable
+from cluster_contract.schedule import ScheduleSettings
 
 _Time = Annotated[timedelta, Within(minimum=0)]
 
@@ -29,6 +30,7 @@ class PowerGroupSettings:
         released: The id of the one that its nodes run in, and that is lowered while the group is stopped.
             Default: - none.
         warm_pool: Whether it has a warm pool, whose nodes are renewed after a deployment when the group grows.
+        schedule: The place of its schedule among the cluster's. Default: - it has none.
     """
 
     count: Annotated[int, Within(minimum=0)]
@@ -41,6 +43,7 @@ class PowerGroupSettings:
     reservation: str | None = None
     released: str | None = None
     warm_pool: bool = False
+    schedule: Annotated[int, Within(minimum=0)] | None = None
 
     @property
     def reservation_id(self) -> str | None:
@@ -57,6 +60,7 @@ class PowerFunctionSettings(FunctionSettings):
         groups: The cluster's node groups, by name.
         launch_grace: How long nodes may take to launch before their absence is a problem.
         closing_notice: How long before its nodes are terminated an alert says that a Capacity Block ends.
+        schedules: The schedules of its node groups, each once.
         topic_arn: The SNS topic that is notified when a problem begins and ends. Empty: there is none.
         state_table: The name of the cluster's state table.
         stack_id: The id of the stack that the function belongs to. Items that another stack wrote are ignored unless
@@ -71,11 +75,17 @@ class PowerFunctionSettings(FunctionSettings):
     groups: Mapping[str, PowerGroupSettings]
     launch_grace: _Time = timedelta(minutes=10)
     closing_notice: _Time = timedelta(minutes=30)
+    schedules: tuple[ScheduleSettings, ...] = ()
     topic_arn: str = variable("ALERT_TOPIC_ARN")
     state_table: str = variable("STATE_TABLE")
     stack_id: str = variable("STACK_ID")
     region: str = variable("AWS_REGION")
     function: str = variable("AWS_LAMBDA_FUNCTION_NAME")
+
+    def schedule(self, node_group: str) -> ScheduleSettings | None:
+        """The schedule of a node group. None: it has none."""
+        own = self.groups.get(node_group)
+        return None if own is None or own.schedule is None else self.schedules[own.schedule]
 
     @property
     def spot_fleets(self) -> dict[str, str]:

@@ -29,7 +29,12 @@ def find_alerts(decision: Decision, context: Context) -> list[Alert]:
     group = decision.group
     if group is None:
         return []
-    return [*_problems(decision, context), *_closing(decision, group, context), *_ends(decision, group, context)]
+    return [
+        *_problems(decision, context),
+        *_closing(decision, group, context),
+        *_ends(decision, group, context),
+        *_scheduled(group, context),
+    ]
 
 
 def known_topics(decision: Decision) -> frozenset[str]:
@@ -100,6 +105,23 @@ def _closing(decision: Decision, group: Group, context: Context) -> Iterator[Ale
         text=f"Cluster {cluster}\n\n{window.sentence}.\n\nThe nodes stay if the Capacity Block is extended "
         "before that.",
         expires=window.down_at,
+    )
+
+
+def _scheduled(group: Group, context: Context) -> Iterator[Alert]:
+    """Yield that nodes are stopped by their schedule; a stop for another window is another alert."""
+    name, settings = group.node_group, context.settings
+    schedule, judgment = settings.schedule(name), context.judge_schedule(name, [group])
+    if schedule is None or judgment is None or judgment.stop_at is None or not group.alive:
+        return
+    left = format_minutes(judgment.stop_at - context.now)
+    yield Alert(
+        key=end_key("schedule", judgment.stop_at),
+        subject=subject(f"{settings.cluster}: its schedule stops the nodes of {name} in {left}"),
+        text=f"Cluster {settings.cluster}\n\n{name}: its schedule ({schedule}) stops its nodes at "
+        f"{time_text(judgment.stop_at)}: save checkpoints.\n\nTo keep them until the next window ends:\n"
+        f"{group_command('start', settings.function, name, settings.region)}",
+        expires=judgment.stop_at,
     )
 
 

@@ -1,12 +1,13 @@
 """Everything that decisions rest on, beside the groups themselves."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from cluster_power.groups import Group
-from cluster_power.records import Order, Record, State
+from cluster_power.records import Notice, Order, Record, State
 from cluster_power.reservations import NO_RESERVATIONS, Reservations
+from cluster_power.schedules import Judgment, judge
 from cluster_power.settings import Settings
 from cluster_power.windows import Phase, Window, find_window
 
@@ -21,6 +22,7 @@ class Context:
         reservations: What is known of Capacity Blocks and reservations.
         unread: The node groups that could not be read.
         orders: What node groups are meant to be, of all of which that is known.
+        notices: The last notices of stops by schedules, by node group.
     """
 
     settings: Settings
@@ -28,6 +30,7 @@ class Context:
     reservations: Reservations = NO_RESERVATIONS
     unread: Collection[str] = ()
     orders: Mapping[str, Order] = field(default_factory=dict)
+    notices: Mapping[str, Notice] = field(default_factory=dict)
 
     def is_configured(self, group: Group) -> bool:
         """Say whether the cluster's file gives a group its nodes, and with this kind of owner."""
@@ -40,6 +43,19 @@ class Context:
             return None
         block = self.reservations.find(own.block)
         return find_window(node_group, own, block, group=group, settings=self.settings, now=self.now)
+
+    def judge_schedule(self, node_group: str, owners: Iterable[Group]) -> Judgment | None:
+        """Return what a node group's schedule makes of it. None: it has no schedule.
+
+        Args:
+            node_group: The node group.
+            owners: What owns its nodes.
+        """
+        schedule, order = self.settings.schedule(node_group), self.orders.get(node_group)
+        if schedule is None:
+            return None
+        runs = any(group.alive for group in owners)
+        return judge(schedule, order, self.notices.get(node_group), now=self.now, runs=runs)
 
     def wanted(self, node_group: str, record: Record, window: Window | None) -> int | None:
         """Return the size that a node group should have. None: it keeps the size that it has.

@@ -1,14 +1,16 @@
 """The desired state of node groups that is recorded before any is sized: what was commanded, and what was adopted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from cluster_contract.tags import POWER_TAG
 from cluster_power.callers import Action
 from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.groups import Group
-from cluster_power.records import Order, State
+from cluster_power.records import Notice, Order, State
+from cluster_power.schedules import SCHEDULE, Judgment, may_be_started, removed
 
 BUDGET = "cluster_spend"
 """The sender that messages name for a state that the budget has set."""
@@ -25,7 +27,7 @@ def new_orders(groups: Sequence[Group], context: Context, command: Command) -> d
     """
     match command.action:
         case Action.TICK:
-            return _adoptions(groups, context)
+            return {**_adoptions(groups, context), **_scheduled(groups, context)}
         case Action.START:
             state = State.RUNNING
         case Action.STOP:
@@ -36,20 +38,21 @@ def new_orders(groups: Sequence[Group], context: Context, command: Command) -> d
             return {}
     limit = 0 if state is State.LIMITED else None
     order = Order(state=state, by=command.by, reason=command.reason, since=context.now, limit=limit)
-    owners: dict[str, list[Group]] = {name: [] for name in command.node_groups}
-    for group in groups:
-        if group.node_group in owners and not group.deleting and context.is_configured(group):
-            owners[group.node_group].append(group)
+    owners = _owners(groups, command.node_groups, context)
     # A node group that has the state already keeps the sender and the reason of its first command.
     if state is State.LIMITED:
         # Of a node group that could not be read it is unknown how many nodes it has.
         seen = {name: every for name, every in owners.items() if name not in context.unread}
         limits = {name: _limit(order, every, context) for name, every in seen.items()}
-        return {name: limit for name, limit in limits.items() if not _is_limited(name, limit, context)}
+        return {
+            name: limit
+            for name, limit in limits.items()
+            if not _is_limited(name, limit, context) or _ends_a_schedule(name, command, context)
+        }
     return {
         name: replace(order, sizes={group.name: None for group in every})
         for name, every in owners.items()
-        if not _is_so(name, every, state, context)
+        if not _is_so(name, every, state, context) or _ends_a_schedule(name, command, context)
     }
 
 
@@ -57,9 +60,10 @@ def first_order(context: Context) -> Order:
     """Return what a node group is meant to be that the function sees for the first time.
 
     It runs, if one that is known runs or none is known. It gets no node while all others are stopped or limited, or
-    the budget keeps one of them so.
+    the budget keeps one of them so. What schedules stop says nothing of others.
     """
-    orders = [context.orders[name] for name in context.settings.groups if name in context.orders]
+    known_orders = (context.orders[name] for name in context.settings.groups if name in context.orders)
+    orders = [each for each in known_orders if each.by != SCHEDULE or each.state is State.RUNNING]
     known = {each.state for each in orders}
     order = Order(state=State.RUNNING, by=FUNCTION, reason="first start after the deployment", since=context.now)
     spent = next((each for each in orders if each.by == BUDGET and each.state is not State.RUNNING), None)
@@ -76,6 +80,26 @@ def first_order(context: Context) -> Order:
     )
 
 
+def judge_schedules(groups: Sequence[Group], context: Context) -> dict[str, Judgment]:
+    """Return what schedules make of their node groups, of all that have one and could be read."""
+    owners = _owners(groups, context.settings.groups, context)
+    judged = {name: context.judge_schedule(name, each) for name, each in owners.items() if name not in context.unread}
+    return {name: judgment for name, judgment in judged.items() if judgment is not None}
+
+
+def new_notices(groups: Sequence[Group], context: Context) -> dict[str, Notice]:
+    """Return the notices that have to be given now of stops by schedules, by node group."""
+    return {
+        name: Notice(window_end=judgment.window_end, at=context.now)
+        for name, judgment in judge_schedules(groups, context).items()
+        if judgment.window_end is not None and not _has_notice(context.notices.get(name), judgment.window_end)
+    }
+
+
+def _has_notice(notice: Notice | None, window_end: datetime) -> bool:
+    return notice is not None and notice.window_end == window_end
+
+
 def with_orders(context: Context, orders: Mapping[str, Order]) -> Context:
     """Return the context as it is once orders are recorded."""
     return replace(context, orders={**context.orders, **orders})
@@ -86,6 +110,40 @@ def _is_so(name: str, owners: Sequence[Group], state: State, context: Context) -
     if order is None or order.state is not state or name in context.unread:
         return False
     return all(_has_size(group, context) for group in owners)
+
+
+def _owners(groups: Sequence[Group], names: Iterable[str], context: Context) -> dict[str, list[Group]]:
+    """Return what owns the nodes of each of some node groups."""
+    owners: dict[str, list[Group]] = {name: [] for name in names}
+    for group in groups:
+        if group.node_group in owners and not group.deleting and context.is_configured(group):
+            owners[group.node_group].append(group)
+    return owners
+
+
+def _scheduled(groups: Sequence[Group], context: Context) -> dict[str, Order]:
+    """Return what schedules order now of node groups that the function has seen, and that could be read."""
+    orders: dict[str, Order] = {}
+    for name, owners in _owners(groups, context.settings.groups, context).items():
+        order = context.orders.get(name)
+        if not owners or order is None or name in context.unread:
+            continue
+        judgment = context.judge_schedule(name, owners)
+        ordered = removed(order, context.now) if judgment is None else judgment.order
+        if ordered is not None:
+            orders[name] = replace(ordered, sizes={group.name: None for group in owners})
+    return orders
+
+
+def _ends_a_schedule(name: str, command: Command, context: Context) -> bool:
+    """Say whether a command has to be recorded that changes no size: it decides what a schedule does later."""
+    order = context.orders.get(name)
+    if context.settings.schedule(name) is None or order is None:
+        return False
+    notice = context.notices.get(name)
+    if command.action is Action.START:
+        return notice is not None and notice.at >= order.since
+    return may_be_started(order, command.by)
 
 
 def _is_limited(name: str, limit: Order, context: Context) -> bool:
@@ -133,4 +191,7 @@ def _adopt(owners: Sequence[Group], context: Context) -> Order:
         if said.startswith((State.STOPPED, State.LIMITED)):
             lost = f"its item in the state table {context.settings.state_table} was lost"
             return _limit(replace(order, reason=f"{lost}, and its tag {POWER_TAG} says: {said}"), owners, context)
+    judgment = context.judge_schedule(owners[0].node_group, owners)
+    if order.state is State.RUNNING and judgment is not None and judgment.order is not None:
+        return judgment.order
     return order

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from aws_lambda_powertools import Logger
 
@@ -21,7 +20,7 @@ from cluster_power.callers import Action
 from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.decisions import decide, unrecorded
-from cluster_power.desired_state import new_orders, with_orders
+from cluster_power.desired_state import judge_schedules, new_notices, new_orders, with_orders
 from cluster_power.executor import Executor
 from cluster_power.groups import Group
 from cluster_power.immediate_stops import ImmediateStops
@@ -29,14 +28,12 @@ from cluster_power.notifications import Notifications
 from cluster_power.records import GroupState
 from cluster_power.reports import emit_metrics, emit_running_nodes, summarize
 from cluster_power.reservations import NO_RESERVATIONS, Reservations, read_reservations
+from cluster_power.schedules import Judgment
 from cluster_power.settings import Settings
 from cluster_power.shortages import settle
 from cluster_power.state_store import StateStore, UnreadableStateError, ordered
 from cluster_power.terminations import Terminations
 from cluster_power.verdicts import Decision, Verdict
-
-if TYPE_CHECKING:
-    pass
 
 _UNREAD = "its nodes could not be read, so its size stays, and the next run reads them again"
 
@@ -64,6 +61,7 @@ class Power:
         self._executor = Executor(settings, store, clients.ec2, self._failures, self._now)
         self._immediate_stops = ImmediateStops(store, self._failures, clients.pause)
         self._terminations = Terminations(store, self._failures, logger, self._now)
+        self._schedules: Mapping[str, Judgment] = {}
         self._notifications = Notifications(store, settings.topic_arn, clients.sns, self._failures)
 
     def apply(self, command: Command) -> dict[str, object]:
@@ -79,10 +77,10 @@ class Power:
         decisions = self._apply(command, owned, unread) if is_read else self._report_sizes(command, owned)
         for decision in decisions:
             self._log(decision, _event(command, decision))
-        if command.action is Action.STATUS:
-            return summarize(self._settings, command, decisions, self._reservations, self._failures.sentences)
-        self._failures.raise_all()
-        return summarize(self._settings, command, decisions, self._reservations)
+        if command.action is not Action.STATUS:
+            self._failures.raise_all()
+        failures = self._failures.sentences
+        return summarize(self._settings, command, decisions, self._reservations, failures, schedules=self._schedules)
 
     def _apply(self, command: Command, owned: Sequence[OwnedGroup], unread: Collection[str]) -> list[Decision]:
         read, unread = self._load(command, owned, unread)
@@ -93,6 +91,7 @@ class Power:
             reservations=self._reservations,
             unread=unread,
             orders=self._store.orders,
+            notices=self._store.notices,
         )
         settled = [settle(group, self._now) for group in read]
         groups = [self._with_activities(group) if context.is_configured(group) else group for group in settled]
@@ -112,9 +111,25 @@ class Power:
                 )
             case Action.START | Action.STOP | Action.LIMIT:
                 decisions = self._executor.apply_command(decisions, self._executor.record(orders))
+        context = with_orders(context, orders)
         if ticks:
-            self._report(decisions, read, context)
+            self._report(decisions, read, self._give_notices(groups, context))
+        self._schedules = judge_schedules(groups, context)
         return decisions
+
+    def _give_notices(self, groups: Sequence[Group], context: Context) -> Context:
+        """Record which stops by schedules are near, and return the context with them."""
+        notices = dict(context.notices)
+        for name, notice in new_notices(groups, context).items():
+            try:
+                self._store.save_notice(name, notice)
+            except StateChangedError:
+                continue  # The next run judges what was recorded meanwhile.
+            except AWS_ERRORS as error:
+                self._failures.add(name, "could not record that its schedule stops it", error)
+            else:
+                notices[name] = notice
+        return replace(context, notices=notices)
 
     def _read_state(self, command: Command) -> bool:
         """Read what is recorded. Where that fails, a command is refused; other runs can still say what is there."""

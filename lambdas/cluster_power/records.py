@@ -9,7 +9,7 @@ from cluster_common.times import time_text
 from cluster_contract.codec import Open, Within, encode, read
 from cluster_contract.state import PowerState as State
 
-__all__ = ["NO_RECORD", "Desired", "GroupState", "Order", "Record", "State", "Termination"]
+__all__ = ["NO_RECORD", "Desired", "GroupState", "Notice", "Order", "Record", "State", "Termination"]
 
 # Up to the largest number that Auto Scaling takes.
 _Size = Annotated[int, Within(minimum=0, maximum=2**31 - 1)]
@@ -49,6 +49,19 @@ class Order(Open):
         nodes = "1 node" if self.limit == 1 else f"{self.limit} nodes"
         limited = "" if self.limit is None else f" to {nodes} until a start,"
         return f"{self.state}{limited} by {self.by} since {time_text(self.since)}: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notice(Open):
+    """That the alert topic is notified of a stop by the node group's schedule.
+
+    Attributes:
+        window_end: The end of the window that the stop is for.
+        at: When it was first found; the stop comes no sooner after it than the schedule's warning says.
+    """
+
+    window_end: datetime
+    at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,10 +157,12 @@ class GroupState(Open):
         order: What it is meant to be. None: the function has not seen it yet.
         owners: What was recorded of each owner, by its name or id. An owner's own `since` is None until it was sized
             after the order.
+        notice: The last notice of a stop by its schedule. None: none was given.
     """
 
     order: Order | None = None
     owners: Mapping[str, Record] = field(default_factory=dict)
+    notice: Notice | None = None
 
     def record(self, owner: str) -> Record:
         """Return what is recorded of one owner."""
@@ -160,9 +175,8 @@ class GroupState(Open):
 
     def with_order(self, order: Order) -> "GroupState":
         """Return the state once something else is ordered: an owner keeps its size, or it has to be set again."""
-        state = GroupState(
-            order=order, owners={name: replace(own, size=None, since=None) for name, own in self.owners.items()}
-        )
+        owners = {name: replace(own, size=None, since=None) for name, own in self.owners.items()}
+        state = replace(self, order=order, owners=owners)
         for name, size in order.sizes.items():
             state = state.with_changes(name, {"size": size, "desired": None})
         return state
@@ -175,7 +189,8 @@ class GroupState(Open):
     def to_values(self) -> dict[str, Any]:
         """Return the attributes of the item; what is as by default is left out."""
         order = encode(replace(self.order, sizes={})) if self.order else {}
-        return {**order, "owners": {name: encode(own) for name, own in self.owners.items()}}
+        notice = {"notice": encode(self.notice)} if self.notice else {}
+        return {**order, **notice, "owners": {name: encode(own) for name, own in self.owners.items()}}
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "GroupState":
@@ -185,4 +200,5 @@ class GroupState(Open):
             ValueError: They are not what this function writes.
         """
         order = {"order": values} if "state" in values else {}
-        return read(cls, {"owners": values.get("owners", {}), **order})
+        notice = {"notice": values["notice"]} if "notice" in values else {}
+        return read(cls, {"owners": values.get("owners", {}), **order, **notice})

@@ -1,6 +1,7 @@
 """What operators and alarms see: the summary and the metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from aws_lambda_powertools.metrics import MetricUnit
 
@@ -10,6 +11,7 @@ from cluster_contract.power import PowerMetric
 from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.reservations import ACTIVE, NO_RESERVATIONS, Reservation, Reservations
+from cluster_power.schedules import Judgment
 from cluster_power.settings import Settings
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.versions import count_versions
@@ -21,16 +23,34 @@ def summarize(
     decisions: Sequence[Decision],
     reservations: Reservations = NO_RESERVATIONS,
     failures: Sequence[str] = (),
+    *,
+    schedules: Mapping[str, Judgment] = MappingProxyType({}),
 ) -> dict[str, object]:
-    """Return what was found and done, as plain JSON, and what could not be read."""
+    """Return what was found and done, as plain JSON, what schedules make of it, and what could not be read."""
     return {
         **({"failures": list(failures)} if failures else {}),
         "cluster": settings.cluster,
         "action": command.action.value,
         "node_groups": [
-            _summarize_group(decision) | _summarize_reservations(settings, decision, reservations)
-            for decision in decisions
+            _summarize_group(one)
+            | _summarize_reservations(settings, one, reservations)
+            | _summarize_schedule(settings, one.node_group, schedules)
+            for one in decisions
         ],
+    }
+
+
+def _summarize_schedule(settings: Settings, node_group: str, schedules: Mapping[str, Judgment]) -> dict[str, object]:
+    schedule, judgment = settings.schedule(node_group), schedules.get(node_group)
+    if schedule is None:
+        return {}
+    return {
+        "schedule": {
+            "words": str(schedule),
+            "now": judgment.now if judgment else "unknown: it could not be read",
+            "next_edge": time_text(judgment.edge) if judgment and judgment.edge else None,
+            "then": judgment.then if judgment else "",
+        }
     }
 
 

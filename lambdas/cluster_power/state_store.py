@@ -14,7 +14,7 @@ from cluster_common.state_table import NO_ITEM, StateChangedError, StateItem, St
 from cluster_common.tags import tag_value
 from cluster_contract.tags import POWER_TAG
 from cluster_power.groups import Group
-from cluster_power.records import GroupState, Order, Record
+from cluster_power.records import GroupState, Notice, Order, Record
 
 _ATTEMPTS = 5
 """How often a change is written that runs beside another: each time on what the other has written."""
@@ -89,6 +89,12 @@ class StateStore:
         orders = {name: stored.state.order for name, stored in self._stored.items()}
         return {name: order for name, order in orders.items() if order}
 
+    @property
+    def notices(self) -> dict[str, Notice]:
+        """The last notice of a stop by its schedule that each node group was given, where there is one."""
+        notices = {name: stored.state.notice for name, stored in self._stored.items()}
+        return {name: notice for name, notice in notices.items() if notice}
+
     def load(self, groups: Iterable[OwnedGroup]) -> list[Group]:
         """Return groups that were read, each with its record."""
         groups = list(groups)
@@ -150,6 +156,14 @@ class StateStore:
             return state
 
         self._write(_key(groups[0]), change)
+
+    def save_notice(self, node_group: str, notice: Notice) -> None:
+        """Record that a stop by its schedule is near.
+
+        Raises:
+            StateChangedError: Another run has changed the item since it was read.
+        """
+        self._write(node_group, lambda state: replace(state, notice=notice), attempts=1)
 
     def forget_size(self, group: Group) -> None:
         """Record that the size of a group has to be set again, whatever was ordered of it meanwhile.

@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from cluster_common.clients import Clients
 from cluster_contract.aliases import Alias
+from cluster_contract.schedule import ScheduleSettings
 from cluster_power.callers import Caller
 from cluster_power.commands import parse_command
 from cluster_power.power import Power
@@ -95,10 +96,12 @@ class Scene:
     Attributes:
         counts: How many nodes the cluster's file gives each node group.
         details: What else it says of some of them.
+        schedules: The schedules that these name by their places.
     """
 
     counts: dict[str, int] = field(default_factory=lambda: {"workers": 8})
     details: dict[str, dict[str, Any]] = field(default_factory=dict)
+    schedules: tuple[ScheduleSettings, ...] = ()
     auto_scaling: FakeAutoScaling = field(default_factory=FakeAutoScaling)
     ec2: FakeEc2 = field(default_factory=FakeEc2)
     sns: FakeSns = field(default_factory=FakeSns)
@@ -199,6 +202,7 @@ class Scene:
             cluster=CLUSTER,
             groups=groups,
             launch_grace=timedelta(minutes=10),
+            schedules=self.schedules,
             topic_arn=self.topic or "",
             state_table=TABLE,
             stack_id=self.stack,
@@ -231,6 +235,12 @@ class Scene:
             self.pass_time(timedelta(minutes=1))
             summary = self.order()
         return summary
+
+    def tick_at(self, moment: datetime) -> dict[str, Any]:
+        """Let time pass in which nobody calls the function, until it ticks; then let nodes come or go."""
+        self.pass_time(moment - self.now)
+        self.order()
+        return self.minute(2)
 
     def pass_time(self, time: timedelta) -> None:
         """Let time pass in which AWS does its work and nobody calls the function."""

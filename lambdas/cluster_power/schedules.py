@@ -1,0 +1,156 @@
+"""What a schedule makes of a node group: pure functions of what is ordered of it and of the time.
+
+A schedule is one reason beside operators, the idle function and the budget. docs/schedules.md has the table that says
+which of them wins; `judge` is that table.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from cluster_common.times import time_text
+from cluster_contract.schedule import Moment, ScheduleEnd, ScheduleSettings, timetable
+from cluster_power.records import Notice, Order, State
+
+SCHEDULE = "its schedule"
+"""The sender that messages name for a state that a schedule has set."""
+
+IDLE = "cluster_idle"
+"""The sender of the idle function's stops, which the next start of a window ends."""
+
+_NEXT_START = "it starts"
+_STAYS = "it stays stopped until a start command: a schedule never starts what an operator or the budget stopped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgment:
+    """What a schedule makes of a node group now.
+
+    Attributes:
+        now: Why it runs or not.
+        then: What happens at the next edge.
+        edge: The next edge that changes something, or the next one at all. None: there is none within 400 days.
+        order: What it orders now. None: nothing.
+        stop_at: When its nodes are stopped, once that is so near that a notice is given. None: it is not.
+        window_end: The end of the window that they are stopped for.
+    """
+
+    now: str
+    then: str
+    edge: datetime | None
+    order: Order | None = None
+    stop_at: datetime | None = None
+    window_end: datetime | None = None
+
+
+def judge(
+    schedule: ScheduleSettings, order: Order | None, notice: Notice | None, *, now: datetime, runs: bool
+) -> Judgment:
+    """Say what a schedule makes of a node group.
+
+    Only the last edge counts, so that a function that was silent for days acts once. An order that is newer than an
+    edge is not undone by it. A clock that goes back is taken for the time of the last order.
+
+    Args:
+        schedule: Its schedule.
+        order: What is ordered of it. None: the function has never seen it.
+        notice: The last notice that was given of a stop. None: none was.
+        now: The time.
+        runs: Whether any of its nodes lives.
+    """
+    now = now if order is None else max(now, order.since)
+    moment = timetable(schedule).at(now)
+    match order:
+        case None if moment.inside:
+            return Judgment(now="it is new, and a window is open", then="its nodes start", edge=now)
+        case None:
+            reason = f"it was first deployed outside its windows ({schedule})"
+            return _stopped(moment, Order(state=State.STOPPED, by=SCHEDULE, reason=reason, since=now), is_new=True)
+        case Order(state=State.STOPPED):
+            return _judge_stopped(schedule, order, moment, now)
+        case Order(limit=0):
+            return Judgment(now=f"it has no nodes: {order}", then=_STAYS, edge=moment.next)
+    if schedule.end is ScheduleEnd.IDLE:
+        ran = "a window is open" if moment.inside else f"its window is over: {order}"
+        then = "it is not stopped: the idle function stops it once it is idle"
+        return Judgment(now=f"it runs: {ran}", then=then, edge=moment.next)
+    return _judge_running(schedule, order, notice, moment, now=now, runs=runs)
+
+
+def _judge_stopped(schedule: ScheduleSettings, order: Order, moment: Moment, now: datetime) -> Judgment:
+    by_idle = order.by == IDLE
+    if not by_idle and order.by != SCHEDULE:
+        return Judgment(now=f"it is {order}", then=_STAYS, edge=moment.next)
+    if moment.inside and moment.last is not None and (not by_idle or order.since < moment.last):
+        reason = f"its window began at {time_text(moment.last)} ({schedule})"
+        start = Order(state=State.RUNNING, by=SCHEDULE, reason=reason, since=now)
+        return Judgment(now="a window is open", then="its nodes start", edge=now, order=start)
+    return _stopped(moment, order)
+
+
+def _stopped(moment: Moment, order: Order, *, is_new: bool = False) -> Judgment:
+    # Inside a window only the idle function's stop holds, until another window begins.
+    starts = moment.next if not moment.inside else None
+    edge = starts or moment.next
+    then = _NEXT_START if starts else "nothing: it starts when the next window begins"
+    return Judgment(now=f"it is {order}", then=then, edge=edge, order=order if is_new else None)
+
+
+def _judge_running(
+    schedule: ScheduleSettings, order: Order, notice: Notice | None, moment: Moment, *, now: datetime, runs: bool
+) -> Judgment:
+    """Say what is made of a node group with nodes, or limited to some, by a schedule that stops it."""
+    end = moment.next if moment.inside else moment.last
+    if end is None:
+        return Judgment(now="it runs: it has no window", then="nothing", edge=None)
+    noticed = notice if notice is not None and notice.window_end == end else None
+    due = max(end, (now if noticed is None else noticed.at) + schedule.warning) if runs else end
+    if _is_kept(order, end, due, noticed):
+        why = "a window is open" if moment.inside else "outside its windows"
+        later = timetable(schedule).at(end).next_end if moment.inside else moment.next_end
+        return Judgment(now=f"it runs: {why}, and it is {order}", then="it is stopped", edge=later)
+    if now < end - schedule.warning:
+        return Judgment(now="it runs: a window is open", then="it is stopped", edge=end)
+    if now < due:
+        until = f"its window {'ends' if end > now else 'ended'} at {time_text(end)}"
+        return Judgment(
+            now=f"it runs until its stop: {until}", then="it is stopped", edge=due, stop_at=due, window_end=end
+        )
+    return Judgment(
+        now=f"its window ended at {time_text(end)}",
+        then="its nodes are stopped",
+        edge=now,
+        order=_stop(schedule, order, end, now),
+    )
+
+
+def _is_kept(order: Order, end: datetime, due: datetime, noticed: Notice | None) -> bool:
+    """Say whether a node group runs on over the end of a window: an operator started it after the notice or the end.
+
+    A limit that comes between notice and stop keeps nothing.
+    """
+    if noticed is None:
+        return order.since >= end
+    return order.since > (noticed.at if order.state is State.RUNNING else due)
+
+
+def _stop(schedule: ScheduleSettings, order: Order, end: datetime, now: datetime) -> Order:
+    """Return the order that stops a node group; one that is limited stays so, and gets no nodes at the next start."""
+    reason = f"its window ended at {time_text(end)} ({schedule})"
+    if order.state is State.LIMITED:
+        return replace(order, limit=0, since=now, reason=f"{order.reason}; {reason}", sizes={})
+    return Order(state=State.STOPPED, by=SCHEDULE, reason=reason, since=now)
+
+
+def removed(order: Order | None, now: datetime) -> Order | None:
+    """Return the order that starts a node group whose schedule stopped it and has left the cluster's file."""
+    if order is None or order.state is not State.STOPPED or order.by != SCHEDULE:
+        return None
+    return Order(
+        state=State.RUNNING, by=SCHEDULE, reason="its schedule was removed from the cluster's file", since=now
+    )
+
+
+def may_be_started(order: Order | None, by: str) -> bool:
+    """Say whether a schedule ends a stop: a stop by another sender is then recorded though it changes no size."""
+    ends = (SCHEDULE, IDLE)
+    return order is not None and order.state is State.STOPPED and order.by in ends and by not in ends

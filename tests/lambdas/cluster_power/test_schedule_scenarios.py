@@ -1,0 +1,182 @@
+"""The power function honours schedules: it warns, stops and starts, and leaves alone what others have ordered."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from cluster_common.errors import PartialFailureError
+from cluster_common.times import parse_time
+from cluster_contract.schedule import ScheduleSettings
+from cluster_power.records import State
+from fake_auto_scaling import FakeGroup
+from power_scene import Scene
+
+WEEKDAYS = ScheduleSettings(windows=("weekdays 08:00-20:00 UTC",))
+SCHEDULED = {"schedule": 0}
+STOP = "base-pod: its schedule stops the nodes of workers in 15 minutes"
+
+
+def at(text: str) -> datetime:
+    """Return a time in November 2026, whose second day is a Monday: `3 19:45`."""
+    day, time = text.split()
+    return parse_time(f"2026-11-{int(day):02}T{time}:00Z")
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene(counts={"workers": 8}, details={"workers": SCHEDULED}, schedules=(WEEKDAYS,))
+
+
+@pytest.fixture
+def group(scene: Scene) -> FakeGroup:
+    group = scene.add()
+    scene.minute(5)
+    return group
+
+
+def state(scene: Scene) -> tuple[State, str]:
+    order = scene.recorded().order
+    assert order is not None
+    return order.state, order.by
+
+
+def test_nodes_are_warned_of_stopped_and_started(scene: Scene, group: FakeGroup) -> None:
+    scene.tick_at(at("2 19:45"))
+    assert (group.desired, scene.subjects()) == (8, [STOP])
+    text = scene.sns.messages[0]["Message"]
+    assert "weekdays 08:00-20:00 UTC) stops its nodes at 2026-11-02T20:00:00Z: save checkpoints." in text
+    assert '"action":"start"' in text
+
+    found = scene.tick_at(at("2 20:00"))["workers"]
+    assert (group.desired, found["missing"], scene.subjects()) == (0, 0, [STOP])
+    assert found["reason"].startswith("workers is stopped, by its schedule: its window ended at 2026-11-02T20:00:00Z")
+    assert found["schedule"] == {
+        "words": "weekdays 08:00-20:00 UTC",
+        "now": "it is stopped by its schedule since 2026-11-02T20:00:00Z: its window ended at 2026-11-02T20:00:00Z "
+        "(weekdays 08:00-20:00 UTC)",
+        "next_edge": "2026-11-03T08:00:00Z",
+        "then": "it starts",
+    }
+
+    writes = scene.writes()
+    scene.tick_at(at("3 07:55"))
+    assert writes == []
+
+    scene.tick_at(at("3 08:00"))
+    assert (group.desired, state(scene)) == (8, (State.RUNNING, "its schedule"))
+    status = scene.order("status")["workers"]["schedule"]
+    assert (status["next_edge"], status["then"]) == ("2026-11-03T20:00:00Z", "it is stopped")
+
+
+@pytest.mark.parametrize(
+    ("command", "by", "kept"),
+    [
+        pytest.param("stop", "an operator in request 1111", (State.STOPPED, 0), id="an operator's stop"),
+        pytest.param("stop", "cluster_spend", (State.STOPPED, 0), id="the budget's stop"),
+        pytest.param("limit", "cluster_spend", (State.LIMITED, 0), id="the budget's limit"),
+        pytest.param("start", "an operator in request 1111", (State.RUNNING, 8), id="an operator's start"),
+    ],
+)
+def test_a_command_while_the_schedule_has_stopped_it_holds_through_the_next_start(
+    scene: Scene, group: FakeGroup, command: str, by: str, kept: tuple[State, int]
+) -> None:
+    scene.tick_at(at("2 19:45"))
+    scene.tick_at(at("2 20:00"))
+
+    scene.order(command, by=by)
+    scene.tick_at(at("3 08:00"))
+
+    assert (state(scene), group.desired) == ((kept[0], by), kept[1])
+
+
+def test_a_stop_by_an_operator_after_the_idle_function_holds_through_the_next_start(
+    scene: Scene, group: FakeGroup
+) -> None:
+    scene.order("stop", by="cluster_idle")
+    scene.minute()
+    scene.order("stop", by="an operator in request 1111")
+
+    scene.tick_at(at("3 08:00"))
+
+    assert group.desired == 0
+
+
+def test_a_start_command_after_the_warning_keeps_the_nodes_over_the_end(scene: Scene, group: FakeGroup) -> None:
+    scene.tick_at(at("2 19:45"))
+    scene.order("start", by="an operator in request 1111")
+
+    scene.tick_at(at("2 20:00"))
+    assert group.desired == 8
+    assert scene.order("status")["workers"]["schedule"]["next_edge"] == "2026-11-03T20:00:00Z"
+
+    scene.tick_at(at("3 19:45"))
+    scene.tick_at(at("3 20:00"))
+    assert (group.desired, scene.subjects()) == (0, [STOP, STOP])
+
+
+def test_a_function_that_was_silent_warns_before_it_stops(scene: Scene, group: FakeGroup) -> None:
+    scene.tick_at(at("4 22:00"))
+    assert (group.desired, scene.subjects()) == (8, [STOP])
+
+    scene.tick_at(at("4 22:15"))
+    assert (group.desired, scene.subjects()) == (0, [STOP])
+
+
+def test_nodes_are_stopped_though_nobody_could_be_warned(scene: Scene, group: FakeGroup) -> None:
+    scene.sns.fails = True
+    scene.pass_time(at("2 19:45") - scene.now)
+    with pytest.raises(PartialFailureError):
+        scene.order()
+    scene.pass_time(timedelta(minutes=15))
+    scene.order()
+
+    assert group.desired == 0
+
+
+def test_a_group_that_is_first_deployed_outside_its_windows_waits_for_one(scene: Scene) -> None:
+    scene.now = at("2 21:00")
+    group, others = scene.add(), scene.add("others")
+    scene.counts["others"] = 2
+    assert scene.minute(3)["workers"]["missing"] == 0
+    assert (group.desired, others.desired) == (0, 2)
+
+    scene.tick_at(at("3 08:00"))
+    assert group.desired == 8
+
+
+def test_a_group_without_a_schedule_runs_beside_one_that_its_schedule_has_stopped(scene: Scene) -> None:
+    scene.now = at("2 21:00")
+    scene.add()
+    scene.minute()
+    scene.counts["others"] = 2
+
+    others = scene.add("others")
+    scene.minute()
+
+    assert others.desired == 2
+
+
+def test_a_group_starts_when_its_schedule_is_removed(scene: Scene, group: FakeGroup) -> None:
+    scene.tick_at(at("2 19:45"))
+    scene.tick_at(at("2 20:00"))
+
+    scene.details.clear()
+    found = scene.minute()["workers"]
+
+    assert (group.desired, found["why"]) == (8, "its schedule was removed from the cluster's file")
+    assert "schedule" not in found
+
+
+def test_a_command_that_comes_during_the_run_wins_over_the_schedule(scene: Scene, group: FakeGroup) -> None:
+    scene.tick_at(at("2 19:45"))
+    scene.pass_time(at("2 20:00") - scene.now)
+
+    def limit(operation: str) -> None:
+        if operation == "PutItem":
+            scene.watch(lambda _: None)
+            scene.order("limit", by="cluster_spend")
+
+    scene.watch(limit)
+    scene.order()
+
+    assert (state(scene), group.desired) == ((State.LIMITED, "cluster_spend"), 8)
