@@ -33,6 +33,8 @@ from cdk_training_cluster.nodes import (
     NodeFleet,
     NodeGroup,
     Placement,
+    Schedule,
+    ScheduleEnd,
     WarmPool,
 )
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
@@ -86,6 +88,8 @@ __all__ = [
     "OnIdle",
     "Placement",
     "ResumeDocument",
+    "Schedule",
+    "ScheduleEnd",
     "SpendGroup",
     "TrainingCluster",
     "TrainingFileSystem",

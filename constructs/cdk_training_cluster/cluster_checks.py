@@ -9,7 +9,7 @@ from constructs import Construct, IConstruct
 from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
-from cdk_training_cluster.nodes import IdlePolicy, NodeGroup
+from cdk_training_cluster.nodes import IdlePolicy, NodeGroup, Schedule
 from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
 from cdk_training_cluster.storage import TrainingFileSystem
 from cdk_training_cluster.validation.words import Words
@@ -52,6 +52,7 @@ def check_cluster(
     network: ClusterNetwork | None,
     file_system: TrainingFileSystem | None,
     idle_policy: IdlePolicy | None,
+    schedule: Schedule | None = None,
     instance_type_facts: Sequence[InstanceTypeInfo],
     words: Words,
 ) -> ClusterContext:
@@ -72,6 +73,7 @@ def check_cluster(
         instance_type_facts,
         availability_zone=availability_zone if network is None else network.availability_zone,
         public_subnet=network is not None and network.is_public,
+        schedule=schedule,
         words=words,
     )
     problems += map(str, cluster_problems(together))

@@ -32,7 +32,7 @@ from cdk_training_cluster.guardrails.fixed_parts import fixed_parts
 from cdk_training_cluster.guardrails.spend import alarm_count, scheduled_function
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
-from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, utilization_metric
+from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, Schedule, utilization_metric
 from cdk_training_cluster.nodes.bootstrap_alarm import make_bootstrap_alarm
 from cdk_training_cluster.nodes.dashboard import accelerator_row
 from cdk_training_cluster.nodes.lustre_connections import warn_of_connections
@@ -98,6 +98,7 @@ class TrainingCluster(Construct):
         alert_topic: sns.ITopic | None = None,
         state: ClusterState | None = None,
         idle_policy: IdlePolicy | None = None,
+        schedule: Schedule | None = None,
         budget: Budget | None = None,
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
         powertools_layer: lambda_.ILayerVersion | None = None,
@@ -127,6 +128,7 @@ class TrainingCluster(Construct):
                 cluster. Default: - a table is made, and deleted with the stack.
             idle_policy: When nodes are idle and what becomes of them then; a node group's own policy says what
                 differs. Default: - see `IdlePolicy`; `IdlePolicy.off()` stops none.
+            schedule: When nodes run; a node group's own schedule replaces it. Default: - always.
             budget: What may be spent in a month; billing alarms in us-east-1 watch the account's charges, and an AWS
                 budget the cluster's bill. Default: - none.
             instance_type_facts: Facts about instance types that the catalog does not have. Default: - none.
@@ -155,6 +157,7 @@ class TrainingCluster(Construct):
             network=network,
             file_system=file_system,
             idle_policy=idle_policy,
+            schedule=schedule,
             instance_type_facts=instance_type_facts,
             words=words_of(self),
         )
@@ -222,7 +225,10 @@ class TrainingCluster(Construct):
             "Power",
             **self._common,
             groups={
-                name: PowerGroup.of(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()
+                nodes.group.name: PowerGroup.of(
+                    self._node_groups[nodes.group.name], self._idle_policies[nodes.group.name], nodes.schedule
+                )
+                for nodes in together.nodes
             },
         )
         for fleet in self.node_groups:

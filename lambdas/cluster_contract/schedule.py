@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from enum import StrEnum
-from functools import lru_cache
 from typing import Annotated
-from zoneinfo import ZoneInfo
 
 from cluster_contract.codec import Within
 from cluster_contract.cron import WEEKDAYS, Cron
@@ -109,12 +107,12 @@ class Window:
     zone: tzinfo
 
     @classmethod
-    def parse(cls, text: str, zone: Callable[[str], tzinfo] = ZoneInfo) -> "Window":
+    def parse(cls, text: str, zone: Callable[[str], tzinfo]) -> "Window":
         """Read a window.
 
         Args:
             text: The window.
-            zone: Returns the time zone of a name. Default: - that of the machine's data.
+            zone: Returns the time zone of a name.
 
         Raises:
             ValueError: It is none; the message is a sentence.
@@ -141,7 +139,7 @@ class Window:
 class Timetable:
     """The windows of a schedule together."""
 
-    def __init__(self, schedule: ScheduleSettings, zone: Callable[[str], tzinfo] = ZoneInfo) -> None:
+    def __init__(self, schedule: ScheduleSettings, zone: Callable[[str], tzinfo]) -> None:
         """Read a schedule's windows.
 
         Args:
@@ -186,12 +184,6 @@ class Timetable:
             next=min((edge for edge in edges if edge > now), default=None),
             next_end=min((span.end for span in spans if span.end > now), default=None),
         )
-
-
-@lru_cache
-def timetable(schedule: ScheduleSettings) -> Timetable:
-    """Return a schedule's windows, read once, with the time zones of the machine's data."""
-    return Timetable(schedule)
 
 
 def first_moment(local: datetime, zone: tzinfo) -> datetime:

@@ -6,9 +6,12 @@ which of them wins; `judge` is that table.
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache, partial
+from pathlib import Path
 
 from cluster_common.times import time_text
-from cluster_contract.schedule import Moment, ScheduleEnd, ScheduleSettings, timetable
+from cluster_contract.schedule import Moment, ScheduleEnd, ScheduleSettings, Timetable
+from cluster_contract.time_zones import time_zone
 from cluster_power.records import Notice, Order, State
 
 SCHEDULE = "its schedule"
@@ -17,6 +20,7 @@ SCHEDULE = "its schedule"
 IDLE = "cluster_idle"
 """The sender of the idle function's stops, which the next start of a window ends."""
 
+_TIME_ZONES = Path(__file__).with_name("time_zones.json")
 _NEXT_START = "it starts"
 _STAYS = "it stays stopped until a start command: a schedule never starts what an operator or the budget stopped"
 
@@ -139,6 +143,12 @@ def _stop(schedule: ScheduleSettings, order: Order, end: datetime, now: datetime
     if order.state is State.LIMITED:
         return replace(order, limit=0, since=now, reason=f"{order.reason}; {reason}", sizes={})
     return Order(state=State.STOPPED, by=SCHEDULE, reason=reason, since=now)
+
+
+@cache
+def timetable(schedule: ScheduleSettings) -> Timetable:
+    """Return a schedule's windows, read once."""
+    return Timetable(schedule, zone=partial(time_zone, _TIME_ZONES))
 
 
 def removed(order: Order | None, now: datetime) -> Order | None:

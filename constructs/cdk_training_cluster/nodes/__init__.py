@@ -6,8 +6,10 @@ from cdk_training_cluster.nodes.idle_signal import IdleSignal
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
 from cdk_training_cluster.nodes.node_metrics import node_metric, utilization_metric
+from cdk_training_cluster.nodes.schedule import Schedule
 from cdk_training_cluster.nodes.warm_pool import WarmPool
 from cluster_contract.idle import IdleScope
+from cluster_contract.schedule import ScheduleEnd
 
 __all__ = [
     "IdlePolicy",
@@ -19,6 +21,8 @@ __all__ = [
     "NodeFleet",
     "NodeGroup",
     "Placement",
+    "Schedule",
+    "ScheduleEnd",
     "WarmPool",
     "default_idle_policy",
     "node_metric",

@@ -13,6 +13,7 @@ from cdk_training_cluster.capacity import Capacity
 from cdk_training_cluster.checks import shown
 from cdk_training_cluster.network import InterfaceLayout
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
+from cdk_training_cluster.nodes.schedule import Schedule
 from cdk_training_cluster.nodes.warm_pool import WarmPool
 from cdk_training_cluster.validation.bounds import Form, Whole
 from cdk_training_cluster.validation.kinds import checked
@@ -66,6 +67,7 @@ class NodeGroup:
         interface_layout: How many interfaces have an IP address. Default: - one a node
             (`InterfaceLayout.IP_OPTIMISED`).
         idle_policy: When its nodes are idle and what becomes of them then. Default: - as the cluster's policy says.
+        schedule: When they run. Default: - as the cluster's schedule says, and always where it has none.
         warm_pool: How many nodes may be kept stopped for a quick start. Default: - none: nodes are terminated.
         machine_image: The image. Default: - AWS's newest Deep Learning Base AMI for the type's architecture and
             accelerators, with a warning: it moves drivers under a running fleet at a later deployment.
@@ -89,6 +91,7 @@ class NodeGroup:
     efa: bool | None = None
     interface_layout: InterfaceLayout = InterfaceLayout.IP_OPTIMISED
     idle_policy: IdlePolicy | None = None
+    schedule: Schedule | None = None
     warm_pool: WarmPool | None = None
     machine_image: ec2.IMachineImage | None = None
     root_device_name: str | None = None

@@ -1,6 +1,7 @@
 """The construct that makes the power function, its schedule, its alarms and its permissions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import ClassVar
 
@@ -107,6 +108,9 @@ class ClusterPower(Guardrail):
     or `status`. With `limit` groups keep the nodes that they have, but get no more, until a start. With `terminate`
     and `"instance_ids": [...]` single nodes of a group that allows it are terminated, and its size is smaller by as
     many until a start.
+
+    A group with a schedule is started with each of its windows and stopped at its end, after a warning to the topic;
+    docs/schedules.md says who wins where an operator, the idle function or the budget orders something else.
 
     A group in a Capacity Block is up from the block's own start, which is read each minute, until 10 minutes before
     EC2 begins to terminate what runs in it; half an hour ahead an alert says to save checkpoints. A block that is
@@ -216,9 +220,17 @@ class ClusterPower(Guardrail):
                 f"launch_grace must be at most 30 minutes, got {grace.to_human_string()}: CloudFormation waits an "
                 "hour for nodes that are missing"
             )
+        self._schedules = {
+            name: group.schedule
+            for name, group in groups.items()
+            if group.schedule is not None and not group.schedule.is_off
+        }
+        schedules = tuple(dict.fromkeys(schedule.settings for schedule in self._schedules.values()))
+        places = {name: schedules.index(schedule.settings) for name, schedule in self._schedules.items()}
         settings = PowerFunctionSettings(
             cluster=cluster_name,
-            groups={name: group.settings for name, group in groups.items()},
+            groups={name: replace(group.settings, schedule=places.get(name)) for name, group in groups.items()},
+            schedules=schedules,
             launch_grace=to_time(grace),
             closing_notice=to_time(closing_notice or to_duration(PowerFunctionSettings.closing_notice)),
             topic_arn=alert_topic.topic_arn,
@@ -241,6 +253,12 @@ class ClusterPower(Guardrail):
         self.surplus_nodes_alarm: cloudwatch.Alarm = self._alarms["SurplusNodes"]
         self.held_groups_alarm: cloudwatch.Alarm = self._alarms["HeldGroups"]
         self.mixed_groups_alarm: cloudwatch.Alarm = self._alarms["MixedGroups"]
+
+    def describe(self) -> Iterator[str]:
+        """Say which node groups have a schedule, and for how many hours a month it lets them run."""
+        for name, schedule in self._schedules.items():
+            hours = f"about {schedule.hours_a_month:.0f} hours a month"
+            yield f"Schedule of {name}: {schedule.settings}; {hours}"
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let a principal stop, start, limit and ask about the node groups, and terminate single nodes.

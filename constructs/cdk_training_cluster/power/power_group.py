@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Annotated
 
 from cdk_training_cluster.checks import is_unknown
-from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
+from cdk_training_cluster.nodes import IdlePolicy, NodeFleet, Schedule
 from cdk_training_cluster.validation.bounds import Whole
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.power import PowerGroupSettings
@@ -47,6 +47,7 @@ class PowerGroup:
             which of its nodes it terminates. Default: - it may not.
         warm_pool: Whether it has a warm pool: when the group grows, nodes in the pool that an old launch template
             version has launched are terminated, and Auto Scaling launches others. Default: - it has none.
+        schedule: When its nodes run. Default: - always, while it is not stopped.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
     """
@@ -62,6 +63,7 @@ class PowerGroup:
     released: bool = False
     terminates_nodes: bool = False
     warm_pool: bool = False
+    schedule: Schedule | None = None
 
     def __post_init__(self) -> None:
         """Check the settings.
@@ -75,12 +77,13 @@ class PowerGroup:
             raise ValueError("\n".join(problems))
 
     @classmethod
-    def of(cls, fleet: NodeFleet, policy: IdlePolicy) -> "PowerGroup":
+    def of(cls, fleet: NodeFleet, policy: IdlePolicy, schedule: Schedule | None = None) -> "PowerGroup":
         """Return what has to be known of a group's nodes.
 
         Args:
             fleet: The nodes.
             policy: When they are idle and what becomes of them.
+            schedule: When they run. Default: - always.
         """
         group, capacity = fleet.node_group, fleet.node_group.capacity
         return cls(
@@ -96,11 +99,12 @@ class PowerGroup:
             released=capacity.releases,
             terminates_nodes=policy.takes_single_nodes,
             warm_pool=group.warm_pool is not None,
+            schedule=schedule,
         )
 
     @property
     def settings(self) -> PowerGroupSettings:
-        """The group as the power function takes it."""
+        """The group as the power function takes it, but for its schedule, which groups share."""
         has_blocks = self.capacity_block is not None or bool(self.capacity_blocks)
         early = self.block_ends_early_minutes if has_blocks else BLOCK_ENDS_EARLY_MINUTES
         return PowerGroupSettings(
@@ -142,6 +146,8 @@ class PowerGroup:
             )
         if self.released and self.capacity_reservation_id is None:
             yield "released needs capacity_reservation_id: the reservation that is lowered while the group is stopped"
+        if self.schedule is not None and self.capacity_block is not None:
+            yield "schedule excludes capacity_block: the nodes run while the block does"
         if self.warm_pool and self.spot_fleet_id is not None:
             yield "warm_pool excludes spot_fleet_id: Auto Scaling groups alone have warm pools"
         if self.terminates_nodes and self.spot_fleet_id is not None:

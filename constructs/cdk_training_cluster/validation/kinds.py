@@ -193,6 +193,7 @@ _EXAMPLES: Mapping[str, str] = {
     "IdleSignal": "IdleSignal.network()",
     "InstanceTypeInfo": "replace(instance_type_info('p5.48xlarge'), name='p9.48xlarge')",
     "NodeGroup": "NodeGroup('workers', instance_types=['p5.48xlarge'], count=8)",
+    "Schedule": "Schedule(['weekdays 08:00-20:00 Europe/Berlin'])",
     "TrainingFileSystem": "TrainingFileSystem(…)",
     "WarmPool": "WarmPool(size=2)",
 }

@@ -16,6 +16,7 @@ class Words:
         idle: The settings of a group's idle nodes.
         idle_off: Those of nodes that are never stopped.
         set_idle_off: How to give a group these.
+        no_schedule: The schedule of a group that has none though its cluster has one.
     """
 
     image = "a machine_image"
@@ -25,6 +26,7 @@ class Words:
     idle = "an idle_policy"
     idle_off = "IdlePolicy.off()"
     set_idle_off = "idle_policy=IdlePolicy.off()"
+    no_schedule = "Schedule([])"
 
     def call(self, call: str) -> str:
         """Return a call, such as `Capacity.spot()`."""
@@ -49,6 +51,7 @@ class FileWords(Words):
     idle = "idle settings"
     idle_off = "off: true"
     set_idle_off = "idle: {off: true}"
+    no_schedule = "schedule: {windows: []}"
 
     def call(self, call: str) -> str:
         """Return the key that stands for a call."""

@@ -10,7 +10,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_s3 as s3
 from pydantic import ConfigDict, Field
 
-from cdk_training_cluster import Budget, Dataset, DatasetEvent, IdlePolicy
+from cdk_training_cluster import Budget, Dataset, DatasetEvent, IdlePolicy, Schedule
 from cdk_training_cluster.storage import file_system_settings
 from cdk_training_cluster.storage.dataset import (
     CHUNK_MIB,
@@ -28,6 +28,7 @@ from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.observability import ObservabilitySettings
+from cdk_training_cluster_stacks.cluster_file.schedule import ScheduleSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 MOST_TAGS = 20
@@ -255,6 +256,7 @@ class GuardrailSettings(TypedDict):
     """The settings of `TrainingCluster` for its guardrails."""
 
     idle_policy: IdlePolicy | None
+    schedule: Schedule | None
     budget: Budget | None
 
 
@@ -299,6 +301,11 @@ class ClusterFile(Settings):
     """When nodes are idle and what becomes of them then. Left out: the alert topic is notified after 60 minutes
     without work, and nodes are stopped 30 minutes later."""
 
+    schedule: ScheduleSettings | None = Field(
+        default=None, examples=[{"windows": ["weekdays 08:00-20:00 Europe/Berlin"]}]
+    )
+    """When nodes run. Left out: always."""
+
     alerts: AlertSettings = AlertSettings()
     """Who hears of trouble."""
 
@@ -339,7 +346,11 @@ class ClusterFile(Settings):
 
     def to_guardrails(self) -> GuardrailSettings:
         """Return the guardrails as `TrainingCluster` takes them."""
-        return {"idle_policy": None if self.idle is None else self.idle.to_policy(), "budget": self.to_budget()}
+        return {
+            "idle_policy": None if self.idle is None else self.idle.to_policy(),
+            "schedule": None if self.schedule is None else self.schedule.to_schedule(),
+            "budget": self.to_budget(),
+        }
 
     def to_budget(self) -> Budget | None:
         """Return the budget as the constructs take it; None: there is none."""

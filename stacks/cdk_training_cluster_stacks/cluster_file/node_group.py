@@ -13,10 +13,14 @@ from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.capacity import CapacityChoice
 from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag
 from cdk_training_cluster_stacks.cluster_file.idle import NodeGroupIdleSettings
+from cdk_training_cluster_stacks.cluster_file.schedule import ScheduleSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 LATEST = "latest"
 """The word for AWS's newest image that fits."""
+
+
+_SCHEDULE = {"windows": ["weekdays 08:00-20:00 Europe/Berlin"]}
 
 
 def _beside_the_file(name: str, info: ValidationInfo) -> str:
@@ -66,6 +70,9 @@ class NodeGroupSettings(Settings):
     idle: NodeGroupIdleSettings | None = Field(default=None, examples=[{"window_minutes": 120}])
     """When its nodes are idle and what becomes of them then. Left out: as for the cluster."""
 
+    schedule: ScheduleSettings | None = Field(default=None, examples=[_SCHEDULE])
+    """When its nodes run. Left out: as for the cluster."""
+
     efa: Flag | None = None
     """Whether nodes get Elastic Fabric Adapters. Left out: they do if the type has any."""
 
@@ -110,6 +117,7 @@ class NodeGroupSettings(Settings):
             efa=self.efa,
             interface_layout=InterfaceLayout[self.interface_layout.upper()],
             idle_policy=None if self.idle is None else self.idle.to_policy(),
+            schedule=None if self.schedule is None else self.schedule.to_schedule(),
             warm_pool=None if self.warm_pool is None else WarmPool(size=self.warm_pool.size),
             machine_image=own,
             root_device_name=self.root_device_name,

@@ -30,6 +30,7 @@ from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings, NodeGrou
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.model import BESIDE_EXISTING, DatasetSettings, FileSystemSettings
 from cdk_training_cluster_stacks.cluster_file.node_group import LATEST, NodeGroupSettings
+from cdk_training_cluster_stacks.cluster_file.schedule import ScheduleSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 from cdk_training_cluster_stacks.cluster_file.source import Value
 from cdk_training_cluster_stacks.problems import Location
@@ -130,6 +131,7 @@ def addresses_are_listed_once(file: Part) -> Iterator[Complaint]:
 def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
     """What AWS says of node groups is in the library's tables; here it only gets its place."""
     idle, wrong_idle = _right(IdleSettings, file.get("idle", {}))
+    schedule = _valid(ScheduleSettings, file["schedule"]) if "schedule" in file else None
     given = [part for _, part in _parts(file, "instance_type_facts")]
     facts = [_valid(InstanceTypeFacts, part) for part in given]
     # Of what the file says in a wrong form nothing else is known.
@@ -148,6 +150,7 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
         None if idle is None or "idle" not in file else idle.to_policy(),
         [each.to_info() for each in facts if each is not None],
         availability_zone=_formed(file, "availability_zone", _ZONE),
+        schedule=None if schedule is None else schedule.to_schedule(),
         words=CLUSTER_FILE,
     )
     for problem in cluster_problems(together):

@@ -3,14 +3,15 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
-from zoneinfo import ZoneInfo
+from functools import cache, partial
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cluster_contract.schedule import ScheduleSettings, Timetable, Window
+from cluster_contract.time_zones import time_zone
 
 # Berlin and New York change by an hour in both directions, Lord Howe Island by half of one.
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
@@ -18,8 +19,11 @@ STEP = timedelta(minutes=10)
 YEAR = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC))
 
 
+zone_of = partial(time_zone, Path(__file__).parents[3] / "lambdas/cluster_power/time_zones.json")
+
+
 def table(*windows: str, holidays: tuple[str, ...] = ()) -> Timetable:
-    return Timetable(ScheduleSettings(windows=windows, holidays=holidays))
+    return Timetable(ScheduleSettings(windows=windows, holidays=holidays), zone=zone_of)
 
 
 @cache
@@ -30,9 +34,9 @@ def clock(zone: str) -> list[tuple[datetime, list[tuple[str, datetime]]]]:
 
 def watched(zone: str) -> Iterator[tuple[datetime, list[datetime]]]:
     """Yield each moment of the year with what a wall clock comes to show at it, of all that it has not shown yet."""
-    moment, highest = YEAR[0] - STEP, (YEAR[0] - STEP).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    moment, highest = YEAR[0] - STEP, (YEAR[0] - STEP).astimezone(zone_of(zone)).replace(tzinfo=None)
     while (moment := moment + STEP) < YEAR[1]:
-        shown, new = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None), list[datetime]()
+        shown, new = moment.astimezone(zone_of(zone)).replace(tzinfo=None), list[datetime]()
         while highest < shown:
             highest += STEP
             new.append(highest)
@@ -133,4 +137,4 @@ def test_windows_that_touch_are_one_and_holidays_have_no_start() -> None:
 )
 def test_what_is_no_window_is_refused(window: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-        Window.parse(window)
+        Window.parse(window, zone_of)

@@ -8,6 +8,7 @@ from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy, default_idle_policy
 from cdk_training_cluster.nodes.node_group import NodeGroup
+from cdk_training_cluster.nodes.schedule import Schedule
 from cdk_training_cluster.validation.rule import Found
 from cdk_training_cluster.validation.words import PYTHON, Words
 
@@ -22,6 +23,7 @@ class NodeGroupContext:
         unknown: What is wrong with its other types.
         availability_zone: The cluster's zone. None: it is not known before the deployment.
         policy: When its nodes are idle. None: that is not decided here.
+        schedule: When they run. None: always.
         words: What sentences call settings.
     """
 
@@ -30,6 +32,7 @@ class NodeGroupContext:
     unknown: Sequence[Found] = ()
     availability_zone: str | None = None
     policy: IdlePolicy | None = None
+    schedule: Schedule | None = None
     words: Words = PYTHON
 
     @property
@@ -44,6 +47,7 @@ class NodeGroupContext:
         *,
         availability_zone: str | None = None,
         whole_policy: IdlePolicy | None = None,
+        schedule: Schedule | None = None,
         words: Words = PYTHON,
     ) -> "NodeGroupContext":
         """Look up what holds for a node group.
@@ -53,6 +57,7 @@ class NodeGroupContext:
             facts: Facts about types that the catalog does not have. Default: - none.
             availability_zone: The cluster's zone. Default: - not known.
             whole_policy: The cluster's idle policy, with a value for everything. Default: - it is not decided.
+            schedule: The cluster's schedule. Default: - it has none.
             words: What sentences call settings. Default: - what Python calls them.
         """
         infos: list[InstanceTypeInfo] = []
@@ -64,12 +69,14 @@ class NodeGroupContext:
                 unknown.append((("instance_types", place), str(error)))
         own = group.idle_policy if is_measured(infos) else IdlePolicy.off()
         policy = whole_policy if own is None or whole_policy is None else own.over(whole_policy)
+        schedule = schedule if group.schedule is None else group.schedule
         return NodeGroupContext(
             group=group,
             infos=infos,
             unknown=unknown,
             availability_zone=availability_zone,
             policy=policy,
+            schedule=None if schedule is None or schedule.is_off else schedule,
             words=words,
         )
 
@@ -116,6 +123,7 @@ class ClusterContext:
         *,
         availability_zone: str | None = None,
         public_subnet: bool = False,
+        schedule: Schedule | None = None,
         words: Words = PYTHON,
     ) -> "ClusterContext":
         """Look up what holds for a cluster's node groups: the facts about their types, and when nodes are idle.
@@ -128,11 +136,14 @@ class ClusterContext:
             facts: Facts about types that the catalog does not have. Default: - none.
             availability_zone: The cluster's zone. Default: - not known.
             public_subnet: Whether the nodes' subnet is known to be public. Default: - it is not.
+            schedule: The cluster's schedule. Default: - it has none.
             words: What sentences call settings. Default: - what Python calls them.
         """
         whole = (policy or IdlePolicy()).over(default_idle_policy())
         nodes = [
-            NodeGroupContext.of(group, facts, availability_zone=availability_zone, whole_policy=whole, words=words)
+            NodeGroupContext.of(
+                group, facts, availability_zone=availability_zone, whole_policy=whole, schedule=schedule, words=words
+            )
             for group in groups
         ]
         return ClusterContext(nodes=nodes, policy=policy, public_subnet=public_subnet, words=words)

@@ -10,10 +10,11 @@ from cdk_training_cluster.nodes.rules.cluster_rules import CLUSTER_RULES
 from cdk_training_cluster.nodes.rules.context import ClusterContext, NodeGroupContext
 from cdk_training_cluster.nodes.rules.idle_rules import IDLE_RULES
 from cdk_training_cluster.nodes.rules.purchase_rules import PURCHASE_RULES
+from cdk_training_cluster.nodes.rules.schedule_rules import SCHEDULE_RULES
 from cdk_training_cluster.nodes.rules.type_rules import TYPE_RULES, UNKNOWN_TYPE
 from cdk_training_cluster.validation.rule import Level, Problem, Rule, Setting, SettingsError, broken
 
-NODE_GROUP_RULES: Sequence[Rule[NodeGroupContext]] = (*TYPE_RULES, *PURCHASE_RULES, *IDLE_RULES)
+NODE_GROUP_RULES: Sequence[Rule[NodeGroupContext]] = (*TYPE_RULES, *PURCHASE_RULES, *IDLE_RULES, *SCHEDULE_RULES)
 
 
 def node_group_problems(
@@ -107,8 +108,10 @@ def cluster_problems(cluster: ClusterContext) -> list[Problem]:
 
 
 def _where_it_is_said(problem: Problem, group: NodeGroup, policy: IdlePolicy | None) -> Problem:
-    """Move what a node group leaves out of its idle policy to the cluster's, or to what the default does not fit."""
+    """Move what a node group leaves out to the cluster's setting, or to what a default does not fit."""
     match problem.setting:
+        case (*_, "schedule") if group.schedule is None:
+            return replace(problem, setting=("schedule",))
         case (*at, "idle_policy", str() as setting):
             # Of the defaults only the warning can be wrong: for a window that a policy gives.
             for name in (setting, "window"):
