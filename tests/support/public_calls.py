@@ -180,6 +180,7 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
     "NodeFleet": _fleet,
     "NodeGroup": lambda _: {"name": "workers", "instance_types": ["g5.xlarge"], "count": 1},
     "ResumeDocument": lambda stack: {"cluster_name": "pod", "node_groups": ["workers"], "power": _power(stack)},
+    "Schedule": lambda _: {"windows": ["daily 08:00-20:00 UTC"]},
     "SpendGroup": lambda _: {},
     "TrainingCluster": lambda _: {"availability_zone": ZONE, "node_groups": [_group()]},
     "TrainingFileSystem.from_attributes": lambda stack: {

@@ -257,7 +257,7 @@ class ClusterPower(Guardrail):
     def describe(self) -> Iterator[str]:
         """Say which node groups have a schedule, and for how many hours a month it lets them run."""
         for name, schedule in self._schedules.items():
-            hours = f"about {schedule.hours_a_month:.0f} hours a month"
+            hours = f"open about {schedule.hours_a_month:.0f} hours a month"
             yield f"Schedule of {name}: {schedule.settings}; {hours}"
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:

@@ -13,6 +13,7 @@ from cdk_training_cluster.nodes.rules import (
     CLUSTER_RULES,
     IDLE_RULES,
     NODE_GROUP_RULES,
+    SCHEDULE_RULES,
     ClusterContext,
     NodeGroupContext,
     node_group_problems,
@@ -38,8 +39,8 @@ _AWS_DOCUMENT = re.compile(
 )
 
 
-# The rules about idle nodes have a table of their own.
-RULES = tuple(rule for rule in NODE_GROUP_RULES if rule not in IDLE_RULES)
+# The rules about idle nodes and schedules have tables of their own.
+RULES = tuple(rule for rule in NODE_GROUP_RULES if rule not in (*IDLE_RULES, *SCHEDULE_RULES))
 
 
 def _said(case: Case, rules: Sequence[Rule[NodeGroupContext]] = RULES) -> tuple[list[str], dict[str, str]]:
