@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # jsii asks for no more than a Node runtime; the one in the virtual environment is newer than it knows.
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-all test-random lint format catalog prices plans schema messages bench release-templates clean
+.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-all test-random lint format catalog prices time-zones plans schema messages bench release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -90,6 +90,9 @@ catalog: setup ## Regenerate the instance-type catalog (ARGS=--live: from the ac
 
 prices: setup ## Refresh the price book from the AWS Price List and Spot prices, with your credentials (ARGS='--region us-east-1')
 	@python scripts/generate_prices.py $(ARGS)
+
+time-zones: setup ## Write the time zones of the package tzdata where the power function reads them
+	@python scripts/generate_time_zones.py
 
 plans: setup ## Write what training-cluster plan says into README and docs/plan.md
 	@python scripts/show_plans.py
