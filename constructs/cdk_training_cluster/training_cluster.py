@@ -15,6 +15,7 @@ from constructs import Construct
 
 from cdk_training_cluster.cluster_checks import check_cluster, check_name
 from cdk_training_cluster.functions import Guardrail, GuardrailArguments, make_alert_topic
+from cdk_training_cluster.functions.look_permissions import grant_look
 from cdk_training_cluster.guardrails import (
     BillingAlarms,
     Budget,
@@ -50,6 +51,7 @@ from cdk_training_cluster.validation.words import words_of
 from cluster_contract.checkpoints import place_parameter
 from cluster_contract.codec import encode
 from cluster_contract.description import ClusterDescription, FunctionDescription, description_parameter, kind_of
+from cluster_contract.hydration import progress_parameter
 from cluster_contract.tags import CLUSTER_TAG
 
 
@@ -303,16 +305,24 @@ class TrainingCluster(Construct):
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let a principal stop, start, limit, terminate and ask about the nodes through the power function.
 
-        With that goes the parameter by which the command `training-cluster` finds the function.
+        With that goes what `grant_look` gives.
 
         Args:
             grantee: A role, user or function.
         """
-        invokes = self.power.grant_power(grantee)
-        reads = iam.Grant.add_to_principal(
-            grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[self.description.parameter_arn]
-        )
-        return invokes.combine(reads)
+        return self.power.grant_power(grantee).combine(self.grant_look(grantee))
+
+    def grant_look(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Let a principal look at the cluster with `training-cluster status`, `events`, `logs` and `why`.
+
+        It can change nothing, but have the functions look again. Checkpoints are listed where their bucket allows it
+        too.
+
+        Args:
+            grantee: A role, user or function.
+        """
+        found = (progress_parameter(self.cluster_name), place_parameter(self.cluster_name))
+        return grant_look(grantee, self.guardrails, (self.description.parameter_name, *found))
 
     def grant_resume(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let a principal start node groups again with the runbook of `resume_document`.

@@ -58,8 +58,9 @@ def test_who_may_operate_a_cluster_may_find_its_power_function(stack: Stack) -> 
         for name, each in resources(stack, "AWS::IAM::Policy").items()
         if name.startswith("Operators")
     )
-    invoke, read = policy
-    assert (invoke["Action"], read["Action"]) == ("lambda:InvokeFunction", "ssm:GetParameter")
+    invoke, look, read, *_ = policy
+    assert (invoke["Action"], look["Action"]) == ("lambda:InvokeFunction", "lambda:InvokeFunction")
+    assert read["Action"] == ["ssm:GetParameter", "ssm:GetParameters"]
     (parameter,) = re.findall(r"ClusterDescription\w+", json.dumps(read["Resource"]))
     assert resources(stack, "AWS::SSM::Parameter")[parameter]
 
@@ -70,3 +71,21 @@ def test_a_name_that_only_the_deployment_knows_is_taken_as_it_is() -> None:
     TrainingCluster(stack, "Cluster", availability_zone=ZONE, cluster_name=name, node_groups=[_WORKERS])
     parameter = only(stack, "AWS::SSM::Parameter")["Properties"]["Name"]
     assert parameter == {"Fn::Join": ["", ["/training-cluster/", {"Ref": "Name"}, "/description"]]}
+
+
+def test_who_may_look_at_a_cluster_may_read_and_have_functions_look_again_and_nothing_else() -> None:
+    stack = new_stack()
+    cluster = TrainingCluster(stack, "Cluster", availability_zone=ZONE, cluster_name="pod", node_groups=[_WORKERS])
+    cluster.grant_look(iam.Role(stack, "Lookers", assumed_by=iam.AccountRootPrincipal()))
+    (statements,) = (
+        each["Properties"]["PolicyDocument"]["Statement"]
+        for name, each in resources(stack, "AWS::IAM::Policy").items()
+        if name.startswith("Lookers")
+    )
+    invoke, parameters, logs, reads = statements
+    functions = resources(stack, "AWS::Lambda::Function")
+    # Through no alias the power function takes no commands.
+    assert [functions[each["Fn::GetAtt"][0]]["Type"] for each in invoke["Resource"]] == ["AWS::Lambda::Function"] * 2
+    assert "/training-cluster/pod/hydration" in json.dumps(parameters["Resource"])
+    assert (logs["Action"], len(logs["Resource"])) == ("logs:FilterLogEvents", 2)
+    assert all(re.fullmatch(r"\w+:(Describe|Get)\w+", action) for action in reads["Action"])

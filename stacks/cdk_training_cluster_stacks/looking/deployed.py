@@ -11,6 +11,8 @@ from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.target import Target, resolve
 from cluster_contract.description import ClusterDescription
 
+# arn:aws:lambda:us-east-1:111122223333:function:name, and :alias where there is one.
+_PARTS_OF_ARN = 7
 STATUS = {"action": "status"}
 # Where functions run: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 _REFUSALS = {
@@ -66,7 +68,9 @@ class Deployed:
             return None
         called = f"the {kind} function"
         with plain_refusals(called, _REFUSALS):
-            answer = self.client("lambda").invoke(FunctionName=function.invoke, Payload=json.dumps(event).encode())
+            answer = self.client("lambda").invoke(
+                FunctionName=unqualified(function.invoke), Payload=json.dumps(event).encode()
+            )
             text = answer["Payload"].read().decode(errors="replace")
         content = _content(text)
         if answer.get("FunctionError") or content is None:
@@ -101,6 +105,16 @@ def at_this_moment(target: Target) -> Deployed:
         ValueError: The cluster is not deployed.
     """
     return Deployed(target=target, description=target.description, now=datetime.now(UTC).replace(microsecond=0))
+
+
+def unqualified(function: str) -> str:
+    """Return what invokes a function through no alias: then the power function takes no commands.
+
+    Args:
+        function: Its name or ARN, with an alias or without.
+    """
+    parts = function.split(":")
+    return ":".join(parts[:_PARTS_OF_ARN]) if function.startswith("arn:") else parts[0]
 
 
 def _content(text: str) -> Mapping[str, Any] | None:

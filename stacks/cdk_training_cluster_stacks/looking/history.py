@@ -8,15 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
-from cdk_training_cluster_stacks.looking.deployed import Deployed
+from cdk_training_cluster_stacks.looking.deployed import Deployed, unqualified
 from cdk_training_cluster_stacks.looking.records import Record, quoted, read_records
 from cluster_contract.events import EVENT_FIELD, Event
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 
 _AT = re.compile(r"^At \S+ ")
 _FAILED = ("Failed", "Cancelled")
-# arn:aws:lambda:us-east-1:111122223333:function:name:alias
-_NAME = 6
 _STACK = "AWS::CloudFormation::Stack"
 
 
@@ -153,8 +151,7 @@ def _of_stack(cluster: Deployed, since: timedelta) -> Iterator[Happening]:
     lists its events, the newest first.
     """
     client, first = cluster.client("cloudformation"), cluster.now - since
-    function = cluster.description.functions["power"].invoke
-    name = function.split(":")[_NAME] if function.startswith("arn:") else function.partition(":")[0]
+    name = unqualified(cluster.description.functions["power"].invoke).rpartition(":")[2]
     with plain_refusals("the cluster's stack"):
         stack = client.describe_stack_resources(PhysicalResourceId=name)["StackResources"][0]["StackName"]
         for page in client.get_paginator("describe_stack_events").paginate(StackName=stack):

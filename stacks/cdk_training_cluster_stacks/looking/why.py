@@ -161,7 +161,7 @@ def _idle(cluster: Deployed, id: str) -> Iterator[Finding]:
     answer = cluster.ask("idle") or {"nodes": []}
     for one in answer["nodes"]:
         if one["instance_id"] == id:
-            yield Finding(source="idle", text=f"{id} {one['reason']}")
+            yield Finding(source="idle", text=str(one["reason"]))
 
 
 def _activities(cluster: Deployed, since: timedelta, concerns: Callable[[Happening], bool]) -> Iterator[Finding]:

@@ -36,11 +36,17 @@ class IdleClock(Part[Mapping[str, Any]]):
         if answer["breaker"]:
             yield answer["breaker"]
         told = [one for one in answer["nodes"] if one["verdict"] not in _PLAIN or one["verdict"] == _TOLD]
-        for reason in dict.fromkeys((one["node_group"], one["verdict"], one["reason"]) for one in told):
-            group, _, why = reason
-            ids = [one["instance_id"] for one in told if (one["node_group"], one["verdict"], one["reason"]) == reason]
+        nodes: dict[str, list[str]] = {}
+        for one in told:
+            nodes.setdefault(_reason(one), []).append(one["instance_id"])
+        for why, ids in nodes.items():
             more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
-            yield f"{group or 'no group'}: {ids[0]}{more} {why}"
+            yield f"{ids[0]}{more}: {why}"
+
+
+def _reason(node: Mapping[str, Any]) -> str:
+    """Return a reason without the node that it begins with, so that nodes of one group have one."""
+    return str(node["reason"]).removeprefix(f"{node['instance_id']} ")
 
 
 def _note(node: Mapping[str, Any], now: datetime) -> str:

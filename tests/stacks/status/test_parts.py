@@ -183,8 +183,8 @@ def test_the_idle_clock_is_on_each_node_and_only_what_a_word_does_not_say_is_a_s
         "dry_run": True,
         "breaker": None,
         "nodes": [
-            idle_node("i-1", "warn", why, "2026-11-22T10:55:00Z"),
-            idle_node("i-2", "warn", why, "2026-11-22T10:55:00Z"),
+            idle_node("i-1", "warn", f"i-1 of workers {why}", "2026-11-22T10:55:00Z"),
+            idle_node("i-2", "warn", f"i-2 of workers {why}", "2026-11-22T10:55:00Z"),
             idle_node("i-3", "busy", "works: GPUs"),
         ],
     }
@@ -192,7 +192,7 @@ def test_the_idle_clock_is_on_each_node_and_only_what_a_word_does_not_say_is_a_s
     assert said(IdleClock(), answer) == [
         "Nodes: 2 warn, 1 busy.",
         "It only reports what it would stop (dry run).",
-        f"workers: i-1 and 1 more {why}",
+        f"i-1 and 1 more: of workers {why}",
     ]
 
 
