@@ -1,7 +1,9 @@
 """How a finding that is right for a training cluster is acknowledged, always with its reason."""
 
-from aws_cdk import Acknowledgment, CfnResource, Validations
+from aws_cdk import Acknowledgment, Annotations, CfnResource, Validations
 from constructs import Construct, IConstruct
+
+from cdk_training_cluster.validation.words import words_of
 
 
 def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
@@ -13,6 +15,20 @@ def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
         reason: Why the finding is right here; it is written into the validation report.
     """
     Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
+
+
+def warn(scope: IConstruct, rule: str, sentence: str) -> None:
+    """Warn of what is allowed and will surprise.
+
+    Args:
+        scope: What the warning is about.
+        rule: The warning's name; it is acknowledged as `cdk-training-cluster:<rule>`.
+        sentence: What is so, what follows from it, and what to do.
+    """
+    how = words_of(scope).acknowledge(rule)
+    Annotations.of(scope).add_warning_v2(
+        f"cdk-training-cluster:{rule}", f"{sentence.removesuffix('.')}. {how}" if how else sentence
+    )
 
 
 def ignore_lint(resource: CfnResource, check: str) -> None:
@@ -39,4 +55,4 @@ def default_child(construct: Construct) -> CfnResource:
     return child
 
 
-__all__ = ["acknowledge", "default_child", "ignore_lint"]
+__all__ = ["acknowledge", "default_child", "ignore_lint", "warn"]

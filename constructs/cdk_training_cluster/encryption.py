@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from aws_cdk import Annotations, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk.region_info import RegionInfo
 from constructs import Construct
 
+from cdk_training_cluster.acknowledgements import warn
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.conditions import HERE
 
@@ -95,8 +96,9 @@ def allow(scope: Construct, key: kms.IKey | None, *users: KeyUser) -> None:
         users: The services.
     """
     if not _added(scope, key, *users):
-        Annotations.of(Stack.of(scope)).add_warning_v2(
-            "cdk-training-cluster:encryptionKeyPolicy",
+        warn(
+            Stack.of(scope),
+            "encryptionKeyPolicy",
             "the policy of encryption_key is managed outside this app and must let AWS's services use the key: "
             "otherwise log groups are refused, alarms cannot be published and nodes end with Client.InternalError at "
             "launch. See docs/security.md for its statements; `training-cluster key-policy <file>` prints them.",
@@ -116,8 +118,9 @@ def allow_dataset(scope: Construct, bucket: s3.IBucket) -> None:
             account="<account>" if is_unknown(stack.account) else stack.account,
             region="<region>" if is_unknown(stack.region) else stack.region,
         )
-        Annotations.of(stack).add_warning_v2(
-            "cdk-training-cluster:datasetKeyPolicy",
+        warn(
+            stack,
+            "datasetKeyPolicy",
             f"dataset bucket {bucket.node.path}: its key's policy is managed outside this app and must let FSx read "
             f"the bucket, or the link is MISCONFIGURED. The statement: {json.dumps(_datasets(place, bucket))}",
         )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import jsii
-from aws_cdk import Annotations, Duration, Names, RemovalPolicy, Stack, Tags
+from aws_cdk import Duration, Names, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -13,6 +13,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from cdk_training_cluster.acknowledgements import warn
 from cdk_training_cluster.cluster_checks import check_cluster, check_name
 from cdk_training_cluster.functions import Guardrail, GuardrailArguments, make_alert_topic
 from cdk_training_cluster.functions.look_permissions import grant_look
@@ -41,6 +42,7 @@ from cdk_training_cluster.nodes.node_role import allow_run_command, make_node_ro
 from cdk_training_cluster.nodes.rules import together_warnings
 from cdk_training_cluster.observability import ClusterDashboard
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
+from cdk_training_cluster.outputs import make_outputs
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import CheckpointStore, Dataset, ExportedCheckpoints, TrainingFileSystem
@@ -164,7 +166,7 @@ class TrainingCluster(Construct):
             words=words_of(self),
         )
         for rule, sentence in together_warnings(together).items():
-            Annotations.of(self).add_warning_v2(f"cdk-training-cluster:{rule}", sentence)
+            warn(self, rule, sentence)
         self._idle_policies = {nodes.group.name: nodes.policy for nodes in together.nodes if nodes.policy is not None}
         self.cluster_name: str = cluster_name or Names.unique_resource_name(self, max_length=64, separator="-")
         check_name(self, self.cluster_name)
@@ -301,6 +303,16 @@ class TrainingCluster(Construct):
     def guardrails(self) -> tuple[Guardrail, ...]:
         """All the functions that watch the cluster, the power function first."""
         return tuple(child for child in self.node.children if isinstance(child, Guardrail))
+
+    def make_outputs(self, scope: Construct | None = None) -> None:
+        """Make the outputs that the documentation names: `AlertTopicArn`, `ResumeCommand`, a function's name for each
+        guardrail, such as `PowerFunctionName`, and `ActivateCostTagCommand` where there is an AWS budget.
+
+        Args:
+            scope: Where to make them, such as the cluster itself, whose path then comes before their names: for a
+                second cluster of a stack. Default: - the stack.
+        """
+        make_outputs(scope or Stack.of(self), self)
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let a principal stop, start, limit, terminate and ask about the nodes through the power function.

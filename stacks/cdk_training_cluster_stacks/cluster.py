@@ -1,15 +1,15 @@
 """The stack that comes and goes: launch templates, groups, and the functions that watch them."""
 
-from aws_cdk import Annotations, CfnOutput, Environment, Stack, Tags
+from aws_cdk import Environment, Stack, Tags
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from cdk_training_cluster import TrainingCluster
-from cdk_training_cluster.validation.words import IN_A_FILE, WORDS_CONTEXT
+from cdk_training_cluster.acknowledgements import warn
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
-from cdk_training_cluster_stacks.foundation import FoundationStack, encryption_key
+from cdk_training_cluster_stacks.foundation import FoundationStack, encryption_key, speak_as_a_file
 
 
 class ClusterStack(Stack):
@@ -42,7 +42,7 @@ class ClusterStack(Stack):
         )
         # Exports and imports, whatever a later CDK makes of references by default.
         self.node.set_context("@aws-cdk/core:defaultCrossStackReferences", "strong")
-        self.node.set_context(WORDS_CONTEXT, IN_A_FILE)
+        speak_as_a_file(self, cluster)
         self.training_cluster = TrainingCluster(
             self,
             "TrainingCluster",
@@ -60,8 +60,9 @@ class ClusterStack(Stack):
             instance_type_facts=[facts.to_info() for facts in cluster.instance_type_facts],
         )
         if not cluster.alerts.emails:
-            Annotations.of(self).add_warning_v2(
-                "cdk-training-cluster:noAlerts",
+            warn(
+                self,
+                "noAlerts",
                 "no address receives messages about missing nodes and failures: list one under alerts.emails, or "
                 "subscribe to the topic that the output AlertTopicArn names.",
             )
@@ -69,27 +70,7 @@ class ClusterStack(Stack):
         if isinstance(topic, sns.Topic):
             for address in cluster.alerts.emails:
                 topic.add_subscription(subscriptions.EmailSubscription(address))
-        CfnOutput(self, "AlertTopicArn", value=topic.topic_arn)
-        for guardrail in self.training_cluster.guardrails:
-            CfnOutput(self, guardrail.spec.output, value=guardrail.function_name)
-        cost_budget = self.training_cluster.cost_budget
-        if cost_budget is not None:
-            CfnOutput(
-                self,
-                "ActivateCostTagCommand",
-                description="Lets the AWS budget count the cluster's bill; run it once an organization, in the "
-                "management account, a day after the first deployment",
-                value=cost_budget.activation_command,
-            )
-        CfnOutput(
-            self,
-            "ResumeCommand",
-            description="Starts every node group again; --parameters NodeGroups=<name> starts one",
-            value=self.training_cluster.resume_document.command,
-        )
-        prometheus = self.training_cluster.prometheus
-        if prometheus is not None:
-            CfnOutput(self, "PrometheusUrl", description="For a data source", value=prometheus.query_url)
+        self.training_cluster.make_outputs()
         for key, value in cluster.tags.items():
             Tags.of(self).add(key, value)
 

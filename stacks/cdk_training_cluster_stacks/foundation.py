@@ -16,8 +16,9 @@ from cdk_training_cluster import (
     ExpressCheckpoints,
     TrainingFileSystem,
 )
-from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.acknowledgements import acknowledge, warn
 from cdk_training_cluster.storage.buckets import kept_bucket
+from cdk_training_cluster.validation.words import IN_A_FILE, WORDS_CONTEXT
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.checkpoints import CheckpointSettings, ExpressSettings, ReplicaSettings
 from cdk_training_cluster_stacks.cluster_file.model import AccessLogSettings, FileSystemSettings
@@ -58,6 +59,7 @@ class FoundationStack(Stack):
             env=Environment(account=cluster.account, region=cluster.region),
             termination_protection=cluster.termination_protection,
         )
+        speak_as_a_file(self, cluster)
         self._encryption_key = encryption_key(self, cluster)
         self.network = self._network(cluster)
         self.state = ClusterState(self, "State", encryption_key=self._encryption_key)
@@ -149,8 +151,9 @@ class FoundationStack(Stack):
             )
         group = existing.security_group_id
         if group is None and not names_network:
-            Annotations.of(self).add_warning_v2(
-                "cdk-training-cluster:existingFileSystemAccess",
+            warn(
+                self,
+                "existingFileSystemAccess",
                 f"{existing.file_system_id} gets no security_group_id and no network is named: nodes can mount it "
                 "only where this stack made it once and its groups let them in; or else give both.",
             )
@@ -246,8 +249,9 @@ class FoundationStack(Stack):
         if access_logs is not None:
             # CDK says so of any bucket that it does not make, without saying how the policy has to be.
             Annotations.of(bucket).acknowledge_warning("@aws-cdk/aws-s3:accessLogsPolicyNotAdded")
-            Annotations.of(bucket).add_warning_v2(
-                "cdk-training-cluster:accessLogsPolicy",
+            warn(
+                bucket,
+                "accessLogsPolicy",
                 f"the policy of the bucket {access_logs.bucket} must let logging.s3.amazonaws.com put objects, or S3 "
                 "refuses to write access logs into it: see docs/security.md for the statement.",
             )
@@ -264,6 +268,18 @@ class FoundationStack(Stack):
 
 def _days(days: int | None) -> Duration | None:
     return None if days is None else Duration.days(days)
+
+
+def speak_as_a_file(stack: Stack, cluster: ClusterFile) -> None:
+    """Let what is said about a stack use the words of a cluster file, without the warnings that the file accepts.
+
+    Args:
+        stack: The stack, before anything is made in it.
+        cluster: What the file says.
+    """
+    stack.node.set_context(WORDS_CONTEXT, IN_A_FILE)
+    for rule, reason in cluster.acknowledge.items():
+        Annotations.of(stack).acknowledge_warning(f"cdk-training-cluster:{rule}", reason)
 
 
 def encryption_key(stack: Stack, cluster: ClusterFile) -> kms.IKey | None:

@@ -1,5 +1,6 @@
 """Shows in a few lines what a cluster file would make."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -159,4 +160,5 @@ def _warnings(app: App) -> Iterator[str]:
     for construct in app.node.find_all():
         for entry in construct.node.metadata:
             if entry.type == _WARNING:
-                yield str(entry.data)
+                # CDK adds how Python acknowledges it.
+                yield re.sub(r" \[ack: [^]]*\]$", "", str(entry.data))

@@ -1,5 +1,6 @@
 """The `training-cluster` command, as people and pipelines use it."""
 
+import re
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -43,8 +44,27 @@ def test_a_right_file_is_shown() -> None:
     assert "  s3://(made by the foundation)/tokens/ appears at /fsx/data\n" in result.stdout
     warnings = [line for line in result.stdout.splitlines() if line.startswith("warning: ")]
     assert len(warnings) == 2
-    assert "cdk-training-cluster:noAlerts" in warnings[0]
-    assert "cdk-training-cluster:latestImage" in warnings[1]
+    assert "acknowledge: {noAlerts: <why>}" in warnings[0]
+    assert "acknowledge: {latestImage: <why>}" in warnings[1]
+
+
+# What a sentence for Python's readers has, and one for a cluster file's must not have.
+_PYTHON = re.compile(r"\bCapacity\b[.(]|\w+\(|\b(?:True|False|None)\b|[a-z]=[a-z]|machine_image|IdlePolicy|\back:")
+
+
+@pytest.mark.parametrize("example", ["hardened", "prioritized", "spot-elastic", "trn1"])
+def test_warnings_speak_yaml_and_end_when_they_are_acknowledged_as_they_say(example: str, tmp_path: Path) -> None:
+    text = (CLUSTERS / f"{example}.yaml").read_text()
+    (tmp_path / "as-it-is.yaml").write_text(text)
+    shown = RUN.invoke(training_cluster, ["check", str(tmp_path / "as-it-is.yaml")]).stdout.splitlines()
+    warnings = [line for line in shown if line.startswith("warning: ")]
+    assert warnings
+    assert [line for line in warnings if _PYTHON.search(line)] == []
+    names = [re.findall(r"To accept this, write acknowledge: \{(\w+): <why>\}$", line) for line in warnings]
+    settings = "".join(f"  {name}: we know\n" for name in {name for (name,) in names})
+    (tmp_path / "acknowledged.yaml").write_text(f"{text}\nacknowledge:\n{settings}")
+    said = RUN.invoke(training_cluster, ["check", str(tmp_path / "acknowledged.yaml")])
+    assert (said.exit_code, "warning: " in said.stdout) == (0, False)
 
 
 def test_an_existing_file_system_is_shown_without_a_price(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Annotated, ClassVar
 
-from aws_cdk import Annotations, CfnCustomResource, Stack, region_info
+from aws_cdk import CfnCustomResource, Stack, region_info
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -14,7 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge, ignore_lint
+from cdk_training_cluster.acknowledgements import acknowledge, ignore_lint, warn
 from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
@@ -157,8 +157,9 @@ class BillingAlarms(Guardrail):
         )
         refuse({"budget": place_problems(Stack.of(self).region)})
         if not budget.emails:
-            Annotations.of(self).add_warning_v2(
-                "cdk-training-cluster:noBudgetEmails",
+            warn(
+                self,
+                "noBudgetEmails",
                 f"no address receives the billing alarms of {name}: list one in the budget's emails, or subscribe "
                 f"to the topic that the function makes in {BILLING_REGION}.",
             )

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
-from aws_cdk import Annotations, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_budgets as budgets
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import ignore_lint
+from cdk_training_cluster.acknowledgements import ignore_lint, warn
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.validation.bounds import ClusterName
@@ -152,8 +152,9 @@ def cost_budget_where_possible(
     if has_cost_budgets(region):
         return CostBudget(scope, id, budget=budget, cluster_name=cluster_name, alert_topic=alert_topic)
     where = "a stack whose region is known at deployment only" if is_unknown(region) else region
-    Annotations.of(scope).add_warning_v2(
-        "cdk-training-cluster:noCostBudget",
+    warn(
+        scope,
+        "noCostBudget",
         f"{cluster_name} has no AWS budget: CloudFormation cannot make one in {where}. To watch the cluster's "
         f"bill, make one with `aws budgets create-budget`, for the cost allocation tag {CLUSTER_TAG}.",
     )

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Annotated, Self, TypeAlias
 
 import jsii
-from aws_cdk import Annotations, CfnResource, RemovalPolicy, Stack
+from aws_cdk import CfnResource, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
-from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
+from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint, warn
 from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.encryption import KeyUser, allow
@@ -258,8 +258,9 @@ class ClusterNetwork(Construct):
         address = public.node.find_child("EIP")
         if isinstance(address, ec2.CfnEIP):
             address.network_border_group = local[1]
-        Annotations.of(self).add_warning_v2(
-            "cdk-training-cluster:localZone",
+        warn(
+            self,
+            "localZone",
             f"{self.availability_zone} is a Local Zone, which the account has to opt in to and which has a part of "
             "AWS's services only: see https://aws.amazon.com/about-aws/global-infrastructure/localzones/features/ "
             "for whether NAT gateways and FSx for Lustre are among them, or bring a network of your own.",

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from aws_cdk import Annotations
 from constructs import Construct
 
+from cdk_training_cluster.acknowledgements import warn
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.nodes.bootstrap import MAX_LUSTRE_INTERFACES, lustre_interfaces
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
@@ -19,8 +19,9 @@ def warn_of_connections(scope: Construct, fleets: Iterable[NodeFleet]) -> None:
     """
     made = sum(map(_connections, fleets))
     if made > MAX_LUSTRE_INTERFACES:
-        Annotations.of(scope).add_warning_v2(
-            "cdk-training-cluster:fileSystemEfaConnections",
+        warn(
+            scope,
+            "fileSystemEfaConnections",
             f"the nodes make {made:,} EFA connections to the file system, which takes {MAX_LUSTRE_INTERFACES:,}: the "
             "set-up of further nodes fails while they cost money. Have fewer nodes, or a file system for each half.",
         )

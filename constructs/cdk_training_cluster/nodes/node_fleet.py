@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import jsii
-from aws_cdk import Annotations, CfnTag, Duration, Tags
+from aws_cdk import CfnTag, Duration, Tags
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
@@ -12,6 +12,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_resourcegroups as resourcegroups
 from constructs import Construct
 
+from cdk_training_cluster.acknowledgements import warn
 from cdk_training_cluster.encryption import allow
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
@@ -288,7 +289,7 @@ class NodeFleet(Construct):
         ]
 
     def _warn(self, rule: str, sentence: str) -> None:
-        Annotations.of(self).add_warning_v2(f"cdk-training-cluster:{rule}", sentence)
+        warn(self, rule, sentence)
 
     def _warn_of_a_moving_image(self, layout: LaunchLayout, mount: Mount | None) -> None:
         if layout.image is not None and mount is not None and not layout.image.has_lustre_client:

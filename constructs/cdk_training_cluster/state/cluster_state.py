@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import jsii
-from aws_cdk import Annotations, AspectPriority, Aspects, Aws, IAspect, RemovalPolicy
+from aws_cdk import AspectPriority, Aspects, Aws, IAspect, RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct
 
+from cdk_training_cluster.acknowledgements import warn
 from cdk_training_cluster.checks import shown
 from cdk_training_cluster.validation import text_problems
 from cdk_training_cluster.validation.kinds import checked
@@ -62,8 +63,9 @@ class _OnlyTagsOfDynamoDb:
             )
             for problem in problems:
                 node.tags.remove_tag(key, _ABOVE_ANY_PRIORITY)
-                Annotations.of(node).add_warning_v2(
-                    "cdk-training-cluster:stateTableTag",
+                warn(
+                    node,
+                    "stateTableTag",
                     f"the state table goes without the tag {key!r}, which DynamoDB does not take: {problem}.",
                 )
 

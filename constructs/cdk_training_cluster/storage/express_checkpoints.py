@@ -4,13 +4,14 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from aws_cdk import Annotations, Duration, Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3express as s3express
 from constructs import Construct
 
+from cdk_training_cluster.acknowledgements import warn
 from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.network import ClusterNetwork
@@ -210,8 +211,9 @@ class ExpressCheckpoints(CheckpointStore):
         """Make the gateway endpoint, without which every byte goes through the NAT gateway and is billed there."""
         tables = _route_tables(network)
         if not tables:
-            Annotations.of(self).add_warning_v2(
-                "cdk-training-cluster:expressEndpoint",
+            warn(
+                self,
+                "expressEndpoint",
                 "the route table of an imported subnet is not known: make a gateway endpoint for "
                 f"com.amazonaws.{Stack.of(self).region}.s3express in its VPC, or checkpoints go through the NAT "
                 "gateway, which bills each GB.",
@@ -239,8 +241,9 @@ class ExpressCheckpoints(CheckpointStore):
             )
         if not known or (zone_id is not None and zone_id not in known):
             where = f"the zones {', '.join(known)} of {region} only" if known else f"no zone of {region}"
-            Annotations.of(self).add_warning_v2(
-                "cdk-training-cluster:expressZone",
+            warn(
+                self,
+                "expressZone",
                 f"AWS listed S3 Express One Zone in {where} when this library was released: look whether "
                 "https://docs.aws.amazon.com/AmazonS3/latest/userguide/endpoint-directory-buckets-AZ.html has the "
                 "nodes' zone by now, or the deployment fails at the bucket.",

@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
 
 import jsii
-from aws_cdk import Annotations, ArnFormat, Aws, CfnResource, Fn, Stack
+from aws_cdk import ArnFormat, Aws, CfnResource, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from cdk_training_cluster.acknowledgements import warn
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.encryption import allow_dataset
 from cdk_training_cluster.network import ClusterNetwork
@@ -238,8 +239,9 @@ class TrainingFileSystem(FileSystemMetrics, Construct):
         file_system.node.add_dependency(*rules, fixed)
         keep(file_system)
         if settings.kind is not None and not settings.kind.persistent:
-            Annotations.of(self).add_warning_v2(
-                "cdk-training-cluster:scratchFileSystem",
+            warn(
+                self,
+                "scratchFileSystem",
                 f"a {deployment_type} file system loses data when one of its servers fails: keep only copies there.",
             )
         network.retain()

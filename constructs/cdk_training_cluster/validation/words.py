@@ -40,6 +40,10 @@ class Words:
         """Return a setting of something that is no setting of the group's own."""
         return f"{setting} of {whole}"
 
+    def acknowledge(self, rule: str) -> str:  # noqa: ARG002 - CDK says how beside each warning
+        """Return how to acknowledge a warning, a sentence."""
+        return ""
+
 
 class FileWords(Words):
     """The words of a cluster file, whose errors begin with the place of the setting."""
@@ -64,6 +68,10 @@ class FileWords(Words):
     def part(self, setting: str, whole: str) -> str:  # noqa: ARG002 - the place says it
         """Return the setting alone."""
         return setting
+
+    def acknowledge(self, rule: str) -> str:
+        """Return the setting of the file that acknowledges a warning."""
+        return f"To accept this, write acknowledge: {{{rule}: <why>}}"
 
 
 PYTHON, CLUSTER_FILE = Words(), FileWords()

@@ -312,6 +312,16 @@ VariableName = Annotated[
         must="be the name of an environment variable: letters, digits and underscores, no digit first",
     ),
 ]
+# Whoever copies the id that CDK shows has the prefix too.
+WarningId = Annotated[
+    str,
+    Text(
+        pattern=r"(?:cdk-training-cluster:)?[a-z][A-Za-z0-9]*",
+        must="be the name of a warning, such as latestImage",
+    ),
+    AfterValidator(lambda name: name.removeprefix("cdk-training-cluster:")),
+]
+Reason = Annotated[str, Text(pattern=r"[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*", must="be the reason, in one line")]
 VariableValue = Annotated[str, Text(pattern=r"[^\x00-\x1f\x7f]*", must="be one line")]
 ScriptName = Annotated[
     str,

@@ -336,6 +336,11 @@ class ClusterFile(Settings):
     dashboard: Flag = True
     """Whether a CloudWatch dashboard is made; from an account's fourth on, each costs 3 USD a month."""
 
+    acknowledge: dict[fields.WarningId, fields.Reason] = Field(
+        default={}, examples=[{"latestImage": "we try each new image"}]
+    )
+    """Warnings that are accepted, by their names, each with the reason; they are said no more. Left out: none."""
+
     termination_protection: Flag = True
     """Whether CloudFormation refuses to delete the foundation stack."""
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aws_cdk import Annotations
 from constructs import IConstruct
 
+from cdk_training_cluster.acknowledgements import warn
 from cdk_training_cluster.checks import is_unknown, shown
 
 HARMFUL_ENVIRONMENT = "cdk-training-cluster:harmfulEnvironment"
@@ -96,7 +96,8 @@ def warn_about_environment(scope: IConstruct, environment: Mapping[str, str]) ->
     for name, value in sorted(environment.items()):
         advice = _ADVICE.get(name)
         if advice is not None and advice.value in {None, value.lower()}:
-            Annotations.of(scope).add_warning_v2(
-                advice.warning,
+            warn(
+                scope,
+                advice.warning.removeprefix("cdk-training-cluster:"),
                 f"environment sets {name}={value}: {advice.reason}. Leave it out; see {advice.source}.",
             )
