@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
+_REFUSED = 2
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 Location: TypeAlias = tuple[str | int, ...]
@@ -63,8 +64,8 @@ class ClusterFileError(Exception):
 def plain_errors(status: int = 1) -> Iterator[None]:
     """End the program with one sentence for each mistake of its user, and an exit status.
 
-    Mistakes are those in the cluster file, those that constructs refuse (`ValueError`) and those that CDK
-    finds in what was built. Anything else is a defect and keeps its traceback, as everything does with
+    Mistakes are those in the cluster file, those that constructs refuse (`ValueError`), those that CDK finds in what
+    was built, and what AWS refuses. Anything else is a defect and keeps its traceback, as everything does with
     `cdk --debug`.
 
     Args:
@@ -77,6 +78,15 @@ def plain_errors(status: int = 1) -> Iterator[None]:
         if sentences is None:
             raise
         _end(error, sentences, status)
+    except Exception as error:
+        if not type(error).__module__.startswith("botocore."):
+            raise
+        from cdk_training_cluster_stacks.checkpoints.refusals import explained  # noqa: PLC0415 - with AWS only
+
+        said = explained(error)
+        if said is None:
+            raise
+        _end(error, [said], _REFUSED)
 
 
 def sentences_of(error: Exception) -> Sequence[str] | None:

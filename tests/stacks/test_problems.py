@@ -4,6 +4,7 @@ import jsii
 import pytest
 from aws_cdk import App, Stack
 from aws_cdk import aws_ec2 as ec2
+from botocore.exceptions import ClientError
 from constructs import IValidation
 
 from cdk_training_cluster_stacks.problems import ClusterFileError, Problem, plain_errors
@@ -45,6 +46,13 @@ def test_what_cdk_finds_in_the_whole_is_a_sentence_each(capsys: pytest.CaptureFi
     with pytest.raises(SystemExit), plain_errors():
         app.synth()
     assert capsys.readouterr().err == ("error: [Pod] the one thing is wrong: mend it\nerror: [Pod] so is the other\n")
+
+
+def test_what_aws_refuses_is_a_sentence_with_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end, plain_errors():
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeInstances")
+    assert end.value.code == 2
+    assert capsys.readouterr().err.startswith("error: AWS denies DescribeInstances (AccessDenied): ")
 
 
 def test_a_defect_keeps_its_traceback() -> None:

@@ -11,7 +11,8 @@ from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 
 _ID = re.compile(r"i-[0-9a-f]{8,17}")
 _NAME = re.compile(r"([A-Za-z0-9._-]+)/([0-9]{1,4})")
-_LIVE = ("pending", "running")
+LIVE = ("pending", "running")
+"""EC2's states of the nodes that can be named by their place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ def find_nodes(target: Target) -> Sequence[Node]:
     """
     filters = [
         {"Name": f"tag:{CLUSTER_TAG}", "Values": [target.name]},
-        {"Name": "instance-state-name", "Values": list(_LIVE)},
+        {"Name": "instance-state-name", "Values": list(LIVE)},
     ]
     with plain_refusals("the cluster's instances"):
         pages = target.client("ec2").get_paginator("describe_instances").paginate(Filters=filters)

@@ -12,7 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from cdk_training_cluster_stacks.problems import printable
 
-_EVERY = timedelta(seconds=15)
+# At first little time, since what is small is done soon.
+_FIRST, _EVERY = timedelta(seconds=2), timedelta(seconds=15)
 # Decisions of the power function in which no waiting brings nodes.
 _HOPELESS = frozenset({"waiting", "over", "unusable", "held", "blocked", "unconfigured", "absent", "deleting"})
 
@@ -66,7 +67,8 @@ def wait_for(waiting: Waiting, answer: Mapping[str, Any], look: Callable[[], Map
     said = set[str]()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks = {name: bars.add_task(escape(name), total=total, now="") for name, _, total, _ in _counts(answer)}
-        for _ in range(int(waiting.timeout / _EVERY)):
+        pause, waited = _FIRST, timedelta()
+        while waited < waiting.timeout:
             for name, done, _, now in _counts(answer):
                 bars.update(tasks[name], completed=done, now=escape(printable(now)))
                 if not console.is_terminal and now not in said:
@@ -74,7 +76,8 @@ def wait_for(waiting: Waiting, answer: Mapping[str, Any], look: Callable[[], Map
                     said.add(now)
             if waiting.is_over(answer):
                 return answer
-            waiting.pause(_EVERY.total_seconds())
+            waiting.pause(pause.total_seconds())
+            waited, pause = waited + pause, min(2 * pause, _EVERY)
             answer = look()
     if not waiting.is_over(answer):
         minutes = int(waiting.timeout.total_seconds() // 60)

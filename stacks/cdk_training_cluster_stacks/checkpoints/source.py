@@ -255,7 +255,7 @@ def find_source(text: str, session: "boto3.Session", region: str | None) -> Sour
     """Return where the checkpoints of a cluster, or those in a bucket, lie.
 
     Args:
-        text: A cluster file, the name of a bucket, or `s3://bucket/prefix`.
+        text: A cluster file, the name of a cluster or of a bucket, or `s3://bucket/prefix`.
         session: The user's credentials.
         region: The region. None: the cluster file's, or the session's.
 
@@ -268,7 +268,7 @@ def find_source(text: str, session: "boto3.Session", region: str | None) -> Sour
         region = region or cluster.region
         place = _place_of(cluster.name, session, region)
     else:
-        place = place_of_url(text)
+        place = _place_named(text, session, region or session.region_name) or place_of_url(text)
     return Source(client=s3_client(session, region or session.region_name or _DEFAULT_REGION), place=place)
 
 
@@ -286,6 +286,16 @@ def place_of_url(text: str) -> CheckpointPlace:
     if not _BUCKET.fullmatch(bucket):
         raise ValueError(f"not a cluster file (.yaml), the name of a bucket or s3://bucket/prefix: {text!r}")
     return CheckpointPlace(bucket=bucket, prefix=f"{prefix}/" if prefix else "")
+
+
+def _place_named(name: str, session: "boto3.Session", region: str | None) -> CheckpointPlace | None:
+    """Return the place of the checkpoints of the cluster of this name. None: there is none that one may read."""
+    if region is None or "/" in name:
+        return None
+    try:
+        return _place_of(name, session, region)
+    except ValueError:
+        return None
 
 
 def _place_of(name: str, session: "boto3.Session", region: str) -> CheckpointPlace:

@@ -63,7 +63,9 @@ def import_map(
 checkpoints = typer.Typer(no_args_is_help=True, help="List, verify and restore checkpoints. Calls AWS.")
 commands.add_typer(checkpoints, name="checkpoints")
 
-_Source = Annotated[str, typer.Argument(help="The cluster file, or s3://bucket/prefix.", show_default=False)]
+_Source = Annotated[
+    str, typer.Argument(help="The cluster file or its name, or s3://bucket/prefix.", show_default=False)
+]
 _Name = Annotated[str, typer.Argument(help="The checkpoint's name, as list shows it.", show_default=False)]
 
 

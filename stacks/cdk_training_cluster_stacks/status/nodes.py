@@ -6,6 +6,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
+from cdk_training_cluster_stacks.acting.nodes import LIVE
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.looking.deployed import Deployed
 from cdk_training_cluster_stacks.looking.times import moment_text
@@ -79,14 +80,17 @@ class Nodes(Part[Sequence[Node]]):
             yield "There are none."
         for name, found in groupby(answer, key=lambda node: node.node_group):
             nodes = list(found)
+            # As connect, exec, keep and terminate count them.
+            places = {node.id: str(place) for place, node in enumerate(filter(_lives, nodes))}
             # Those first that are not as most are.
             ranked = sorted(nodes, key=lambda node: (node.condition == _RUNNING, moment.notes.get(node.id) == "busy"))
             shown = nodes if moment.all or len(nodes) <= _SHOWN else ranked[:_SHOWN]
             yield Table(
                 title=name or "no node group",
-                headings=("Node", "Type", "State", "Launched", "Bought", "Work"),
+                headings=("#", "Node", "Type", "State", "Launched", "Bought", "Work"),
                 rows=tuple(
                     (
+                        places.get(node.id, "-"),
                         node.id,
                         node.type,
                         node.condition,
@@ -99,6 +103,10 @@ class Nodes(Part[Sequence[Node]]):
             )
             if len(shown) < len(nodes):
                 yield f"{len(nodes) - len(shown)} more nodes of {name}: --all shows every node."
+
+
+def _lives(node: Node) -> bool:
+    return node.state in LIVE
 
 
 def find_nodes(cluster: Deployed) -> Sequence[Node]:

@@ -1,5 +1,6 @@
 """`training-cluster checkpoints` on the local AWS: lists, proves and restores, and never destroys what differs."""
 
+import json
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
+from cluster_contract.checkpoints import place_parameter
 from examples import PROJECT
 from stored_runs import FILES, Runs, aws, runs
 
@@ -363,3 +365,11 @@ _BAD = {
 def test_bad_input_is_one_sentence_and_status_2(runs: Runs, arguments: list[str], sentence: str) -> None:
     found = runs.ran(arguments[0], *arguments[1:])
     assert (found.exit_code, found.stdout, found.stderr) == (2, "", f"error: {sentence.format(url=runs.url)}\n")
+
+
+def test_a_cluster_s_checkpoints_are_found_by_its_name(runs: Runs) -> None:
+    place = json.dumps({"bucket": runs.bucket, "prefix": "ck/"})
+    runs.aws.client("ssm").put_parameter(Name=place_parameter("pod"), Value=place, Type="String")
+    found = CliRunner().invoke(training_cluster, ["checkpoints", "list", "pod"])
+    runs.aws.client("ssm").delete_parameter(Name=place_parameter("pod"))
+    assert (found.exit_code, "step-1" in found.stdout) == (0, True)

@@ -131,7 +131,7 @@ def nodes(*instances: dict[str, Any], statuses: tuple[dict[str, Any], ...] = ())
 )
 def test_a_node_says_how_it_is_bought(more: Mapping[str, Any], bought: str) -> None:
     found = nodes(instance(_IDS[0], **more))
-    row = (_IDS[0], "p5.48xlarge", "running", "11-22 09:00", bought, "idle 1h5m")
+    row = ("0", _IDS[0], "p5.48xlarge", "running", "11-22 09:00", bought, "idle 1h5m")
     assert said(Nodes(), found, {_IDS[0]: "idle 1h5m"}) == [(row,)]
 
 
@@ -161,7 +161,7 @@ def test_many_nodes_are_counted_and_those_in_trouble_come_first() -> None:
     impaired = {"InstanceId": _IDS[70], "SystemStatus": {"Status": "impaired"}}
     found = nodes(*map(instance, _IDS), statuses=(impaired,))
     table, more = said(Nodes(), found)
-    assert (len(table), table[0][0]) == (16, _IDS[70])
+    assert (len(table), table[0][:2]) == (16, ("70", _IDS[70]))
     assert more == "104 more nodes of workers: --all shows every node."
     assert len(said(Nodes(), found, all=True)[0]) == 120
 
