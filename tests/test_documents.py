@@ -134,8 +134,11 @@ def test_links_have_the_form_of_links() -> None:
 
 
 def test_each_construct_has_a_page_that_says_what_it_makes_costs_and_cannot_do() -> None:
+    linked = set(re.findall(r"`(\w+)`", text_of("docs/constructs/index.md")))  # those with pages elsewhere
     public = [getattr(cdk_training_cluster, name) for name in cdk_training_cluster.__all__]
     for construct in (each for each in public if inspect.isclass(each) and issubclass(each, Construct)):
+        if construct.__name__ in linked:
+            continue
         (page,) = (text for text in map(text_of, _CONSTRUCT_PAGES) if _titles(text, construct.__name__))
         headings = re.findall(r"^##+ (.*)$", page, re.MULTILINE)
         assert [section for section in _SECTIONS if section not in headings] == [], construct.__name__
@@ -143,6 +146,26 @@ def test_each_construct_has_a_page_that_says_what_it_makes_costs_and_cannot_do()
 
 def _titles(page: str, name: str) -> bool:
     return bool(re.search(rf"\b{name}\b", page.partition("\n")[0]))
+
+
+@pytest.mark.parametrize(
+    "path", re.findall(r"^\|[^|]*\| `([\w.]+)` \|", text_of("docs/cookbook/parallelcluster.md"), re.MULTILINE)
+)
+def test_what_stands_for_a_setting_of_parallelcluster_is_in_the_schema(path: str) -> None:
+    schema = json.loads(text_of("clusters/cluster.schema.json"))
+    here = schema
+    for key in path.split("."):
+        here = next(found["properties"][key] for found in _objects(here, schema) if key in found["properties"])
+
+
+def _objects(here: Any, schema: Any) -> Iterator[Any]:
+    """Yield the objects that a part of the schema may be."""
+    if "$ref" in here:
+        yield from _objects(schema["$defs"][here["$ref"].rsplit("/", 1)[-1]], schema)
+    if "properties" in here:
+        yield here
+    for inner in [*here.get("anyOf", ()), *here.get("oneOf", ()), *([here["items"]] if "items" in here else ())]:
+        yield from _objects(inner, schema)
 
 
 def test_every_page_is_in_the_navigation() -> None:

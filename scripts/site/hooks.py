@@ -3,11 +3,13 @@
 mkdocs calls the functions by their names: https://www.mkdocs.org/dev-guide/plugins/#events.
 """
 
+import itertools
 import json
 import posixpath
 import re
 import sys
 import tomllib
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -17,7 +19,7 @@ from mkdocs.structure.pages import Page
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path.append(str(PROJECT))
 
-from scripts.site import made, settings  # noqa: E402
+from scripts.site import made, settings, tutorial  # noqa: E402
 
 import cdk_training_cluster  # noqa: E402  # mkdocs reads this file from its path
 
@@ -29,6 +31,9 @@ _SHOWN = {
     "CHANGELOG.md": "reference/changelog.md",
     "CONTRIBUTING.md": "reference/contributing.md",
 }
+_said: Future[dict[str, str]]
+_TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+_COLUMNS = 3
 _LINK = re.compile(r"\]\((?P<target>[^)#:\s]+)(?P<anchor>#[^)]*)?\)")
 
 
@@ -38,6 +43,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     Args:
         config: mkdocs' configuration.
     """
+    global _said  # noqa: PLW0603  # mkdocs calls functions only
+    _said = ThreadPoolExecutor().submit(tutorial.outputs, tutorial.PAGE.read_text(encoding="utf-8"))
     addresses = tomllib.loads(_file("pyproject.toml"))["project"].get("urls", {})
     config["site_url"] = addresses.get("Documentation") or config["site_url"]
     config["repo_url"] = addresses.get("Repository") or config["repo_url"]
@@ -61,6 +68,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     }
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
+    # Last, so that its commands run while the other pages are made.
+    (page,) = (file for file in files if file.src_uri == tutorial.PAGE.name)
+    files.remove(page)
+    files.append(page)
     return files
 
 
@@ -72,6 +83,8 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
         page: The page.
     """
     here = page.file.src_uri
+    if here == tutorial.PAGE.name:
+        markdown = tutorial.with_outputs(markdown, _said.result())
     folder = "" if here in _SHOWN.values() else posixpath.dirname(f"docs/{here}")
 
     def lead(link: re.Match[str]) -> str:
@@ -81,6 +94,23 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
         return f"]({relative}{link['anchor'] or (anchor and '#' + anchor)})"
 
     return _LINK.sub(lead, made.expanded(markdown))
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Give each cell of a table with three columns or more its column's name, which phones show beside it.
+
+    Args:
+        html: The page's content.
+    """
+    return _TABLE.sub(_named, html)
+
+
+def _named(table: re.Match[str]) -> str:
+    names = [re.sub(r"<[^>]+>", "", name) for name in re.findall(r"<th\b[^>]*>(.*?)</th>", table[0], re.DOTALL)]
+    if len(names) < _COLUMNS:
+        return table[0]
+    column = itertools.cycle(names)
+    return re.sub(r"<td\b", lambda cell: f'{cell[0]} data-column="{next(column)}"', table[0])
 
 
 def _shown(file: str) -> str:

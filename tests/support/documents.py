@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from examples import PROJECT
 PAGES = ["README.md", *sorted(f"docs/{path.relative_to(PROJECT / 'docs')}" for path in PROJECT.glob("docs/**/*.md"))]
 PAGES.remove("docs/messages.md")
 
-_BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^( *)```(?P<language>\w*)\n(?P<text>.*?)^\1```", re.DOTALL | re.MULTILINE)
 _AWS_OPTIONS = {"cli-binary-format", "cli-input-json", "no-cli-pager", "output", "profile", "query", "region"}
 _AWS_OWN = {"s3", "configure", "logs tail"}
 """Commands of the AWS CLI that are no operation of a service."""
@@ -41,14 +42,19 @@ def text_of(page: str) -> str:
 
 def blocks(language: str) -> list[Block]:
     """Return the blocks of all pages in a language."""
-    found = ((page, *match) for page in PAGES for match in _BLOCK.findall(text_of(page)))
-    return [Block(page, found_language, text) for page, found_language, text in found if found_language == language]
+    found = ((page, match) for page in PAGES for match in _BLOCK.finditer(text_of(page)))
+    return [
+        Block(page, language, textwrap.dedent(match["text"]))
+        for page, match in found
+        if match["language"] == language
+    ]
 
 
 def commands(text: str) -> Iterator[list[str]]:
     """Yield the words of each command at a prompt in a console block, without what pipes and redirections add."""
     for line in re.findall(r"^\$ ((?:.*\\\n)*.*)", text, re.MULTILINE):
-        filled = line.replace("<file>", "clusters/base-pod.yaml")
+        # Files that the commands before would have written.
+        filled = re.sub(r"<file>|\S+\.template\.json", "clusters/base-pod.yaml", line)
         filled = re.sub(r"<\w[^<>\n]*>", "PLACE", filled.replace("\\\n", " "))
         lexer = shlex.shlex(filled, posix=True, punctuation_chars="|;&()<>")
         lexer.whitespace_split = True
@@ -58,6 +64,8 @@ def commands(text: str) -> Iterator[list[str]]:
             if set(word) <= set("|;&()"):
                 yield words
                 words = []
+            elif words[-1:] == [">"]:  # and what it writes to
+                words.pop()
             else:
                 words.append(word)
         yield words
