@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from moto.amp import urls as prometheus_urls
+from moto.amp.responses import PrometheusServiceResponse
 from moto.autoscaling.models import AutoScalingBackend, FakeAutoScalingGroup
 from moto.autoscaling.responses import AutoScalingResponse
 from moto.awslambda import urls as lambda_urls
@@ -64,6 +66,7 @@ from local_aws.services import (
     networks,
     placement_groups,
     prices,
+    prometheus,
     quotas,
     reserved_launches,
     resource_groups,
@@ -151,6 +154,29 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
     (BudgetsResponse, budgets.update_budget, "missing"),
     (BudgetsResponse, budgets.describe_subscribers_for_notification, "missing"),
     (CloudWatchBackend, dashboards.checked(CloudWatchBackend.put_dashboard), "takes any JSON"),
+    (
+        PrometheusServiceResponse,
+        prometheus.checked_workspace(PrometheusServiceResponse.create_workspace),
+        "takes any key",
+    ),
+    *(
+        (PrometheusServiceResponse, prometheus.checked_rules(action), "reads no rules")
+        for action in (
+            PrometheusServiceResponse.create_rule_groups_namespace,
+            PrometheusServiceResponse.put_rule_groups_namespace,
+        )
+    ),
+    *(
+        (PrometheusServiceResponse, action, "missing")
+        for action in (
+            prometheus.create_alert_manager_definition,
+            prometheus.put_alert_manager_definition,
+            prometheus.describe_alert_manager_definition,
+            prometheus.delete_alert_manager_definition,
+            prometheus.update_workspace_configuration,
+            prometheus.describe_workspace_configuration,
+        )
+    ),
     (LogsBackend, keys.checked_log_group(LogsBackend.create_log_group), "takes any key"),
     (EventsBackend, events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
     (IAMBackend, roles.checked(IAMBackend.create_role), "takes any trust policy"),
@@ -270,6 +296,14 @@ _AFTERMATHS: tuple[tuple[str, Callable[..., None]], ...] = (
 # Paths of services that moto does not listen to.
 _PATHS: tuple[tuple[dict[str, Any], str, Any], ...] = (
     (lambda_urls.url_paths, "{0}/2016-08-19/account-settings/?$", LambdaResponse.dispatch),
+    *(
+        (
+            prometheus_urls.url_paths,
+            "{0}/workspaces/(?P<workspace_id>[^/]+)/" + path + "$",
+            PrometheusServiceResponse.dispatch,
+        )
+        for path in ("alertmanager/definition", "configuration")
+    ),
     *(
         (resource_groups_urls.url_paths, "{0}/" + path + "$", ResourceGroupsResponse.dispatch)
         for path in ("group-resources", "ungroup-resources", "list-group-resources")

@@ -155,6 +155,11 @@ def check_file_system_key(key_id: str | None, account: str, region: str) -> None
         raise Refusal("BadRequest", f"The KMS key {key_id} does not exist in {region}.")
 
 
+def exists(key_id: str, account: str, region: str) -> bool:
+    """Tell whether a key is in an account and region."""
+    return _key(key_id, account, region) is not None
+
+
 def check_environment(function: Any) -> None:
     """Refuse an invocation where the function's role may not decrypt the environment.
 

@@ -143,6 +143,28 @@ def _everything(tag: str, days: int) -> Template:
                 }
             },
         ),
+        "Metrics": (
+            "AWS::APS::Workspace",
+            {
+                "Alias": tag,
+                "AlertManagerDefinition": {
+                    "Fn::Sub": "alertmanager_config: |\n  route: {receiver: sns}\n  receivers:\n    - name: sns\n"
+                    "      sns_configs: [{topic_arn: '${Topic}', sigv4: {region: '${AWS::Region}'}, subject: "
+                    f"{tag}}}]\n"
+                },
+                "WorkspaceConfiguration": {"RetentionPeriodInDays": days},
+                "Tags": tags,
+            },
+        ),
+        "MetricRules": (
+            "AWS::APS::RuleGroupsNamespace",
+            {
+                "Workspace": _arn("Metrics"),
+                "Name": "rules",
+                "Data": f"groups: [{{name: {tag}, rules: [{{record: a, expr: b}}]}}]",
+                "Tags": tags,
+            },
+        ),
         "Bucket": (
             "AWS::S3::Bucket",
             {
@@ -328,6 +350,7 @@ def test_everything_is_created_changed_in_place_and_deleted(aws: LocalAws, stack
     assert alarm["EvaluationPeriods"] == 3
     budget = aws.client("budgets").describe_budget(AccountId=ACCOUNT, BudgetName=before["Spending"])["Budget"]
     assert float(budget["BudgetLimit"]["Amount"]) == 3000
+    assert _described_metrics(aws) == (before["Metrics"], True, 3, True, "second")
     groups = aws.client("logs").describe_log_groups(logGroupNamePrefix=before["Logs"])["logGroups"]
     assert [group["retentionInDays"] for group in groups] == [3]
     assert aws.client("iam").list_role_policies(RoleName=before["Role"])["PolicyNames"] == ["inline-second"]
@@ -361,6 +384,16 @@ def test_everything_is_created_changed_in_place_and_deleted(aws: LocalAws, stack
 
     stacks.api.delete_stack(StackName=name)
     assert name not in [stack["StackName"] for stack in stacks.api.describe_stacks()["Stacks"]]
+
+
+def _described_metrics(aws: LocalAws) -> tuple[str, bool, int, bool, str]:
+    amp = aws.client("amp")
+    (workspace,) = amp.list_workspaces(alias="second")["workspaces"]
+    where = {"workspaceId": workspace["workspaceId"]}
+    manager = amp.describe_alert_manager_definition(**where)["alertManagerDefinition"]["data"]
+    days = amp.describe_workspace_configuration(**where)["workspaceConfiguration"]["retentionPeriodInDays"]
+    rules = amp.describe_rule_groups_namespace(**where, name="rules")["ruleGroupsNamespace"]
+    return workspace["arn"], b"subject: second" in manager, days, b"second" in rules["data"], rules["tags"]["tag"]
 
 
 def test_no_type_is_carried_out_that_no_test_deploys() -> None:
