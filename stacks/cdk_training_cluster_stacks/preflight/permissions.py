@@ -12,7 +12,11 @@ from cdk_training_cluster_stacks.preflight.needs import Needs
 # What CloudFormation calls to make each type: the create handlers' permissions, without reads, of
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-template-resource-type-ref.html
 _ACTIONS: Mapping[str, tuple[str, ...]] = {
-    "AWS::AutoScaling::AutoScalingGroup": ("autoscaling:CreateAutoScalingGroup", "ec2:RunInstances"),
+    "AWS::AutoScaling::AutoScalingGroup": (
+        "autoscaling:CreateAutoScalingGroup",
+        "ec2:RunInstances",
+        "iam:CreateServiceLinkedRole",
+    ),
     "AWS::AutoScaling::LifecycleHook": ("autoscaling:PutLifecycleHook",),
     "AWS::AutoScaling::WarmPool": ("autoscaling:PutWarmPool",),
     "AWS::Budgets::Budget": ("budgets:ModifyBudget",),
@@ -37,7 +41,7 @@ _ACTIONS: Mapping[str, tuple[str, ...]] = {
     "AWS::EC2::VPCEndpoint": ("ec2:CreateVpcEndpoint",),
     "AWS::Events::Rule": ("events:PutRule", "events:PutTargets"),
     "AWS::FSx::DataRepositoryAssociation": ("fsx:CreateDataRepositoryAssociation",),
-    "AWS::FSx::FileSystem": ("fsx:CreateFileSystem",),
+    "AWS::FSx::FileSystem": ("fsx:CreateFileSystem", "iam:CreateServiceLinkedRole"),
     "AWS::IAM::InstanceProfile": ("iam:CreateInstanceProfile", "iam:AddRoleToInstanceProfile"),
     "AWS::IAM::Policy": ("iam:PutRolePolicy",),
     "AWS::IAM::Role": ("iam:CreateRole", "iam:PassRole"),

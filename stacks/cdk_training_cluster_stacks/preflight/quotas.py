@@ -224,7 +224,9 @@ def vcpus_in_use(aws: Aws, quota: Quota, cluster: str) -> float:
     )
     for each in reservations.search("CapacityReservations[]"):
         if each.get("ReservationType", "default") == "default" and tags_of(each).get(CLUSTER_TAG) != cluster:
-            used += each["AvailableInstanceCount"] * _counted(quota, each["InstanceType"], None, spot=False)
+            # What runs in an active one is counted above.
+            unused = each["AvailableInstanceCount" if each["State"] == "active" else "TotalInstanceCount"]
+            used += unused * _counted(quota, each["InstanceType"], None, spot=False)
     return used
 
 

@@ -3,11 +3,14 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import boto3
 import pytest
 
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_stacks.init.command import Given, Zones
+from cdk_training_cluster_stacks.init.command import run as init
 from cdk_training_cluster_stacks.preflight.checks import Aws, Line, Outcome, carry_out, exit_status
 from cdk_training_cluster_stacks.preflight.command import checks_of, run
 from cdk_training_cluster_stacks.preflight.needs import Needs, needs_of
@@ -97,6 +100,16 @@ def test_it_only_reads_and_asks_for_no_more_than_its_page_says(aws: LocalAws, ne
     assert {action for action in asked if f"`{action}`" not in page} == set()
     verbs = ("Describe", "Get", "List", "Simulate")
     assert all(action.partition(":")[2].startswith(verbs) for action in asked)
+
+
+@pytest.mark.usefixtures("user")
+def test_init_live_takes_a_zone_that_has_the_type(tmp_path: Path) -> None:
+    live, file = Zones(profile=None, live=True), tmp_path / "llama.yaml"
+    offered = live.of(["p4de.24xlarge"], "us-east-1")["p4de.24xlarge"]
+    init(file, Given(instance_type="p4de.24xlarge"), zones=live)
+    assert read_cluster_file(file).availability_zone == offered[0]
+    with pytest.raises(ValueError, match=f"--availability-zone must be {offered[0]} or .*, got us-east-1z"):
+        init(file, Given(instance_type="p4de.24xlarge", zone="us-east-1z"), zones=live, force=True)
 
 
 @pytest.mark.parametrize(

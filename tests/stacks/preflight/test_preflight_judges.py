@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,14 @@ from cdk_training_cluster_stacks.preflight.images import judge_image
 from cdk_training_cluster_stacks.preflight.needs import GroupNeed
 from cdk_training_cluster_stacks.preflight.permissions import judge_caller, judge_simulation
 from cdk_training_cluster_stacks.preflight.purchases import Wanted, judge_end, judge_purchase
-from cdk_training_cluster_stacks.preflight.quotas import Demand, Quota, judge_quota, vcpu_demands, vcpu_quota
+from cdk_training_cluster_stacks.preflight.quotas import (
+    Demand,
+    Quota,
+    judge_quota,
+    vcpu_demands,
+    vcpu_quota,
+    vcpus_in_use,
+)
 from cdk_training_cluster_stacks.preflight.stacks import judge_bootstrap, judge_stack
 from cdk_training_cluster_stacks.preflight.storage import (
     BucketNeed,
@@ -319,6 +327,41 @@ def test_a_way_to_buy_takes_of_a_quota(need: GroupNeed, demands: dict[str, tuple
 def test_two_groups_take_of_a_quota_together() -> None:
     found, _ = vcpu_demands([group(count=2), group("p5en.48xlarge", count=1)])
     assert [each.most for each in found.values()] == [3 * _P5]
+
+
+class _Described:
+    """Stands for AWS where all answers are known."""
+
+    def __init__(self, **answers: list[dict[str, Any]]) -> None:
+        self._answers = answers
+
+    def client(self, _: str) -> "_Described":
+        return self
+
+    def get_paginator(self, operation: str) -> Any:
+        pages = SimpleNamespace(search=lambda _: self._answers[operation])
+        return SimpleNamespace(paginate=lambda **_: pages)
+
+
+def test_what_counts_against_a_vcpu_quota_is_what_others_run_and_reserve() -> None:
+    own = {"Tags": [{"Key": CLUSTER_TAG, "Value": "llama"}]}
+    p5, spot = {"InstanceType": "p5.48xlarge"}, {"InstanceLifecycle": "spot"}
+    cores = {"CpuOptions": {"CoreCount": 4, "ThreadsPerCore": 2}}
+    instances: list[Any] = [p5, {**p5, **own}, {**p5, **spot}, {**p5, "InstanceLifecycle": "capacity-block"}]
+    instances += [{"InstanceType": "g5.xlarge"}, {"InstanceType": "p9.new", **cores}]
+    held = {**p5, "AvailableInstanceCount": 2, "TotalInstanceCount": 3}
+    reservations: list[Any] = [
+        {**held, "State": "active"},
+        {**held, "State": "scheduled"},
+        {**held, **own, "State": "active"},
+    ]
+    reservations += [{**held, "State": "active", "ReservationType": "capacity-block"}]
+    aws: Any = _Described(describe_instances=instances, describe_capacity_reservations=reservations)
+    on_demand, on_spot = vcpu_quota("p5.48xlarge", spot=False), vcpu_quota("p5.48xlarge", spot=True)
+    assert on_demand is not None
+    assert on_spot is not None
+    assert vcpus_in_use(aws, on_demand, "llama") == _P5 + 8 + 2 * _P5 + 3 * _P5
+    assert vcpus_in_use(aws, on_spot, "llama") == _P5
 
 
 def test_other_file_systems_of_the_kind_count_and_the_clusters_own_does_not() -> None:
