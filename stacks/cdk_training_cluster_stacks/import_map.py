@@ -150,5 +150,5 @@ def _read(file: Path) -> Mapping[str, Any]:
             return template
         why = "a resource without a type"
     except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-        why = str(error)
+        why = getattr(error, "strerror", None) or str(error)
     raise ValueError(f"{file} is no template of a stack ({why}): run cdk synth, and give cdk.out/NAME{_TEMPLATE}")

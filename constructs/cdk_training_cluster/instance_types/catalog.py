@@ -83,12 +83,12 @@ def merge_hand_kept(catalog: Mapping[str, Any], hand_kept: Mapping[str, Any]) ->
 def _unknown(name: str, names: Sequence[str]) -> str:
     close = difflib.get_close_matches(name.strip().lower(), names, n=_MATCHES_SHOWN)
     if close:
-        hint = f"did you mean {' or '.join(filter(None, [', '.join(close[:-1]), close[-1]]))}?"
+        hint = f"did you mean {' or '.join(filter(None, [', '.join(close[:-1]), close[-1]]))}"
     else:
-        hint = "the catalog has the accelerated and the EFA-capable types, and none has a name like it."
+        hint = "the catalog has the accelerated and the EFA-capable types, and none has a name like it"
     return (
-        f"unknown instance type {shown(name)}: {hint} Facts for a type newer than the catalog, or with neither "
-        "accelerator nor EFA, are given in instance_type_facts."
+        f"unknown instance type {shown(name)}: {hint}; facts for a type newer than the catalog, or with neither "
+        "accelerator nor EFA, are given in instance_type_facts"
     )
 
 

@@ -55,7 +55,8 @@ def _sentence(misuse: Any) -> str:  # noqa: ANN401 - see _Misuse
     if type(misuse).__name__ == "NoArgsIsHelpError":
         return f"{said}\n" if said else ""
     said = " ".join(re.sub(r"\. Did you mean (.*)\?", r"; did you mean \1?", said).split()).rstrip(".")
-    return f"error: {said[:1].lower()}{said[1:]}; see {misuse.ctx.command_path} --help\n"
+    command = misuse.ctx.command_path if misuse.ctx else "training-cluster"
+    return f"error: {said[:1].lower()}{said[1:]}; see {command} --help\n"
 
 
 training_cluster = typer.Typer(

@@ -44,7 +44,10 @@ def storage(
 @commands.command(name="import-map")
 def import_map(
     template: Annotated[
-        Path, typer.Argument(help="The new stack's template, cdk.out/NAME.template.json.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="TEMPLATE", help="The new stack's template, cdk.out/NAME.template.json.", show_default=False
+        ),
     ],
     *,
     stack: Annotated[
@@ -64,9 +67,12 @@ checkpoints = typer.Typer(no_args_is_help=True, help="List, verify and restore c
 commands.add_typer(checkpoints, name="checkpoints")
 
 _Source = Annotated[
-    str, typer.Argument(help="The cluster file or its name, or s3://bucket/prefix.", show_default=False)
+    str,
+    typer.Argument(metavar="SOURCE", help="The cluster file or its name, or s3://bucket/prefix.", show_default=False),
 ]
-_Name = Annotated[str, typer.Argument(help="The checkpoint's name, as list shows it.", show_default=False)]
+_Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The checkpoint's name, as list shows it.", show_default=False)
+]
 
 
 @checkpoints.command(name="list")
@@ -106,7 +112,12 @@ def restore(
     source: _Source,
     name: _Name,
     destination: Annotated[
-        str, typer.Argument(help="The directory, or s3://bucket/prefix, to put it in.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="DESTINATION",
+            help="The directory, or s3://bucket/prefix, to put it in.",
+            show_default=False,
+        ),
     ],
     *,
     version_of: Annotated[

@@ -34,21 +34,21 @@ def test_a_misspelt_type_is_answered_with_the_closest_names() -> None:
         instance_type_info("p5.48xlage")
 
     assert str(error.value) == (
-        "unknown instance type 'p5.48xlage': did you mean p5.48xlarge, p5e.48xlarge or p5.4xlarge? Facts for "
+        "unknown instance type 'p5.48xlage': did you mean p5.48xlarge, p5e.48xlarge or p5.4xlarge; facts for "
         "a type newer than the catalog, or with neither accelerator nor EFA, are given in "
-        "instance_type_facts."
+        "instance_type_facts"
     )
 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("p6-b200", "did you mean p6-b200.48xlarge?"),
+        ("p6-b200", "did you mean p6-b200.48xlarge;"),
         ("P5.48XLARGE", "did you mean p5.48xlarge, "),
         (" p5.48xlarge", "did you mean p5.48xlarge, "),
         ("trn3.48xlarge", "did you mean trn2.48xlarge, trn2u.48xlarge "),
-        ("zzz", "the catalog has the accelerated and the EFA-capable types, and none has a name like it."),
-        ("", "the catalog has the accelerated and the EFA-capable types, and none has a name like it."),
+        ("zzz", "the catalog has the accelerated and the EFA-capable types, and none has a name like it;"),
+        ("", "the catalog has the accelerated and the EFA-capable types, and none has a name like it;"),
     ],
 )
 def test_the_hint_fits_the_name(name: str, hint: str) -> None:
