@@ -1,18 +1,20 @@
 """The cluster that a command is about: given by its file, or by the name under which it is deployed."""
 
+import signal
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
 from cdk_training_cluster_stacks.commands.options import names_file
 from cdk_training_cluster_stacks.live.session import aws_session
 from cluster_contract.description import ClusterDescription, description_parameter
 
 if TYPE_CHECKING:
     import boto3
+
+    from cdk_training_cluster_stacks.cluster_file import ClusterFile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +30,7 @@ class Target:
 
     name: str
     region: str
-    file: ClusterFile | None
+    file: "ClusterFile | None"
     session: "boto3.Session"
 
     def client(self, service: str) -> Any:  # noqa: ANN401 - each service has a type of its own
@@ -77,9 +79,20 @@ def resolve(text: str, *, region: str | None, profile: str | None, asker: str) -
         ValueError: There are no credentials, or no region is given.
         ClusterFileError: The file is wrong.
     """
-    file = read_cluster_file(Path(text)) if names_file(text) else None
+    file = _read(text) if names_file(text) else None
     session = aws_session(asker, profile)
     region = region or (session.region_name if file is None else file.region)
     if not region:
         raise ValueError(f"the region of the cluster {text!r} is not known: give it with --region, or set AWS_REGION")
     return Target(name=text if file is None else file.name, region=region, file=file, session=session)
+
+
+def _read(file: str) -> "ClusterFile":
+    # A file is checked by the constructs, for which Node.js starts: a name needs neither. Node.js takes over that
+    # Ctrl-C is ignored, and would otherwise write where it was interrupted before the command ends.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return read_cluster_file(Path(file))

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cluster_contract.checkpoints import (
     MARKERS,
     Checkpoint,
@@ -264,6 +263,8 @@ def find_source(text: str, session: "boto3.Session", region: str | None) -> Sour
         ClusterFileError: The file is wrong.
     """
     if text.endswith(_CLUSTER_FILES) or Path(text).is_file():
+        from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415 - starts Node.js
+
         cluster = read_cluster_file(Path(text))
         region = region or cluster.region
         place = _place_of(cluster.name, session, region)

@@ -8,9 +8,9 @@ from cdk_training_cluster_stacks.looking.deployed import Deployed
 from cdk_training_cluster_stacks.looking.times import moment, short_span
 from cdk_training_cluster_stacks.status.part import Item, Moment, Part
 
+_WORDS = {"grace": "new", "keep": "kept", "warn": "idle", "stop": "idle and due"}
 # Of nodes with these verdicts a word says enough.
-_PLAIN = {"busy": "busy", "grace": "new", "keep": "kept", "managed": "managed", "unknown": "unknown"}
-_TOLD = "unknown"
+_PLAIN = ("busy", "grace", "keep", "managed")
 
 
 class IdleClock(Part[Mapping[str, Any]]):
@@ -29,24 +29,24 @@ class IdleClock(Part[Mapping[str, Any]]):
 
     def lines(self, answer: Mapping[str, Any], moment: Moment) -> Iterator[Item]:  # noqa: ARG002 - as for Part
         """Yield how many nodes have which verdict, and the reasons of those of which a word says too little."""
-        counts = ", ".join(f"{count} {_PLAIN.get(each, each)}" for each, count in answer["verdicts"].items())
+        counts = ", ".join(f"{count} {_WORDS.get(each, each)}" for each, count in answer["verdicts"].items())
         yield f"Nodes: {counts or 'none'}."
         if answer["dry_run"]:
             yield "It only reports what it would stop (dry run)."
         if answer["breaker"]:
             yield answer["breaker"]
-        told = [one for one in answer["nodes"] if one["verdict"] not in _PLAIN or one["verdict"] == _TOLD]
-        nodes: dict[str, list[str]] = {}
+        told = [one for one in answer["nodes"] if one["verdict"] not in _PLAIN]
+        nodes: dict[tuple[str, str], list[str]] = {}
         for one in told:
-            nodes.setdefault(_reason(one), []).append(one["instance_id"])
-        for why, ids in nodes.items():
+            nodes.setdefault((one["node_group"] or "no node group", _reason(one)), []).append(one["instance_id"])
+        for (group, why), ids in nodes.items():
             more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
-            yield f"{ids[0]}{more}: {why}"
+            yield f"{group}, {ids[0]}{more}: {why}"
 
 
 def _reason(node: Mapping[str, Any]) -> str:
     """Return a reason without the node that it begins with, so that nodes of one group have one."""
-    return str(node["reason"]).removeprefix(f"{node['instance_id']} ")
+    return str(node["reason"]).removeprefix(f"{node['instance_id']} ").removeprefix(f"of {node['node_group']} ")
 
 
 def _note(node: Mapping[str, Any], now: datetime) -> str:
@@ -54,4 +54,4 @@ def _note(node: Mapping[str, Any], now: datetime) -> str:
     if since is not None:
         return f"idle {short_span(now - since)}"
     verdict = str(node["verdict"])
-    return _PLAIN.get(verdict, verdict)
+    return _WORDS.get(verdict, verdict)

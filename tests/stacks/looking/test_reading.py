@@ -1,9 +1,11 @@
 """What events, logs and why ask AWS, and what they make of the answers."""
 
 import json
+import sys
 from base64 import b64encode
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from subprocess import run
 from typing import Any
 
 import pytest
@@ -251,3 +253,9 @@ def test_a_group_that_is_not_there_is_one_sentence() -> None:
         pytest.raises(ValueError, match=r"or a node group of pod \(workers\), got 'worker'$"),
     ):
         find(cluster, "worker", _DAY)
+
+
+def test_a_look_at_a_cluster_by_its_name_starts_no_node_js() -> None:
+    modules = ("status.command", "looking.events", "looking.logs", "looking.why")
+    imports = "; ".join(f"import cdk_training_cluster_stacks.{module}" for module in modules)
+    run([sys.executable, "-c", f"{imports}; import sys; assert 'jsii' not in sys.modules"], check=True)

@@ -190,9 +190,9 @@ def test_the_idle_clock_is_on_each_node_and_only_what_a_word_does_not_say_is_a_s
     }
     assert IdleClock().notes(answer, NOW) == {"i-1": "idle 1h5m", "i-2": "idle 1h5m", "i-3": "busy"}
     assert said(IdleClock(), answer) == [
-        "Nodes: 2 warn, 1 busy.",
+        "Nodes: 2 idle, 1 busy.",
         "It only reports what it would stop (dry run).",
-        f"i-1 and 1 more: of workers {why}",
+        f"workers, i-1 and 1 more: {why}",
     ]
 
 
