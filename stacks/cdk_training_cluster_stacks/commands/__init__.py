@@ -22,7 +22,7 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
-from cdk_training_cluster_stacks.commands import acting, beginning, data, files, looking, money, stacks
+from cdk_training_cluster_stacks.commands import acting, beginning, data, files, looking, money, pictures, stacks
 
 _MISUSED = 2
 _INTERRUPTED = 130
@@ -84,5 +84,5 @@ def main(
     """Cluster files for cdk-training-cluster: a GPU or Trainium cluster in one YAML file."""
 
 
-for _family in (beginning, files, money, data, looking, acting, stacks):
+for _family in (beginning, files, money, data, looking, pictures, acting, stacks):
     training_cluster.add_typer(_family.commands)

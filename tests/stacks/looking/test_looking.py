@@ -56,6 +56,11 @@ def test_a_cluster_is_looked_at_from_its_start_to_a_stop(
     assert "Idle stop: Nodes: 2 new." in lines
     assert any(line.startswith("Spend: 2.") and " an hour now; " in line for line in lines)
 
+    shown = told("dashboard")
+    assert shown["url"].endswith(f"#dashboards/dashboard/{shown['dashboard']}")
+    body = aws.client("cloudwatch").get_dashboard(DashboardName=shown["dashboard"])["DashboardBody"]
+    assert {"alarm", "log", "metric", "text"} == {widget["type"] for widget in json.loads(body)["widgets"]}
+
     cluster.ask("power", {"action": "stop", "reason": "ada: the weekend"})
 
     events = told("events")

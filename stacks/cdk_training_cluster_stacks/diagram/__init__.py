@@ -1,0 +1,1 @@
+"""Draws the stacks of a cluster file."""
