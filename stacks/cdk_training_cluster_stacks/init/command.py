@@ -17,7 +17,7 @@ from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import fields, read_cluster_file
 from cdk_training_cluster_stacks.init.asking import Ask, Questions, formed, whole
 from cdk_training_cluster_stacks.init.offers import Offer, Way, accelerators, offer, offers, ways_to_buy
-from cdk_training_cluster_stacks.init.writing import Wanted, cluster_text
+from cdk_training_cluster_stacks.init.writing import Wanted, cluster_text, file_system_for
 from cdk_training_cluster_stacks.live.cache import cache_file, kept_prices
 from cdk_training_cluster_stacks.plan.assumptions import number
 from cdk_training_cluster_stacks.problems import ClusterFileError
@@ -129,8 +129,11 @@ def run(file: Path | None, given: Given, *, zones: Zones, force: bool = False, a
     _check(text)
     place.write_text(text, encoding="utf-8")
     price = "unknown" if chosen.usd is None else f"${usd(chosen.usd)} an hour on demand ({chosen.price_region})"
+    files = file_system_for(wanted)
+    month = "unknown" if files is None or files.usd_a_month is None else f"${usd(files.usd_a_month)} a month"
+    stored = "" if files is None else f"File system: {files.name}, {files.capacity_gib:,} GiB; price {month}\n"
     sys.stdout.write(
-        f"{place}: {wanted.count} x {wanted.instance_type} in {wanted.zone}; price {price}\n"
+        f"{place}: {wanted.count} x {wanted.instance_type} in {wanted.zone}; price {price}\n{stored}"
         f"Next:\n  training-cluster plan {place}\n  training-cluster preflight {place}\n"
         f"  training-cluster deploy {place}\n"
     )

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import yaml
@@ -12,7 +11,7 @@ from cdk_training_cluster import InstanceTypeInfo
 from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.nodes.images import public_image
-from cdk_training_cluster.storage.choosing import StorageNeed, choose_storage
+from cdk_training_cluster.storage.choosing import StorageOption, choose_storage
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
 from cdk_training_cluster_stacks.cluster_file.model import (
     AlertSettings,
@@ -23,15 +22,15 @@ from cdk_training_cluster_stacks.cluster_file.model import (
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.schema import texts_of
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
+from cdk_training_cluster_stacks.init.offers import accelerators
 
 _HEAD = (
     "# A training cluster. Settings behind a # without a space are optional: take the # away to use one.",
     "# Editors complete and check this file with the schema: training-cluster schema > cluster.schema.json",
     "",
 )
-# What a file system gives unless more is needed: a node reads about this many gigabytes a second.
-_GBPS_OF_A_NODE, _MAX_GBPS = Decimal(1), Decimal(10)
-_SPARE = Decimal("0.8")
+GBPS_OF_AN_ACCELERATOR, MAX_GBPS = 0.125, 10.0
+"""What a file system is made to give, in GB/s: to each accelerator, and to all at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,11 +109,11 @@ def _cluster(wanted: Wanted) -> Iterator[Entry]:
     hints = ("Which zones of the region have the type:", f"  {ask} \\", f"    {offered}")
     yield Entry(name="availability_zone", value=wanted.zone, hints=hints)
     yield Entry(name="node_groups", value=Part(model=NodeGroupSettings, entries=_nodes(wanted), in_a_list=True))
-    files = _file_system(wanted)
+    files = file_system_for(wanted)
     if files is None:
         yield Entry(name="file_system", value={"storage_capacity_gib": 1200}, optional=True)
     else:
-        entries = (*(Entry(name=name, value=value) for name, value in files.items()), *_FILE_SYSTEM_OPTIONS)
+        entries = (*(Entry(name=name, value=value) for name, value in files.settings.items()), *_FILE_SYSTEM_OPTIONS)
         yield Entry(name="file_system", value=Part(model=FileSystemSettings, entries=entries))
         yield Entry(name="datasets", value=Part(model=DatasetSettings, entries=_dataset(wanted), in_a_list=True))
 
@@ -160,29 +159,27 @@ _FILE_SYSTEM_OPTIONS = (
 )
 
 
-def _file_system(wanted: Wanted) -> Mapping[str, object] | None:
-    """Return the settings of the smallest file system that holds the data and feeds the nodes."""
+def file_system_for(wanted: Wanted) -> StorageOption | None:
+    """Return the smallest file system that holds the data and feeds the accelerators. None: there is no data.
+
+    Args:
+        wanted: What its user wants.
+    """
     if wanted.dataset_gib is None:
         return None
-    need = StorageNeed(
-        dataset_gib=wanted.dataset_gib,
-        gbps=_GBPS_OF_A_NODE,
-        nodes=wanted.count,
-        info=instance_type_info(wanted.instance_type),
-        region=wanted.region,
-    )
-    gbps = min(wanted.count * _GBPS_OF_A_NODE, _MAX_GBPS, need.reachable_gbps(efa=False) * _SPARE)
+    info = instance_type_info(wanted.instance_type)
+    each, _ = accelerators(info)
     choice = choose_storage(
         dataset_gib=wanted.dataset_gib,
-        gbps=float(round(gbps, 3)),
+        gbps=min(wanted.count * max(each, 1) * GBPS_OF_AN_ACCELERATOR, MAX_GBPS),
         nodes=wanted.count,
-        instance_type=wanted.instance_type,
+        instance_type=info.name,
         region=wanted.region,
     )
-    if choice.recommended is not None:
-        return choice.recommended.settings
     lasting = [each for each in choice.options if each.kind.links and each.kind.persistent]
-    return min(lasting, key=lambda each: (each.kind.storage_type != "SSD", each.capacity_gib or 0)).settings
+    return choice.recommended or min(
+        lasting, key=lambda each: (each.kind.storage_type != "SSD", each.capacity_gib or 0)
+    )
 
 
 def _dataset(wanted: Wanted) -> tuple[Entry, ...]:
