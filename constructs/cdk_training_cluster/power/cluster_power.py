@@ -17,6 +17,7 @@ from constructs import Construct
 
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions import TICK, Guardrail, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.nodes import Schedule
 from cdk_training_cluster.observability.rows import (
     DashboardRow,
     Line,
@@ -138,6 +139,7 @@ class ClusterPower(Guardrail):
     Attributes:
         order_name: What commands are sent to, as the function name of an Invoke: the ARN of the function's alias
             `operate`. Through no alias it only runs as scheduled, and answers `status`.
+        schedules: The schedules of the node groups that have one.
 
     Sources: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html,
     https://repost.aws/knowledge-center/auto-scaling-group-not-stabilize-error,
@@ -220,13 +222,13 @@ class ClusterPower(Guardrail):
                 f"launch_grace must be at most 30 minutes, got {grace.to_human_string()}: CloudFormation waits an "
                 "hour for nodes that are missing"
             )
-        self._schedules = {
+        self.schedules: dict[str, Schedule] = {
             name: group.schedule
             for name, group in groups.items()
             if group.schedule is not None and not group.schedule.is_off
         }
-        schedules = tuple(dict.fromkeys(schedule.settings for schedule in self._schedules.values()))
-        places = {name: schedules.index(schedule.settings) for name, schedule in self._schedules.items()}
+        schedules = tuple(dict.fromkeys(schedule.settings for schedule in self.schedules.values()))
+        places = {name: schedules.index(schedule.settings) for name, schedule in self.schedules.items()}
         settings = PowerFunctionSettings(
             cluster=cluster_name,
             groups={name: replace(group.settings, schedule=places.get(name)) for name, group in groups.items()},
@@ -256,7 +258,7 @@ class ClusterPower(Guardrail):
 
     def describe(self) -> Iterator[str]:
         """Say which node groups have a schedule, and for how many hours a month it lets them run."""
-        for name, schedule in self._schedules.items():
+        for name, schedule in self.schedules.items():
             hours = f"open about {schedule.hours_a_month:.0f} hours a month"
             yield f"Schedule of {name}: {schedule.settings}; {hours}"
 

@@ -15,7 +15,10 @@ commands = typer.Typer()
 def plan(
     file: File,
     *,
-    hours: Annotated[str, number("How many hours the run takes. [default: 730, a month]")] = "730",
+    hours: Annotated[
+        str,
+        number("How many hours the run takes; schedules let nodes run for a part of them. [default: 730, a month]"),
+    ] = "730",
     contingency: Annotated[str, number("Percent to add for restarts and failures. [default: 20]")] = "20",
     interruption: Annotated[str, number("Percent that Spot interruptions add to the time. [default: 10]")] = "10",
     savings_plan: Annotated[str | None, number("Percent that your Savings Plan takes off On-Demand prices.")] = None,

@@ -23,7 +23,7 @@ class Assumptions:
     Amounts are `Decimal`, as in the price book.
 
     Attributes:
-        hours: How many hours the run takes, with all nodes running.
+        hours: How many hours the run takes, with all nodes running, or as their schedules let them.
         contingency_percent: What is added to the total for restarts, failures and experiments.
         interruption_percent: How much longer the same work takes on Spot Instances: work since the last checkpoint is
             lost, and replacements take a while to come.

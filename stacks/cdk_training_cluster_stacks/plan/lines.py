@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cdk_training_cluster.prices import ByRegion, Price, PriceBook, SpotRange
-from cdk_training_cluster_stacks.plan.assumptions import Assumptions
+from cdk_training_cluster_stacks.plan.assumptions import HOURS_OF_A_MONTH, Assumptions
 from cdk_training_cluster_stacks.plan.shape import GroupShape
 
 _ZERO = Decimal(0)
@@ -24,7 +24,8 @@ class Line:
         once: US dollars that come once in a run.
         basis: How the amount comes about, or why it is unknown.
         figures: The prices that it rests on.
-        longer: By which factor it is billed for more hours than the run has without interruptions.
+        longer: By which factor it is billed for more hours than the run has, because of interruptions, or for fewer,
+            because of a schedule.
         units: The names of `UNITS` that it is made of.
     """
 
@@ -108,8 +109,9 @@ def compute_line(
         key=key,
         what=what,
         per_hour=group.count * dearest.usd,
-        basis=f"{group.count} x ${dearest.usd:f}{also}",
+        basis=f"{group.count} x ${dearest.usd:f}{also}{_scheduled(group)}",
         figures=(dearest,),
+        longer=group.share,
     )
 
 
@@ -154,10 +156,17 @@ def _spot_line(
         key=key,
         what=what,
         per_hour=group.count * usd,
-        basis=f"{group.count} x ${usd:f}; {seen}{without}; {percent:f} % longer for interruptions, assumed",
+        basis=f"{group.count} x ${usd:f}; {seen}{without}; {percent:f} % longer for interruptions, assumed"
+        f"{_scheduled(group)}",
         figures=(dearest,),
-        longer=1 + percent / _PERCENT,
+        longer=(1 + percent / _PERCENT) * group.share,
     )
+
+
+def _scheduled(group: GroupShape) -> str:
+    if group.hours_a_month is None:
+        return ""
+    return f"; {group.hours_a_month} of {HOURS_OF_A_MONTH} hours a month, by its schedule"
 
 
 def units_line(

@@ -1,7 +1,7 @@
 """Other ways to buy the same: how much each costs for the run, in the cluster's region and in others."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 
 from cdk_training_cluster import instance_type_info
@@ -53,7 +53,9 @@ class RegionPrice:
 
 
 def on_demand_rate(groups: Sequence[GroupShape], region: str, book: PriceBook) -> Decimal | None:
-    """Return what all nodes cost an hour On-Demand in just that region; of several types, the dearest.
+    """Return what all nodes cost an hour On-Demand in just that region, on average where schedules stop them.
+
+    Of several types, the dearest counts.
 
     Args:
         groups: The node groups.
@@ -66,12 +68,12 @@ def on_demand_rate(groups: Sequence[GroupShape], region: str, book: PriceBook) -
         known = [price.usd for price in prices if price is not None]
         if len(known) < len(prices):
             return None
-        rates.append(group.count * max(known))
+        rates.append(group.count * max(known) * group.share)
     return sum(rates, Decimal(0))
 
 
 def spot_rates(groups: Sequence[GroupShape], region: str, book: PriceBook) -> tuple[Decimal, Decimal] | None:
-    """Return what all nodes cost an hour as Spot Instances, at the lowest and at the highest known price.
+    """Return what all nodes cost an hour as Spot Instances, likewise, at the lowest and at the highest known price.
 
     Args:
         groups: The node groups.
@@ -84,8 +86,8 @@ def spot_rates(groups: Sequence[GroupShape], region: str, book: PriceBook) -> tu
         known = [each for each in ranges if each is not None]
         if not known:
             return None
-        low += group.count * min(each.low for each in known)
-        high += group.count * max(each.high for each in known)
+        low += group.count * min(each.low for each in known) * group.share
+        high += group.count * max(each.high for each in known) * group.share
     return low, high
 
 
@@ -116,8 +118,9 @@ def options(groups: Sequence[GroupShape], region: str, book: PriceBook, assumpti
         + ("; lowest to highest price" if spot[0] < spot[1] else "")
         + (f"; without {' and '.join(no_spot)}, whose price is unknown" if no_spot else ""),
     )
-    note = unknown if rate is None else f"the On-Demand price, used or not: ${rate:,.2f} for each idle hour"
-    yield _for("Capacity Reservation", hours, cost, note)
+    always = on_demand_rate([replace(group, hours_a_month=None) for group in groups], region, book)
+    note = unknown if always is None else f"the On-Demand price, used or not: ${always:,.2f} for each idle hour"
+    yield _for("Capacity Reservation", hours, None if always is None else always * hours, note)
     percent = assumptions.savings_plan_percent
     saved = None if rate is None or percent is None else rate * (1 - percent / _PERCENT)
     saved_cost = None if saved is None else saved * hours
@@ -149,7 +152,9 @@ def trainium(
             yield _for(name, assumptions.hours, None, why)
             continue
         nodes = (sum(known, Decimal(0)) / own[0]).to_integral_value(rounding=ROUND_CEILING)
-        cost = nodes * price.usd * assumptions.hours
+        # They run as long as the nodes that they stand for.
+        busy = sum((tflops * group.share for tflops, (group, _) in zip(known, peaks, strict=True)), Decimal(0))
+        cost = nodes * price.usd * assumptions.hours * (busy / sum(known) if known else 1)
         note = f"the same peak, {own[0]:,f} TFLOPS a node; needs a model on Neuron"
         yield _for(f"{nodes:f} x {name}", assumptions.hours, cost, note)
 

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cdk_training_cluster import Capacity, InstanceTypeInfo, NodeFleet
+from cdk_training_cluster import Capacity, InstanceTypeInfo, NodeFleet, Schedule
 from cdk_training_cluster.guardrails.fixed_parts import watched_parts
 from cdk_training_cluster.nodes.node_launch_template import root_volume_gib
 from cdk_training_cluster.prices.watching import ScheduledFunction
 from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_stacks.plan.assumptions import HOURS_OF_A_MONTH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,7 @@ class GroupShape:
         root_volume_gib: The size of each one's root volume; the largest of all types.
         warm_nodes: How many nodes at most are kept stopped while the group is.
         efa: Whether they have Elastic Fabric Adapters.
+        hours_a_month: For how many hours of a month of 730 they are billed, as their schedule says. None: for all.
     """
 
     name: str
@@ -33,6 +35,12 @@ class GroupShape:
     root_volume_gib: int = 200
     warm_nodes: int = 0
     efa: bool = True
+    hours_a_month: Decimal | None = None
+
+    @property
+    def share(self) -> Decimal:
+        """The part of the time for which they are billed."""
+        return Decimal(1) if self.hours_a_month is None else self.hours_a_month / HOURS_OF_A_MONTH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +104,9 @@ def shape_of(cluster: ClusterFile) -> ClusterShape:
             name=cluster.name,
             availability_zone=cluster.availability_zone,
             region=cluster.region,
-            groups=tuple(map(_group, made.node_groups)),
+            groups=tuple(
+                _group(fleet, made.power.schedules.get(fleet.node_group.name)) for fleet in made.node_groups
+            ),
             file_system=None if made.file_system is None else made.file_system.settings,
             existing_file_system=_existing(cluster),
             own_buckets=tuple(sorted({each.bucket for each in cluster.datasets if each.bucket is not None})),
@@ -117,8 +127,11 @@ def _existing(cluster: ClusterFile) -> str | None:
     return None if existing is None else existing.file_system_id
 
 
-def _group(fleet: NodeFleet) -> GroupShape:
-    group = fleet.node_group
+def _group(fleet: NodeFleet, schedule: Schedule | None) -> GroupShape:
+    group, capacity = fleet.node_group, fleet.node_group.capacity
+    is_reserved = bool(capacity.makes_reservation or capacity.reservation_ids or capacity.block_ids)
+    # What is reserved is billed whether nodes run or not, unless it is released.
+    is_billed_always = schedule is None or (is_reserved and not capacity.releases)
     return GroupShape(
         name=group.name,
         instance_types=tuple(fleet.instance_types),
@@ -127,6 +140,7 @@ def _group(fleet: NodeFleet) -> GroupShape:
         root_volume_gib=max(root_volume_gib(group, info) for info in fleet.instance_types),
         warm_nodes=0 if group.warm_pool is None else group.warm_pool.size,
         efa=group.efa is not False,
+        hours_a_month=None if is_billed_always or schedule is None else Decimal(round(schedule.hours_a_month)),
     )
 
 

@@ -41,10 +41,11 @@ def storage_lines(shape: ClusterShape, book: PriceBook, assumptions: Assumptions
             "--cost storage.file-system=USD",
         )
     gib = sum(group.count * group.root_volume_gib for group in shape.groups)
+    billed = sum((group.count * group.root_volume_gib * group.share for group in shape.groups), Decimal(0))
     yield line(
         "storage.root-volumes",
         f"gp3, {gib:,} GiB on running nodes",
-        an_hour={"ebs-gp3": gib / HOURS_OF_A_MONTH},
+        an_hour={"ebs-gp3": billed / HOURS_OF_A_MONTH},
     )
     if assumptions.dataset_gb is not None:
         yield line(

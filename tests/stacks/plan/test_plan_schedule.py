@@ -1,0 +1,43 @@
+"""A plan charges nodes for the hours that their schedule lets them run, and what is reserved for all."""
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+from cdk_training_cluster.prices import committed_prices
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_stacks.plan import Assumptions, make_plan
+from cdk_training_cluster_stacks.plan.shape import shape_of
+
+_NODES = "instance_types: [p5.48xlarge], count: 2, image: latest"
+_RESERVED = "reservation: {end: until_cancelled, on_idle"
+FILE = f"""\
+name: lab
+availability_zone: us-east-1b
+schedule: {{windows: [weekdays 08:00-20:00 Europe/Berlin]}}
+node_groups:
+  - {{name: office, {_NODES}}}
+  - {{name: nights, {_NODES}, capacity: {{spot: {{}}}}, schedule: {{windows: [daily 20:00-06:00 UTC], end: idle}}}}
+  - {{name: always, {_NODES}, schedule: {{windows: []}}}}
+  - {{name: kept, {_NODES}, capacity: {{{_RESERVED}: keep}}}}}}
+  - {{name: released, {_NODES}, capacity: {{{_RESERVED}: release}}}}}}
+"""
+
+
+def test_nodes_are_charged_for_the_hours_of_their_schedule(tmp_path: Path) -> None:
+    (tmp_path / "lab.yaml").write_text(FILE)
+    shape = shape_of(read_cluster_file(tmp_path / "lab.yaml"))
+    plan = make_plan(shape, committed_prices(), Assumptions(), today=date(2026, 11, 23))
+
+    hours = {group.name: group.hours_a_month for group in shape.groups}
+    assert hours == {"office": 260, "nights": 304, "always": None, "kept": None, "released": 260}
+    compute = {line.key.partition(".")[2]: line for line in plan.lines if line.kind == "compute"}
+    runs = {name: round(line.run(Decimal(730)) or 0, 2) for name, line in compute.items()}
+    month = Decimal("110.08") * 730
+    assert (runs["always"], runs["kept"]) == (month, month)
+    assert runs["office"] == runs["released"] == Decimal("110.08") * 260
+    assert compute["office"].basis == "2 x $55.04; 260 of 730 hours a month, by its schedule"
+    assert round(compute["nights"].longer * 730, 6) == Decimal("1.1") * 304
+    prices = {option.name: round(option.low or 0, 2) for option in plan.options}
+    assert prices["On-Demand"] == Decimal("110.08") * (260 + 304 + 730 + 730 + 260)
+    assert prices["Capacity Reservation"] == month * 5
