@@ -32,7 +32,7 @@ def run(target: Target, name: str, *, profile: str | None, call: Callable[[Seque
     if offline(target, [node.id]):
         raise ValueError(
             f"{node.name} ({node.id}) cannot be reached: its SSM agent is not connected, as in the first minutes of "
-            "a node; try again, or see why with training-cluster logs"
+            "a node; try again, or see why with training-cluster why"
         )
     command = ["aws", "ssm", "start-session", "--target", node.id, "--region", target.region]
     return call([*command, *([] if profile is None else ["--profile", profile])])
