@@ -1,5 +1,6 @@
 """Every resource type that it carries out is created, changed in place, read back and deleted at least once."""
 
+import json
 from typing import Any
 
 import pytest
@@ -47,6 +48,12 @@ def _everything(tag: str, days: int) -> Template:
         ),
         "Profile": ("AWS::IAM::InstanceProfile", {"Roles": [{"Ref": "Role" if days == 1 else "TickRole"}]}),
         "Logs": ("AWS::Logs::LogGroup", {"RetentionInDays": days, "Tags": tags}),
+        "Board": (
+            "AWS::CloudWatch::Dashboard",
+            {
+                "DashboardBody": json.dumps({"widgets": [{"type": "text", "properties": {"markdown": tag}}]}),
+            },
+        ),
         "FlowRole": ("AWS::IAM::Role", _trusting("vpc-flow-logs.amazonaws.com")),
         "Flows": (
             "AWS::EC2::FlowLog",

@@ -1,4 +1,4 @@
-"""CloudWatch alarms and log groups."""
+"""CloudWatch alarms, dashboards and log groups."""
 
 from local_aws.cloudformation.resources.action import Action
 from local_aws.cloudformation.resources.base import Handler
@@ -20,6 +20,14 @@ HANDLERS: tuple[Handler, ...] = (
         named="AlarmName:AlarmName",
         attributes={"Arn": "arn:{partition}:cloudwatch:{region}:{account}:alarm:{id}"},
         tag_by="Arn",
+    ),
+    Regular(
+        type="AWS::CloudWatch::Dashboard",
+        service="cloudwatch",
+        create_with=Action("put_dashboard", "DashboardBody"),
+        updates=(Action("put_dashboard", "DashboardBody", id="DashboardName", whole=True),),
+        delete_with=Action("delete_dashboards", id="DashboardNames"),
+        named="DashboardName:DashboardName",
     ),
     Regular(
         type="AWS::Logs::LogGroup",
