@@ -9,9 +9,11 @@ from typing import Any
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Outcome, Verdict, failed, found, passed, unknown
 from cdk_training_cluster_stacks.preflight.needs import Needs
 
-# What CloudFormation calls to make each type: the create handlers' permissions, without reads, of
+# The create handlers' permissions, without reads, of
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-template-resource-type-ref.html
-_ACTIONS: Mapping[str, tuple[str, ...]] = {
+ACTIONS: Mapping[str, tuple[str, ...]] = {
+    "AWS::APS::RuleGroupsNamespace": ("aps:CreateRuleGroupsNamespace",),
+    "AWS::APS::Workspace": ("aps:CreateWorkspace",),
     "AWS::AutoScaling::AutoScalingGroup": (
         "autoscaling:CreateAutoScalingGroup",
         "ec2:RunInstances",
@@ -20,6 +22,7 @@ _ACTIONS: Mapping[str, tuple[str, ...]] = {
     "AWS::AutoScaling::LifecycleHook": ("autoscaling:PutLifecycleHook",),
     "AWS::AutoScaling::WarmPool": ("autoscaling:PutWarmPool",),
     "AWS::Budgets::Budget": ("budgets:ModifyBudget",),
+    "AWS::CloudFormation::CustomResource": ("lambda:InvokeFunction",),
     "AWS::CloudWatch::Alarm": ("cloudwatch:PutMetricAlarm",),
     "AWS::CloudWatch::Dashboard": ("cloudwatch:PutDashboard",),
     "AWS::DynamoDB::Table": ("dynamodb:CreateTable",),
@@ -37,25 +40,37 @@ _ACTIONS: Mapping[str, tuple[str, ...]] = {
     "AWS::EC2::SecurityGroupIngress": ("ec2:AuthorizeSecurityGroupIngress",),
     "AWS::EC2::SpotFleet": ("ec2:RequestSpotFleet",),
     "AWS::EC2::Subnet": ("ec2:CreateSubnet",),
+    "AWS::EC2::SubnetRouteTableAssociation": ("ec2:AssociateRouteTable",),
     "AWS::EC2::VPC": ("ec2:CreateVpc",),
     "AWS::EC2::VPCEndpoint": ("ec2:CreateVpcEndpoint",),
+    "AWS::EC2::VPCGatewayAttachment": ("ec2:AttachInternetGateway",),
     "AWS::Events::Rule": ("events:PutRule", "events:PutTargets"),
     "AWS::FSx::DataRepositoryAssociation": ("fsx:CreateDataRepositoryAssociation",),
     "AWS::FSx::FileSystem": ("fsx:CreateFileSystem", "iam:CreateServiceLinkedRole"),
     "AWS::IAM::InstanceProfile": ("iam:CreateInstanceProfile", "iam:AddRoleToInstanceProfile"),
     "AWS::IAM::Policy": ("iam:PutRolePolicy",),
     "AWS::IAM::Role": ("iam:CreateRole", "iam:PassRole"),
+    "AWS::Lambda::Alias": ("lambda:CreateAlias",),
+    "AWS::Lambda::EventInvokeConfig": ("lambda:PutFunctionEventInvokeConfig",),
+    "AWS::Lambda::Permission": ("lambda:AddPermission",),
     "AWS::Lambda::Function": ("lambda:CreateFunction", "lambda:PutFunctionConcurrency"),
     "AWS::Logs::LogGroup": ("logs:CreateLogGroup", "logs:PutRetentionPolicy"),
     "AWS::ResourceGroups::Group": ("resource-groups:CreateGroup",),
     "AWS::S3::Bucket": ("s3:CreateBucket",),
+    "AWS::S3::BucketPolicy": ("s3:PutBucketPolicy",),
+    "AWS::S3Express::BucketPolicy": ("s3express:PutBucketPolicy",),
+    "AWS::S3Express::DirectoryBucket": ("s3express:CreateBucket",),
     "AWS::SNS::Subscription": ("sns:Subscribe",),
     "AWS::SNS::Topic": ("sns:CreateTopic",),
+    "AWS::SNS::TopicPolicy": ("sns:SetTopicAttributes",),
     "AWS::SQS::Queue": ("sqs:CreateQueue",),
+    "AWS::SQS::QueuePolicy": ("sqs:SetQueueAttributes",),
     "AWS::SSM::Document": ("ssm:CreateDocument",),
     "AWS::SSM::Parameter": ("ssm:PutParameter",),
     "AWS::Scheduler::Schedule": ("scheduler:CreateSchedule",),
 }
+"""What CloudFormation calls to make a resource of each type."""
+
 # Whoever may not assume the CDK's roles deploys with permissions of its own:
 # https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
 _OWN = ("cloudformation:CreateChangeSet", "cloudformation:ExecuteChangeSet", "s3:PutObject", "iam:PassRole")
@@ -70,7 +85,7 @@ def actions_for(needs: Needs) -> tuple[str, ...]:
         needs: What the cluster needs.
     """
     kinds = {*needs.foundation, *needs.nodes}
-    return tuple(sorted({action for kind in kinds for action in _ACTIONS.get(kind, ())}))
+    return tuple(sorted({action for kind in kinds for action in ACTIONS.get(kind, ())}))
 
 
 def judge_simulation(who: str, results: Sequence[Mapping[str, Any]] | None) -> Verdict:

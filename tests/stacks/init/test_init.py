@@ -20,7 +20,7 @@ from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_f
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.init.command import Given, Zones, run
 from cdk_training_cluster_stacks.init.offers import accelerators, offers, ways_to_buy
-from cdk_training_cluster_stacks.init.writing import Wanted, cluster_text
+from cdk_training_cluster_stacks.init.writing import Wanted, cluster_text, file_system_for
 from cdk_training_cluster_stacks.overview import show
 
 _OPTIONAL = re.compile(r"^( *(?:- )?)#(?=\w)", re.MULTILINE)
@@ -214,6 +214,17 @@ def test_a_file_that_exists_stays_unless_it_is_forced_away(tmp_path: Path) -> No
     assert file.read_text(encoding="utf-8") == "mine"
     run(file, given, zones=_OFFLINE, force=True)
     assert read_cluster_file(file).name == "llama"
+
+
+@pytest.mark.parametrize(("instance_type", "count", "gbps"), [("g5.xlarge", 1, 0.125), ("p5.48xlarge", 64, 10)])
+def test_a_file_system_holds_the_data_and_feeds_the_accelerators(instance_type: str, count: int, gbps: float) -> None:
+    wanted = replace(_P5, instance_type=instance_type, count=count)
+    assert file_system_for(wanted) is None
+    made = file_system_for(replace(wanted, dataset_gib=3000))
+    assert made is not None
+    assert made.capacity_gib is not None
+    assert made.capacity_gib >= 3000
+    assert made.delivered_gbps >= gbps
 
 
 def test_offers_meet_the_need_and_the_cheapest_is_first() -> None:

@@ -21,7 +21,7 @@ from cdk_training_cluster_stacks.preflight.account import (
 from cdk_training_cluster_stacks.preflight.checks import Outcome, Verdict
 from cdk_training_cluster_stacks.preflight.images import judge_image
 from cdk_training_cluster_stacks.preflight.needs import GroupNeed
-from cdk_training_cluster_stacks.preflight.permissions import judge_caller, judge_simulation
+from cdk_training_cluster_stacks.preflight.permissions import ACTIONS, judge_caller, judge_simulation
 from cdk_training_cluster_stacks.preflight.purchases import Wanted, judge_end, judge_purchase
 from cdk_training_cluster_stacks.preflight.quotas import (
     Demand,
@@ -43,6 +43,7 @@ from cdk_training_cluster_stacks.preflight.storage import (
 )
 from cdk_training_cluster_stacks.preflight.zones import judge_offering, judge_spot, judge_subnet, judge_zone
 from cluster_contract.tags import CLUSTER_TAG
+from examples import PROJECT
 
 PASS, FAIL, UNKNOWN = Outcome.PASS, Outcome.FAIL, Outcome.UNKNOWN
 ZONE, NOW = "us-east-1b", datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -322,6 +323,13 @@ def test_a_way_to_buy_takes_of_a_quota(need: GroupNeed, demands: dict[str, tuple
     found, without = vcpu_demands([need])
     assert {quota.code: (each.least, each.most) for quota, each in found.items()} == demands
     assert not without
+
+
+def test_each_type_of_a_released_template_has_its_actions() -> None:
+    templates = (json.loads(path.read_text("utf-8")) for path in (PROJECT / "releases").rglob("*.template.json"))
+    kinds = {each["Type"] for template in templates for each in template["Resources"].values()}
+    assert kinds
+    assert kinds <= set(ACTIONS)
 
 
 def test_two_groups_take_of_a_quota_together() -> None:
