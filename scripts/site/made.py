@@ -10,6 +10,7 @@ from scripts.site import synthesized
 from typer.core import TyperGroup
 
 import cdk_training_cluster
+from cdk_training_cluster.observability.prometheus_rules import ALERT_RULES
 from cdk_training_cluster_stacks.commands import training_cluster
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -75,8 +76,20 @@ def _alarms() -> str:
     )
 
 
+def _alerts() -> str:
+    """Return what Prometheus alerts on, and what to do then."""
+    rows = [f"| `{rule.name}` | {_plain(rule.summary)} | {rule.runbook} |" for rule in ALERT_RULES]
+    return "\n".join(["| alert | what it says | what to do |", "|---|---|---|", *rows])
+
+
+def _plain(template: str) -> str:
+    """Return a text of Prometheus with names in place of what it fills in."""
+    return re.sub(r"\{\{ \$(?:labels\.)?(\w+)[^}]*\}\}", r"*\1*", template)
+
+
 _MAKERS: dict[str, Callable[..., str]] = {
     "alarms": _alarms,
+    "alerts": _alerts,
     "commands": _commands,
     "constructs": _constructs,
     "enum": _members,

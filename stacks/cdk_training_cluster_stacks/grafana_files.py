@@ -37,8 +37,9 @@ def grafana_files(cluster: ClusterFile) -> Mapping[str, str]:
             f"{cluster.name} sends no metrics to Prometheus: add observability: {{prometheus: {{}}}} to its cluster "
             "file"
         )
-    with built_stacks(cluster):
-        board = grafana_dashboard(cluster.name, cluster.region, ())
+    with built_stacks(cluster) as (_, stack):
+        shown = stack.training_cluster.dashboard
+        board = grafana_dashboard(cluster.name, cluster.region, () if shown is None else shown.rows)
     return {
         f"dashboards/{cluster.name}.json": json.dumps(board, indent=2) + "\n",
         "provisioning/datasources/training-cluster.yaml": _yaml(data_sources(cluster.region, _URL)),

@@ -6,6 +6,7 @@ CloudWatch. https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,7 +20,6 @@ from cdk_training_cluster.observability.rows import (
     Metric,
     Panel,
     PanelKind,
-    Text,
     Threshold,
     Unit,
 )
@@ -32,13 +32,13 @@ CLOUDWATCH_UID: Final = "training-cluster-cloudwatch"
 PROMQL: Final[Mapping[str, str]] = {
     NODE_METRICS.gpu_utilization: "DCGM_FI_DEV_GPU_UTIL@",
     NODE_METRICS.gpu_memory_used: "DCGM_FI_DEV_FB_USED@",
-    "nvidia_smi_temperature_gpu": "DCGM_FI_DEV_GPU_TEMP@",
-    "nvidia_smi_power_draw": "DCGM_FI_DEV_POWER_USAGE@",
-    "nvidia_smi_clocks_current_sm": "DCGM_FI_DEV_SM_CLOCK@",
-    NODE_METRICS.neuron_core_utilization: f"({NEURON_UTILIZATION}@ * 100)",
-    "efa_rx_bytes": f"rate({EFA_PREFIX}rx_bytes@[5m])",
-    "efa_tx_bytes": f"rate({EFA_PREFIX}tx_bytes@[5m])",
-    "efa_rx_dropped": f"rate({EFA_PREFIX}rx_drops@[5m])",
+    NODE_METRICS.gpu_temperature: "DCGM_FI_DEV_GPU_TEMP@",
+    NODE_METRICS.gpu_power: "DCGM_FI_DEV_POWER_USAGE@",
+    NODE_METRICS.neuron_core_utilization: f"{NEURON_UTILIZATION}@ * 100",
+    # The agent reports what came since its last report.
+    NODE_METRICS.efa_traffic[0]: f"increase({EFA_PREFIX}rx_bytes@[5m])",
+    NODE_METRICS.efa_traffic[1]: f"increase({EFA_PREFIX}tx_bytes@[5m])",
+    NODE_METRICS.efa_retransmits: f"increase({EFA_PREFIX}retrans_bytes@[5m])",
 }
 _AGGREGATIONS = {"Average": "avg", "Maximum": "max", "Minimum": "min", "Sum": "sum", "SampleCount": "count"}
 _LABELS = {
@@ -180,7 +180,8 @@ def grafana_dashboard(cluster_name: str, region: str, rows: Iterable[DashboardRo
     for title, panels in NODE_PANELS.items():
         board.add(title, panels)
     for row in rows:
-        board.add(row.title, [panel for panel in row.panels if isinstance(panel, Panel | Text)])
+        # Texts and states of alarms are about CloudWatch's own dashboard.
+        board.add(row.title, [panel for panel in row.panels if isinstance(panel, Panel)])
     return {
         # At most 40 characters.
         "uid": hashlib.sha256(f"training cluster {cluster_name}".encode()).hexdigest()[:40],
@@ -242,7 +243,7 @@ class _Board:
         self.variables: list[dict[str, Any]] = []
         self._y = 0
 
-    def add(self, title: str, panels: Sequence[PrometheusPanel | Panel | Text]) -> None:
+    def add(self, title: str, panels: Sequence[PrometheusPanel | Panel]) -> None:
         if not panels:
             return
         self._place({"type": "row", "title": title, "panels": []}, 0, _COLUMNS, 1)
@@ -258,9 +259,7 @@ class _Board:
         place = {"x": x, "y": self._y, "w": width, "h": height}
         self.panels.append({"id": len(self.panels) + 1, "gridPos": place, **panel})
 
-    def _panel(self, panel: PrometheusPanel | Panel | Text) -> dict[str, Any]:
-        if isinstance(panel, Text):
-            return {"type": "text", "title": "", "options": {"mode": "markdown", "content": panel.markdown}}
+    def _panel(self, panel: PrometheusPanel | Panel) -> dict[str, Any]:
         as_number = isinstance(panel, Panel) and panel.kind is PanelKind.NUMBER
         defaults: dict[str, Any] = {"unit": _UNITS.get(panel.unit, "short"), "min": 0}
         if panel.maximum is not None:
@@ -323,9 +322,9 @@ class _Board:
         }
 
     def _calculation(self, line: Line, number: int) -> dict[str, Any]:
-        expression = line.expression
-        for name in sorted(line.metrics, key=len, reverse=True):
-            expression = expression.replace(name, f"{name}{number}")
+        # Ids are unique in a panel, where lines may use the same.
+        ids = "|".join(map(re.escape, line.metrics))
+        expression = re.sub(rf"\b({ids})\b", rf"\g<1>{number}", line.expression)
         return {
             "queryMode": "Metrics",
             "metricQueryType": 0,
@@ -370,6 +369,9 @@ def _query(line: Line | LineForEach) -> Query | None:
     if namespace != NODE_METRICS.namespace or name not in PROMQL or statistic not in _AGGREGATIONS:
         return None
     labels = [_LABELS[dimension] for dimension in by if dimension in _LABELS]
-    legend = " ".join(f"{{{{{label}}}}}" for label in labels) if isinstance(line, LineForEach) else line.label
+    told = [line.label] if line.label or not isinstance(line, LineForEach) else []
+    legend = " ".join([*told, *(f"{{{{{label}}}}}" for label in labels if isinstance(line, LineForEach))])
     whole = f"{_AGGREGATIONS[statistic]} by ({', '.join(labels)}) ({PROMQL[name]})"
+    if isinstance(line, LineForEach) and line.lowest is not None:
+        whole = f"bottomk({line.lowest}, {whole})"
     return Query(legend=legend, expression=whole)

@@ -12,9 +12,9 @@ from cdk_training_cluster.nodes.bootstrap.collector import (
     prometheus_configuration,
     series_of_a_node,
 )
-from cdk_training_cluster.observability.grafana import grafana_dashboard
+from cdk_training_cluster.observability.grafana import PROMQL, grafana_dashboard
 from cdk_training_cluster.observability.prometheus_rules import RECORDING_RULES, rules_file
-from cdk_training_cluster.observability.rows import DashboardRow, LineForEach, Panel, Unit
+from cdk_training_cluster.observability.rows import DashboardRow, Line, LineForEach, Metric, Panel, Unit
 from cluster_contract.metrics import NODE_METRICS
 from real_prometheus import Server, exporter, prometheus
 
@@ -22,17 +22,25 @@ from real_prometheus import Server, exporter, prometheus
 pytestmark = pytest.mark.sweep
 
 RECORDED = Path(__file__).parent / "recorded"
+# Every metric of nodes that a row of CloudWatch's dashboard can name.
 ROW = DashboardRow(
     title="Nodes",
     panels=[
-        Panel(
-            title="Busy",
-            unit=Unit.PERCENT,
-            lines=[
-                LineForEach(
-                    metric=NODE_METRICS.gpu_utilization, cluster_name="llama", by=("NodeGroup",), statistic="Maximum"
-                )
-            ],
+        Panel(title=metric, unit=Unit.COUNT, lines=[line])
+        for metric in PROMQL
+        for line in (
+            LineForEach(
+                metric=metric, cluster_name="llama", by=("NodeGroup", "InstanceId"), statistic="Maximum", lowest=50
+            ),
+            Line.of(
+                metric,
+                Metric(
+                    namespace=NODE_METRICS.namespace,
+                    name=metric,
+                    dimensions={"Cluster": "llama"},
+                    statistic="Average",
+                ),
+            ),
         )
     ],
 )
