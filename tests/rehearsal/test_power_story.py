@@ -3,10 +3,11 @@
 One story in order, since each part starts where the last one ended.
 """
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from cdk_training_cluster import Schedule
 from cluster_plans import ClusterPlan
 from deployed_cluster import Deployed, prepare
 from local_aws import LocalAws
@@ -18,8 +19,8 @@ _TYPE = "g5.xlarge"
 class Story(Deployed):
     """A cluster of one node group, and what its people do."""
 
-    def deploy_count(self, count: int) -> None:
-        workers = {"name": "workers", "instance_types": [_TYPE], "count": count, "call": "on_demand"}
+    def deploy_count(self, count: int, **settings: Any) -> None:
+        workers = {"name": "workers", "instance_types": [_TYPE], "count": count, "call": "on_demand", **settings}
         self.deploy(ClusterPlan(groups=(workers,), existing_network=True))
 
     def told(self, action: str, **words: Any) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def test_the_story_of_a_cluster(aws: LocalAws, tmp_path: Path) -> None:
     # EC2 has no node to give: the deployment succeeds all the same, and the function says what is missing.
     story.aws.set_capacity(_TYPE, ZONE, available=0)
     story.deploy_count(2)
-    assert story.status == "CREATE_COMPLETE"
+    assert story.status == "CREATE_COMPLETE", story.failures
     assert (story.group["desired_capacity"], story.group["count_running"]) == (0, 0)
     story.told("tick")
     told = story.told("tick")
@@ -87,4 +88,19 @@ def test_the_story_of_a_cluster(aws: LocalAws, tmp_path: Path) -> None:
         story.deploy_count(count)
         story.told("tick")
         assert story.told("tick")["in_service"] == count
+
+    # A schedule is deployed in one of its windows, which ends two hours later: the function gives notice, stops the
+    # node, and starts it again with the next window.
+    now, hour = datetime.now(UTC), timedelta(hours=1)
+    window = f"daily {now - hour:%H:%M}-{now + 2 * hour:%H:%M} UTC"
+    story.deploy_count(1, schedule=Schedule([window]))
+    assert story.told("tick")["schedule"]["then"] == "it is stopped"
+    noticed = story.told("tick", later=1.9 * hour)
+    assert (noticed["in_service"], noticed["schedule"]["words"]) == (1, window)
+    stopped = story.told("tick", later=2.2 * hour)
+    assert (stopped["by"], stopped["wanted"]) == ("its schedule", 0)
+    assert story.group["count_running"] == 0
+    assert story.told("tick", later=22 * hour)["schedule"]["then"] == "it starts"
+    story.told("tick", later=23.1 * hour)
+    assert story.told("tick", later=23.2 * hour)["in_service"] == 1
     story.destroy()
