@@ -20,6 +20,8 @@ _READS = (
     "cloudwatch:DescribeAlarms",
     "ec2:DescribeInstances",
     "ec2:DescribeInstanceStatus",
+    "ec2:DescribeSpotFleetRequestHistory",
+    "ec2:DescribeSpotFleetRequests",
     "ec2:GetConsoleOutput",
 )
 

@@ -1,4 +1,4 @@
-"""What happened to a cluster, from all that remember it: its functions, Auto Scaling and CloudFormation."""
+"""What happened to a cluster, from all that remember it: its functions, what owns its nodes, and CloudFormation."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +15,7 @@ from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 
 _AT = re.compile(r"^At \S+ ")
 _FAILED = ("Failed", "Cancelled")
+_OF_FLEETS = timedelta(hours=48)
 _STACK = "AWS::CloudFormation::Stack"
 
 
@@ -24,7 +25,7 @@ class Happening:
 
     Attributes:
         time: When.
-        source: What remembers it: `the power function`, `Auto Scaling` or `CloudFormation`.
+        source: What remembers it: `the power function`, `Auto Scaling`, `Spot Fleet` or `CloudFormation`.
         what: What happened.
         who: Who did it, and why, as far as that is known.
         node_group: Whose nodes it is about. Empty: the whole cluster's.
@@ -64,6 +65,7 @@ def read_history(cluster: Deployed, since: timedelta) -> History:
         for kind in cluster.description.functions
     }
     sources["Auto Scaling"] = lambda: activities(cluster, since)
+    sources["Spot Fleet"] = lambda: fleet_events(cluster, since)
     sources["CloudFormation"] = lambda: _of_stack(cluster, since)
     found: list[Happening] = []
     unknown: dict[str, str] = {}
@@ -141,6 +143,46 @@ def _of_group(client: Any, group: Mapping[str, Any], first: datetime) -> Iterato
                 node_group=tags.get(NODE_GROUP_TAG, ""),
                 failed=failed,
             )
+
+
+def fleet_events(cluster: Deployed, since: timedelta) -> Iterator[Happening]:
+    """Yield what happened to the cluster's Spot Fleet requests, the oldest of each first.
+
+    Args:
+        cluster: The cluster.
+        since: How far to look back; EC2 remembers 48 hours.
+
+    Raises:
+        ValueError: EC2 refuses.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotFleetRequestHistory.html
+    """
+    ec2, first = cluster.client("ec2"), cluster.now - min(since, _OF_FLEETS)
+    with plain_refusals("the cluster's Spot Fleet requests"):
+        for page in ec2.get_paginator("describe_spot_fleet_requests").paginate():
+            for fleet in page["SpotFleetRequestConfigs"]:
+                tags = {tag["Key"]: tag["Value"] for tag in fleet.get("Tags", ())}
+                if tags.get(CLUSTER_TAG) == cluster.name:
+                    yield from _of_fleet(ec2, fleet["SpotFleetRequestId"], tags.get(NODE_GROUP_TAG, ""), first)
+
+
+def _of_fleet(ec2: Any, id: str, node_group: str, first: datetime) -> Iterator[Happening]:  # noqa: ANN401 - a client
+    asked: dict[str, Any] = {"SpotFleetRequestId": id, "StartTime": first}
+    while True:
+        answer = ec2.describe_spot_fleet_request_history(**asked)
+        for one in answer["HistoryRecords"]:
+            what = one["EventInformation"]
+            parts = (what.get("EventSubType"), what.get("InstanceId"), what.get("EventDescription"))
+            yield Happening(
+                time=one["Timestamp"],
+                source="Spot Fleet",
+                what=f"{one['EventType']}: {', '.join(part for part in parts if part)}",
+                node_group=node_group,
+                failed=one["EventType"] == "error",
+            )
+        if not answer.get("NextToken"):
+            return
+        asked["NextToken"] = answer["NextToken"]
 
 
 def _of_stack(cluster: Deployed, since: timedelta) -> Iterator[Happening]:

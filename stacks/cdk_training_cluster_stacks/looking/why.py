@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from cdk_training_cluster_stacks.acting.times import parse_span
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.looking.console import console_output, failed_steps, no_instance
 from cdk_training_cluster_stacks.looking.deployed import Deployed, deployed
-from cdk_training_cluster_stacks.looking.history import Happening, activities, happening
+from cdk_training_cluster_stacks.looking.history import Happening, activities, fleet_events, happening
 from cdk_training_cluster_stacks.looking.records import by_time, quoted, read_records
 from cdk_training_cluster_stacks.looking.times import LONGEST, clock, moment_text
 from cdk_training_cluster_stacks.showing import check_format, json_text, print_paragraph, terminal
@@ -109,7 +109,8 @@ def _of_node(cluster: Deployed, id: str, since: timedelta) -> Asked:
         "EC2": lambda: _instance(cluster, id),
         "the console": lambda: _console(cluster, id),
         "the idle function": lambda: _idle(cluster, id),
-        "Auto Scaling": lambda: _activities(cluster, since, lambda one: id in one.what),
+        "Auto Scaling": lambda: _last(activities(cluster, since), lambda one: id in one.what),
+        "Spot Fleet": lambda: _last(_fleets(cluster, since), lambda one: id in one.what),
         "the functions' logs": lambda: _logged(cluster, id, since),
     }
 
@@ -123,10 +124,16 @@ def _of_group(cluster: Deployed, name: str, since: timedelta) -> Asked:
             f"why takes a node's id such as i-0123456789abcdef0, or a node group of {cluster.name} ({known}), got "
             f"{name!r}"
         )
+    by_fleet = not any(one.get("auto_scaling_group") for one in groups)
+    owner = "Spot Fleet" if by_fleet else "Auto Scaling"
+
+    def owned() -> Iterable[Happening]:
+        return _fleets(cluster, since) if by_fleet else activities(cluster, since)
+
     return {
         "the power function": lambda: _power(groups),
         "the nodes": lambda: _bootstraps(cluster, name),
-        "Auto Scaling": lambda: _activities(cluster, since, lambda one: one.node_group == name and one.failed),
+        owner: lambda: _last(owned(), lambda one: one.node_group == name and one.failed),
         "the power function's log": lambda: _commands(cluster, name, since),
     }
 
@@ -164,14 +171,19 @@ def _idle(cluster: Deployed, id: str) -> Iterator[Finding]:
             yield Finding(source="idle", text=str(one["reason"]))
 
 
-def _activities(cluster: Deployed, since: timedelta, concerns: Callable[[Happening], bool]) -> Iterator[Finding]:
-    """Yield what Auto Scaling did, or could not do; of what it said several times, the last."""
+def _fleets(cluster: Deployed, since: timedelta) -> Iterable[Happening]:
+    """Return what Spot Fleets did, the newest first, as Auto Scaling lists it."""
+    return reversed(list(fleet_events(cluster, since)))
+
+
+def _last(newest_first: Iterable[Happening], concerns: Callable[[Happening], bool]) -> Iterator[Finding]:
+    """Yield what owns the nodes did, or could not do; of what it said several times, the last."""
     last: dict[str, Happening] = {}
-    for one in activities(cluster, since):
+    for one in newest_first:
         if concerns(one):
             last.setdefault(one.what, one)
     for one in sorted(list(last.values())[:_ACTIVITIES], key=lambda one: one.time):
-        yield Finding(source="Auto Scaling", text=f"{one.what} ({one.who})" if one.who else one.what, time=one.time)
+        yield Finding(source=one.source, text=f"{one.what} ({one.who})" if one.who else one.what, time=one.time)
 
 
 def _logged(cluster: Deployed, id: str, since: timedelta) -> Iterator[Finding]:

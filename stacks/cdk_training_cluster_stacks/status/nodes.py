@@ -16,6 +16,7 @@ from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 
 _STATES = ("pending", "running", "stopping", "stopped", "shutting-down")
 _RUNNING = "running"
+_MARKETS = {"capacity-block": "block", "interruptible-capacity-reservation": "interruptible"}
 _HEALTHY = ("ok", "not-applicable")
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceStatus.html: so many ids in one request,
 # and events that are over begin like this.
@@ -85,24 +86,31 @@ class Nodes(Part[Sequence[Node]]):
             # Those first that are not as most are.
             ranked = sorted(nodes, key=lambda node: (node.condition == _RUNNING, moment.notes.get(node.id) == "busy"))
             shown = nodes if moment.all or len(nodes) <= _SHOWN else ranked[:_SHOWN]
-            yield Table(
-                title=name or "no node group",
-                headings=("#", "Node", "Type", "State", "Launched", "Bought", "Work"),
-                rows=tuple(
-                    (
-                        places.get(node.id, "-"),
-                        node.id,
-                        node.type,
-                        node.condition,
-                        node.launched.strftime("%m-%d %H:%M"),
-                        node.market,
-                        moment.notes.get(node.id, "-"),
-                    )
-                    for node in shown
-                ),
-            )
+            yield _table(name or "no node group", shown, places, moment.notes)
             if len(shown) < len(nodes):
                 yield f"{len(nodes) - len(shown)} more nodes of {name}: --all shows every node."
+
+
+def _table(group: str, nodes: Sequence[Node], places: Mapping[str, str], notes: Mapping[str, str]) -> Table:
+    """Return the nodes of a group, one line each at 80 columns: a type that all of them have is said once."""
+    types = sorted({node.type for node in nodes})
+    has_types = len(types) > 1
+    return Table(
+        title=group if has_types else f"{group}, {types[0]}",
+        headings=("#", "Node", *(("Type",) if has_types else ()), "State", "Launched", "Bought", "Work"),
+        rows=tuple(
+            (
+                places.get(node.id, "-"),
+                node.id,
+                *((node.type,) if has_types else ()),
+                node.condition,
+                node.launched.strftime("%m-%d %H:%M"),
+                _MARKETS.get(node.market, node.market),
+                notes.get(node.id, "-"),
+            )
+            for node in nodes
+        ),
+    )
 
 
 def _lives(node: Node) -> bool:

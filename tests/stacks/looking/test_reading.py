@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cdk_training_cluster_stacks.looking.console import console_output, failed_steps
-from cdk_training_cluster_stacks.looking.history import activities, read_history
+from cdk_training_cluster_stacks.looking.history import activities, fleet_events, read_history
 from cdk_training_cluster_stacks.looking.records import ERRORS, Record, read_records
 from cdk_training_cluster_stacks.looking.why import find
 from stubbed_cluster import NOW, Reply, stubbed
@@ -62,6 +62,7 @@ def scaling(*found: dict[str, Any]) -> list[Reply]:
     ]
 
 
+_NO_FLEETS: Reply = ("DescribeSpotFleetRequests", {}, {"SpotFleetRequestConfigs": []})
 _STOP = {
     "level": "INFO",
     "message": "workers should have 0 nodes",
@@ -132,6 +133,7 @@ def test_what_happened_is_told_in_order_with_who_did_it() -> None:
     replies: dict[str, list[Reply]] = {
         "logs": [logged("power", '"cluster_event"', _STOP, message)],
         "autoscaling": scaling(activity("Launching", "Successful", timedelta(hours=3))),
+        "ec2": [_NO_FLEETS],
         "cloudformation": [
             ("DescribeStackResources", {"PhysicalResourceId": "pod-power"}, {"StackResources": [resource]}),
             ("DescribeStackEvents", {"StackName": "pod"}, {"StackEvents": events}),
@@ -154,6 +156,37 @@ def test_what_happened_is_told_in_order_with_who_did_it() -> None:
     assert history.unknown == {}
 
 
+def fleets(*records: dict[str, Any]) -> list[Reply]:
+    tags = [
+        {"Key": "cdk-training-cluster:cluster", "Value": "pod"},
+        {"Key": "cdk-training-cluster:node-group", "Value": "extras"},
+    ]
+    config = {"IamFleetRole": "role", "TargetCapacity": 4}
+    of_others = {"SpotFleetRequestId": "sfr-2", "SpotFleetRequestConfig": config, "Tags": []}
+    own = {**of_others, "SpotFleetRequestId": "sfr-1", "Tags": tags}
+    asked = {"SpotFleetRequestId": "sfr-1", "StartTime": NOW - _DAY}
+    history: list[Reply] = [
+        ("DescribeSpotFleetRequestHistory", asked | more, {"HistoryRecords": [record], **token})
+        for record, more, token in zip(records, ({}, {"NextToken": "2"}), ({"NextToken": "2"}, {}), strict=False)
+    ]
+    return [("DescribeSpotFleetRequests", {}, {"SpotFleetRequestConfigs": [of_others, own]}), *history]
+
+
+def fleet_event(kind: str, **what: str) -> dict[str, Any]:
+    return {"EventType": kind, "Timestamp": NOW, "EventInformation": what}
+
+
+def test_spot_fleets_say_what_they_did_and_what_they_could_not() -> None:
+    launched = fleet_event("instanceChange", EventSubType="launched", InstanceId=_NODE)
+    refused = fleet_event("error", EventSubType="spotInstanceCountLimitExceeded", EventDescription="at the limit")
+    with stubbed({"ec2": fleets(launched, refused)}) as cluster:
+        found = list(fleet_events(cluster, _DAY))
+    assert [(one.what, one.node_group, one.failed) for one in found] == [
+        (f"instanceChange: launched, {_NODE}", "extras", False),
+        ("error: spotInstanceCountLimitExceeded, at the limit", "extras", True),
+    ]
+
+
 def test_activities_end_where_they_are_too_old_and_say_why_they_failed() -> None:
     found = [
         activity("Launching", "Failed", timedelta(hours=1), "We currently do not have sufficient capacity"),
@@ -169,6 +202,7 @@ def test_what_cannot_be_read_is_unknown_and_the_rest_is_told() -> None:
     replies: dict[str, list[Reply]] = {
         "logs": [logged("power", '"cluster_event"', _STOP)],
         "autoscaling": [("DescribeAutoScalingGroups", _GROUPS, "AccessDenied")],
+        "ec2": [_NO_FLEETS],
         "cloudformation": [("DescribeStackResources", {"PhysicalResourceId": "pod-power"}, "ValidationError")],
     }
     with stubbed(replies, kinds=("power",)) as cluster:
@@ -204,7 +238,13 @@ def told(findings: Any) -> list[tuple[str, str, datetime | None]]:
 
 
 def group(name: str = "workers", **more: Any) -> dict[str, Any]:
-    return {"node_group": name, "state": "running", "reason": "workers: 1 of 4 nodes are running", **more}
+    return {
+        "node_group": name,
+        "auto_scaling_group": "asg",
+        "state": "running",
+        "reason": "workers: 1 of 4 nodes are running",
+        **more,
+    }
 
 
 def running(**more: Any) -> Reply:

@@ -126,12 +126,12 @@ def nodes(*instances: dict[str, Any], statuses: tuple[dict[str, Any], ...] = ())
         ({}, "on-demand"),
         ({"InstanceLifecycle": "spot"}, "spot"),
         ({"CapacityReservationId": "cr-1"}, "reserved"),
-        ({"CapacityReservationId": "cr-1", "InstanceLifecycle": "capacity-block"}, "capacity-block"),
+        ({"CapacityReservationId": "cr-1", "InstanceLifecycle": "capacity-block"}, "block"),
     ],
 )
 def test_a_node_says_how_it_is_bought(more: Mapping[str, Any], bought: str) -> None:
     found = nodes(instance(_IDS[0], **more))
-    row = ("0", _IDS[0], "p5.48xlarge", "running", "11-22 09:00", bought, "idle 1h5m")
+    row = ("0", _IDS[0], "running", "11-22 09:00", bought, "idle 1h5m")
     assert said(Nodes(), found, {_IDS[0]: "idle 1h5m"}) == [(row,)]
 
 
@@ -155,6 +155,11 @@ def test_a_node_says_how_it_is_bought(more: Mapping[str, Any], bought: str) -> N
 def test_a_node_says_what_the_checks_of_ec2_say(status: dict[str, Any], condition: str) -> None:
     (found,) = nodes(instance(_IDS[0]), statuses=({"InstanceId": _IDS[0], **status},))
     assert found.condition == condition
+
+
+def test_types_are_a_column_where_there_are_several() -> None:
+    found = nodes(instance(_IDS[0]), instance(_IDS[1], InstanceType="p5en.48xlarge"))
+    assert [row[2] for row in said(Nodes(), found)[0]] == ["p5.48xlarge", "p5en.48xlarge"]
 
 
 def test_many_nodes_are_counted_and_those_in_trouble_come_first() -> None:
