@@ -95,7 +95,7 @@ def test_the_exit_status_is_the_cli_s(place: Path) -> None:
 
 
 def test_the_tested_release_of_the_cli_is_the_one_that_people_are_told_to_install() -> None:
-    assert json.loads((_PROJECT / "package.json").read_text())["devDependencies"] == {"aws-cdk": CLI_VERSION}
+    assert json.loads((_PROJECT / "package.json").read_text())["devDependencies"]["aws-cdk"] == CLI_VERSION
 
 
 _INSTALL = f"npm install --global aws-cdk@{CLI_VERSION}"

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from cdk_training_cluster_stacks.acting.sizes import Asked, run, terminate
 from operated_cluster import Operated
@@ -48,6 +49,17 @@ def test_a_start_that_waits_ends_when_all_nodes_are_there(
     shown = capsys.readouterr()
     assert ["workers", "8", "8", "running"] in [line.split() for line in shown.out.splitlines()]
     assert shown.err.startswith("workers should have 8 nodes (running, by an operator in request 1111: Operators/")
+
+
+def test_a_terminal_gets_a_bar_for_each_group(
+    cluster: Operated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Console, "is_terminal", True)
+    monkeypatch.setenv("TERM", "xterm")
+    assert run("start", cluster.target, asked(cluster, wait=True), []) == 0
+    shown = capsys.readouterr().err
+    assert "━" in shown
+    assert "8/8" in shown
 
 
 def test_a_start_that_ends_without_the_nodes_says_what_ec2_lacks(
