@@ -22,6 +22,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor, agent_
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cluster_contract.idle import IdleMetric
+from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.power import PowerMetric
 from cluster_power.commands import parse_command
 from cluster_power.settings import GroupSettings, Settings
@@ -181,13 +182,15 @@ def test_what_watching_costs_counts_every_series_and_alarm(tmp_path: Path) -> No
     alarms = [each["Properties"] for each in made if each["Type"] == "AWS::CloudWatch::Alarm"]
     metrics = sum(sum("MetricStat" in one for one in alarm.get("Metrics", ())) or 1 for alarm in alarms)
     assert f"| {metrics} metrics of {len(alarms)} alarms at $0.10 | {metrics / 10:.2f} |" in page
-    by_group = 3  # missing, surplus and running nodes
-    series = len(PowerMetric) + by_group + len(IdleMetric)
+    by_group = 4  # missing, surplus, running and wanted nodes
+    ends = 1  # of a group in a reservation
+    series = len(PowerMetric) - ends + by_group + len(IdleMetric)
     assert f"| {series} series at $0.30 (the first 10,000) | {series * 0.3:.2f} |" in page
     agent = agent_configuration(AcceleratorVendor.NVIDIA, cluster="llama", node_group="workers")
     assert agent is not None
     collected = agent["metrics"]["metrics_collected"]
     shared = 2 * len(collected["nvidia_gpu"]["measurement"])
-    own = sum(len(each["measurement"]) for each in collected.values())
+    of_an_instance = len([each for each in NODE_METRICS.series if NODE_METRICS.instance_id_dimension in each])
+    own = of_an_instance * len(collected["nvidia_gpu"]["measurement"]) + len(collected["cpu"]["measurement"])
     costs = f"{shared * 0.3:.2f}, and {own * 0.3:.2f} a node"
     assert f"| metrics of the nodes | {shared} series, and {own} a node, at $0.30 | {costs} |" in page

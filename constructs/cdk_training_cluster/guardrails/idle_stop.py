@@ -147,7 +147,7 @@ class IdleStop(Guardrail):
     `failed_notifications_alarm` then shows it in CloudWatch's console, and as an event "CloudWatch Alarm State
     Change" on the default event bus, which a rule of yours can send another way.
 
-    It costs, at the prices of us-east-1, about 5 USD a month for its 16 metrics and 10 alarms, less than 1 USD for
+    It costs, at the prices of us-east-1, about 6 USD a month for its 16 metrics and 10 alarms, less than 1 USD for
     its runs, and about 0.09 USD for each series that it reads of a node: five, and what the policy's signals add.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, and eight more
