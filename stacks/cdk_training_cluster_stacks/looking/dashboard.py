@@ -41,7 +41,7 @@ def run(
         ValueError: The cluster is not deployed or has no dashboard, or AWS refuses.
     """
     check_format(output, formats=("table", "json"))
-    target = resolve(cluster, region=region, profile=profile, asker="training-cluster dashboard")
+    target = resolve(cluster, region=region, profile=profile, asker="dashboard")
     name = target.description.dashboard
     if not name:
         raise ValueError(

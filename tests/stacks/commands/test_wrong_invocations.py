@@ -46,6 +46,8 @@ _CASES = {
     "key-policy llama": "invalid value for 'FILE': key-policy reads a cluster file",
     "deploy llama": "invalid value for 'FILE': deploy reads a cluster file",
     "preflight llama": "invalid value for 'FILE': preflight reads a cluster file",
+    "diagram llama": "invalid value for 'FILE': diagram reads a cluster file",
+    "grafana llama": "invalid value for 'FILE': grafana reads a cluster file",
     # Files that cannot be read, or are wrong.
     "plan none.yaml": "none.yaml: there is no such file",
     "costs none.yaml": "none.yaml: there is no such file",
@@ -53,6 +55,7 @@ _CASES = {
     "start ./none": "none: there is no such file",
     "key-policy wrong.yaml": "wrong.yaml:2: availability_zone: must be the name of an Availability Zone",
     "plan broken.yaml": "broken.yaml:2: ",
+    "diagram wrong.yaml": "wrong.yaml:2: availability_zone: ",
     "stop wrong.yaml": "wrong.yaml:2: availability_zone: ",
     "synth wrong.yaml": "wrong.yaml:2: availability_zone: ",
     "preflight wrong.yaml": "wrong.yaml:2: availability_zone: ",
@@ -88,8 +91,10 @@ _CASES = {
     "logs pod --since 1w": "--since must be ",
     "init out.yaml --accelerators 8 --nodes many": "--nodes must be ",
     "init pod.yaml --accelerators 8": "pod.yaml ",
+    "dashboard pod --output xml": "--output must be table or json, got 'xml'",
     # Credentials and regions that there are not.
     "start pod": "start asks AWS, and there are no credentials: set AWS_PROFILE",
+    "dashboard pod": "dashboard asks AWS, and there are no credentials",
     "status pod.yaml": "status asks AWS, and there are no credentials",
     "why pod workers/0": "why asks AWS, and there are no credentials",
     "deploy pod.yaml --profile nobody": "deploy cannot ask AWS: The config profile (nobody) could not be found",
