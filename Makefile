@@ -37,8 +37,9 @@ $(VENV)/.docs: $(VENV)/.installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --no-build-isolation -e '.[docs]' 2>&1 | { grep -v '^WARNING: Location' || true; }
 	@touch $@
 
-docs: setup $(VENV)/.docs ## Build the site into build/site, with warnings as errors
+docs: setup $(VENV)/.docs ## Build the site into build/site, with warnings as errors, and open it in Chromium (ARGS='--pictures FOLDER')
 	@NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
+	@python -m scripts.site.browse $(ARGS)
 	@echo 'build/site/index.html'
 
 rehearse: setup ## Deploy CLUSTER to a local AWS, show what came up, and destroy it with the data kept

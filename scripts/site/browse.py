@@ -33,6 +33,7 @@ async function look() {
   for (let page; (page = pages.pop()) !== undefined;) {
     const frame = document.createElement("iframe");
     frame.src = "/" + page;
+    frame.style.cssText = `width: ${widths[0]}px; height: 900px`;
     await new Promise(done => { frame.onload = done; document.body.append(frame); });
     const inside = frame.contentDocument, root = inside.documentElement;
     for (const width of widths) {

@@ -19,7 +19,7 @@ from mkdocs.structure.pages import Page
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path.append(str(PROJECT))
 
-from scripts.site import made, settings, tutorial  # noqa: E402
+from scripts.site import made, pictures, settings, tutorial  # noqa: E402
 
 import cdk_training_cluster  # noqa: E402  # mkdocs reads this file from its path
 
@@ -68,6 +68,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     }
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
+    for name, picture in pictures.pictures():
+        files.append(File.generated(config, f"pictures/{name}.svg", content=picture))
     # Last, so that its commands run while the other pages are made.
     (page,) = (file for file in files if file.src_uri == tutorial.PAGE.name)
     files.remove(page)

@@ -87,11 +87,17 @@ def _plain(template: str) -> str:
     return re.sub(r"\{\{ \$(?:labels\.)?(\w+)[^}]*\}\}", r"*\1*", template)
 
 
+def _picture(name: str) -> str:
+    """Return a picture that opens in its full size, for a page in a folder of its own."""
+    return f"[![The stacks of a cluster with every part: {name}](../pictures/{name}.svg)](../pictures/{name}.svg)"
+
+
 _MAKERS: dict[str, Callable[..., str]] = {
     "alarms": _alarms,
     "alerts": _alerts,
     "commands": _commands,
     "constructs": _constructs,
     "enum": _members,
+    "picture": _picture,
     "resources": synthesized.resources,
 }

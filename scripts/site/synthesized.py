@@ -14,7 +14,7 @@ import cdk_training_cluster
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 
-_FILE = Path(__file__).with_name("everything.yaml")
+FILE = Path(__file__).with_name("everything.yaml")
 _ALARM = re.compile(r"^[^:]+: (?P<trouble>.+?)\. (?P<remedy>Look in .+?) Runbook: \S+#(?P<anchor>\S+?)$", re.DOTALL)
 _TOKEN = re.compile(r"(?:the (log group|queue) )?\$\{Token\[[^]]+\]\}")
 
@@ -23,14 +23,15 @@ _TOKEN = re.compile(r"(?:the (log group|queue) )?\$\{Token\[[^]]+\]\}")
 def _synthesized() -> tuple[dict[str, Counter[str]], dict[str, tuple[str, str]]]:
     resources: defaultdict[str, Counter[str]] = defaultdict(Counter)
     alarms = {}
-    with built_stacks(read_cluster_file(_FILE)) as (app, _):
+    with built_stacks(read_cluster_file(FILE)) as (app, _):
         for node in app.node.find_all():
             if isinstance(node, aws_cdk.CfnResource):
                 resources[_owner(node)][node.cfn_resource_type] += 1
             if isinstance(node, cloudwatch.CfnAlarm):
                 text = _ALARM.match(str(node.alarm_description))
-                if text:
-                    alarms[text["anchor"]] = (text["trouble"], text["remedy"])
+                if text is None:
+                    raise LookupError(f"{node.node.path} does not say what to do and where to read on")
+                alarms[text["anchor"]] = (text["trouble"], text["remedy"])
     return resources, alarms
 
 
@@ -49,7 +50,7 @@ def resources(construct: str) -> str:
     """
     found = _synthesized()[0].get(construct)
     if not found:
-        raise LookupError(f"{construct} makes no resource in {_FILE.name}")
+        raise LookupError(f"{construct} makes no resource in {FILE.name}")
     items = [f"- `{kind}`" + (f", {number}" if number > 1 else "") for kind, number in sorted(found.items())]
     return (
         "In a cluster with every part, without the constructs inside that have pages of their own:\n\n"
