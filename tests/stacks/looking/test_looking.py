@@ -62,7 +62,8 @@ def test_a_cluster_is_looked_at_from_its_start_to_a_stop(
     body = aws.client("cloudwatch").get_dashboard(DashboardName=shown["dashboard"])["DashboardBody"]
     assert {"alarm", "log", "metric", "text"} == {widget["type"] for widget in json.loads(body)["widgets"]}
 
-    cluster.ask("power", {"action": "stop", "reason": "ada: the weekend"})
+    stopped = ran("stop", "--node-group", "workers", "--yes", "--reason", "the weekend")
+    assert (stopped.exit_code, stopped.stderr) == (0, ""), stopped.stderr
 
     events = told("events")
     assert events["unknown"] == {}
@@ -76,7 +77,7 @@ def test_a_cluster_is_looked_at_from_its_start_to_a_stop(
     assert told("logs", "--errors")["records"] == []
     assert told("logs", first)["console"]
 
-    assert "ada: the weekend" in ran("why", "workers").stdout
+    assert "the weekend" in ran("why", "workers").stdout
     of_node = told("why", first)
     assert of_node["unknown"] == {}
     assert of_node["findings"][0]["text"].startswith(f"{first} of workers, {_TYPE}, on-demand, launched ")
