@@ -54,8 +54,8 @@ def logs(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="[KIND|NODE]",
-            help="A function, such as power or idle, or a node's id for its console. Default: all functions.",
+            metavar="KIND|NODE",
+            help="A function, such as power or idle, or a node, for its console. Default: all.",
             show_default=False,
         ),
     ] = None,
@@ -77,7 +77,12 @@ def logs(
 def why(
     cluster: Target,
     subject: Annotated[
-        str, typer.Argument(metavar="NODE|GROUP", help="A node's id, or a node group's name.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="NODE|GROUP",
+            help="A node's id or number, such as workers/0, or a node group.",
+            show_default=False,
+        ),
     ],
     *,
     since: Since = "24h",

@@ -5,6 +5,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from cdk_training_cluster_stacks.acting.nodes import find_nodes, named_node
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.looking.deployed import Deployed
 
@@ -12,6 +13,19 @@ from cdk_training_cluster_stacks.looking.deployed import Deployed
 _NO_LATEST = "UnsupportedOperation"
 _OURS = "cdk-training-cluster: "
 _FAILED = "bootstrap failed"
+
+
+def node_id(cluster: Deployed, text: str) -> str:
+    """Return the id of a node that is named by its group and number, such as `workers/0`, and anything else as it is.
+
+    Args:
+        cluster: The cluster.
+        text: What a user gave.
+
+    Raises:
+        ValueError: The group has no such node, or EC2 refuses.
+    """
+    return named_node(text, find_nodes(cluster.target), cluster.name).id if "/" in text else text
 
 
 def console_output(cluster: Deployed, instance_id: str) -> str:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 from cdk_training_cluster_stacks.acting.times import parse_span
-from cdk_training_cluster_stacks.looking.console import console_output
+from cdk_training_cluster_stacks.looking.console import console_output, node_id
 from cdk_training_cluster_stacks.looking.deployed import Deployed, deployed
 from cdk_training_cluster_stacks.looking.records import ERRORS, Record, by_time, read_records
 from cdk_training_cluster_stacks.looking.times import LONGEST, clock, moment_text
@@ -49,6 +49,7 @@ def run(
     check_format(output, option="--output", formats=_FORMATS)
     length = parse_span("--since", since, most=LONGEST)
     asked = deployed(cluster, region=region, profile=profile, asker="logs")
+    what = node_id(asked, what) if what else None
     if what is not None and _NODE.fullmatch(what):
         _show_console(asked, what, output)
         return

@@ -10,7 +10,7 @@ from typing import Any
 
 from cdk_training_cluster_stacks.acting.times import parse_span
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
-from cdk_training_cluster_stacks.looking.console import console_output, failed_steps, no_instance
+from cdk_training_cluster_stacks.looking.console import console_output, failed_steps, no_instance, node_id
 from cdk_training_cluster_stacks.looking.deployed import Deployed, deployed
 from cdk_training_cluster_stacks.looking.history import Happening, activities, fleet_events, happening
 from cdk_training_cluster_stacks.looking.records import by_time, quoted, read_records
@@ -64,7 +64,7 @@ def run(cluster: str, subject: str, *, since: str, region: str | None, profile: 
     check_format(output, option="--output", formats=_FORMATS)
     length = parse_span("--since", since, most=LONGEST)
     asked = deployed(cluster, region=region, profile=profile, asker="why")
-    findings, unknown = find(asked, subject, length)
+    findings, unknown = find(asked, node_id(asked, subject), length)
     if output == "json":
         found = [{**vars(one), "time": one.time and moment_text(one.time)} for one in findings]
         values = {"cluster": asked.name, "subject": subject, "findings": found, "unknown": unknown}

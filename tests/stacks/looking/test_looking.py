@@ -75,7 +75,7 @@ def test_a_cluster_is_looked_at_from_its_start_to_a_stop(
     logs = ran("logs", "power")
     assert "power           INFO      workers has all of its 2 nodes" in logs.stdout
     assert told("logs", "--errors")["records"] == []
-    assert told("logs", first)["console"]
+    assert told("logs", "workers/0")["node"] == first
 
     assert "the weekend" in ran("why", "workers").stdout
     of_node = told("why", first)
