@@ -1,6 +1,6 @@
 """What watching a cluster takes an hour, in units of the price list: metrics, alarms, what is read, and runs.
 
-The counts are those of the README's table "What watching costs".
+The counts are those of the table in docs/watching.md.
 """
 
 from collections.abc import Iterable, Mapping
