@@ -23,7 +23,14 @@ from pathlib import Path
 _SITE = Path(__file__).resolve().parents[2] / "build/site"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _WIDTHS = {"desktop": 1280, "phone": 390}
-_PICTURED = ("", "first-cluster/", "constructs/capacity/", "constructs/network/", "operations/", "reference/settings/")
+_PICTURED = (
+    "",
+    "first-cluster/",
+    "constructs/capacity/",
+    "constructs/network/",
+    "operations/",
+    "reference/settings/",
+)
 _FRAME = "_frame.html"
 _SECONDS = 120
 # Loads each page in a frame, looks at it in each width, and posts what it found.

@@ -43,7 +43,7 @@ def _owner(resource: constructs.IConstruct) -> str:
 
 
 def resources(construct: str) -> str:
-    """Return a construct's resources as a list, each with its number where there are several.
+    """Return a construct's resources, each with its number where there are several.
 
     Args:
         construct: The class's name.
@@ -51,11 +51,8 @@ def resources(construct: str) -> str:
     found = _synthesized()[0].get(construct)
     if not found:
         raise LookupError(f"{construct} makes no resource in {FILE.name}")
-    items = [f"- `{kind}`" + (f", {number}" if number > 1 else "") for kind, number in sorted(found.items())]
-    return (
-        "In a cluster with every part, without the constructs inside that have pages of their own:\n\n"
-        + "\n".join(items)
-    )
+    items = (f"{number} x `{kind}`" if number > 1 else f"`{kind}`" for kind, number in sorted(found.items()))
+    return f"In a cluster with every part, without the constructs inside: {', '.join(items)}."
 
 
 def alarms() -> Iterator[tuple[str, str, str]]:
