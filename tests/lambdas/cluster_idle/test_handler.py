@@ -137,7 +137,8 @@ def test_every_record_names_the_cluster_and_the_one_on_an_instance_names_it(
 
     _invoke({})
 
-    (record,) = [json.loads(line) for line in log.getvalue().splitlines()]
+    # Beside it there is one of each message that was sent.
+    (record,) = [one for line in log.getvalue().splitlines() if "instance_id" in (one := json.loads(line))]
     metrics = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert (record["cluster"], record["instance_id"], record["verdict"]) == ("base-pod", idle, "warn")
     assert record["function_request_id"] == CONTEXT.aws_request_id

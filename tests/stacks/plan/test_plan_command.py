@@ -185,7 +185,7 @@ def test_the_table_fits_and_shows_what_the_run_costs(columns: int) -> None:
     assert rows["storage.dataset"][1:4] == ["unknown"] * 3
     assert "total" not in rows
     assert rows["known"][3:6] == ["221.25", "5,310", "74,339"]
-    assert rows["with"][2:5] == ["265.46", "6,371", "89,196"]
+    assert rows["with"][2:5] == ["265.50", "6,372", "89,207"]
     assert "- storage.dataset: its size is not given: --dataset-gb" in lines
 
 
