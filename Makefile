@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # jsii asks for no more than a Node runtime; the one in the virtual environment is newer than it knows.
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-all test-random lint format catalog prices time-zones plans schema messages bench release-templates clean
+.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-newcomer test-all test-random lint format catalog prices time-zones plans schema messages bench release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -64,6 +64,9 @@ build/prometheus/.fetched:
 
 test-prometheus: setup build/prometheus/.fetched ## Check rules, collector and dashboards with Debian's Prometheus
 	@pytest -q -n 0 -m "" tests/constructs/observability
+
+test-newcomer: setup ## Go from a clone to the bill with the commands that people type, and say how long each took
+	@pytest -q -s -m "" tests/rehearsal/test_newcomer.py
 
 test-all: setup ## Run all tests, those that take long for each example over all of them
 	@pytest -q -n 2 --dist worksteal -m "" tests local_aws
