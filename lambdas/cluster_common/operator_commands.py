@@ -1,32 +1,28 @@
-"""Commands of the AWS CLI that messages give operators, each for one line of a shell."""
+"""Commands that messages give operators, each for one line of a shell."""
 
-import json
 import shlex
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from cluster_common.owners.groups import OwnerTraits
 from cluster_common.times import time_text
-from cluster_contract.aliases import Alias
 from cluster_contract.tags import KEEP_UNTIL_TAG
 
 _KEPT_FOR = timedelta(hours=12)
 _MAX_IDS = 20
 
 
-def group_command(action: str, power_function: str, node_group: str, region: str) -> str:
+def group_command(action: str, cluster: str, node_group: str, region: str) -> str:
     """Return the command that starts or stops a node group.
 
     Args:
         action: `start` or `stop`.
-        power_function: The power function's name.
+        cluster: The cluster's name.
         node_group: The node group's name.
         region: The cluster's region.
     """
-    event = shlex.quote(json.dumps({"action": action, "node_groups": [node_group]}, separators=(",", ":")))
     return (
-        f"aws lambda invoke --region {region} --function-name {power_function}:{Alias.OPERATE} "
-        f"--cli-binary-format raw-in-base64-out --payload {event} /dev/stdout"
+        f"training-cluster {action} {shlex.quote(cluster)} --node-group {shlex.quote(node_group)} --region {region}"
     )
 
 

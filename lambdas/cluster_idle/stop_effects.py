@@ -70,7 +70,7 @@ def start_instances(settings: IdleFunctionSettings, ids: Sequence[str]) -> str:
 
 def start_group(settings: IdleFunctionSettings, node_group: str) -> str:
     """Return the command that starts a node group."""
-    return operator_commands.group_command("start", settings.power_function, node_group, settings.region)
+    return operator_commands.group_command("start", settings.cluster, node_group, settings.region)
 
 
 def _of_instances(settings: IdleFunctionSettings, instances: Sequence[Instance]) -> StopEffect:

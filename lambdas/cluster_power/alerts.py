@@ -80,7 +80,7 @@ def _alert(
 ) -> Alert:
     settings, began = context.settings, _SUBJECTS.get(problem.kind, _MISSING)[0].format(decision.node_group)
     commands = "".join(
-        f"\n\nTo {action} it:\n{group_command(action, settings.function, decision.node_group, settings.region)}"
+        f"\n\nTo {action} it:\n{group_command(action, settings.cluster, decision.node_group, settings.region)}"
         for action in _COMMANDS.get(problem.kind, ())
     )
     # A group that is deleted keeps no record, and so no message follows.
@@ -120,7 +120,7 @@ def _scheduled(group: Group, context: Context) -> Iterator[Alert]:
         subject=subject(f"{settings.cluster}: its schedule stops the nodes of {name} in {left}"),
         text=f"Cluster {settings.cluster}\n\n{name}: its schedule ({schedule}) stops its nodes at "
         f"{time_text(judgment.stop_at)}: save checkpoints.\n\nTo keep them until the next window ends:\n"
-        f"{group_command('start', settings.function, name, settings.region)}",
+        f"{group_command('start', settings.cluster, name, settings.region)}",
         expires=judgment.stop_at,
     )
 

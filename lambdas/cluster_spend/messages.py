@@ -72,7 +72,7 @@ def done_message(
     lines.append(f"These node groups {what}:")
     for name in names:
         lines.append(f"- {name}. {start}:")
-        lines.append(f"  {group_command('start', settings.power_function, name, settings.region)}")
+        lines.append(f"  {group_command('start', settings.cluster, name, settings.region)}")
     lines += [_kept(group) for group in kept]
     following = min((each for each in amounts(settings) if each > spend.month.usd), default=None)
     verb = "limit" if limits else "stop"

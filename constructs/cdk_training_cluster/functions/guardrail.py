@@ -33,7 +33,7 @@ class Watch:
         id: The alarm's id.
         metric: The name of what is counted.
         trouble: What is wrong, as a sentence without its full stop.
-        remedy: What to do, likewise. `$function` stands for what operators invoke.
+        remedy: What to do, likewise. `$function` stands for what operators invoke, `$name` for the cluster's name.
         records: The condition on the records of the function's log that name what is counted, as CloudWatch Logs
             Insights takes it, such as `verdict = 'unknown'`. Default: - none names it.
         statistic: Over what the function reports in 5 minutes. Default: - `Minimum`, what was so all the time.
@@ -258,7 +258,7 @@ class Guardrail(Construct):
             watch.id,
             metric=metric or self._metric(watch.metric, watch.statistic),
             alarm_description=self._cluster_function.alarm_description(
-                watch.id, watch.trouble, find + watch.remedy.replace("$function", self.function_name)
+                watch.id, watch.trouble, find + self._filled(watch.remedy)
             ),
             threshold=watch.threshold,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
@@ -268,6 +268,9 @@ class Guardrail(Construct):
         )
         alarm.add_alarm_action(self._cluster_function.notification)
         return alarm
+
+    def _filled(self, remedy: str) -> str:
+        return remedy.replace("$function", self.function_name).replace("$name", self._cluster_name)
 
     def _watch_silence(self, silence: Silence) -> cloudwatch.Alarm:
         """Make the alarm on silence, reports nothing included.

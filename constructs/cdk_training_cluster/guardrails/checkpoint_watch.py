@@ -188,10 +188,10 @@ def _missing(minutes: int) -> Watch:
         threshold=minutes,
         trouble=f"accelerators have worked for {minutes} minutes since the newest complete checkpoint, and a failure "
         "would lose that work",
-        remedy="Invoke $function, which names the newest complete checkpoint, and find out why the job writes no "
-        "newer one: a checkpoint is complete with a file .metadata or .complete in its directory. If checkpoints "
-        "should come less often, raise max_work_without_checkpoint (max_minutes_without_checkpoint in a cluster "
-        "file)",
+        remedy="Run `training-cluster status $name`, which names the newest complete checkpoint, and find out why "
+        "the job writes no newer one: a checkpoint is complete with a file .metadata or .complete in its directory. "
+        "If checkpoints should come less often, raise max_work_without_checkpoint "
+        "(max_minutes_without_checkpoint in a cluster file)",
     )
 
 

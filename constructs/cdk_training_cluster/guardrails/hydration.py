@@ -81,7 +81,7 @@ class DatasetHydration(Guardrail):
                 metric=HydrationMetric.FAILED_DATASETS,
                 trouble="for 15 minutes a data set could not be hydrated, so jobs that wait for it do not start, "
                 "and their nodes are billed",
-                remedy='Invoke $function with {"action": "status"}, which names it with the reason; mend that, and '
+                remedy="Run `training-cluster status $name`, which names it with the reason; mend that, and "
                 'invoke the function with {"action": "run"}',
             ),
         ),

@@ -38,7 +38,10 @@ _WHOLE = 100
 # On errors, on events that failed, and on silence.
 _ALARMS_OF_EVERY_GUARDRAIL = 3
 
-_REMEDY = 'Invoke $function with {"action": "status"}, which lists what each part costs, and stop what is not needed'
+_REMEDY = (
+    'Invoke $function with {"action": "status"}, which lists what each part costs, and stop what is not needed with '
+    "`training-cluster stop $name --node-group GROUP`"
+)
 
 _WATCHES = (
     Watch(
@@ -46,7 +49,7 @@ _WATCHES = (
         metric=SpendMetric.UNKNOWN_PRICES,
         trouble="for 15 minutes the spend function has not known the price of something that is billed, so the "
         "cluster costs more than the function counts",
-        remedy='Invoke $function with {"action": "status"}, which names it under unknown_prices, and state its price '
+        remedy="Run `training-cluster status $name`, which names it, and state its price "
         "in the budget's prices; the function then also counts what was billed before",
     ),
 )

@@ -77,18 +77,17 @@ _WATCHES = (
         datapoints=9,
         trouble="for an hour some node groups have not had the size that the power function set, and it does not "
         "change them",
-        remedy='Invoke $function with {"action": "status"}, which names them. Then give a group its count with '
-        '{"action": "start", "node_groups": ["NAME"]}, or end its nodes with "stop" instead; without node_groups the '
-        "command is for every group",
+        remedy="Run `training-cluster status $name`, which names them. Then give a group its count with "
+        "`training-cluster start $name --node-group GROUP`, or end its nodes with `stop` instead",
     ),
     Watch(
         id="MixedGroups",
         metric=PowerMetric.MIXED_GROUPS,
         trouble="for 15 minutes nodes of one node group have run different versions of its launch template, and "
         "perhaps different images",
-        remedy='Jobs go on. Invoke $function with {"action": "status"} to see which group. When its jobs have '
-        'saved a checkpoint, invoke it with {"action": "stop", "node_groups": ["NAME"]}, which loses what is on '
-        'the nodes\' disks, and, once no node is left, with "start" instead',
+        remedy="Jobs go on. Run `training-cluster status $name` to see which group. When its jobs have saved a "
+        "checkpoint, run `training-cluster stop $name --node-group GROUP --wait`, which loses what is on the nodes' "
+        "disks, and then `start` instead",
     ),
 )
 

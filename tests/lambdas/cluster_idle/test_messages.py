@@ -88,10 +88,7 @@ OF_GROUP_MEANS = (
     "The Auto Scaling group workers-asg is scaled to zero; data on the nodes' disks is lost, except on nodes that "
     "return to a warm pool; their capacity goes back to EC2, so a later start may have to wait for capacity."
 )
-START = (
-    "  To start it again: aws lambda invoke --region us-east-1 --function-name base-pod-power:operate "
-    '--cli-binary-format raw-in-base64-out --payload \'{"action":"start","node_groups":["workers"]}\' /dev/stdout'
-)
+START = "  To start it again: training-cluster start base-pod --node-group workers --region us-east-1"
 
 
 @pytest.mark.parametrize(

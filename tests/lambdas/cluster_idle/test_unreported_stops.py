@@ -130,7 +130,7 @@ def test_what_a_run_stopped_that_ended_too_early_is_reported_by_the_next_and_onc
     )
     assert start_node == f"  To start it again: aws ec2 start-instances --region us-east-1 --instance-ids {node.id}"
     assert of_group.startswith("workers (2 p5.48xlarge: ")
-    assert start_group.startswith("  To start it again: aws lambda invoke ")
+    assert start_group.startswith("  To start it again: training-cluster start ")
 
 
 def test_a_stop_whose_message_was_sent_and_could_not_be_recorded_is_reported_again_as_such() -> None:

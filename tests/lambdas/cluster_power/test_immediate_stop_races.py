@@ -135,7 +135,7 @@ def test_a_run_that_ends_once_the_size_is_set_leaves_what_an_operator_leaves(sce
     assert (held["decision"], held["problem"], group.desired, stopped(scene)) == ("held", "emptied", 0, [])
     [told] = scene.sns.messages
     assert told["Subject"] == "base-pod: workers has the desired capacity 0 without a stop"
-    commands = re.findall(r"--function-name base-pod-power:operate .*\"action\":\"(\w+)\"", told["Message"])
+    commands = re.findall(r"training-cluster (\w+) base-pod --node-group workers", told["Message"])
     assert commands == ["start", "stop"]
     assert "Start the node group to bring its nodes back, or stop it to keep it stopped." in told["Message"]
     group.desired = 8

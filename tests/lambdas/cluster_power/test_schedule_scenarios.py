@@ -45,7 +45,7 @@ def test_nodes_are_warned_of_stopped_and_started(scene: Scene, group: FakeGroup)
     assert (group.desired, scene.subjects()) == (8, [STOP])
     text = scene.sns.messages[0]["Message"]
     assert "weekdays 08:00-20:00 UTC) stops its nodes at 2026-11-02T20:00:00Z: save checkpoints." in text
-    assert '"action":"start"' in text
+    assert "training-cluster start base-pod --node-group workers" in text
 
     found = scene.tick_at(at("2 20:00"))["workers"]
     assert (group.desired, found["missing"], scene.subjects()) == (0, 0, [STOP])

@@ -89,8 +89,7 @@ def test_the_warning_says_what_is_spent_what_happens_and_how_to_keep_it(scene: S
     assert scene.sns.messages[1]["Message"].splitlines()[3:] == [
         "These node groups were stopped, and stay stopped until a start command:",
         "- workers. To start it again:",
-        "  aws lambda invoke --region us-east-1 --function-name power-function:operate --cli-binary-format "
-        'raw-in-base64-out --payload \'{"action":"start","node_groups":["workers"]}\' /dev/stdout',
+        "  training-cluster start base-pod --node-group workers --region us-east-1",
         "",
         "After a start command the spend function does not stop that node group again this month.",
     ]
