@@ -6,7 +6,7 @@ import pytest
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_sns as sns
 
-from cdk_training_cluster import Capacity, IdlePolicy, NodeGroup, Schedule, ScheduleEnd, TrainingCluster
+from cdk_training_cluster import Capacity, IdlePolicy, IdleScope, NodeGroup, Schedule, ScheduleEnd, TrainingCluster
 from cdk_training_cluster.nodes.rules import SCHEDULE_RULES
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cluster_power.settings import Settings
@@ -98,6 +98,12 @@ RULES = {
         group(schedule=Schedule([OFFICE], end=ScheduleEnd.IDLE), idle_policy=IdlePolicy(dry_run=True)),
         "node group 'lab': end of schedule must be ScheduleEnd.STOP where idle nodes are not stopped, got "
         "ScheduleEnd.IDLE: nothing would stop the nodes; let the idle function stop them, or end with the window",
+    ),
+    "scheduleScope": (
+        group(schedule=Schedule([OFFICE], end=ScheduleEnd.IDLE), idle_policy=IdlePolicy(scope=IdleScope.NODE)),
+        "node group 'lab': end of schedule must be ScheduleEnd.STOP with scope of idle_policy IdleScope.NODE, got "
+        "ScheduleEnd.IDLE: the next window does not start single nodes that the idle function has terminated; end "
+        "with the window, or give the group the scope IdleScope.GANG",
     ),
 }
 

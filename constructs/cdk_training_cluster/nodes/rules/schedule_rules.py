@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from cdk_training_cluster.nodes.rules.context import NodeGroupContext
 from cdk_training_cluster.validation.rule import Rules
+from cluster_contract.idle import IdleScope
 from cluster_contract.schedule import ScheduleEnd
 
 SCHEDULE_RULES: Rules[NodeGroupContext] = Rules()
@@ -34,4 +35,22 @@ def _only_idle_nodes_that_are_stopped_end_a_run(context: NodeGroupContext) -> It
             f"{words.part('end', 'schedule')} must be {words.value(ScheduleEnd.STOP)} where idle nodes are not "
             f"stopped, got {words.value(ScheduleEnd.IDLE)}: nothing would stop the nodes; let the idle function stop "
             "them, or end with the window"
+        )
+
+
+@SCHEDULE_RULES.rule(
+    "scheduleScope",
+    "https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html",
+    "schedule",
+)
+def _only_nodes_that_are_stopped_together_start_again(context: NodeGroupContext) -> Iterator[str]:
+    policy, schedule, words = context.policy, context.schedule, context.words
+    if schedule is None or policy is None or schedule.end is not ScheduleEnd.IDLE:
+        return
+    if policy.takes_single_nodes and not policy.dry_run:
+        yield (
+            f"{words.part('end', 'schedule')} must be {words.value(ScheduleEnd.STOP)} with "
+            f"{words.part('scope', 'idle_policy')} {words.value(IdleScope.NODE)}, got "
+            f"{words.value(ScheduleEnd.IDLE)}: the next window does not start single nodes that the idle function "
+            f"has terminated; end with the window, or give the group the scope {words.value(IdleScope.GANG)}"
         )
