@@ -85,14 +85,26 @@ def _judge_stopped(schedule: ScheduleSettings, order: Order, moment: Moment, now
     if not by_idle and order.by != SCHEDULE:
         return Judgment(now=f"it is {order}", then=_STAYS, edge=moment.next)
     if moment.inside and moment.last is not None and (not by_idle or order.since < moment.last):
+        if _is_too_late(schedule, moment, now):
+            return _stopped(moment, order)
         reason = f"its window began at {time_text(moment.last)} ({schedule})"
         start = Order(state=State.RUNNING, by=SCHEDULE, reason=reason, since=now)
         return Judgment(now="a window is open", then="its nodes start", edge=now, order=start)
     return _stopped(moment, order)
 
 
+def _is_too_late(schedule: ScheduleSettings, moment: Moment, now: datetime) -> bool:
+    """Say whether nodes that start now would be stopped at once: its start was missed, and its end is near.
+
+    A window that is shorter than the warning starts its nodes nevertheless.
+    """
+    if schedule.end is ScheduleEnd.IDLE or moment.last is None or moment.next_end is None:
+        return False
+    return moment.next_end - now <= schedule.warning < now - moment.last
+
+
 def _stopped(moment: Moment, order: Order, *, is_new: bool = False) -> Judgment:
-    # Inside a window only the idle function's stop holds, until another window begins.
+    # Inside a window a stop holds if the idle function gave it, or if the window's end is near.
     starts = moment.next if not moment.inside else None
     edge = starts or moment.next
     then = _NEXT_START if starts else "nothing: it starts when the next window begins"

@@ -66,6 +66,7 @@ ROWS: dict[tuple[str, str], Case] = {
     ("it is limited to 0 nodes", "at the start of a window"): (limited("2 20:00", 0), WARNED, "3 08:00"),
     (BY_SCHEDULE, OUTSIDE): (stopped(SCHEDULE, "2 20:00"), WARNED, "3 07:59"),
     (BY_SCHEDULE, INSIDE): (stopped(SCHEDULE, "2 20:00"), WARNED, "3 08:00"),
+    (BY_SCHEDULE, "15 minutes before the end"): (stopped(SCHEDULE, "2 20:00"), WARNED, "3 19:45"),
     (BY_SCHEDULE, "before the end, since the clock went back"): (stopped(SCHEDULE, "2 20:00"), WARNED, "2 19:58"),
     (BY_IDLE, "inside the same window"): (stopped(IDLE, "2 12:00"), None, "2 19:00"),
     (BY_IDLE, OUTSIDE): (stopped(IDLE, "2 12:00"), None, "3 07:59"),
