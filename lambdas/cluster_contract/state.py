@@ -42,6 +42,22 @@ class StatePart(StrEnum):
     """How far the data sets are hydrated: one item."""
 
 
+class Sender(StrEnum):
+    """Who has ordered the state of a node group, where that is no operator: the attribute `by` of its item."""
+
+    SCHEDULE = "its schedule"
+    """The power function, at an edge of the node group's schedule."""
+
+    IDLE = "cluster_idle"
+    """The idle function."""
+
+    BUDGET = "cluster_spend"
+    """The spend function, for the budget."""
+
+    POWER = "cluster_power"
+    """The power function, where no command has set a state."""
+
+
 class PowerState(StrEnum):
     """Whether a node group is meant to run: the attribute `state` of its item."""
 

@@ -9,6 +9,7 @@ from aws_lambda_powertools import Logger
 
 from cluster_common.errors import AWS_ERRORS, InvalidEventError, error_text
 from cluster_contract.aliases import Alias
+from cluster_contract.state import Sender
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm.client import SSMClient
@@ -48,7 +49,7 @@ _ALLOWED: Mapping[Alias | None, tuple[Action, ...]] = {
 }
 
 
-_FUNCTIONS: Mapping[Alias | None, str] = {Alias.IDLE: "cluster_idle", Alias.BUDGET: "cluster_spend"}
+_FUNCTIONS: Mapping[Alias | None, Sender] = {Alias.IDLE: Sender.IDLE, Alias.BUDGET: Sender.BUDGET}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +84,7 @@ class Caller:
         """Who sends the command, as messages say."""
         if self.alias is Alias.OPERATE:
             return f"an operator in request {self.request_id}"
-        return _FUNCTIONS.get(self.alias, "cluster_power")
+        return _FUNCTIONS.get(self.alias, Sender.POWER)
 
     def check(self, action: Action) -> None:
         """Refuse what this caller may not do.

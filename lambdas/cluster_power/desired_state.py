@@ -4,19 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from cluster_contract.state import Sender
 from cluster_contract.tags import POWER_TAG
 from cluster_power.callers import Action
 from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.records import Notice, Order, State
-from cluster_power.schedules import SCHEDULE, Judgment, may_be_started, removed
-
-BUDGET = "cluster_spend"
-"""The sender that messages name for a state that the budget has set."""
-
-FUNCTION = "cluster_power"
-"""The sender that messages name for a state that no command has set."""
+from cluster_power.schedules import Judgment, may_be_started, removed
 
 
 def new_orders(groups: Sequence[Group], context: Context, command: Command) -> dict[str, Order]:
@@ -63,10 +58,10 @@ def first_order(context: Context) -> Order:
     the budget keeps one of them so. What schedules stop says nothing of others.
     """
     known_orders = (context.orders[name] for name in context.settings.groups if name in context.orders)
-    orders = [each for each in known_orders if each.by != SCHEDULE or each.state is State.RUNNING]
+    orders = [each for each in known_orders if each.by != Sender.SCHEDULE or each.state is State.RUNNING]
     known = {each.state for each in orders}
-    order = Order(state=State.RUNNING, by=FUNCTION, reason="first start after the deployment", since=context.now)
-    spent = next((each for each in orders if each.by == BUDGET and each.state is not State.RUNNING), None)
+    order = Order(state=State.RUNNING, by=Sender.POWER, reason="first start after the deployment", since=context.now)
+    spent = next((each for each in orders if each.by == Sender.BUDGET and each.state is not State.RUNNING), None)
     if spent is not None:
         reason = f"the budget was reached when this node group was added: {spent.reason}"
         return replace(order, state=State.LIMITED, reason=reason, limit=0)

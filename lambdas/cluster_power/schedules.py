@@ -11,14 +11,9 @@ from pathlib import Path
 
 from cluster_common.times import time_text
 from cluster_contract.schedule import Moment, ScheduleEnd, ScheduleSettings, Timetable
+from cluster_contract.state import Sender
 from cluster_contract.time_zones import time_zone
 from cluster_power.records import Notice, Order, State
-
-SCHEDULE = "its schedule"
-"""The sender that messages name for a state that a schedule has set."""
-
-IDLE = "cluster_idle"
-"""The sender of the idle function's stops, which the next start of a window ends."""
 
 _TIME_ZONES = Path(__file__).with_name("time_zones.json")
 _NEXT_START = "it starts"
@@ -68,7 +63,9 @@ def judge(
             return Judgment(now="it is new, and a window is open", then="its nodes start", edge=now)
         case None:
             reason = f"it was first deployed outside its windows ({schedule})"
-            return _stopped(moment, Order(state=State.STOPPED, by=SCHEDULE, reason=reason, since=now), is_new=True)
+            return _stopped(
+                moment, Order(state=State.STOPPED, by=Sender.SCHEDULE, reason=reason, since=now), is_new=True
+            )
         case Order(state=State.STOPPED):
             return _judge_stopped(schedule, order, moment, now)
         case Order(limit=0):
@@ -81,14 +78,14 @@ def judge(
 
 
 def _judge_stopped(schedule: ScheduleSettings, order: Order, moment: Moment, now: datetime) -> Judgment:
-    by_idle = order.by == IDLE
-    if not by_idle and order.by != SCHEDULE:
+    by_idle = order.by == Sender.IDLE
+    if not by_idle and order.by != Sender.SCHEDULE:
         return Judgment(now=f"it is {order}", then=_STAYS, edge=moment.next)
     if moment.inside and moment.last is not None and (not by_idle or order.since < moment.last):
         if _is_too_late(schedule, moment, now):
             return _stopped(moment, order)
         reason = f"its window began at {time_text(moment.last)} ({schedule})"
-        start = Order(state=State.RUNNING, by=SCHEDULE, reason=reason, since=now)
+        start = Order(state=State.RUNNING, by=Sender.SCHEDULE, reason=reason, since=now)
         return Judgment(now="a window is open", then="its nodes start", edge=now, order=start)
     return _stopped(moment, order)
 
@@ -154,7 +151,7 @@ def _stop(schedule: ScheduleSettings, order: Order, end: datetime, now: datetime
     reason = f"its window ended at {time_text(end)} ({schedule})"
     if order.state is State.LIMITED:
         return replace(order, limit=0, since=now, reason=f"{order.reason}; {reason}", sizes={})
-    return Order(state=State.STOPPED, by=SCHEDULE, reason=reason, since=now)
+    return Order(state=State.STOPPED, by=Sender.SCHEDULE, reason=reason, since=now)
 
 
 @cache
@@ -165,14 +162,14 @@ def timetable(schedule: ScheduleSettings) -> Timetable:
 
 def removed(order: Order | None, now: datetime) -> Order | None:
     """Return the order that starts a node group whose schedule stopped it and has left the cluster's file."""
-    if order is None or order.state is not State.STOPPED or order.by != SCHEDULE:
+    if order is None or order.state is not State.STOPPED or order.by != Sender.SCHEDULE:
         return None
     return Order(
-        state=State.RUNNING, by=SCHEDULE, reason="its schedule was removed from the cluster's file", since=now
+        state=State.RUNNING, by=Sender.SCHEDULE, reason="its schedule was removed from the cluster's file", since=now
     )
 
 
 def may_be_started(order: Order | None, by: str) -> bool:
     """Say whether a schedule ends a stop: a stop by another sender is then recorded though it changes no size."""
-    ends = (SCHEDULE, IDLE)
+    ends = (Sender.SCHEDULE, Sender.IDLE)
     return order is not None and order.state is State.STOPPED and order.by in ends and by not in ends

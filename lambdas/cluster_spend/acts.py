@@ -23,6 +23,7 @@ class Acts(Open):
         budget: The whole budget then, in USD.
         usd: The highest amount in USD that it has acted on. Zero: none.
         since: When it began to act on that amount: a command that an operator has sent for a node group since holds.
+        held: The node groups that have had such a command: the budget leaves them alone.
         stop_at: When the warning that was sent is over. None: there is no warning.
         groups: The node groups that were warned of, or are being limited, until a message says that it is done.
     """
@@ -32,6 +33,7 @@ class Acts(Open):
     budget: Decimal = Decimal()
     usd: Decimal = Decimal()
     since: datetime | None = None
+    held: tuple[str, ...] = ()
     stop_at: datetime | None = None
     groups: tuple[str, ...] = ()
 

@@ -16,9 +16,9 @@ from cluster_common.owners.spot_fleets import SpotFleets
 from cluster_common.power_function import Answer, PowerFunction
 from cluster_contract.aliases import Alias
 from cluster_contract.spend import OnExceed, SpendFunctionSettings
-from cluster_contract.state import PowerState
+from cluster_contract.state import PowerState, Sender
 from cluster_spend.acts import Acts, reached
-from cluster_spend.groups import BUDGET, NodeGroup, node_groups
+from cluster_spend.groups import NodeGroup, node_groups
 from cluster_spend.messages import cancelled_message, done_message, reason, warning_message
 from cluster_spend.nodes import Node
 from cluster_spend.reports import Spend
@@ -89,7 +89,10 @@ class Exceeding:
         elif ends or acts.budget != budget:
             acts = Acts(month=spend.month.name, effect=settings.on_exceed, budget=budget)
         if amount > acts.usd and not acts.groups:
-            acts = replace(acts, usd=amount, since=spend.now)
+            acts = replace(acts, usd=amount, since=spend.now, held=())
+        # The next edge of its schedule replaces the operator's command, which holds all the same.
+        held = {group.name for group in groups.values() if group.is_held(acts.since)}
+        acts = replace(acts, held=tuple(sorted(held.union(acts.held))))
         if settings.on_exceed is OnExceed.STOP:
             self._stop(spend, acts, groups)
         else:
@@ -110,7 +113,7 @@ class Exceeding:
         return True
 
     def _stop(self, spend: Spend, acts: Acts, groups: Mapping[str, NodeGroup]) -> None:
-        due = [one.name for one in groups.values() if one.is_due(acts.since) and not one.kept]
+        due = [one.name for one in _due(acts, groups) if not one.kept]
         if acts.stop_at is None:
             self._warn(spend, acts, groups, due)
             return
@@ -137,8 +140,7 @@ class Exceeding:
         self._keep(replace(acts, stop_at=stop_at if due else None, groups=tuple(due)))
 
     def _limit(self, spend: Spend, acts: Acts, groups: Mapping[str, NodeGroup]) -> None:
-        states = (None, PowerState.RUNNING)
-        due = [one.name for one in groups.values() if one.state in states and one.is_due(acts.since)]
+        due = [one.name for one in _due(acts, groups) if one.state != PowerState.LIMITED]
         # Recorded first, so that a run that ends in between is made good with its message.
         acts = replace(acts, groups=tuple(dict.fromkeys([*acts.groups, *due])))
         self._keep(acts)
@@ -233,8 +235,12 @@ class Exceeding:
         return True
 
 
+def _due(acts: Acts, groups: Mapping[str, NodeGroup]) -> list[NodeGroup]:
+    return [group for group in groups.values() if group.is_due and group.name not in acts.held]
+
+
 def _done(acts: Acts, groups: Mapping[str, NodeGroup]) -> list[str]:
     """Return the node groups that have the state that this function commanded, also where a run did not record it."""
     state = PowerState.STOPPED if acts.effect is OnExceed.STOP else PowerState.LIMITED
     found = [groups[name] for name in acts.groups if name in groups]
-    return [group.name for group in found if group.state == state and group.by == BUDGET]
+    return [group.name for group in found if group.state == state and group.by == Sender.BUDGET]

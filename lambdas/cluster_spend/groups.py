@@ -12,15 +12,9 @@ from cluster_common.owners.groups import OwnedGroup
 from cluster_common.power_function import Answer
 from cluster_common.times import parse_time
 from cluster_contract.spend import SpendFunctionSettings, SpendKind
-from cluster_contract.state import PowerState
+from cluster_contract.state import PowerState, Sender
 from cluster_spend.nodes import Node
 from cluster_spend.reports import Spend
-
-BUDGET = "cluster_spend"
-"""The sender that the power function records for the commands of this function."""
-
-# Whose commands no operator asked for: this function's, and the power function's at the first start of a group.
-_FUNCTIONS = (BUDGET, "cluster_power")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +32,8 @@ class NodeGroup:
         is_unknown: Whether the power function could not read its desired state.
         kept: Which tag keeps it: the end of a sentence. Empty: none.
         reserved: What its nodes run in that is billed all the same. Empty: a stop saves money.
+        has_schedule: Whether it has a schedule, which starts again what the schedule itself or the idle function has
+            stopped.
     """
 
     name: str
@@ -50,24 +46,29 @@ class NodeGroup:
     is_unknown: bool = False
     kept: str = ""
     reserved: str = ""
+    has_schedule: bool = False
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it is stopped."""
-        return self.state == PowerState.STOPPED
+        """Whether it is stopped until a start command."""
+        return self.state == PowerState.STOPPED and not self.waits
 
-    def is_due(self, since: datetime | None) -> bool:
-        """Say whether the budget acts on it.
+    @property
+    def waits(self) -> bool:
+        """Whether it is stopped until the next window of its schedule starts it."""
+        ends = (Sender.SCHEDULE, Sender.IDLE)
+        return self.state == PowerState.STOPPED and self.has_schedule and self.by in ends
 
-        Args:
-            since: A command that an operator has sent since then holds.
-        """
+    @property
+    def is_due(self) -> bool:
+        """Whether the budget acts on it, unless an operator's command holds."""
         absent = not self.owners and not self.nodes
-        if self.is_unknown or self.is_stopped or self.reserved or absent:
-            return False
-        if since is None or self.ordered_at is None or self.by in _FUNCTIONS:
-            return True
-        return self.ordered_at < since
+        return not (self.is_unknown or self.is_stopped or self.reserved or absent)
+
+    def is_held(self, since: datetime | None) -> bool:
+        """Say whether an operator has ordered its state since the budget began to act on an amount."""
+        ordered = since is not None and self.ordered_at is not None and self.ordered_at >= since
+        return ordered and self.by not in tuple(Sender)
 
 
 def node_groups(
@@ -106,6 +107,7 @@ def node_groups(
             ordered_at=parse_time(said["ordered_at"]) if said.get("ordered_at") else None,
             is_unknown=bool(answer.failures and owned and not said.get("state")),
             kept=_kept(running, owned, spend.now),
+            has_schedule="schedule" in said,
             reserved="" if saves else " and ".join(inside),
         )
     return found

@@ -118,6 +118,8 @@ def _spent(settings: SpendFunctionSettings, spend: Spend) -> Iterator[str]:
 
 
 def _effect(group: NodeGroup) -> str:
+    if group.waits:
+        return f"{group.name} is stopped already: from then on no window of its schedule starts it."
     parts = [f"{group.name}: {group.nodes} nodes, {usd_text(group.usd_per_hour)} an hour."]
     for owner in group.owners:
         parts.append(f"The {owner.owner.noun} {owner.name} {owner.owner.emptied}.")
@@ -125,7 +127,7 @@ def _effect(group: NodeGroup) -> str:
 
 
 def _keep(settings: SpendFunctionSettings, group: NodeGroup, stop_at: datetime) -> Iterator[str]:
-    if group.owners:
+    if group.owners and not group.waits:
         targets = [(owner.owner, owner.name) for owner in group.owners]
         yield "  To keep it for 12 hours more:"
         yield f"  {keep_command(targets, stop_at, settings.region)}"

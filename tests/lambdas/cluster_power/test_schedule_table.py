@@ -8,11 +8,13 @@ import pytest
 
 from cluster_common.times import parse_time
 from cluster_contract.schedule import ScheduleEnd, ScheduleSettings
+from cluster_contract.state import Sender
 from cluster_power.records import Notice, Order, State
-from cluster_power.schedules import IDLE, SCHEDULE, Judgment, judge
+from cluster_power.schedules import Judgment, judge
 
 PAGE = Path(__file__).parents[3] / "docs/schedules.md"
-OPERATOR, BUDGET = "an operator in request 1111", "cluster_spend"
+OPERATOR = "an operator in request 1111"
+SCHEDULE, IDLE, BUDGET = Sender.SCHEDULE, Sender.IDLE, Sender.BUDGET
 WEEKDAYS = ScheduleSettings(windows=("weekdays 08:00-20:00 UTC",))
 OFF_PEAK = ScheduleSettings(windows=WEEKDAYS.windows, end=ScheduleEnd.IDLE)
 
