@@ -67,25 +67,27 @@ def compare_alerts(
             new.append(one)
         else:
             waiting.append(f"{one.key}{_SINCE}{since}")
-    sent = [key for key in told if _SINCE not in key and not _has_ended(key, now)]
+    sent = [key for key in told if _SINCE not in key and (_topic(key) in known or not _has_ended(key, now))]
     open_topics = {_topic(one.key) for one in alerts}
     over = {_topic(key): key for key in sent if _topic(key) in known and _topic(key) not in open_topics}
     kept = [key for key in sent if _topic(key) not in over] + [one.key for one in new] + waiting
     return AlertChanges(new=tuple(new), over=tuple(over.values()), told=tuple(kept))
 
 
-def end_key(id: str, moment: datetime) -> str:
-    """Return the key of something that ends at a known time: no message says when it is over.
+def end_key(id: str, moment: datetime, topic: str = _END) -> str:
+    """Return the key of something that ends at a known time: no message says then that it is over.
 
     Args:
         id: What ends.
         moment: When. An end that is moved, later or earlier, is another.
+        topic: Its topic, where a message says that it did not come.
     """
-    return f"{_END}/{id} {time_text(moment)}"
+    return f"{topic}/{id} {time_text(moment)}"
 
 
 def _has_ended(key: str, now: datetime) -> bool:
-    return _topic(key) == _END and key.rpartition(" ")[2] <= time_text(now)
+    _, is_timed, moment = key.rpartition(" ")
+    return bool(is_timed) and moment <= time_text(now)
 
 
 def _topic(key: str) -> str:

@@ -11,6 +11,7 @@ from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import Problem
+from cluster_power.records import State
 from cluster_power.reservations import ACTIVE, Reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict
@@ -19,6 +20,7 @@ from cluster_power.windows import Phase
 PROBLEM = "problem"
 VERSIONS = "versions"
 SURPLUS = "surplus"
+SCHEDULE = "schedule"
 
 NOTICE = timedelta(days=1)
 """How long before the end of a reservation an alert says so. For nodes in a Capacity Block the settings say it."""
@@ -37,29 +39,35 @@ def find_alerts(decision: Decision, context: Context) -> list[Alert]:
     ]
 
 
-def known_topics(decision: Decision) -> frozenset[str]:
+def known_topics(decision: Decision, context: Context) -> frozenset[str]:
     """Return the topics of which everything was seen, so that they can be over."""
-    is_deleting = decision.group is not None and decision.group.deleting
+    group = decision.group
+    is_deleting = group is not None and group.deleting
     known = {
         PROBLEM: decision.problem_known,
         VERSIONS: decision.versions_known,
         SURPLUS: not decision.surplus and not is_deleting,
+        SCHEDULE: group is not None and _runs_on(group, context),
     }
     return frozenset(topic for topic, is_known in known.items() if is_known)
 
 
-def describe_end(cluster: str, node_group: str, key: str, reason: str) -> tuple[str, str]:
+def describe_end(decision: Decision, group: Group, key: str, context: Context) -> tuple[str, str]:
     """Return the subject and the text of the message that a topic is over.
 
     Args:
-        cluster: The cluster.
-        node_group: The node group.
+        decision: What was decided of the node group.
+        group: The group.
         key: The key of the alert that was sent last.
-        reason: How it is now.
+        context: What decisions rest on.
     """
-    _, ended, sentence = _SUBJECTS.get(key.partition("/")[2], _MISSING)
-    text = f"Cluster {cluster}\n\n{sentence}: {reason.removesuffix('.')}."
-    return subject(f"{cluster}: {ended.format(node_group)}"), text
+    cluster, (topic, _, kind) = context.settings.cluster, key.partition("/")
+    if topic == SCHEDULE:
+        ended, text = _NOT_STOPPED, _describe_kept(group, kind.rpartition(" ")[2], context)
+    else:
+        _, ended, sentence = _SUBJECTS.get(kind, _MISSING)
+        text = f"{sentence}: {decision.reason.removesuffix('.')}."
+    return subject(f"{cluster}: {ended.format(decision.node_group)}"), f"Cluster {cluster}\n\n{text}"
 
 
 def _problems(decision: Decision, context: Context) -> Iterator[Alert]:
@@ -116,13 +124,29 @@ def _scheduled(group: Group, context: Context) -> Iterator[Alert]:
         return
     left = format_minutes(judgment.stop_at - context.now)
     yield Alert(
-        key=end_key("schedule", judgment.stop_at),
+        key=end_key("stop", judgment.stop_at, SCHEDULE),
         subject=subject(f"{settings.cluster}: its schedule stops the nodes of {name} in {left}"),
         text=f"Cluster {settings.cluster}\n\n{name}: its schedule ({schedule}) stops its nodes at "
         f"{time_text(judgment.stop_at)}: save checkpoints.\n\nTo keep them until the next window ends:\n"
         f"{group_command('start', settings.cluster, name, settings.region)}",
         expires=judgment.stop_at,
     )
+
+
+def _runs_on(group: Group, context: Context) -> bool:
+    """Say whether a node group has nodes that neither its schedule nor a command stops now."""
+    if not group.alive or group.record.state is State.STOPPED or group.record.limit == 0:
+        return False
+    judgment = context.judge_schedule(group.node_group, [group])
+    return judgment is None or (judgment.stop_at is None and judgment.order is None)
+
+
+def _describe_kept(group: Group, moment: str, context: Context) -> str:
+    """Say that a stop by a schedule that was announced does not come, and what comes instead."""
+    judgment = context.judge_schedule(group.node_group, [group])
+    now = f"Now {judgment.now}." if judgment else "It has no schedule now."
+    then = f" At {time_text(judgment.edge)} {judgment.then}." if judgment and judgment.edge else ""
+    return f"{group.node_group}: its schedule does not stop its nodes at {moment}. {now}{then}"
 
 
 def _ends(decision: Decision, group: Group, context: Context) -> Iterator[Alert]:
@@ -188,6 +212,8 @@ def _hours(time: timedelta) -> str:
 
 # The commands that a message of a problem gives.
 _COMMANDS = {ProblemKind.EMPTIED: ("start", "stop"), ProblemKind.MIXED_VERSIONS: ("stop", "start")}
+
+_NOT_STOPPED = "its schedule does not stop the nodes of {}"
 
 # How a message names a problem of a kind: its begin, its end, and the words before the reason for that.
 _MISSING = ("nodes of {} are missing", "no nodes of {} are missing any more", "No nodes are missing any more")

@@ -38,7 +38,7 @@ class Notifications:
 
     def notify(self, decision: Decision, context: Context) -> None:
         """Send what is new about a node group, and what is over."""
-        group, alerts, known = decision.group, find_alerts(decision, context), known_topics(decision)
+        group, alerts, known = decision.group, find_alerts(decision, context), known_topics(decision, context)
         if group is None:
             return
         changes = compare_alerts(alerts, group.record.told, known=known, now=context.now)
@@ -54,7 +54,7 @@ class Notifications:
             for alert in changes.new:
                 self._publish(alert.subject, alert.text)
             for key in changes.over:
-                self._publish(*describe_end(context.settings.cluster, decision.node_group, key, decision.reason))
+                self._publish(*describe_end(decision, group, key, context))
             if changes.told != fresh.record.told:
                 self._store.save(fresh, told=changes.told)
         except StateChangedError:

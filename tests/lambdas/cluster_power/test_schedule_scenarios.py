@@ -13,6 +13,7 @@ from power_scene import Scene
 
 WEEKDAYS = ScheduleSettings(windows=("weekdays 08:00-20:00 UTC",))
 SCHEDULED = {"schedule": 0}
+KEPT = "base-pod: its schedule does not stop the nodes of workers"
 STOP = "base-pod: its schedule stops the nodes of workers in 15 minutes"
 
 
@@ -109,9 +110,43 @@ def test_a_start_command_after_the_warning_keeps_the_nodes_over_the_end(scene: S
     assert group.desired == 8
     assert scene.order("status")["workers"]["schedule"]["next_edge"] == "2026-11-03T20:00:00Z"
 
+    assert scene.subjects() == [STOP, KEPT]
+    assert scene.sns.messages[1]["Message"] == (
+        "Cluster base-pod\n\nworkers: its schedule does not stop its nodes at 2026-11-02T20:00:00Z. Now it runs: "
+        "outside its windows, and it is running by an operator in request 1111 since 2026-11-02T19:47:00Z: no reason "
+        "given. At 2026-11-03T20:00:00Z it is stopped."
+    )
+
     scene.tick_at(at("3 19:45"))
     scene.tick_at(at("3 20:00"))
-    assert (group.desired, scene.subjects()) == (0, [STOP, STOP])
+    assert (group.desired, scene.subjects()) == (0, [STOP, KEPT, STOP])
+
+
+@pytest.mark.parametrize(
+    ("windows", "why"),
+    [
+        pytest.param(
+            ("weekdays 08:00-22:00 UTC",), "Now it runs: a window is open. At 2026-11-02T22:00:00Z", id="longer"
+        ),
+        pytest.param((), "It has no schedule now.", id="removed"),
+    ],
+)
+def test_a_deployment_after_the_warning_that_calls_off_the_stop_is_one_message(
+    scene: Scene, group: FakeGroup, windows: tuple[str, ...], why: str
+) -> None:
+    scene.tick_at(at("2 19:45"))
+    scene.schedules = (ScheduleSettings(windows=windows),) if windows else ()
+    scene.details["workers"] = SCHEDULED if windows else {}
+
+    scene.minute(3)
+    assert scene.subjects() == [STOP, KEPT]
+    assert why in scene.sns.messages[1]["Message"]
+
+    # A stop that is announced again is another message, and a stop that comes is none.
+    scene.schedules, scene.details["workers"] = (WEEKDAYS,), SCHEDULED
+    scene.minute()
+    scene.tick_at(at("2 20:00"))
+    assert (group.desired, scene.subjects()[2:]) == (0, [STOP.replace("15", "9")])
 
 
 def test_a_function_that_was_silent_warns_before_it_stops(scene: Scene, group: FakeGroup) -> None:
