@@ -45,10 +45,22 @@ def new_orders(groups: Sequence[Group], context: Context, command: Command) -> d
             if not _is_limited(name, limit, context) or _ends_a_schedule(name, command, context)
         }
     return {
-        name: replace(order, sizes={group.name: None for group in every})
+        name: replace(_kept(order, context.orders.get(name)), sizes={group.name: None for group in every})
         for name, every in owners.items()
         if not _is_so(name, every, state, context) or _ends_a_schedule(name, command, context)
     }
+
+
+def _kept(order: Order, before: Order | None) -> Order:
+    """Return what a command makes of the order before it: the idle function keeps a limit and another sender's stop.
+
+    Else the next window of a schedule would start nodes that an operator or the budget has stopped.
+    """
+    if before is None or order.by != Sender.IDLE or before.by == Sender.IDLE:
+        return order
+    if before.state is State.LIMITED:
+        return before.without_nodes(order.since, order.reason)
+    return replace(before, since=order.since) if before.state is State.STOPPED else order
 
 
 def first_order(context: Context) -> Order:

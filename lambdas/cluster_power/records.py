@@ -45,6 +45,10 @@ class Order(Open):
         if (self.limit is not None) != (self.state is State.LIMITED):
             raise ValueError(f"limit goes with the state {State.LIMITED}, got {self.limit!r} with {self.state}")
 
+    def without_nodes(self, since: datetime, reason: str) -> "Order":
+        """Return the order of a limited node group that its schedule or the idle function stops: the limit holds."""
+        return replace(self, limit=0, since=since, reason=f"{self.reason}; {reason}", sizes={})
+
     def __str__(self) -> str:
         nodes = "1 node" if self.limit == 1 else f"{self.limit} nodes"
         limited = "" if self.limit is None else f" to {nodes} until a start,"

@@ -4,7 +4,7 @@ A schedule is one reason beside operators, the idle function and the budget. doc
 which of them wins; `judge` is that table.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -150,7 +150,7 @@ def _stop(schedule: ScheduleSettings, order: Order, end: datetime, now: datetime
     """Return the order that stops a node group; one that is limited stays so, and gets no nodes at the next start."""
     reason = f"its window ended at {time_text(end)} ({schedule})"
     if order.state is State.LIMITED:
-        return replace(order, limit=0, since=now, reason=f"{order.reason}; {reason}", sizes={})
+        return order.without_nodes(now, reason)
     return Order(state=State.STOPPED, by=Sender.SCHEDULE, reason=reason, since=now)
 
 

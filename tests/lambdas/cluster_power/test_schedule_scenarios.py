@@ -102,6 +102,28 @@ def test_a_stop_by_an_operator_after_the_idle_function_holds_through_the_next_st
     assert group.desired == 0
 
 
+@pytest.mark.parametrize("by", ["an operator in request 1111", "cluster_spend"])
+@pytest.mark.parametrize("command", ["stop", "limit"])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_stop_by_the_idle_function_ends_no_stop_and_no_limit_before_it(
+    scene: Scene, group: FakeGroup, command: str, by: str, at_once: bool
+) -> None:
+    scene.order(command, by=by, reason="first")
+    scene.minute(3)
+    if command == "stop":
+        group.desired = 1
+        scene.minute(3)
+    scene.order("stop", by="cluster_idle", reason="idle", node_groups=["workers"], all_or_nothing=at_once)
+    assert group.desired == 0
+
+    scene.tick_at(at("3 08:00"))
+
+    order = scene.recorded().order
+    assert order is not None
+    assert (group.desired, order.by, order.limit) == (0, by, 0 if command == "limit" else None)
+    assert order.reason == ("first; idle" if command == "limit" else "first")
+
+
 def test_a_start_command_after_the_warning_keeps_the_nodes_over_the_end(scene: Scene, group: FakeGroup) -> None:
     scene.tick_at(at("2 19:45"))
     scene.order("start", by="an operator in request 1111")

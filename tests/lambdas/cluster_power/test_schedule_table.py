@@ -73,6 +73,7 @@ ROWS: dict[tuple[str, str], Case] = {
     (BY_IDLE, "inside the same window"): (stopped(IDLE, "2 12:00"), None, "2 19:00"),
     (BY_IDLE, OUTSIDE): (stopped(IDLE, "2 12:00"), None, "3 07:59"),
     (BY_IDLE, LATER): (stopped(IDLE, "2 12:00"), None, "3 08:00"),
+    ("the idle function stopped it, which was limited", LATER): (limited("2 12:00", 0), None, "3 08:00"),
     ("an operator stopped it", LATER): (stopped(OPERATOR, "2 12:00"), None, "3 08:00"),
     ("the budget stopped it", LATER): (stopped(BUDGET, "2 12:00"), None, "3 08:00"),
 }
