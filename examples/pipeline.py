@@ -1,10 +1,23 @@
 """A pipeline that deploys a training cluster to a test account first, and to production when a person has approved.
 
-Run `cdk synth --app "python examples/pipeline.py"`; change the repository, the connection and the accounts before you
-deploy it.
+Change the repository, the connection and the accounts. Then bootstrap, once, the pipeline's account in each region
+of a stage, and each stage's account in its region so that it trusts the pipeline's, and deploy the pipeline:
+
+    cdk bootstrap aws://111122223333/us-east-1 aws://111122223333/us-west-2
+    cdk bootstrap aws://222233334444/us-east-1 --trust 111122223333 \\
+      --cloudformation-execution-policies arn:aws:iam::aws:policy/AdministratorAccess
+    cdk bootstrap aws://333344445555/us-west-2 --trust 111122223333 \\
+      --cloudformation-execution-policies arn:aws:iam::aws:policy/AdministratorAccess
+    cdk deploy Pipeline --app "python examples/pipeline.py"
+
+`requirements.txt` pins `cdk-training-cluster`: with another release, a commit would deploy its changes too.
+
+Source: https://docs.aws.amazon.com/cdk/v2/guide/cdk-pipeline.html
 """
 
 from aws_cdk import App, Environment, Stack, Stage, pipelines
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -59,12 +72,18 @@ class PipelineStack(Stack):
             "Pipeline",
             # The stages are in other accounts; the key of what is passed between them is the pipeline's.
             cross_account_keys=True,
+            use_pipeline_role_for_actions=True,
+            code_build_defaults=pipelines.CodeBuildOptions(
+                partial_build_spec=codebuild.BuildSpec.from_object(
+                    {"phases": {"install": {"runtime-versions": {"nodejs": "22", "python": "3.13"}}}}
+                )
+            ),
             synth=pipelines.ShellStep(
                 "Synth",
                 input=source,
                 commands=[
                     "npm install --global aws-cdk@2.1148.1",
-                    "pip install cdk-training-cluster",
+                    "pip install --requirement requirements.txt",
                     'cdk synth --app "python examples/pipeline.py"',
                 ],
             ),
@@ -77,6 +96,12 @@ class PipelineStack(Stack):
         pipeline.add_stage(
             ClusterStage(self, "Production", account="333344445555", node_group=large, zone="us-west-2b"),
             pre=[pipelines.ManualApprovalStep("Deploy", comment="Eight p5.48xlarge start when this is deployed.")],
+        )
+        pipeline.build_pipeline()
+        # CDK allows the action under its former name alone, and IAM wants the name in the connection's ARN.
+        # https://docs.aws.amazon.com/dtconsole/latest/userguide/security-iam.html
+        pipeline.pipeline.add_to_role_policy(
+            iam.PolicyStatement(actions=["codeconnections:UseConnection"], resources=[_CONNECTION])
         )
 
 

@@ -50,3 +50,19 @@ def test_production_waits_for_an_approval(assembly: Path) -> None:
     }
     assert "Approval" not in actions["Test"]
     assert actions["Production"][0] == "Approval"
+
+
+def test_the_source_may_use_its_connection(assembly: Path) -> None:
+    resources = json.loads((assembly / "Pipeline.template.json").read_text())["Resources"].values()
+    (pipeline,) = (each for each in resources if each["Type"] == "AWS::CodePipeline::Pipeline")
+    (source,) = pipeline["Properties"]["Stages"][0]["Actions"]
+    assert "RoleArn" not in source
+    allowed = {
+        action
+        for policy in resources
+        if policy["Type"] == "AWS::IAM::Policy" and pipeline["Properties"]["RoleArn"]["Fn::GetAtt"][0] in str(policy)
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if source["Configuration"]["ConnectionArn"] in str(statement["Resource"])
+        for action in (statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]])
+    }
+    assert "codeconnections:UseConnection" in allowed

@@ -7,9 +7,9 @@ import itertools
 import json
 import posixpath
 import re
+import subprocess
 import sys
 import tomllib
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -31,7 +31,7 @@ _SHOWN = {
     "CHANGELOG.md": "reference/changelog.md",
     "CONTRIBUTING.md": "reference/contributing.md",
 }
-_said: Future[dict[str, str]]
+_tutorial: subprocess.Popen[bytes]
 _TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 _COLUMNS = 3
 _LINK = re.compile(r"\]\((?P<target>[^)#:\s]+)(?P<anchor>#[^)]*)?\)")
@@ -43,8 +43,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     Args:
         config: mkdocs' configuration.
     """
-    global _said  # noqa: PLW0603  # mkdocs calls functions only
-    _said = ThreadPoolExecutor().submit(tutorial.outputs, tutorial.PAGE.read_text(encoding="utf-8"))
+    global _tutorial  # noqa: PLW0603  # mkdocs calls functions only
+    # In a process of its own: jsii, which the pictures need meanwhile, bears no second thread.
+    _tutorial = subprocess.Popen([sys.executable, "-m", "scripts.site.tutorial"], cwd=PROJECT)
     addresses = tomllib.loads(_file("pyproject.toml"))["project"].get("urls", {})
     config["site_url"] = addresses.get("Documentation") or config["site_url"]
     config["repo_url"] = addresses.get("Repository") or config["repo_url"]
@@ -86,7 +87,9 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
     """
     here = page.file.src_uri
     if here == tutorial.PAGE.name:
-        markdown = tutorial.with_outputs(markdown, _said.result())
+        if _tutorial.wait():
+            raise tutorial.TutorialError("its message is above")
+        markdown = tutorial.with_outputs(markdown, tutorial.outputs())
     folder = "" if here in _SHOWN.values() else posixpath.dirname(f"docs/{here}")
 
     def lead(link: re.Match[str]) -> str:
@@ -118,15 +121,19 @@ def _named(table: re.Match[str]) -> str:
 def _shown(file: str) -> str:
     """Return the page that shows a file of the project, as a path in docs/."""
     path = Path(file)
+    if path.parent.name == "examples":
+        return f"{_EXAMPLES}#{path.stem}"
     if path.parent.name == "clusters":
         return f"{_EXAMPLES}#{path.stem}" if path.suffix == ".yaml" else _SETTINGS
     return _SHOWN.get(file, "reference/license.md" if file == "LICENSE" else file.removeprefix("docs/"))
 
 
 def _examples() -> str:
-    parts = ["# Example cluster files"]
-    for file in sorted((PROJECT / "clusters").glob("*.yaml")):
-        parts.append(f"## {file.stem}\n\n```yaml\n{file.read_text(encoding='utf-8')}```")
+    parts = ["# Examples: cluster files, and an app"]
+    kinds = {"yaml": (PROJECT / "clusters").glob("*.yaml"), "python": (PROJECT / "examples").glob("*.py")}
+    for language, files in kinds.items():
+        for file in sorted(files):
+            parts.append(f"## {file.stem}\n\n```{language}\n{file.read_text(encoding='utf-8')}```")
     return "\n\n".join(parts) + "\n"
 
 

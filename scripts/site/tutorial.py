@@ -30,15 +30,13 @@ class TutorialError(Exception):
     """A command of the page failed."""
 
 
-def outputs(page: str) -> dict[str, str]:
+def outputs() -> dict[str, str]:
     """Return what each command of the page says: as of the last run, where nothing has changed since.
-
-    Args:
-        page: The page's text.
 
     Raises:
         TutorialError: A command failed.
     """
+    page = PAGE.read_text(encoding="utf-8")
     sources = sorted(
         path for folder in _SOURCES for path in (PROJECT / folder).rglob("*") if path.suffix in _SUFFIXES
     )
@@ -110,3 +108,7 @@ def with_outputs(page: str, said: Mapping[str, str]) -> str:
         said: What each command says.
     """
     return _COMMAND.sub(lambda command: f"{command[0]}\n{said[command[1]]}".rstrip(), page)
+
+
+if __name__ == "__main__":
+    outputs()

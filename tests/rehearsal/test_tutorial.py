@@ -6,5 +6,5 @@ from scripts.site import tutorial
 
 @pytest.mark.sweep
 def test_every_command_of_the_tutorial_does_what_the_page_says() -> None:
-    said = tutorial.outputs(tutorial.PAGE.read_text(encoding="utf-8"))
+    said = tutorial.outputs()
     assert "box, 1 of 1, running" in said["training-cluster status dev-box --region us-east-1"]
