@@ -211,7 +211,11 @@ def _hours(time: timedelta) -> str:
 
 
 # The commands that a message of a problem gives.
-_COMMANDS = {ProblemKind.EMPTIED: ("start", "stop"), ProblemKind.MIXED_VERSIONS: ("stop", "start")}
+_COMMANDS = {
+    ProblemKind.EMPTIED: ("start", "stop"),
+    ProblemKind.RAISED: ("stop", "start"),
+    ProblemKind.MIXED_VERSIONS: ("stop", "start"),
+}
 
 _NOT_STOPPED = "its schedule does not stop the nodes of {}"
 
@@ -237,6 +241,11 @@ _SUBJECTS: dict[str, tuple[str, str, str]] = {
         "{} has the desired capacity 0 without a stop",
         "{} no longer has the desired capacity 0 without a stop",
         "The node group no longer has the desired capacity 0 without a stop",
+    ),
+    ProblemKind.RAISED: (
+        "nodes of {} run though its schedule has stopped it",
+        "no nodes of {} run though its schedule has stopped it",
+        "No nodes run any more that the schedule has stopped",
     ),
     ProblemKind.BLOCK: (
         "the Capacity Block of {} cannot be used",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from cluster_common.owners.groups import AUTO_SCALING_GROUP, SPOT_FLEET
 from cluster_common.times import time_text
+from cluster_contract.state import Sender
 from cluster_power.context import Context
 from cluster_power.desired_state import first_order
 from cluster_power.groups import Group
@@ -18,6 +19,7 @@ from cluster_power.problems import (
     find_problem,
     find_surplus,
     left_behind,
+    raised,
 )
 from cluster_power.records import GroupState, Record, State
 from cluster_power.reserved import decide_listed, decide_reservation
@@ -192,6 +194,9 @@ def _explain(decision: Decision, context: Context) -> Decision:
         decision = _explain_window(decision, window, context)
     if decision.is_held and not group.desired:
         decision = replace(decision, problem=emptied(decision.reason), problem_known=True)
+    by_schedule = group.record.state is State.STOPPED and group.record.by == Sender.SCHEDULE
+    if decision.is_held and group.desired and by_schedule:
+        decision = replace(decision, problem=raised(decision.reason), problem_known=True)
     if ours:
         decision = decide_desired(decision, missing, context)
     if kept:

@@ -33,6 +33,7 @@ class ProblemKind(StrEnum):
     SURPLUS = "surplus"
     LEFT_BEHIND = "left-behind"
     EMPTIED = "emptied"
+    RAISED = "raised"
     MIXED_VERSIONS = "mixed-versions"
     OTHER = "other"
 

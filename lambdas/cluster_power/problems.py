@@ -161,6 +161,16 @@ def emptied(reason: str) -> Problem:
     )
 
 
+def raised(reason: str) -> Problem:
+    """Say that a group that its schedule has stopped was given nodes by hand."""
+    return Problem(
+        kind=ProblemKind.RAISED,
+        sentence=f"{reason}. Its schedule has stopped the node group, so it stops none of these nodes before the end "
+        "of its next window, and they are billed. Stop the node group to stop them, or start it to keep all of its "
+        "nodes until then.",
+    )
+
+
 def describe_surplus(group: Group, goal: int) -> str:
     """Say that more nodes live than should and that there is still time for them to go."""
     surplus = f"{group.owner.service} is terminating {_nodes(group.alive - goal)}"

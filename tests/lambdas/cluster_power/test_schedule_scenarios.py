@@ -171,6 +171,24 @@ def test_a_deployment_after_the_warning_that_calls_off_the_stop_is_one_message(
     assert (group.desired, scene.subjects()[2:]) == (0, [STOP.replace("15", "9")])
 
 
+def test_nodes_that_are_added_to_a_stopped_group_outside_the_function_are_one_message(
+    scene: Scene, group: FakeGroup
+) -> None:
+    scene.tick_at(at("6 19:45"))
+    scene.tick_at(at("6 20:00"))
+    group.desired = 3
+    scene.minute(30)
+
+    assert scene.subjects() == [STOP, "base-pod: nodes of workers run though its schedule has stopped it"]
+    text = scene.sns.messages[1]["Message"]
+    assert "workers was given 0 nodes and its desired capacity was changed to 3 outside the power function" in text
+    assert text.count("training-cluster") == 2
+
+    group.desired = 0
+    scene.minute(3)
+    assert scene.subjects()[2:] == ["base-pod: no nodes of workers run though its schedule has stopped it"]
+
+
 def test_a_function_that_was_silent_warns_before_it_stops(scene: Scene, group: FakeGroup) -> None:
     scene.tick_at(at("4 22:00"))
     assert (group.desired, scene.subjects()) == (8, [STOP])
