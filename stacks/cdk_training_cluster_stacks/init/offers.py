@@ -12,6 +12,8 @@ from cdk_training_cluster.prices import PriceBook
 
 _MIB_IN_GIB = 1024
 _ON_DEMAND, _SPOT, _BLOCK = "on-demand", "spot", "capacity-block"
+# AWS sells Inferentia for inference: https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html
+_INFERENCE_FAMILIES = ("inf1.", "inf2.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +64,10 @@ def accelerators(info: InstanceTypeInfo) -> tuple[int, float]:
 
 
 def offers(count: int, memory_gib: float, region: str, book: PriceBook) -> Sequence[Offer]:
-    """Return what gives so many accelerators, the cheapest first and those without a known price last.
+    """Return what trains on so many accelerators, the cheapest first and those without a known price last.
+
+    Several nodes without the Elastic Fabric Adapter come after everything else: the network between them holds up a
+    job that they share.
 
     Args:
         count: How many accelerators are needed together.
@@ -73,10 +78,17 @@ def offers(count: int, memory_gib: float, region: str, book: PriceBook) -> Seque
     found = []
     for info in all_instance_types():
         each, memory = accelerators(info)
+        if info.name.startswith(_INFERENCE_FAMILIES):
+            continue
         # A type that AWS publishes no image for needs one of the user's own.
         if each and memory >= memory_gib and public_image(info) is not None and _ON_DEMAND in info.usage_classes:
             found.append(offer(info, ceil(count / each), region, book))
-    return sorted(found, key=lambda one: (one.usd is None, one.usd or 0, one.nodes, one.info.name))
+    return sorted(found, key=_order)
+
+
+def _order(one: Offer) -> tuple[object, ...]:
+    slow = one.nodes > 1 and not one.info.maximum_efa_interfaces
+    return slow, one.usd is None, one.usd or 0, one.nodes, one.info.name
 
 
 def offer(info: InstanceTypeInfo, nodes: int, region: str, book: PriceBook) -> Offer:

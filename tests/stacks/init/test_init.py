@@ -230,6 +230,12 @@ def test_a_file_system_holds_the_data_and_feeds_the_accelerators(instance_type: 
 def test_offers_meet_the_need_and_the_cheapest_is_first() -> None:
     found = offers(16, 80, "us-east-1", _BOOK)
     assert all(accelerators(each.info)[0] * each.nodes >= 16 and accelerators(each.info)[1] >= 80 for each in found)
-    known = [each.usd for each in found if each.usd is not None]
+    linked = [each for each in found if each.info.maximum_efa_interfaces]
+    assert found[: len(linked)] == linked
+    known = [each.usd for each in linked if each.usd is not None]
     assert known == sorted(known)
-    assert [each.usd for each in found[: len(known)]] == known
+    assert [each.usd for each in linked[: len(known)]] == known
+
+
+def test_a_job_is_not_offered_chips_for_inference() -> None:
+    assert not [each for each in offers(8, 24, "us-east-1", _BOOK) if each.info.name.startswith("inf")]
