@@ -122,6 +122,8 @@ def _scheduled(group: Group, context: Context) -> Iterator[Alert]:
     schedule, judgment = settings.schedule(name), context.judge_schedule(name, [group])
     if schedule is None or judgment is None or judgment.stop_at is None or not group.alive:
         return
+    if judgment.notice is not None:
+        return  # It could not be recorded, and so the stop comes later than it says.
     left = format_minutes(judgment.stop_at - context.now)
     yield Alert(
         key=end_key("stop", judgment.stop_at, SCHEDULE),

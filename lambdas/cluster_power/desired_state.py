@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from cluster_contract.state import Sender
 from cluster_contract.tags import POWER_TAG
@@ -97,14 +96,10 @@ def judge_schedules(groups: Sequence[Group], context: Context) -> dict[str, Judg
 def new_notices(groups: Sequence[Group], context: Context) -> dict[str, Notice]:
     """Return the notices that have to be given now of stops by schedules, by node group."""
     return {
-        name: Notice(window_end=judgment.window_end, at=context.now)
+        name: judgment.notice
         for name, judgment in judge_schedules(groups, context).items()
-        if judgment.window_end is not None and not _has_notice(context.notices.get(name), judgment.window_end)
+        if judgment.notice is not None
     }
-
-
-def _has_notice(notice: Notice | None, window_end: datetime) -> bool:
-    return notice is not None and notice.window_end == window_end
 
 
 def with_orders(context: Context, orders: Mapping[str, Order]) -> Context:

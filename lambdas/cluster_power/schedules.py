@@ -30,7 +30,7 @@ class Judgment:
         edge: The next edge that changes something, or the next one at all. None: there is none within 400 days.
         order: What it orders now. None: nothing.
         stop_at: When its nodes are stopped, once that is so near that a notice is given. None: it is not.
-        window_end: The end of the window that they are stopped for.
+        notice: The notice of that stop, which has to be recorded before it counts. None: it is recorded.
     """
 
     now: str
@@ -38,7 +38,7 @@ class Judgment:
     edge: datetime | None
     order: Order | None = None
     stop_at: datetime | None = None
-    window_end: datetime | None = None
+    notice: Notice | None = None
 
 
 def judge(
@@ -115,9 +115,10 @@ def _judge_running(
     end = moment.next if moment.inside else moment.last
     if end is None:
         return Judgment(now="it runs: it has no window", then="nothing", edge=None)
-    noticed = notice if notice is not None and notice.window_end == end else None
-    due = max(end, (now if noticed is None else noticed.at) + schedule.warning) if runs else end
-    if _is_kept(order, end, due, noticed):
+    noticed = notice if notice is not None and _counts(notice, order, end) else None
+    given = noticed or Notice(window_end=end, at=now)
+    due = max(end, given.at + schedule.warning) if runs else end
+    if _is_kept(order, end, noticed):
         why = "a window is open" if moment.inside else "outside its windows"
         later = timetable(schedule).at(end).next_end if moment.inside else moment.next_end
         return Judgment(now=f"it runs: {why}, and it is {order}", then="it is stopped", edge=later)
@@ -126,7 +127,11 @@ def _judge_running(
     if now < due:
         until = f"its window {'ends' if end > now else 'ended'} at {time_text(end)}"
         return Judgment(
-            now=f"it runs until its stop: {until}", then="it is stopped", edge=due, stop_at=due, window_end=end
+            now=f"it runs until its stop: {until}",
+            then="it is stopped",
+            edge=due,
+            stop_at=due,
+            notice=None if noticed else given,
         )
     return Judgment(
         now=f"its window ended at {time_text(end)}",
@@ -136,14 +141,19 @@ def _judge_running(
     )
 
 
-def _is_kept(order: Order, end: datetime, due: datetime, noticed: Notice | None) -> bool:
+def _counts(notice: Notice, order: Order, end: datetime) -> bool:
+    """Say whether a notice is of the stop at this end: what is ordered after the end needs another notice."""
+    return notice.window_end == end and (order.since < end or order.since <= notice.at)
+
+
+def _is_kept(order: Order, end: datetime, noticed: Notice | None) -> bool:
     """Say whether a node group runs on over the end of a window: an operator started it after the notice or the end.
 
-    A limit that comes between notice and stop keeps nothing.
+    A limit keeps nothing, and neither does a start by a function.
     """
-    if noticed is None:
-        return order.since >= end
-    return order.since > (noticed.at if order.state is State.RUNNING else due)
+    if order.state is not State.RUNNING or order.by in tuple(Sender):
+        return False
+    return order.since >= end if noticed is None else order.since > noticed.at
 
 
 def _stop(schedule: ScheduleSettings, order: Order, end: datetime, now: datetime) -> Order:

@@ -197,6 +197,42 @@ def test_a_function_that_was_silent_warns_before_it_stops(scene: Scene, group: F
     assert (group.desired, scene.subjects()) == (0, [STOP])
 
 
+def test_a_limit_after_the_end_keeps_no_node_until_the_next_end(scene: Scene, group: FakeGroup) -> None:
+    scene.tick_at(at("2 19:45"))
+    scene.pass_time(at("2 20:00") + timedelta(seconds=20) - scene.now)
+    scene.order("limit", by="cluster_spend")
+    scene.minute(17)
+
+    assert (group.desired, state(scene), scene.subjects()) == (0, (State.LIMITED, "cluster_spend"), [STOP, STOP])
+
+
+def test_a_schedule_that_is_put_back_at_night_warns_of_the_stop_and_stops(scene: Scene, group: FakeGroup) -> None:
+    scene.tick_at(at("2 19:45"))
+    scene.tick_at(at("2 20:00"))
+    details, scene.details = scene.details, {}
+    scene.tick_at(at("2 21:00"))
+    scene.details = details
+    scene.tick_at(at("2 22:00"))
+    assert (group.desired, scene.subjects()) == (8, [STOP, STOP])
+
+    scene.tick_at(at("2 22:15"))
+
+    assert (group.desired, scene.subjects()) == (0, [STOP, STOP])
+
+
+def test_a_stop_is_announced_once_it_is_recorded(scene: Scene, group: FakeGroup) -> None:
+    scene.pass_time(at("2 19:45") - scene.now)
+    scene.fail_next("PutItem", "InternalServerError", owner="workers-asg")
+    with pytest.raises(PartialFailureError, match="could not record that its schedule stops it"):
+        scene.order()
+    assert scene.subjects() == []
+
+    scene.minute(2)
+    assert scene.subjects() == [STOP]
+    scene.minute(15)
+    assert (group.desired, scene.subjects()) == (0, [STOP])
+
+
 def test_nodes_are_stopped_though_nobody_could_be_warned(scene: Scene, group: FakeGroup) -> None:
     scene.sns.fails = True
     scene.pass_time(at("2 19:45") - scene.now)
