@@ -10,7 +10,7 @@ from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.records import Notice, Order, State
-from cluster_power.schedules import Judgment, may_be_started, removed
+from cluster_power.schedules import Judgment, ends, removed
 
 
 def new_orders(groups: Sequence[Group], context: Context, command: Command) -> dict[str, Order]:
@@ -66,10 +66,11 @@ def first_order(context: Context) -> Order:
     """Return what a node group is meant to be that the function sees for the first time.
 
     It runs, if one that is known runs or none is known. It gets no node while all others are stopped or limited, or
-    the budget keeps one of them so. What schedules stop says nothing of others.
+    the budget keeps one of them so. What schedules have stopped, or start again, says nothing of others.
     """
-    known_orders = (context.orders[name] for name in context.settings.groups if name in context.orders)
-    orders = [each for each in known_orders if each.by != Sender.SCHEDULE or each.state is State.RUNNING]
+    groups = context.settings.groups
+    known_orders = ((name, context.orders[name]) for name in groups if name in context.orders)
+    orders = [each for name, each in known_orders if not _waits(name, each, context)]
     known = {each.state for each in orders}
     order = Order(state=State.RUNNING, by=Sender.POWER, reason="first start after the deployment", since=context.now)
     spent = next((each for each in orders if each.by == Sender.BUDGET and each.state is not State.RUNNING), None)
@@ -84,6 +85,12 @@ def first_order(context: Context) -> Order:
     return replace(
         order, state=State.LIMITED, reason="the cluster was limited when this node group was added", limit=0
     )
+
+
+def _waits(name: str, order: Order, context: Context) -> bool:
+    """Say whether a node group is stopped until its schedule starts it, or until that is removed."""
+    has_schedule = context.settings.schedule(name) is not None
+    return ends(order) and (has_schedule or order.by == Sender.SCHEDULE)
 
 
 def judge_schedules(groups: Sequence[Group], context: Context) -> dict[str, Judgment]:
@@ -145,7 +152,7 @@ def _ends_a_schedule(name: str, command: Command, context: Context) -> bool:
     notice = context.notices.get(name)
     if command.action is Action.START:
         return notice is not None and notice.at >= order.since
-    return may_be_started(order, command.by)
+    return ends(order) and command.by != Sender.IDLE
 
 
 def _is_limited(name: str, limit: Order, context: Context) -> bool:

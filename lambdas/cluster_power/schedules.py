@@ -17,7 +17,7 @@ from cluster_power.records import Notice, Order, State
 
 _TIME_ZONES = Path(__file__).with_name("time_zones.json")
 _NEXT_START = "it starts"
-_STAYS = "it stays stopped until a start command: a schedule never starts what an operator or the budget stopped"
+_STAYS = "it stays stopped until a start command: a schedule does not undo what {} has ordered"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def judge(
         case Order(state=State.STOPPED):
             return _judge_stopped(schedule, order, moment, now)
         case Order(limit=0):
-            return Judgment(now=f"it has no nodes: {order}", then=_STAYS, edge=moment.next)
+            return Judgment(now=f"it has no nodes: {order}", then=_STAYS.format(order.by), edge=moment.next)
     if schedule.end is ScheduleEnd.IDLE:
         ran = "a window is open" if moment.inside else f"its window is over: {order}"
         then = "it is not stopped: the idle function stops it once it is idle"
@@ -79,8 +79,8 @@ def judge(
 
 def _judge_stopped(schedule: ScheduleSettings, order: Order, moment: Moment, now: datetime) -> Judgment:
     by_idle = order.by == Sender.IDLE
-    if not by_idle and order.by != Sender.SCHEDULE:
-        return Judgment(now=f"it is {order}", then=_STAYS, edge=moment.next)
+    if not ends(order):
+        return Judgment(now=f"it is {order}", then=_STAYS.format(order.by), edge=moment.next)
     if moment.inside and moment.last is not None and (not by_idle or order.since < moment.last):
         if _is_too_late(schedule, moment, now):
             return _stopped(moment, order)
@@ -179,7 +179,6 @@ def removed(order: Order | None, now: datetime) -> Order | None:
     )
 
 
-def may_be_started(order: Order | None, by: str) -> bool:
-    """Say whether a schedule ends a stop: a stop by another sender is then recorded though it changes no size."""
-    ends = (Sender.SCHEDULE, Sender.IDLE)
-    return order is not None and order.state is State.STOPPED and order.by in ends and by not in ends
+def ends(order: Order) -> bool:
+    """Say whether a schedule ends a stop at the start of a window: its own, and the idle function's."""
+    return order.state is State.STOPPED and order.by in (Sender.SCHEDULE, Sender.IDLE)

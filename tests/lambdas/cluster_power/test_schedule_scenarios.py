@@ -267,6 +267,28 @@ def test_a_group_without_a_schedule_runs_beside_one_that_its_schedule_has_stoppe
     assert others.desired == 2
 
 
+def test_a_new_group_starts_beside_one_that_waits_for_its_next_window_after_an_idle_stop(
+    scene: Scene, group: FakeGroup
+) -> None:
+    scene.order("stop", by="cluster_idle")
+    scene.minute()
+    scene.counts["others"], scene.details["others"] = 2, SCHEDULED
+
+    others = scene.add("others")
+    scene.minute()
+
+    assert (group.desired, others.desired) == (0, 2)
+
+
+def test_the_status_names_whose_stop_a_schedule_does_not_end(scene: Scene, group: FakeGroup) -> None:
+    scene.order("stop", by="cluster_spend")
+
+    assert scene.order("status")["workers"]["schedule"]["then"] == (
+        "it stays stopped until a start command: a schedule does not undo what cluster_spend has ordered"
+    )
+    assert group.desired == 0
+
+
 def test_a_group_starts_when_its_schedule_is_removed(scene: Scene, group: FakeGroup) -> None:
     scene.tick_at(at("2 19:45"))
     scene.tick_at(at("2 20:00"))
