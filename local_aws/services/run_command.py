@@ -31,6 +31,7 @@ logger = logging.getLogger("local_aws")
 # https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCommandInvocation.html
 _LONGEST_OUTPUT, _LONGEST_ERROR, _LONGEST_PLUGIN_OUTPUT = 24_000, 8_000, 2_500
 _USUAL_EXECUTION_SECONDS, _USUAL_DELIVERY_SECONDS = 3_600, 3_600
+_CUT_MARK = b"--output truncated--"
 _UNKNOWN = -1
 _PAGE = 50
 
@@ -149,8 +150,8 @@ class _Invocation:
             "ExecutionStartDateTime": f"{started.isoformat(timespec='milliseconds')}Z",
             "ExecutionElapsedTime": f"PT{took:.3f}S",
             "ExecutionEndDateTime": f"{self.ended.isoformat(timespec='milliseconds')}Z" if self.ended else "",
-            "StandardOutputContent": self.output[:_LONGEST_OUTPUT],
-            "StandardErrorContent": self.error[:_LONGEST_ERROR],
+            "StandardOutputContent": _cut(self.output, _LONGEST_OUTPUT),
+            "StandardErrorContent": _cut(self.error, _LONGEST_ERROR),
         }
 
     def with_plugins(self, *, details: bool) -> dict[str, Any]:
@@ -160,13 +161,19 @@ class _Invocation:
             "Status": self.status,
             "StatusDetails": self.details,
             "ResponseCode": self.code,
-            "Output": self.output[:_LONGEST_PLUGIN_OUTPUT],
+            "Output": _cut(self.output, _LONGEST_PLUGIN_OUTPUT),
         }
         said = {**self.described(), "RequestedDateTime": self.command.requested}
         return {**said, "CommandPlugins": [plugin] if details else []}
 
 
 _commands: dict[str, _Command] = {}
+
+
+def _cut(text: str, most: int) -> str:
+    """Keep the first bytes and say so, as the agent does."""
+    raw = text.encode()
+    return text if len(raw) < most else (raw[: most - len(_CUT_MARK)] + _CUT_MARK).decode(errors="replace")
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

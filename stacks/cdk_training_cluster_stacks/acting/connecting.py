@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 
-from cdk_training_cluster_stacks.acting.managed import offline
+from cdk_training_cluster_stacks.acting.managed import OFFLINE, offline
 from cdk_training_cluster_stacks.acting.nodes import find_nodes, named_node
 from cdk_training_cluster_stacks.target import Target
 
@@ -30,10 +30,7 @@ def run(target: Target, name: str, *, profile: str | None, call: Callable[[Seque
     check_programs(os.environ)
     node = named_node(name, find_nodes(target), target.name)
     if offline(target, [node.id]):
-        raise ValueError(
-            f"{node.name} ({node.id}) cannot be reached: its SSM agent is not connected, as in the first minutes of "
-            "a node; try again, or see why with training-cluster why"
-        )
+        raise ValueError(f"{node.name} ({node.id}) cannot be reached: {OFFLINE}")
     command = ["aws", "ssm", "start-session", "--target", node.id, "--region", target.region]
     return call([*command, *([] if profile is None else ["--profile", profile])])
 

@@ -7,6 +7,11 @@ from cdk_training_cluster_stacks.target import Target
 
 # A filter of DescribeInstanceInformation takes so many values.
 _MAX_ASKED = 100
+OFFLINE = (
+    "its SSM agent is not connected, as in the first minutes of a node; try again, or see why with "
+    "training-cluster why"
+)
+"""Why a node cannot be reached."""
 
 
 def offline(target: Target, ids: Sequence[str]) -> frozenset[str]:

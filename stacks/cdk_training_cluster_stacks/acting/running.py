@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from cdk_training_cluster_stacks.acting.managed import offline
+from cdk_training_cluster_stacks.acting.managed import OFFLINE, offline
 from cdk_training_cluster_stacks.acting.nodes import Node, check_groups, find_nodes, named_node
 from cdk_training_cluster_stacks.acting.times import parse_span
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
@@ -24,12 +24,17 @@ _LONGEST = timedelta(days=2)
 _MAX_IDS, _DELIVERY_SECONDS = 50, 60
 # https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCommandInvocation.html
 _MAX_OUTPUT, _MAX_ERROR = 24_000, 8_000
+# What the agent ends an output with that it cuts at so many bytes:
+# https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/framework/processor/executer/iohandler/pluginutil
+_CUT_MARK = "--output truncated--"
 _RUNNING = frozenset({"Pending", "InProgress", "Delayed", "Cancelling"})
 _SUCCESS, _NO = "Success", 1
 _EVERY_SECONDS = 2.0
 # Invocations show up in the answers of AWS some moments after the command is sent.
 _NOT_YET = "InvocationDoesNotExist"
+_NOT_SENT = "NotSent"
 _ENDS = {
+    _NOT_SENT: OFFLINE,
     "Undeliverable": "its SSM agent did not take the command; Run Command needs agent 3.3.40.0 or newer, or the "
     "ec2messages permissions of an older one",
     "DeliveryTimedOut": f"its SSM agent did not take the command within {_DELIVERY_SECONDS} seconds",
@@ -45,7 +50,7 @@ class Result:
 
     Attributes:
         node: The node.
-        status: What Run Command calls it. Empty: it runs.
+        status: What Run Command calls it. `NotSent`: the node cannot be reached. Empty: it runs.
         code: The exit status of the command. None: there is none.
         output: What it wrote to standard output.
         error: What it wrote to standard error.
@@ -67,7 +72,7 @@ class Result:
     @property
     def cut(self) -> bool:
         """Whether Run Command has kept only the beginning of what the command wrote."""
-        return len(self.output) >= _MAX_OUTPUT or len(self.error) >= _MAX_ERROR
+        return _is_cut(self.output, _MAX_OUTPUT) or _is_cut(self.error, _MAX_ERROR)
 
     def values(self) -> dict[str, object]:
         """Return what a program reads."""
@@ -121,7 +126,7 @@ class Execution:
         """
         nodes = self._chosen(node_groups, names)
         away = offline(self.target, [node.id for node in nodes])
-        results = [Result(node=node, status="Undeliverable" if node.id in away else "") for node in nodes]
+        results = [Result(node=node, status=_NOT_SENT if node.id in away else "") for node in nodes]
         ssm = self.target.client("ssm")
         try:
             self._wait(ssm, results, self._send([one.node.id for one in results if not one.status]))
@@ -207,13 +212,17 @@ class Execution:
 def _remarks(one: Result) -> Iterator[str]:
     if one.cut:
         yield (
-            f"warning: {one.node.name}: Run Command keeps the first {_MAX_OUTPUT:,} characters of standard output "
+            f"warning: {one.node.name}: Run Command keeps the first {_MAX_OUTPUT:,} bytes of standard output "
             f"and {_MAX_ERROR:,} of standard error: write more to a file on the file system"
         )
     if one.problem:
         yield f"error: {one.node.name} ({one.node.id}): {one.problem}"
     elif one.code:
         yield f"error: {one.node.name} ({one.node.id}): the command ended with exit status {one.code}"
+
+
+def _is_cut(text: str, most: int) -> bool:
+    return text.rstrip().endswith(_CUT_MARK) or len(text.encode()) >= most
 
 
 def _ended(text: str) -> str:
