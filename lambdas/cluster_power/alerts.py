@@ -11,7 +11,6 @@ from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import Problem
-from cluster_power.records import State
 from cluster_power.reservations import ACTIVE, Reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict
@@ -137,7 +136,7 @@ def _scheduled(group: Group, context: Context) -> Iterator[Alert]:
 
 def _runs_on(group: Group, context: Context) -> bool:
     """Say whether a node group has nodes that neither its schedule nor a command stops now."""
-    if not group.alive or group.record.state is State.STOPPED or group.record.limit == 0:
+    if not group.alive or group.record.is_stopped:
         return False
     judgment = context.judge_schedule(group.node_group, [group])
     return judgment is None or (judgment.stop_at is None and judgment.order is None)

@@ -144,6 +144,11 @@ class Record(Open):
     gone: datetime | None = None
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether no node is to run until a start: it is stopped, or limited to 0 nodes."""
+        return self.state is State.STOPPED or self.limit == 0
+
+    @property
     def ordered(self) -> tuple[object, ...]:
         """What a command or a new size changes; the rest changes at any time."""
         return self.state, self.limit, self.size, self.by, self.reason, self.since

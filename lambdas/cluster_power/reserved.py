@@ -13,7 +13,6 @@ from cluster_common.times import time_text
 from cluster_power.context import Context
 from cluster_power.launch_failures import ProblemKind, find_launch_failure
 from cluster_power.problems import Problem
-from cluster_power.records import State
 from cluster_power.reservations import ACTIVE, COMING, ENDED, UNREAD_TEXT, Absence, Reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict
@@ -85,7 +84,7 @@ def _with_end(decision: Decision, own: GroupSettings, sentence: str) -> Decision
 def _with_bill(decision: Decision, reservation: Reservation) -> Decision:
     """Say of a stopped group which instances of its reservation are still billed."""
     group, held = decision.group, decision.reserve or reservation.instances
-    if decision.verdict is not Verdict.KEEP or group is None or group.record.state is not State.STOPPED or not held:
+    if decision.verdict is not Verdict.KEEP or group is None or not group.record.is_stopped or not held:
         return decision
     instances = "1 instance, which is billed" if held == 1 else f"{held} instances, which are billed"
     return replace(decision, reason=f"{decision.reason}; its capacity reservation {reservation.id} holds {instances}")
@@ -144,7 +143,7 @@ def _instances(decision: Decision, reservation: Reservation) -> int | None:
     goal = group.desired if decision.verdict is Verdict.HELD else decision.wanted
     if goal > reservation.instances:
         return goal
-    if group.record.state is not State.STOPPED or reservation.used is None:
+    if not group.record.is_stopped or reservation.used is None:
         return None  # Its nodes are to come back: an operator or a deployment has set its size to 0.
     # Instances of other owners in it are not to be shut out.
     least = max(1, reservation.used)

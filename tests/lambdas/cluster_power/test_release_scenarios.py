@@ -5,9 +5,12 @@ from datetime import timedelta
 import pytest
 
 from cluster_common.errors import PartialFailureError
+from cluster_contract.schedule import ScheduleSettings
 from fake_auto_scaling import FakeGroup
 from fake_reservations import FakeReservation
 from power_scene import Scene
+
+WINDOW = ScheduleSettings(windows=("daily 08:00-08:30 UTC",))
 
 
 @pytest.fixture
@@ -41,6 +44,19 @@ def test_the_reservation_is_lowered_when_the_group_is_stopped_and_its_last_node_
     assert scene.ec2.writes == ["ModifyCapacityReservation"]
     scene.minute(3)
     assert scene.ec2.writes == ["ModifyCapacityReservation"]
+
+
+def test_the_reservation_is_lowered_when_a_window_ends_of_a_group_that_is_limited(
+    scene: Scene, group: FakeGroup, reservation: FakeReservation
+) -> None:
+    scene.schedules, scene.details["held"] = (WINDOW,), {**scene.details["held"], "schedule": 0}
+    scene.minute(2)
+    scene.order("limit", by="cluster_spend")
+
+    ended = scene.minute(35)["held"]
+
+    assert (group.desired, reservation.bought) == (0, 1)
+    assert "its capacity reservation cr-held holds 1 instance, which is billed" in ended["reason"]
 
 
 def test_a_running_group_that_somebody_emptied_keeps_its_reservation(
