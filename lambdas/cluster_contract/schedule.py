@@ -24,7 +24,8 @@ _NEAR, _FAR = timedelta(days=16), timedelta(days=400)
 _MINUTE = timedelta(minutes=1)
 _DAY = timedelta(days=1)
 _LAST_MINUTE = 59
-_ALIASES: Mapping[str, str] = {"daily": "*", "weekdays": "1-5", "weekends": "0,6"}
+_RANGE = 2
+_ALIASES: Mapping[str, str] = {"daily": "sun-sat", "weekdays": "mon-fri", "weekends": "sat-sun"}
 _WORDS = re.compile(r"(?P<days>\S+) (?P<begin>\d\d?:\d\d)-(?P<end>\d\d?:\d\d) (?P<zone>\S+)")
 _CRONS = re.compile(r"(?P<start>\S+(?: \S+){4}) to (?P<stop>\S+(?: \S+){4}) (?P<zone>\S+)")
 _FORM = (
@@ -212,16 +213,27 @@ def _crons(days: str, begin: str, end: str) -> tuple[Cron, Cron]:
     start_minute, end_minute = _minute_of_day(begin), _minute_of_day(end)
     if start_minute == end_minute or start_minute == _minute_of_day("24:00"):
         raise ValueError(f"a window must end after it starts, got {begin}-{end}: for whole days write 00:00-24:00")
-    if any(part not in (*_ALIASES, *WEEKDAYS) for part in re.split("[,-]", days)):
-        names = ", ".join((*WEEKDAYS[1:], WEEKDAYS[0]))
-        raise ValueError(
-            f"the days of a window must be {', '.join(_ALIASES)}, or some of {names} such as mon-thu or mon,wed, got "
-            f"{days}"
-        )
-    start = Cron.parse(f"{start_minute % 60} {start_minute // 60} * * {_ALIASES.get(days, days)}")
+    starts = ",".join(map(str, sorted(_weekdays(days))))
+    start = Cron.parse(f"{start_minute % 60} {start_minute // 60} * * {starts}")
     shift = 1 if end_minute <= start_minute or end_minute == _minute_of_day("24:00") else 0
     weekdays = ",".join(str((day + shift) % 7) for day in sorted(start.weekdays))
     return start, Cron.parse(f"{end_minute % 60} {end_minute // 60 % 24} * * {weekdays}")
+
+
+def _weekdays(days: str) -> set[int]:
+    """Return the days of a week that words name, with Sunday as 0; a range may go on into the next week."""
+    found = set[int]()
+    for part in _ALIASES.get(days, days).split(","):
+        ends = part.split("-")
+        if len(ends) > _RANGE or any(end not in WEEKDAYS for end in ends):
+            names = ", ".join((*WEEKDAYS[1:], WEEKDAYS[0]))
+            raise ValueError(
+                f"the days of a window must be {', '.join(_ALIASES)}, or some of {names} such as mon-thu or mon,wed, "
+                f"got {days}"
+            )
+        first, last = WEEKDAYS.index(ends[0]), WEEKDAYS.index(ends[-1])
+        found.update((first + shift) % 7 for shift in range((last - first) % 7 + 1))
+    return found
 
 
 def _minute_of_day(text: str) -> int:

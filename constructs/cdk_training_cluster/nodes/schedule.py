@@ -132,8 +132,9 @@ def _wrong(window: Window) -> Iterator[str]:
     spans = list(window.local_spans(_FIRST, _LAST))
     lonely = next((start for start, stop in spans if stop is None), None)
     again = next((later for (_, stop), (later, _) in pairwise(spans) if stop is not None and later < stop), None)
-    if not spans:
-        yield f"windows must start at least once a year, got {window.text}, which never starts"
+    if {start.year for start, _ in spans} != {_FIRST.year, _LAST.year}:
+        starts = "starts in leap years only" if spans else "never starts"
+        yield f"windows must start at least once a year, got {window.text}, which {starts}"
     elif lonely is not None:
         yield (
             f"windows must end within {MAX_WINDOW.days} days of their start, got {window.text}, whose start on "

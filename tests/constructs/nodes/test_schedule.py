@@ -52,6 +52,10 @@ WRONG = {
         {"windows": ["0 8 31 2 * to 0 9 * * * UTC"]},
         "windows must start at least once a year, got 0 8 31 2 * to 0 9 * * * UTC, which never starts",
     ),
+    "no start in most years": (
+        {"windows": ["0 8 29 2 * to 0 9 * * * UTC"]},
+        "windows must start at least once a year, got 0 8 29 2 * to 0 9 * * * UTC, which starts in leap years only",
+    ),
     "days that do not exist": (
         {"windows": [OFFICE], "holidays": ["2027-02-29", "2027-01-01"]},
         "holidays must be dates such as 2026-12-25, got '2027-02-29'",

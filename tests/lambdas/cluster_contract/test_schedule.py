@@ -85,6 +85,7 @@ def test_a_window_is_open_when_a_wall_clock_that_is_watched_all_year_says_so(
         ("sat 20:00-02:30 Europe/Berlin", ["2026-10-24 18:00", "2026-10-25 00:30"]),
         ("sun 02:10-05:00 Australia/Lord_Howe", ["2026-10-03 15:30", "2026-10-03 18:00"]),
         ("weekends 00:00-24:00 UTC", ["2026-10-24 00:00", "2026-10-26 00:00"]),
+        ("fri-mon 08:00-09:00 UTC", ["2026-10-26 08:00", "2026-10-26 09:00"]),
         ("0 20 * * 5 to 0 6 * * 1 America/New_York", ["2026-10-31 00:00", "2026-11-02 11:00"]),
         ("30 */6 1-7 oct,nov mon to 45 */6 * * * UTC", ["2026-10-01 00:30", "2026-10-01 00:45"]),
         ("0 0 15 10 * to 0 0 * * * UTC", ["2026-10-15 00:00", "2026-10-16 00:00"]),
@@ -122,6 +123,11 @@ def test_windows_that_touch_are_one_and_holidays_have_no_start() -> None:
             "workdays 08:00-09:00 UTC",
             "the days of a window must be daily, weekdays, weekends, or some of mon, tue, wed, thu, fri, sat, sun "
             "such as mon-thu or mon,wed, got workdays",
+        ),
+        (
+            "weekdays,sat 08:00-09:00 UTC",
+            "the days of a window must be daily, weekdays, weekends, or some of mon, tue, wed, thu, fri, sat, sun "
+            "such as mon-thu or mon,wed, got weekdays,sat",
         ),
         (
             "daily 08:00-08:00 UTC",
