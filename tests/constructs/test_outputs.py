@@ -4,7 +4,7 @@ import re
 
 from aws_cdk.assertions import Template
 
-from cdk_training_cluster import Budget, NodeGroup, TrainingCluster
+from cdk_training_cluster import Budget, NodeGroup, Observability, TrainingCluster
 from documents import PAGES, text_of
 from synthesis import ZONE, new_stack
 
@@ -20,6 +20,7 @@ def test_every_output_that_a_page_names_is_made() -> None:
             cluster_name=name.lower(),
             availability_zone=ZONE,
             node_groups=groups,
+            observability=Observability.prometheus(),
             budget=Budget(monthly_usd=500, emails=["ml@example.com"]),
         )
         for name in ("First", "Second")

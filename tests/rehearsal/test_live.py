@@ -101,6 +101,7 @@ def _vpc(aws: LocalAws) -> str:
     return str(aws.client("ec2").create_vpc(CidrBlock="10.9.0.0/24", TagSpecifications=tags)["Vpc"]["VpcId"])
 
 
+@pytest.mark.sweep
 def test_what_is_left_is_listed_with_the_command_that_deletes_it(account: LocalAws, tmp_path: Path) -> None:
     ec2, vpc = account.client("ec2"), _vpc(account)
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/25")["Subnet"]["SubnetId"]

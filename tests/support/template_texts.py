@@ -102,7 +102,8 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
     "rate(…), written by the library": ("AWS::Scheduler::Schedule ScheduleExpression",),
     "constant JSON of the library's own, without a documented length": ("AWS::Scheduler::Schedule Target.Input",),
     "a runbook's texts: AWS documents no limit but 64 KB for the whole document": ("AWS::SSM::Document Content.*",),
-    "a label and a prefix, for which AWS documents no limit": (
+    "a label, a prefix and a dashboard's JSON, for which AWS documents no limit": (
+        "AWS::CloudWatch::Dashboard DashboardBody",
         "AWS::CloudWatch::Alarm Metrics.*.Label",
         "AWS::S3::Bucket LoggingConfiguration.LogFilePrefix",
     ),
