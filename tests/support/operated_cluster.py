@@ -8,7 +8,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from cdk_training_cluster_stacks.target import Target
 from cluster_common.errors import InvalidEventError, PartialFailureError
@@ -35,6 +35,8 @@ class Operated:
     Attributes:
         scene: The cluster.
         throttled: How many invocations Lambda refuses first.
+        lost: The actions whose next answer is lost on its way.
+        seconds: How long an invocation takes.
         tags: What was tagged, in order.
         denied: The operations that IAM does not allow.
         sent: The commands that were sent.
@@ -48,6 +50,8 @@ class Operated:
 
     scene: Scene = field(default_factory=Scene)
     throttled: int = 0
+    lost: set[str] = field(default_factory=set)
+    seconds: int = 0
     tags: list[tuple[str, Any]] = field(default_factory=list)
     denied: frozenset[str] = frozenset()
     sent: list[dict[str, Any]] = field(default_factory=list)
@@ -85,11 +89,15 @@ class Operated:
             raise refused("TooManyRequestsException", "Invoke")
         event = json.loads(Payload)
         self.sent.append(event)
+        self.scene.pass_time(timedelta(seconds=self.seconds))
         try:
             groups = self.scene.order(**event)
         except (InvalidEventError, PartialFailureError) as error:
             said = {"errorMessage": str(error), "errorType": type(error).__name__}
             return {"FunctionError": "Unhandled", "Payload": io.BytesIO(json.dumps(said).encode())}
+        if event["action"] in self.lost:
+            self.lost.remove(event["action"])
+            raise ReadTimeoutError(endpoint_url="https://lambda")
         summary = {"cluster": CLUSTER, "action": event["action"], "node_groups": list(groups.values())}
         return {"Payload": io.BytesIO(json.dumps(summary).encode())}
 

@@ -1,4 +1,4 @@
-"""The power function as operators reach it: one command, sent once, and its answer."""
+"""The power function as operators reach it: a command, which is sent once, or a look, and its answer."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +13,7 @@ from cluster_contract.description import FunctionDescription
 # again does nothing twice. https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 _BUSY = "TooManyRequestsException"
 _PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+_LOOKS = 3
 _REFUSALS = {
     _BUSY: "the power function is busy with another invocation for a minute: run the command again",
     "ResourceNotFoundException": "the power function is gone: deploy the cluster again",
@@ -45,12 +46,12 @@ class PowerFunction:
 
         Raises:
             NotDoneError: The function tried, and a part failed.
-            ValueError: The function refuses the command, or cannot be invoked.
+            ValueError: The function refuses the command, cannot be invoked, or its answer was lost.
         """
         function = self._function()
         with plain_refusals("the power function", _REFUSALS):
-            answer = self._invoke(function.invoke, json.dumps(event).encode())
-            content = json.loads(answer["Payload"].read())
+            answer, text = self._invoke(function.invoke, event)
+            content = json.loads(text)
         if not answer.get("FunctionError"):
             return dict(content)
         said = str(content.get("errorMessage", content))
@@ -96,21 +97,31 @@ class PowerFunction:
     def _function(self) -> FunctionDescription:
         return self.target.description.functions["power"]
 
-    def _invoke(self, name: str, payload: bytes) -> Any:  # noqa: ANN401 - Lambda's answer
-        from botocore.config import Config  # noqa: PLC0415 - what asks AWS nothing does without it
-        from botocore.exceptions import ClientError  # noqa: PLC0415
+    def _invoke(self, name: str, event: Mapping[str, object]) -> tuple[Any, bytes]:
+        """Return Lambda's answer, and the function's."""
+        from botocore import exceptions as lost  # noqa: PLC0415 - what asks AWS nothing does without it
+        from botocore.config import Config  # noqa: PLC0415
 
-        # A request whose answer is lost is not sent again: the command might be applied twice.
-        once = Config(retries={"mode": "standard", "total_max_attempts": 1}, read_timeout=90)
-        client = self.target.session.client("lambda", region_name=self.target.region, config=once)
-        for pause in _PAUSES:
+        # A request whose answer is lost is not sent again, unless it only looks: a command might be applied twice.
+        attempts = _LOOKS if event["action"] == "status" else 1
+        config = Config(retries={"mode": "standard", "total_max_attempts": attempts}, read_timeout=90)
+        client = self.target.session.client("lambda", region_name=self.target.region, config=config)
+        pauses = iter(_PAUSES)
+        while True:
             try:
-                return client.invoke(FunctionName=name, Payload=payload)
-            except ClientError as error:
-                if error.response["Error"]["Code"] != _BUSY:
+                answer = client.invoke(FunctionName=name, Payload=json.dumps(event).encode())
+                return answer, answer["Payload"].read()
+            except lost.ClientError as error:
+                pause = next(pauses, None) if error.response["Error"]["Code"] == _BUSY else None
+                if pause is None:
                     raise
                 self.pause(pause)
-        return client.invoke(FunctionName=name, Payload=payload)
+            except (lost.ReadTimeoutError, lost.ConnectionClosedError, lost.ResponseStreamingError) as error:
+                raise ValueError(self._lost(str(event["action"]))) from error
+
+    def _lost(self, action: str) -> str:
+        done = "" if action == "status" else f": {action} may have been done"
+        return f"the power function's answer was lost{done}; look with training-cluster status {self.target.name}"
 
 
 def caller(target: Target) -> str:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 import typer
@@ -32,6 +33,7 @@ class Asked:
         output: How to show it: `table` or `json`.
         pause: Waits for some seconds.
         asks: Whether to ask before nodes are terminated.
+        clock: Returns the seconds of a clock that only goes on.
     """
 
     reason: str | None = None
@@ -40,6 +42,7 @@ class Asked:
     output: str = "table"
     pause: Callable[[float], object]
     asks: bool = False
+    clock: Callable[[], float] = monotonic
 
     def __post_init__(self) -> None:
         """Check what is given before AWS is asked.
@@ -57,7 +60,7 @@ class Asked:
             action: The command.
         """
         timeout = parse_span("--timeout", self.timeout, most=_LONGEST_WAIT)
-        return Waiting(action=action, timeout=timeout, pause=self.pause)
+        return Waiting(action=action, timeout=timeout, given=self.timeout, pause=self.pause, clock=self.clock)
 
 
 def run(action: str, target: Target, asked: Asked, node_groups: Sequence[str]) -> int:
@@ -83,7 +86,7 @@ def run(action: str, target: Target, asked: Asked, node_groups: Sequence[str]) -
         return _not_done(error)
     if asked.wait:
         waiting = asked.waiting(action)
-        answer = wait_for(waiting, answer, lambda: power.status(node_groups))
+        answer = {**wait_for(waiting, answer, lambda: power.status(node_groups)), "action": action}
         _show(asked, answer)
         return 0 if all(map(waiting.is_done, answer["node_groups"])) else _NO
     _show(asked, answer)

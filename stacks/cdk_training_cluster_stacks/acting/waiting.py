@@ -25,12 +25,16 @@ class Waiting:
     Attributes:
         action: The command: `start`, `stop` or `terminate`.
         timeout: How long it is waited for.
+        given: The same, as the user gave it.
         pause: Waits for some seconds.
+        clock: Returns the seconds of a clock that only goes on.
     """
 
     action: str
     timeout: timedelta
+    given: str
     pause: Callable[[float], object]
+    clock: Callable[[], float]
 
     def is_done(self, group: Mapping[str, Any]) -> bool:
         """Say whether a node group is as the command wants it.
@@ -57,6 +61,8 @@ class Waiting:
 def wait_for(waiting: Waiting, answer: Mapping[str, Any], look: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
     """Look again and again until nothing is left to wait for or the time is over, and return what is known then.
 
+    A look that fails is said, and the next one follows: the command was done, and only its outcome is not known yet.
+
     Args:
         waiting: What is waited for.
         answer: What is known.
@@ -67,22 +73,32 @@ def wait_for(waiting: Waiting, answer: Mapping[str, Any], look: Callable[[], Map
     said = set[str]()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks = {name: bars.add_task(escape(name), total=total, now="") for name, _, total, _ in _counts(answer)}
-        pause, waited = _FIRST, timedelta()
-        while waited < waiting.timeout:
+        pause, end = _FIRST.total_seconds(), waiting.clock() + waiting.timeout.total_seconds()
+        while True:
             for name, done, _, now in _counts(answer):
                 bars.update(tasks[name], completed=done, now=escape(printable(now)))
-                if not console.is_terminal and now not in said:
-                    sys.stderr.write(f"{printable(now)}\n")
-                    said.add(now)
+                if not console.is_terminal:
+                    _say(now, said)
             if waiting.is_over(answer):
                 return answer
-            waiting.pause(pause.total_seconds())
-            waited, pause = waited + pause, min(2 * pause, _EVERY)
-            answer = look()
-    if not waiting.is_over(answer):
-        minutes = int(waiting.timeout.total_seconds() // 60)
-        sys.stderr.write(f"not yet after {minutes} minutes: {waiting.action} goes on without this command\n")
+            left = end - waiting.clock()
+            if left <= 0:
+                break
+            waiting.pause(min(pause, left))
+            pause = min(2 * pause, _EVERY.total_seconds())
+            try:
+                answer = look()
+            except ValueError as error:
+                _say(f"looking again, since {error}", said)
+    sys.stderr.write(f"not yet after {waiting.given}: {waiting.action} goes on without this command\n")
     return answer
+
+
+def _say(text: str, said: set[str]) -> None:
+    """Write a line that was not written before."""
+    if text not in said:
+        sys.stderr.write(f"{printable(text)}\n")
+        said.add(text)
 
 
 def _counts(answer: Mapping[str, Any]) -> Iterator[tuple[str, int, int, str]]:

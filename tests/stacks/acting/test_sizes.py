@@ -22,7 +22,10 @@ def cluster() -> Operated:
 
 
 def asked(cluster: Operated, **given: Any) -> Asked:
-    return Asked(pause=cluster.pause, **given)
+    def clock() -> float:
+        return cluster.scene.now.timestamp()
+
+    return Asked(pause=cluster.pause, clock=clock, **given)
 
 
 def running(cluster: Operated) -> int:
@@ -69,7 +72,32 @@ def test_a_start_that_ends_without_the_nodes_says_what_ec2_lacks(
     assert run("start", cluster.target, asked(cluster, wait=True, timeout="20m"), ["workers"]) == 1
     shown = capsys.readouterr()
     assert "EC2 has no more p4de.24xlarge" in " ".join(shown.out.split())
-    assert shown.err.endswith("not yet after 20 minutes: start goes on without this command\n")
+    assert shown.err.endswith("not yet after 20m: start goes on without this command\n")
+
+
+def test_the_time_that_looks_take_is_waited_too(cluster: Operated) -> None:
+    cluster.scene.auto_scaling.groups["workers-asg"].capacity = 3
+    cluster.seconds = 50
+    began = cluster.scene.now
+    assert run("start", cluster.target, asked(cluster, wait=True, timeout="5m"), []) == 1
+    assert (cluster.scene.now - began).total_seconds() <= 300 + 2 * 50
+
+
+def test_a_lost_answer_says_what_to_do_and_a_look_that_fails_is_followed_by_another(
+    cluster: Operated, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.lost = {"start"}
+    lost = (
+        r"^the power function's answer was lost: start may have been done; look with training-cluster status base-p"
+    )
+    with pytest.raises(ValueError, match=lost):
+        run("start", cluster.target, asked(cluster), [])
+    cluster.scene.order("stop", reason="again")
+    cluster.lost = {"status"}
+    assert run("start", cluster.target, asked(cluster, wait=True, output="json"), []) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["action"] == "start"
+    assert "looking again, since the power function's answer was lost; look with" in shown.err
 
 
 def test_a_program_gets_the_function_s_answer(cluster: Operated, capsys: pytest.CaptureFixture[str]) -> None:
